@@ -1,0 +1,1 @@
+"""Budgets, privacy events, zero-concentrated differential privacy."""

@@ -1,0 +1,103 @@
+"""The public shape of a table: attributes with their codes (no value of the source in it).
+
+Codes of an attribute are 0..size-1, in this order: its labels (categorical) or its bins
+(numeric, temporal); then ``__other__`` if it has one; then NULL if it is nullable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Literal
+
+from dpsyn_sql.errors import InternalError
+
+Kind = Literal["categorical", "numeric", "temporal"]
+Label = bool | int | str
+Edge = int | float | Decimal | date | datetime
+
+OTHER = "__other__"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One discretised column.
+
+    ``labels`` are the values of a categorical attribute in code order. ``edges`` are the k+1
+    cuts of a numeric or temporal one: bin i holds edges[i] <= v < edges[i+1]. For discrete
+    types (integers, DATE) the last edge is one step past the upper bound; for continuous
+    types the last bin also holds its upper edge. Values beyond the edges fall into the end
+    bins. ``ordered`` says that neighbouring codes are alike (always so for bins).
+    ``origin`` says who made the domain public.
+    """
+
+    name: str
+    sql_type: str
+    kind: Kind
+    labels: tuple[Label, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    other: bool = False
+    nullable: bool = False
+    ordered: bool = False
+    origin: Literal["declared", "catalog"] = "declared"
+
+    @property
+    def regular(self) -> int:
+        """Number of codes that stand for a label or a bin."""
+        return len(self.labels) if self.kind == "categorical" else len(self.edges) - 1
+
+    @property
+    def size(self) -> int:
+        """Number of codes, ``__other__`` and NULL included."""
+        return self.regular + self.other + self.nullable
+
+    @property
+    def other_code(self) -> int | None:
+        """Code of values that no label covers, or None."""
+        return self.regular if self.other else None
+
+    @property
+    def null_code(self) -> int | None:
+        """Code of NULL, or None."""
+        return self.regular + self.other if self.nullable else None
+
+    @property
+    def fallback_code(self) -> int:
+        """Where a value goes that nothing else covers, so that encoding is a total function:
+        ``__other__``, else NULL, else code 0."""
+        if self.other_code is not None:
+            return self.other_code
+        return self.null_code if self.null_code is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Attributes in the order of the source's columns."""
+
+    attributes: tuple[Attribute, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def __getitem__(self, name: str) -> Attribute:
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise InternalError(f"no attribute {name!r} in the domain")
+
+    def index(self, name: str) -> int:
+        """Position of an attribute."""
+        return self.names.index(name)
+
+    def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
+        """Sizes of the named attributes (default: all), in the order given."""
+        return tuple(self[name].size for name in (self.names if names is None else names))
+
+    def cells(self, names: Sequence[str]) -> int:
+        """Number of cells of the marginal over the named attributes."""
+        return math.prod(self.shape(names))

@@ -1,0 +1,80 @@
+"""Every error a user can meet, as one tree; importable from anywhere.
+
+    DpsynError
+    ├── InputError                 the call cannot be carried out as written; nothing was read or charged
+    │   ├── SourceError            the source is missing, ambiguous, of an unsupported kind, or mixes rows
+    │   ├── DomainError            the public domain is missing or contradictory (all faults in one message)
+    │   ├── BudgetError            epsilon, delta or a share of them is out of range
+    │   ├── TargetError            the output exists, equals the source, or cannot be written
+    │   └── PlanTooLarge           the plan asks for more cells than the limit
+    ├── PrivacyBudgetExceeded      the ledger refuses the debit; nothing was read
+    ├── EngineFailure              a statement of ours failed in the database (its own text is withheld)
+    └── InternalError              a broken promise between our own parts: please report it
+
+Messages say what is wrong, the value where it is public, what is allowed, and what to do.
+They never carry a database engine's own text: engines quote cell values in their messages
+(see docs/privacy.md). For the same reason an engine's exception is never chained: raise
+ours outside the ``except`` block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class DpsynError(Exception):
+    """Base of every error raised on purpose by dpsyn_sql."""
+
+
+class InputError(DpsynError, ValueError):
+    """The call cannot be carried out as written; nothing was read, written or charged."""
+
+
+class SourceError(InputError):
+    """The source is missing, ambiguous, unsupported, or mixes rows of several units."""
+
+
+class DomainError(InputError):
+    """The public domain is missing or contradictory.
+
+    ``faults`` holds every fault found, in source order, so that one run shows them all.
+    """
+
+    def __init__(self, message: str, faults: Sequence[str] = ()) -> None:
+        self.faults: tuple[str, ...] = tuple(faults)
+        super().__init__("\n  - ".join((message, *self.faults)))
+
+
+class BudgetError(InputError):
+    """Epsilon, delta or a share of a budget is out of range."""
+
+
+class TargetError(InputError):
+    """The output exists already, equals the source, or cannot be written."""
+
+
+class PlanTooLarge(InputError):
+    """The plan asks for more cells than the limit; decided on the public domain alone."""
+
+
+class PrivacyBudgetExceeded(DpsynError):
+    """The ledger refuses the debit; the source was not read."""
+
+
+class EngineFailure(DpsynError):
+    """A statement of ours failed in the database.
+
+    ``step`` names what we were doing, ``kind`` is the class name of the engine's error and
+    ``statement`` our own SQL text. The engine's message is dropped on purpose.
+    """
+
+    def __init__(self, step: str, kind: str, statement: str) -> None:
+        self.step, self.kind, self.statement = step, kind, statement
+        super().__init__(
+            f"The database failed while {step} ({kind}). Its own message is withheld, because it "
+            "can quote values of the source. The statement is in the attribute .statement."
+        )
+
+
+class InternalError(DpsynError):
+    """A broken promise between parts of dpsyn_sql; please report it."""

@@ -1,0 +1,1 @@
+"""6 From noisy marginals to a model; numpy and scipy only."""

@@ -1,0 +1,154 @@
+"""Every Protocol: the seams between the parts of the pipeline.
+
+Private side of the door: ``Engine`` (when it reads the source), ``Counter``, ``NoiseSource``.
+The door: ``Curator``. Public side: ``Method``, ``Model``, ``Sampler``, and the ``Engine`` that writes.
+The ledger stands beside the door: it is charged before anything is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import PrivacyEvent
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.source.relation import Source
+
+
+class Engine(Protocol):
+    """A database session. Every failure is an ``EngineFailure`` without the engine's text."""
+
+    dialect: str
+
+    def execute(self, sql: str, *, step: str) -> None:
+        """Run a statement and drain its result; ``step`` names the work for messages."""
+
+    def fetch(self, sql: str, *, step: str) -> dict[str, NDArray[Any]]:
+        """Run a query; columns as numpy arrays by name."""
+
+    def load(self, table: str, columns: Mapping[str, NDArray[Any]], *, step: str) -> None:
+        """Append equally long numpy columns to an existing table (``table`` is quoted SQL)."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """One transaction: committed at the end, rolled back on any error."""
+
+    def close(self) -> None:
+        """Drop what this session made for itself and let the database go."""
+
+
+class Counter(Protocol):
+    """PRIVATE: exact counts of marginals of the encoded source."""
+
+    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """One int64 array of the marginal's full shape per query."""
+
+
+class NoiseSource(Protocol):
+    """Integer noise; there is no seed."""
+
+    def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+        """Add independent discrete Gaussian noise of scale ``sigma`` to a flat vector."""
+
+    def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """Add independent discrete Laplace noise of ``scale`` to a flat vector."""
+
+
+class LedgerEntry(Protocol):
+    """A release in the ledger: the debit was made when it was opened; no refunds."""
+
+    @property
+    def release_id(self) -> str:
+        """Random public identifier of the release."""
+
+    @property
+    def debited_at(self) -> str:
+        """UTC time of the debit, ISO 8601: the only timestamp of a certificate."""
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """Events charged so far, in order."""
+
+    def charge(self, event: PrivacyEvent) -> None:
+        """Reserve an event within the debit, before the source is read.
+
+        Raises:
+            PrivacyBudgetExceeded: the events would exceed what was debited.
+        """
+
+    def stored(self, sequence: int, question: Mapping[str, Any]) -> list[NDArray[np.int64]] | None:
+        """The stored answer to question number ``sequence``, or None; a stored question that
+        differs is an error."""
+
+    def store(
+        self, sequence: int, question: Mapping[str, Any], answer: Sequence[NDArray[np.int64]]
+    ) -> list[NDArray[np.int64]]:
+        """Store a noisy answer, compare-and-set; returns the answer that won."""
+
+    def close_questions(self) -> None:
+        """State measured: from here on the entry opens the source never again."""
+
+    def published(self, into: str, rows: int) -> None:
+        """State published."""
+
+
+class Ledger(Protocol):
+    """Accounts and entries."""
+
+    def open_release(self, plan: Plan, key: Mapping[str, Any]) -> AbstractContextManager[LedgerEntry]:
+        """Debit ``plan.budget`` and open an entry.
+
+        Raises:
+            PrivacyBudgetExceeded: the account does not hold it; nothing was read.
+        """
+
+
+class Curator(Protocol):
+    """The door: the only way from private data to a method."""
+
+    def measure(self, queries: Sequence[MarginalQuery], budget: Budget) -> list[NoisyMarginal]:
+        """Noisy full marginals, all at the same noise, together costing at most ``budget``."""
+
+
+class Model(Protocol):
+    """A fitted model; public."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes it models."""
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+
+    def project(self, attrs: Sequence[str]) -> NDArray[np.float64]:
+        """Expected counts of a marginal the model can answer.
+
+        Raises:
+            InputError: the model has no closed form for these attributes.
+        """
+
+
+class Sampler(Protocol):
+    """Draws synthetic rows as codes; post-processing, deterministic in the seed."""
+
+    def batches(self, rows: int, seed: int) -> Iterator[NDArray[np.integer[Any]]]:
+        """Arrays of shape (batch, attributes) that sum to ``rows`` rows."""
+
+
+class Method(Protocol):
+    """A recipe: plan from public facts, then ask the curator and fit."""
+
+    name: str
+
+    def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
+        """Which marginals at what share of the budget."""
+
+    def run(self, plan: Plan, curator: Curator) -> Model:
+        """Measure as planned and fit a model to the noisy answers."""

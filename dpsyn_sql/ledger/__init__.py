@@ -1,0 +1,1 @@
+"""9 Who spent what: accounts and entries."""

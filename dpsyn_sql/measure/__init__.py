@@ -1,0 +1,1 @@
+"""5 The door: curator and noise."""

@@ -1,0 +1,1 @@
+"""The recipes. Start a new one by copying independent.py."""

@@ -1,0 +1,1 @@
+"""3 Which marginals at what budget, and how to explain it."""

@@ -1,0 +1,35 @@
+"""A plan: what will be asked, at what budget. Data made from public facts; reads no rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.source.relation import Source
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureStep:
+    """One question through the door: all ``queries`` at the same noise, paid by ``budget``."""
+
+    name: str
+    queries: tuple[MarginalQuery, ...]
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a release will do that touches private data."""
+
+    source: Source
+    domain: Domain
+    method: str
+    steps: tuple[MeasureStep, ...]
+    budget: Budget
+
+    @property
+    def queries(self) -> tuple[MarginalQuery, ...]:
+        """All marginals of all steps, in order."""
+        return tuple(query for step in self.steps for query in step.queries)

@@ -1,0 +1,1 @@
+"""10 Certificate, marginals with error bars, and the explained plan."""

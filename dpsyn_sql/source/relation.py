@@ -1,0 +1,65 @@
+"""What is protected: the relation that is read and the privacy unit (public facts only).
+
+Nothing here holds a row, a count or a file size: a ``Relation`` is a name, the SQL text to
+put after FROM, and the columns as the catalog or a file's header states them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RelationKind = Literal["table", "view", "query", "parquet", "csv"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the source as its catalog states it.
+
+    ``sql_type`` is the database's own spelling (``"DECIMAL(10,2)"``, ``"ENUM('a', 'b')"``).
+    ``enum_labels`` is set for a *named* ENUM type only: an anonymous one may have been made
+    from the data itself. ``not_null`` is a constraint of a base table, never an observation.
+    """
+
+    name: str
+    sql_type: str
+    not_null: bool = False
+    enum_labels: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A resolved source: ``name`` for people, ``sql`` to put after FROM, columns in order.
+
+    ``statements`` are the owner's public statements that made it admissible
+    (``trust_query``, ``public_tables``), printed in plan and certificate.
+    """
+
+    name: str
+    kind: RelationKind
+    sql: str
+    columns: tuple[Column, ...]
+    statements: tuple[str, ...] = ()
+
+    def without(self, names: frozenset[str]) -> tuple[Column, ...]:
+        """The columns that are not excluded, in source order."""
+        return tuple(column for column in self.columns if column.name not in names)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyUnit:
+    """Whom one group of rows belongs to; ``column=None`` protects single rows.
+
+    Neighbouring tables differ by adding or removing one unit with at most ``max_rows`` rows.
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation together with the unit that is protected."""
+
+    relation: Relation
+    unit: PrivacyUnit = PrivacyUnit()

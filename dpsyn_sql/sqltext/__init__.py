@@ -1,0 +1,1 @@
+"""Quoting and rendering of SQL."""

@@ -1,0 +1,1 @@
+"""Helpers for tests of methods and of code that uses dpsyn_sql."""

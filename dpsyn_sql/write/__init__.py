@@ -1,0 +1,1 @@
+"""8 From codes to values, published in one transaction."""
