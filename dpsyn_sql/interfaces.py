@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.source.relation import Source
@@ -101,8 +102,8 @@ class LedgerEntry(Protocol):
 class Ledger(Protocol):
     """Accounts and entries."""
 
-    def open_release(self, plan: Plan, key: Mapping[str, Any]) -> AbstractContextManager[LedgerEntry]:
-        """Debit ``plan.budget`` and open an entry.
+    def open_release(self, key: ReleaseKey, budget: Budget) -> AbstractContextManager[LedgerEntry]:
+        """Debit ``budget`` and open an entry.
 
         Raises:
             PrivacyBudgetExceeded: the account does not hold it; nothing was read.

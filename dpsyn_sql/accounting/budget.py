@@ -1,0 +1,130 @@
+"""Budgets: what a release or a step may spend, in exact integers.
+
+A budget is of one kind. ``"zcdp"`` (delta > 0): an amount of rho, and a share of delta that is
+kept for thresholds of private discovery. ``"pure"`` (delta = 0): an amount of epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Literal
+
+from dpsyn_sql.accounting.zcdp import RHO_UNITS, rho_from_epsilon
+from dpsyn_sql.errors import BudgetError, InternalError
+
+Kind = Literal["zcdp", "pure"]
+Number = int | float | str | Decimal | Fraction
+
+DELTA_UNITS = 10**18
+"""Amounts of delta are integers of 1e-18."""
+
+LARGEST_DELTA = Fraction(1, 10**6)
+"""Policy: a delta above one in a million protects too few people too weakly."""
+
+CONVERSION_SHARE = Fraction(9, 10)
+"""Share of delta that pays for the conversion from rho; the rest is kept for thresholds."""
+
+
+def exact_number(name: str, value: Number) -> Fraction:
+    """Read a number as the exact fraction its decimal text says (0.1 is one tenth).
+
+    Raises:
+        BudgetError: not a finite number.
+    """
+    try:
+        if isinstance(value, Fraction):
+            return value
+        if isinstance(value, bool):
+            raise InvalidOperation
+        number = Decimal(str(value).strip())
+        if number.is_finite() and abs(number.adjusted()) < 1000:
+            return Fraction(number)
+    except InvalidOperation:
+        pass
+    raise BudgetError(
+        f"{name}={value!r} is not a finite number; write for example {name}=1.0 or {name}='1e-9'"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An amount of rho or pure epsilon in units of 1e-15, and threshold delta in units of 1e-18."""
+
+    kind: Kind
+    amount: int
+    delta: int = 0
+
+    def __post_init__(self) -> None:
+        if self.amount < 0 or self.delta < 0:
+            raise InternalError("a budget cannot be negative")
+        if self.kind == "pure" and self.delta:
+            raise InternalError("a pure budget has no delta")
+
+    @classmethod
+    def from_epsilon(cls, epsilon: Number, delta: Number) -> Budget:
+        """The budget that (epsilon, delta) buys, floored.
+
+        delta = 0 gives a pure budget. Otherwise nine tenths of delta pay for the conversion
+        from rho (Canonne, Kamath, Steinke 2020) and one tenth is kept for thresholds:
+        (1, 1e-9) gives rho = 0.0148843.
+
+        Raises:
+            BudgetError: epsilon not above 0, delta below 0 or above 1e-6, or either so small
+                that nothing could be bought.
+        """
+        exact_epsilon = exact_number("epsilon", epsilon)
+        exact_delta = exact_number("delta", delta)
+        if exact_epsilon <= 0:
+            raise BudgetError(
+                f"epsilon={epsilon} is out of range: it must be greater than 0, usually 0.1 to 10"
+            )
+        if exact_delta < 0 or exact_delta > LARGEST_DELTA:
+            raise BudgetError(
+                f"delta={delta} is out of range: allowed is 0 (pure differential privacy) to 1e-6; "
+                "the default is 1e-9"
+            )
+        if exact_delta == 0:
+            budget = cls("pure", int(exact_epsilon * RHO_UNITS))
+        else:
+            rho = rho_from_epsilon(exact_epsilon, exact_delta * CONVERSION_SHARE)
+            budget = cls("zcdp", rho, int(exact_delta * (1 - CONVERSION_SHARE) * DELTA_UNITS))
+        if budget.amount == 0:
+            raise BudgetError(f"epsilon={epsilon} with delta={delta} is too small to pay for any answer")
+        return budget
+
+    @property
+    def fraction(self) -> Fraction:
+        """The amount as an exact number (rho or epsilon)."""
+        return Fraction(self.amount, RHO_UNITS)
+
+    @property
+    def rho(self) -> Fraction:
+        """The zCDP parameter; a pure epsilon implies epsilon^2/2."""
+        return self.fraction if self.kind == "zcdp" else self.fraction**2 / 2
+
+    def split(self, weights: Sequence[int | float | Fraction]) -> tuple[Budget, ...]:
+        """Divide by weights; the shares sum to this budget exactly.
+
+        Threshold delta is divided too. Each share is floored and the last non-zero one takes
+        the units left over.
+
+        Raises:
+            InternalError: a weight is negative or all are zero.
+        """
+        exact = [Fraction(weight) for weight in weights]
+        if not exact or min(exact) < 0 or sum(exact) == 0:
+            raise InternalError("weights must be non-negative and not all zero")
+        last = max(index for index, weight in enumerate(exact) if weight)
+        amounts = _floored_shares(self.amount, exact, last)
+        deltas = _floored_shares(self.delta, exact, last)
+        return tuple(Budget(self.kind, amount, delta) for amount, delta in zip(amounts, deltas, strict=True))
+
+
+def _floored_shares(units: int, weights: Sequence[Fraction], last: int) -> list[int]:
+    total = sum(weights)
+    shares = [int(units * weight / total) for weight in weights]
+    shares[last] += units - sum(shares)
+    return shares

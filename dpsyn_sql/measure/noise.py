@@ -1,0 +1,39 @@
+"""Integer noise by OpenDP. There is no seed: the randomness is the operating system's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+from numpy.typing import NDArray
+
+dp.enable_features("contrib")
+
+_COUNTS = dp.vector_domain(dp.atom_domain(T=dp.i64))
+
+
+def gaussian_mechanism(sigma: float) -> Any:
+    """OpenDP's discrete Gaussian on integer vectors; ``.map(l2)`` is its rho."""
+    return dp.m.make_gaussian(_COUNTS, dp.l2_distance(T=float), sigma)
+
+
+def laplace_mechanism(scale: float) -> Any:
+    """OpenDP's discrete Laplace on integer vectors; ``.map(l1)`` is its epsilon."""
+    return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
+
+
+class OpenDPNoise:
+    """The noise source of every release."""
+
+    def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+        """Discrete Gaussian of scale ``sigma`` on a flat int64 vector."""
+        return _invoke(gaussian_mechanism(sigma), values)
+
+    def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """Discrete Laplace of ``scale`` on a flat int64 vector."""
+        return _invoke(laplace_mechanism(scale), values)
+
+
+def _invoke(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(mechanism(values.tolist()), dtype=np.int64)

@@ -1,0 +1,21 @@
+"""What identifies a release in the ledger: public labels and settings, never the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseKey:
+    """The idempotency key of a release.
+
+    ``configuration`` is JSON-ready: resolved source, unit, domain, excluded columns, method and
+    settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
+    """
+
+    account: str | None
+    name: str
+    version: str | None
+    configuration: Mapping[str, Any]
