@@ -37,6 +37,7 @@ class LocalCurator:
         self._entry = entry
         self._noise = noise
         self._asked = 0
+        self._measured: list[NoisyMarginal] = []
 
     def __repr__(self) -> str:
         return f"LocalCurator(questions={self._asked})"

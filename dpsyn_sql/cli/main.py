@@ -1,0 +1,180 @@
+"""The command ``dpsyn``: release, plan, init."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import dpsyn_sql
+from dpsyn_sql.errors import DpsynError, InputError, PrivacyBudgetExceeded
+
+app = typer.Typer(
+    name="dpsyn",
+    help="Differentially private synthetic tables, made inside the database.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(help="A CSV or Parquet file or glob; with --database also a table, view or query."),
+]
+Database = Annotated[
+    Path | None,
+    typer.Option("--database", "-d", help="DuckDB file that holds the source (opened read-only)."),
+]
+Into = Annotated[
+    str | None,
+    typer.Option(
+        "--into",
+        "-o",
+        help="Table, or file ending in .parquet, .csv or .csv.gz. Default: SOURCE_synthetic, beside it.",
+    ),
+]
+Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="Privacy loss; smaller is more private.")]
+Delta = Annotated[str, typer.Option("--delta", help="0 (pure differential privacy) to 1e-6.")]
+Method = Annotated[str, typer.Option("--method", "-m", help="auto, copula or independent.")]
+DomainFile = Annotated[
+    Path | None,
+    typer.Option("--domain", help="YAML file with the public domain of the columns; see 'dpsyn init'."),
+]
+Rows = Annotated[int | None, typer.Option("--rows", help="Rows to write. Default: the noisy total.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the sampling; the noise has none.")]
+Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Column to leave out (repeatable).")]
+Replace = Annotated[bool, typer.Option("--replace", help="Overwrite an existing output.")]
+TrustQuery = Annotated[
+    bool,
+    typer.Option("--trust-query", help="State that every row of the query comes from one row of the source."),
+]
+PublicTables = Annotated[
+    list[str] | None,
+    typer.Option("--public-table", help="Table without private data that a query joins (repeatable)."),
+]
+
+
+@app.command("release")
+def release_command(
+    source: SourceArgument,
+    database: Database = None,
+    into: Into = None,
+    epsilon: Epsilon = "1.0",
+    delta: Delta = "1e-9",
+    method: Method = "auto",
+    domain: DomainFile = None,
+    rows: Rows = None,
+    seed: Seed = None,
+    exclude: Exclude = None,
+    replace: Replace = False,
+    trust_query: TrustQuery = False,
+    public_table: PublicTables = None,
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", help="Also write the certificate to this JSON file.")
+    ] = None,
+) -> None:
+    """Write a differentially private synthetic copy of SOURCE."""
+    options = _options(locals())
+    with _plain_errors():
+        if certificate is not None:
+            _check_writable(certificate, replace)
+        result = dpsyn_sql.release(database, source, **options)
+        if certificate is not None:
+            certificate.write_text(json.dumps(result.certificate(), indent=2, ensure_ascii=False) + "\n")
+    typer.echo(f"Wrote {result.table}: {result.rows} synthetic rows")
+    typer.echo(
+        f"Privacy: epsilon = {result.epsilon:.6g}, delta = {result.delta:g} for each row of the source"
+    )
+    typer.echo(f"Release {result.id}")
+
+
+@app.command("plan")
+def plan_command(
+    source: SourceArgument,
+    database: Database = None,
+    into: Into = None,
+    epsilon: Epsilon = "1.0",
+    delta: Delta = "1e-9",
+    method: Method = "auto",
+    domain: DomainFile = None,
+    rows: Rows = None,
+    seed: Seed = None,
+    exclude: Exclude = None,
+    replace: Replace = False,
+    trust_query: TrustQuery = False,
+    public_table: PublicTables = None,
+) -> None:
+    """Say what 'release' would read, ask and write. Reads no rows, spends nothing."""
+    options = _options(locals())
+    with _plain_errors():
+        explanation = str(dpsyn_sql.plan(database, source, **options))
+    typer.echo(explanation)
+
+
+@app.command("init")
+def init_command(
+    source: SourceArgument,
+    database: Database = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", "-o", help="File to write. Default: print it.")
+    ] = None,
+    trust_query: TrustQuery = False,
+    public_table: PublicTables = None,
+) -> None:
+    """Write a domain file to fill in, from column names and types. Reads no row."""
+    with _plain_errors():
+        text = dpsyn_sql.domain_template(
+            database, source, trust_query=trust_query, public_tables=public_table or ()
+        )
+        if into is None:
+            typer.echo(text)
+            return
+        _check_writable(into, replace=False)
+        into.write_text(text, encoding="utf-8")
+    typer.echo(f"Wrote {into}: fill in what it asks for, then pass it as --domain {into}")
+
+
+def _options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The command's options under the names of ``dpsyn_sql.release``."""
+    renamed = {**arguments, "public_tables": arguments["public_table"] or ()}
+    renamed["exclude"] = arguments["exclude"] or ()
+    for name in ("source", "database", "public_table", "certificate"):
+        renamed.pop(name, None)
+    return renamed
+
+
+def _check_writable(path: Path, replace: bool) -> None:
+    if path.exists() and not replace:
+        raise InputError(f"{path} exists already; choose another file or remove it")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"the folder of {path} does not exist")
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Our errors as one message on standard error; warnings as one line each."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    with warnings.catch_warnings():
+        warnings.showwarning = _shown_by(console)
+        try:
+            yield
+        except DpsynError as error:
+            message, refused = str(error), isinstance(error, InputError | PrivacyBudgetExceeded)
+        else:
+            return
+    console.print(f"Error: {message}", markup=False)
+    raise typer.Exit(2 if refused else 1)
+
+
+def _shown_by(console: Console) -> Callable[..., None]:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        console.print(f"Warning: {message}", markup=False)
+
+    return show

@@ -1,0 +1,73 @@
+"""Any marginal of a release, with an error bar: read off the public noisy answers and model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.interfaces import Model
+from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.report.labels import code_labels
+
+
+def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: Sequence[str]) -> pd.DataFrame:
+    """One row per cell of the marginal over ``attrs``, in row-major order of the codes.
+
+    Columns: the attributes (labels, bins as text, None for NULL), ``estimate`` (expected count of
+    the model), ``noisy`` (inverse-variance mean of all measured tables that contain ``attrs``),
+    ``standard_error`` (of ``noisy``, exact, in rows) and ``basis``: ``"measured"`` (a table over
+    exactly these attributes was measured), ``"summed"`` (only larger tables were) or ``"modelled"``
+    (none; ``noisy`` and ``standard_error`` are then NaN).
+
+    Raises:
+        InputError: unknown or repeated attributes, or a marginal the model cannot answer.
+    """
+    names = _checked(model.domain, attrs)
+    estimate = model.project(names)
+    containing = [table for table in measurements if set(names) <= set(table.attrs)]
+    exact = any(set(table.attrs) == set(names) for table in containing)
+    basis = "measured" if exact else "summed" if containing else "modelled"
+    noisy, error = _combine(model.domain, containing, names, estimate.shape)
+    labels = [code_labels(model.domain[name]) for name in names]
+    index = np.indices(estimate.shape).reshape(len(names), -1)
+    columns: dict[str, object] = {
+        name: pd.Series([labels[axis][code] for code in index[axis]], dtype=object)
+        for axis, name in enumerate(names)
+    }
+    return pd.DataFrame(
+        columns
+        | {"estimate": estimate.ravel(), "noisy": noisy.ravel(), "standard_error": error, "basis": basis}
+    )
+
+
+def _checked(domain: Domain, attrs: Sequence[str]) -> tuple[str, ...]:
+    names = (attrs,) if isinstance(attrs, str) else tuple(attrs)
+    unknown = [name for name in names if name not in domain.names]
+    if unknown or not names or len(set(names)) < len(names):
+        raise InputError(
+            f"marginal({list(names)!r}): name one or more different attributes of the release; "
+            f"it has {list(domain.names)!r}"
+        )
+    return names
+
+
+def _combine(
+    domain: Domain, tables: Sequence[NoisyMarginal], names: tuple[str, ...], shape: tuple[int, ...]
+) -> tuple[NDArray[np.float64], float]:
+    """Inverse-variance mean over tables; a cell summed from c cells has variance c sigma^2."""
+    weighted, weights = np.zeros(shape), 0.0
+    for table in tables:
+        others = tuple(axis for axis, name in enumerate(table.attrs) if name not in names)
+        kept = [name for name in table.attrs if name in names]
+        summed = table.values.sum(axis=others).transpose([kept.index(name) for name in names])
+        weight = 1 / (table.sigma**2 * domain.cells(table.attrs) / domain.cells(names))
+        weighted, weights = weighted + weight * summed, weights + weight
+    if not tables:
+        return np.full(shape, np.nan), math.nan
+    return weighted / weights, math.sqrt(1 / weights)

@@ -1,0 +1,53 @@
+"""What ``release()`` returns: all of it is public."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dpsyn_sql.interfaces import Model
+from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.report.marginals import marginal_table
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Release:
+    """A finished release.
+
+    ``table`` is the quoted name or the path that was written, ``rows`` the number of synthetic
+    rows, ``epsilon`` (rounded up) and ``rho`` those of the budget reserved before the run,
+    ``id`` random, ``measurements`` every noisy answer it is made of.
+    """
+
+    table: str
+    rows: int
+    epsilon: float
+    delta: float
+    rho: float
+    id: str
+    model: Model
+    measurements: tuple[NoisyMarginal, ...]
+    facts: dict[str, Any]
+
+    def __repr__(self) -> str:
+        claim = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
+        return f"Release({self.table}, rows={self.rows}, {claim}, id={self.id})"
+
+    def marginal(self, attrs: Sequence[str]) -> pd.DataFrame:
+        """Counts of a marginal with a standard error per cell; costs nothing.
+
+        Columns: the attributes, ``estimate``, ``noisy``, ``standard_error``, ``basis``, as
+        ``dpsyn_sql.report.marginals.marginal_table`` says.
+
+        Raises:
+            InputError: unknown attributes, or a marginal the model cannot answer.
+        """
+        return marginal_table(self.model, self.measurements, attrs)
+
+    def certificate(self) -> dict[str, Any]:
+        """All that a reader needs to judge the privacy claim; JSON-ready."""
+        return copy.deepcopy(self.facts)
