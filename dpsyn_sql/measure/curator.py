@@ -58,9 +58,16 @@ class LocalCurator:
         }
         answer = self._answer(question, event, queries)
         sigma = standard_deviation(event)
-        return [
+        tables = [
             NoisyMarginal(query.attrs, table, sigma) for query, table in zip(queries, answer, strict=True)
         ]
+        self._measured += tables
+        return tables
+
+    @property
+    def measurements(self) -> tuple[NoisyMarginal, ...]:
+        """Every noisy marginal handed out so far, in order; public."""
+        return tuple(self._measured)
 
     def _answer(
         self, question: dict[str, Any], event: PrivacyEvent, queries: Sequence[MarginalQuery]
