@@ -1,0 +1,34 @@
+# Short names for what a contributor runs; `just` alone lists them.
+# They expect an environment made with: pip install --editable '.[test]'
+
+default:
+    @just --list
+
+# the fast tests
+test:
+    pytest
+
+# the statistical and end-to-end tests, minutes
+slow:
+    pytest -m slow
+
+# style and format
+lint:
+    ruff check .
+    ruff format --check .
+
+# mypy, strict
+types:
+    mypy --strict
+
+# who may import whom
+contracts:
+    lint-imports
+
+# everything a change must pass, in a fresh virtual environment
+ci:
+    .ci/run
+
+# every benchmark, one after the other; each prints a table
+bench:
+    for script in $(grep -l '__main__' benchmarks/*.py); do python "$script" || exit 1; done
