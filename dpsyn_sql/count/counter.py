@@ -1,0 +1,175 @@
+"""PRIVATE: exact counts of the source; nothing here may reach a method or a message.
+
+The only importer is ``measure``, which adds noise before anything leaves the door.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.count import statements
+from dpsyn_sql.count.marginalise import Kept, marginals, scatter
+from dpsyn_sql.count.planner import CountingPlan, Group, groups_for, plan_counting
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.progress import phase
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
+
+Counts = dict[MarginalQuery, NDArray[np.int64]]
+
+
+class SqlCounter:
+    """Counts marginals by GROUP BY in the database (implements ``Counter``).
+
+    The source is encoded on the first count that needs it, into a temporary table of codes that
+    later counts read again; ``close`` drops it. The counter holds no counts between calls.
+
+    Args:
+        engine: a session that can read the source and make temporary tables.
+        relation_sql: what to put after FROM.
+        domain: the public domain.
+        queries: every marginal that will ever be asked for; decides how to count.
+        csv: whether the columns of the source are text, still to be cast.
+
+    Raises:
+        PlanTooLarge: more cells than the limit.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        relation_sql: Fragment,
+        domain: Domain,
+        queries: Sequence[MarginalQuery],
+        csv: bool = False,
+    ) -> None:
+        self._engine = engine
+        self._relation = relation_sql
+        self._domain = domain
+        self._position = {name: index for index, name in enumerate(domain.names)}
+        self._csv = csv
+        self._plan = plan_counting(queries, domain)
+        self._planned = frozenset(queries)
+        self._table = qualified("temp", "main", f"dpsyn_codes_{uuid4().hex}")
+        self._encoded = False
+
+    def __repr__(self) -> str:
+        return f"SqlCounter({self._plan.strategy})"
+
+    @property
+    def plan(self) -> CountingPlan:
+        """How it counts; public."""
+        return self._plan
+
+    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """Exact counts. PRIVATE.
+
+        Returns:
+            For each query a new int64 array of the marginal's full shape, axes in the query's
+            order, zero where no row falls.
+
+        Raises:
+            InternalError: a query was not announced, or the codes break their promise.
+            EngineFailure: a statement failed.
+        """
+        if not self._planned.issuperset(queries):
+            raise InternalError("a marginal is counted that was not planned")
+        found = self._scan(queries) if self._plan.strategy == "scan" else self._group(queries)
+        repeated: set[MarginalQuery] = set()
+        answers: list[NDArray[np.int64]] = []
+        for query in queries:
+            answers.append(found[query].copy() if query in repeated else found[query])
+            repeated.add(query)
+        return answers
+
+    def close(self) -> None:
+        """Drop the table of codes; may be called twice."""
+        if self._encoded:
+            self._engine.execute(statements.drop(self._table), step="dropping the encoded table")
+            self._encoded = False
+
+    def _scan(self, queries: Sequence[MarginalQuery]) -> Counts:
+        """One-way marginals and the total, straight from the source."""
+        groups = groups_for(queries, self._plan.packs, self._domain)
+        attributes = [self._plan.packs[group.packs[0]][0] for group in groups]
+        found: Counts = {}
+        wanted = dict(zip(attributes, (group.queries for group in groups), strict=True))
+        with phase("count", len(attributes)) as advance:
+            for part, sql in statements.scans(self._relation, self._domain, attributes, csv=self._csv):
+                result = self._engine.fetch(sql, step="counting one-way marginals")
+                for attribute in part:
+                    histogram = self._histogram(result, attribute)
+                    total = np.asarray(histogram.sum(dtype=np.int64))
+                    found.update((query, histogram if query.attrs else total) for query in wanted[attribute])
+                advance(len(part))
+        return found
+
+    def _histogram(self, result: dict[str, NDArray[Any]], attribute: int) -> NDArray[np.int64]:
+        """One attribute's rows of a scan as a dense histogram."""
+        rows = result["attribute"] == attribute
+        size = self._domain.attributes[attribute].size
+        return scatter([result["code"][rows]], result["n"][rows], (size,))
+
+    def _group(self, queries: Sequence[MarginalQuery]) -> Counts:
+        """Marginals from GROUP BYs over the encoded table."""
+        self._prepare()
+        groups = groups_for(queries, self._plan.packs, self._domain)
+        found: Counts = {}
+        with phase("count", len(groups)) as advance:
+            for group in groups:
+                found.update(self._from_group(group))
+                advance(1)
+        return found
+
+    def _prepare(self) -> None:
+        """Encode the source once."""
+        if self._encoded:
+            return
+        sql = statements.encode(self._relation, self._domain, self._plan.packs, self._table, csv=self._csv)
+        with phase("encode"):
+            self._engine.execute(sql, step="encoding the source")
+        self._encoded = True
+
+    def _from_group(self, group: Group) -> Counts:
+        """Run one GROUP BY and take all its marginals from the result."""
+        result = self._engine.fetch(
+            statements.marginal(self._table, group.packs), step="counting marginals on the codes"
+        )
+        packs = [self._plan.packs[pack] for pack in group.packs]
+        sizes = [[self._domain.attributes[attribute].size for attribute in pack] for pack in packs]
+        codes = [result[statements.pack_column(pack)] for pack in group.packs]
+        dense = scatter(codes, result["n"], [math.prod(pack) for pack in sizes])
+        asked = self._asked(group.queries, packs)
+        return {
+            query: array.transpose(axes).copy()
+            for kept, array in marginals(dense, sizes, asked)
+            for query, axes in asked[kept]
+        }
+
+    def _asked(
+        self, queries: Sequence[MarginalQuery], packs: Sequence[tuple[int, ...]]
+    ) -> dict[Kept, list[tuple[MarginalQuery, tuple[int, ...]]]]:
+        """Queries by the places they keep in each pack, with the turn from pack order to their own."""
+        home = {
+            attribute: (pack, place)
+            for pack, held in enumerate(packs)
+            for place, attribute in enumerate(held)
+        }
+        asked: dict[Kept, list[tuple[MarginalQuery, tuple[int, ...]]]] = defaultdict(list)
+        for query in queries:
+            homes = [home[self._position[name]] for name in query.attrs]
+            in_order = sorted(homes)
+            kept = tuple(
+                tuple(place for owner, place in in_order if owner == pack) for pack in range(len(packs))
+            )
+            asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
+        return asked

@@ -1,0 +1,14 @@
+-- Counts of the cells of one GROUP BY over columns of codes; cells without rows are absent.
+-- in:  table (the encoded source), columns (its code columns to group by)
+-- out: one row per cell that occurs: the codes, n BIGINT
+SELECT
+{% for column in columns %}
+    {{ column }},
+{% endfor %}
+    CAST(count(*) AS BIGINT) AS n
+FROM {{ table }}
+GROUP BY
+{% for column in columns %}
+    {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
