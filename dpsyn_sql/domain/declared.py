@@ -1,0 +1,303 @@
+"""Attributes from what an owner declares or a catalog states; every fault is collected.
+
+Each function appends what is wrong to ``faults`` and returns None, so that a caller can go on
+and show all faults of all columns in one message. Nothing here reads a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from dpsyn_sql.domain.attributes import OTHER, Attribute, Edge, Label
+from dpsyn_sql.domain.types import SqlType, enum_type, from_tick, parse_type, to_tick
+from dpsyn_sql.source.relation import Column
+
+MAX_CODES = 65_536
+_UNIT_BINS = 100
+_DEFAULT_BINS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Declared cuts of a column: either ``lower``, ``upper`` and perhaps ``bins``, or ``edges``."""
+
+    kind: Literal["numeric", "temporal"]
+    lower: Decimal | date | None = None
+    upper: Decimal | date | None = None
+    bins: int | None = None
+    edges: tuple[Decimal | date, ...] = ()
+    nullable: bool = False
+
+    @property
+    def values(self) -> tuple[Decimal | date, ...]:
+        """Every value the owner wrote."""
+        return (*(value for value in (self.lower, self.upper) if value is not None), *self.edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """Declared categories; ``other=None`` means that the owner said nothing about completeness."""
+
+    labels: tuple[Label, ...]
+    other: bool | None = None
+    ordered: bool = False
+    nullable: bool = False
+
+
+def catalog_attribute(column: Column, kind: SqlType) -> Attribute | None:
+    """The domain that the type alone makes public: BOOLEAN and named ENUM; else None."""
+    labels: tuple[Label, ...]
+    if kind.family == "boolean":
+        labels, sql_type = (False, True), kind.text
+    elif kind.family == "enum" and column.enum_labels and not any("\x00" in x for x in column.enum_labels):
+        labels, sql_type = column.enum_labels, enum_type(column.enum_labels)
+    else:
+        return None
+    nullable = not column.not_null
+    return Attribute(column.name, sql_type, "categorical", labels, nullable=nullable, origin="catalog")
+
+
+def categorical_attribute(
+    column: Column, kind: SqlType, spec: Categories, faults: list[str]
+) -> Attribute | None:
+    """A declared categorical attribute of a VARCHAR, integer, BOOLEAN or ENUM column."""
+    who = f"column {column.name!r}"
+    if kind.family not in ("text", "integer", "boolean", "enum"):
+        faults.append(f"{who}: type {kind.text} cannot be categorical; write type: {_fitting(kind)}")
+        return None
+    before = len(faults)
+    _check_labels(who, column, kind, spec, faults)
+    if len(faults) > before:
+        return None
+    complete = _complete(column, kind, spec.labels)
+    other = not complete if spec.other is None else spec.other
+    if other and OTHER in spec.labels:
+        faults.append(f"{who}: {OTHER!r} is the name of values outside the categories; add other: false")
+        return None
+    sql_type = kind.text
+    if kind.family == "enum":
+        # An anonymous ENUM may hold the data's own values: the output gets the declared ones.
+        strings = column.enum_labels or tuple(label for label in spec.labels if isinstance(label, str))
+        sql_type = enum_type(strings)
+    return Attribute(
+        column.name,
+        sql_type,
+        "categorical",
+        spec.labels,
+        other=other,
+        nullable=spec.nullable,
+        ordered=spec.ordered,
+    )
+
+
+def _fitting(kind: SqlType) -> str:
+    return "temporal" if kind.family in ("date", "timestamp") else "numeric"
+
+
+def _complete(column: Column, kind: SqlType, labels: Sequence[Label]) -> bool:
+    if kind.family == "boolean":
+        return len(labels) == 2
+    return column.enum_labels is not None and set(labels) == set(column.enum_labels)
+
+
+def _check_labels(who: str, column: Column, kind: SqlType, spec: Categories, faults: list[str]) -> None:
+    if not spec.labels:
+        faults.append(f"{who}: categories is empty; list at least one value")
+    if len(spec.labels) > MAX_CODES:
+        faults.append(f"{who}: {len(spec.labels)} categories; at most {MAX_CODES} are allowed")
+    wanted = {"integer": int, "boolean": bool}.get(kind.family, str)
+    wrong = [label for label in spec.labels if type(label) is not wanted]
+    if wrong:
+        advice = "write it in quotes" if wanted is str else f"write {wanted.__name__} values"
+        faults.append(f"{who}: category {wrong[0]!r} does not fit the type {_shown(kind)}; {advice}")
+        return
+    doubles = (
+        sorted({str(label) for label in spec.labels if spec.labels.count(label) > 1})
+        if (len(set(spec.labels)) < len(spec.labels))
+        else []
+    )
+    if doubles:
+        faults.append(f"{who}: category {doubles[0]!r} is listed twice")
+    for label in spec.labels:
+        fault = _label_fault(label, column, kind)
+        if fault is not None:
+            faults.append(f"{who}: category {label!r} {fault}")
+
+
+def _label_fault(label: Label, column: Column, kind: SqlType) -> str | None:
+    if isinstance(label, str):
+        if "\x00" in label or any("\ud800" <= character <= "\udfff" for character in label):
+            return "holds a NUL or half a surrogate pair, which no SQL text can"
+        if column.enum_labels is not None and label not in column.enum_labels:
+            return "is not a label of the column's ENUM type"
+    elif kind.family == "integer" and not kind.low <= label <= kind.high:
+        return f"does not fit the type {kind.text}"
+    return None
+
+
+def _shown(kind: SqlType) -> str:
+    return "ENUM" if kind.family == "enum" else kind.text
+
+
+def binned_attribute(column: Column, kind: SqlType, spec: Bins, faults: list[str]) -> Attribute | None:
+    """A declared numeric or temporal attribute, cut exactly in the column's own type."""
+    who = f"column {column.name!r}"
+    numeric = kind.family in ("integer", "decimal", "float")
+    if numeric != (spec.kind == "numeric") or kind.family in ("boolean", "text", "enum"):
+        fitting = "categorical" if kind.family in ("boolean", "text", "enum") else _fitting(kind)
+        faults.append(
+            f"{who}: type {_shown(kind)} cannot be {spec.kind}; write type: {fitting}, or exclude the column"
+        )
+        return None
+    if spec.bins is not None and not 1 <= spec.bins <= MAX_CODES:
+        faults.append(f"{who}: bins is {spec.bins}; allowed are 1 to {MAX_CODES}")
+        return None
+    if len(spec.edges) > MAX_CODES:
+        faults.append(f"{who}: {len(spec.edges)} edges; at most {MAX_CODES} are allowed")
+        return None
+    edges = (
+        _float_edges(who, kind, spec, faults)
+        if kind.family == "float"
+        else (_discrete_edges(who, kind, spec, faults))
+    )
+    if edges is None:
+        return None
+    return Attribute(column.name, kind.text, spec.kind, edges=edges, nullable=spec.nullable, ordered=True)
+
+
+def _float_edges(who: str, kind: SqlType, spec: Bins, faults: list[str]) -> tuple[Edge, ...] | None:
+    """Edges as DOUBLE, or rounded to FLOAT so that comparing and drawing agree bit for bit."""
+    single = kind.text == "FLOAT"
+    with np.errstate(over="ignore"):
+        given = [float(np.float32(float(str(v)))) if single else float(str(v)) for v in spec.values]
+    given = [value + 0.0 for value in given]  # -0.0 and 0.0 are one cut
+    if not all(np.isfinite(given)):
+        faults.append(f"{who}: a bound does not fit the type {kind.text}")
+        return None
+    if spec.edges:
+        return _increasing(who, given, "edges", faults)
+    lower, upper = given
+    if _increasing(who, given, "bounds", faults) is None:
+        return None
+    count = spec.bins or _DEFAULT_BINS
+    inner = [lower * (1 - i / count) + upper * (i / count) for i in range(1, count)]
+    cuts = [lower, *(float(np.float32(cut)) if single else cut for cut in inner), upper]
+    if any(low >= high for low, high in pairwise(cuts)):
+        faults.append(f"{who}: {count} bins are more than the type {kind.text} can tell apart; write fewer")
+        return None
+    return tuple(cuts)
+
+
+def _increasing(who: str, cuts: Sequence[float], what: str, faults: list[str]) -> tuple[Edge, ...] | None:
+    if what == "bounds" and cuts[0] >= cuts[1]:
+        faults.append(f"{who}: lower {cuts[0]} is not below upper {cuts[1]}")
+        return None
+    for low, high in pairwise(cuts):
+        if low >= high:
+            faults.append(f"{who}: edges must increase, but {high} follows {low}")
+            return None
+    return tuple(cuts)
+
+
+def _discrete_edges(who: str, kind: SqlType, spec: Bins, faults: list[str]) -> tuple[Edge, ...] | None:
+    before = len(faults)
+    ticks = [_tick(who, kind, value, faults) for value in spec.values]
+    if len(faults) > before:
+        return None
+    top = ticks[-1]
+    last = spec.values[-1]
+    if kind.family == "timestamp" and not isinstance(last, datetime):
+        top = ticks[-1] = top + kind.day - 1  # a day named as upper bound belongs to the range whole
+    if top > kind.high:
+        faults.append(f"{who}: upper bound {last} does not fit the type {kind.text}")
+    if _no_edge_past(kind, top):
+        faults.append(
+            f"{who}: upper bound {last} is one step before the last of year 9999; write that last one"
+        )
+    if len(faults) > before:
+        return None
+    if spec.edges:
+        return _listed_edges(who, kind, ticks, spec, faults)
+    lower = ticks[0]
+    if lower >= top:
+        faults.append(f"{who}: lower {spec.lower} is not below upper {spec.upper}")
+        return None
+    values = top - lower + 1
+    count = spec.bins or (values if values <= _UNIT_BINS else _DEFAULT_BINS)
+    count = min(count, values)
+    return tuple(from_tick(kind, lower + i * values // count) for i in range(count + 1))
+
+
+def _listed_edges(
+    who: str, kind: SqlType, ticks: Sequence[int], spec: Bins, faults: list[str]
+) -> tuple[Edge, ...] | None:
+    """Lower cuts and the inclusive upper bound; the bound may repeat the last cut, which then
+    is a bin of one value."""
+    for position, (low, high) in enumerate(pairwise(ticks)):
+        if low > high or (low == high and position < len(ticks) - 2):
+            later, earlier = spec.edges[position + 1], spec.edges[position]
+            faults.append(f"{who}: edges must increase, but {later} follows {earlier}")
+            return None
+    return tuple(from_tick(kind, tick) for tick in (*ticks[:-1], ticks[-1] + 1))
+
+
+def _no_edge_past(kind: SqlType, top: int) -> bool:
+    """Whether the edge past ``top`` would be taken for the mark of year 9999's end."""
+    return (
+        kind.family in ("date", "timestamp")
+        and kind.unit == 1
+        and kind.high - 1 == top
+        and (kind.text != "TIMESTAMP_NS")
+    )
+
+
+def _tick(who: str, kind: SqlType, value: Decimal | date, faults: list[str]) -> int:
+    moment: Decimal | date = value
+    if kind.family == "date" and isinstance(value, datetime):
+        faults.append(f"{who}: {value} has a time of day, the column is a DATE")
+        return 0
+    if kind.family == "timestamp" and isinstance(value, date):
+        moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+        if moment.tzinfo is not None and not kind.zoned:
+            faults.append(f"{who}: {value} has a time zone, the column ({kind.text}) has none")
+            return 0
+        if kind.zoned and moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+    try:
+        tick = to_tick(kind, moment)
+    except ValueError:
+        faults.append(f"{who}: {value} is no value of the type {kind.text}")
+        return 0
+    if not kind.low <= tick <= kind.high:
+        faults.append(f"{who}: {value} does not fit the type {kind.text}")
+        return 0
+    return tick
+
+
+def declared_type(spec: Bins | Categories) -> SqlType:
+    """The type that a CSV column gets when its declaration names none."""
+    if isinstance(spec, Categories):
+        whole = bool(spec.labels) and all(type(label) is int for label in spec.labels)
+        name = _integer_name([int(label) for label in spec.labels]) if whole else "VARCHAR"
+    elif spec.kind == "temporal":
+        moments = [value for value in spec.values if isinstance(value, datetime)]
+        zoned = any(moment.tzinfo is not None for moment in moments)
+        name = "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP" if moments else "DATE"
+    else:
+        numbers = [value for value in spec.values if isinstance(value, Decimal)]
+        whole = all(number.as_tuple().exponent == 0 for number in numbers)
+        name = _integer_name([int(number) for number in numbers]) if whole else "DOUBLE"
+    parsed = parse_type(name)
+    assert parsed is not None
+    return parsed
+
+
+def _integer_name(values: Sequence[int]) -> str:
+    return "BIGINT" if all(-(2**63) <= value < 2**63 for value in values) else "HUGEINT"

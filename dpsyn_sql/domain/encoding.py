@@ -1,0 +1,177 @@
+"""From a column to codes 0..size-1: SQL that is a total function of one row.
+
+This runs on the private side of the door. NULL and NaN are decided first; values are compared
+and clipped before anything is computed from them (``x - lower`` overflows at the ends of
+BIGINT); whatever no label and no bin covers gets the attribute's fixed fallback code.
+
+Four forms, chosen on public facts alone, fastest first (measured on 5 million rows):
+text by the hash table of an ENUM, four to fourteen times faster than a tree of comparisons and
+independent of collations; bins of one value by clipping; short ranges by a constant lookup list;
+everything else by a balanced tree of comparisons.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.types import SqlType, edge_ticks, enum_type, from_tick, type_of
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
+from dpsyn_sql.sqltext.render import render
+
+_LOOKUP = 4_096  # longest lookup list
+_FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
+
+
+def encode_expression(attribute: Attribute, column: Fragment, *, from_text: bool = False) -> Fragment:
+    """The code of one value as a SQL expression of an integer type.
+
+    ``column`` should be a plain column reference, because it is repeated. ``from_text`` says
+    that it is text (CSV) of which values are first read as the attribute's type; text that
+    cannot be read counts as NULL.
+    """
+    kind = type_of(attribute)
+    if from_text and kind.family != "text":
+        column = Fragment(f"TRY_CAST({column} AS {kind.sql})")
+    missing = attribute.fallback_code if attribute.null_code is None else attribute.null_code
+    absent = f"{column} IS NULL"
+    if kind.family == "float":
+        absent += f" OR isnan({column})"
+    return Fragment(f"CASE WHEN {absent} THEN {missing} ELSE {_present(attribute, kind, column)} END")
+
+
+def _present(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
+    if attribute.kind == "categorical":
+        if kind.family in ("text", "enum"):
+            return _text_codes(attribute, kind, column)
+        return _label_tree(attribute, kind, column)
+    if kind.family == "float":
+        cuts = [_float_literal(kind, edge) for edge in attribute.edges[1:-1] if isinstance(edge, float)]
+        return _tree(column, cuts, [str(code) for code in range(attribute.regular)])
+    ticks = edge_ticks(attribute)
+    if kind.family in ("integer", "date"):
+        clipped = _clipped(kind, column, ticks)
+        if ticks[-1] - ticks[0] == attribute.regular:
+            return clipped
+        if len(ticks) - 2 > _FEW_CUTS and ticks[-1] - ticks[0] <= _LOOKUP:
+            codes = ", ".join(str(bisect_right(ticks, tick) - 1) for tick in range(ticks[0], ticks[-1]))
+            return f"([{codes}])[{clipped} + 1]"
+    cuts = [tick_literal(kind, tick) for tick in ticks[1:-1]]
+    return _tree(column, cuts, [str(code) for code in range(attribute.regular)])
+
+
+def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
+    """Steps above the lowest bin's start, after clipping to the bins: never overflows a BIGINT,
+    whose range the bins' own span fits because there are so few bins."""
+    low, high = tick_literal(kind, ticks[0]), tick_literal(kind, ticks[-1] - 1)
+    inside = f"LEAST(GREATEST({column}, {low}), {high})"
+    if kind.family == "date":
+        return f"({inside} - {low})"
+    wide = "BIGINT" if ticks[0] > -(2**62) and ticks[-1] < 2**62 else kind.text
+    return f"CAST(CAST({inside} AS {wide}) - CAST({low} AS {wide}) AS BIGINT)"
+
+
+def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
+    labels = tuple(label for label in attribute.labels if isinstance(label, str))
+    text = f"CAST({column} AS VARCHAR)" if kind.family == "enum" else column
+    code = f"enum_code(TRY_CAST({text} AS {enum_type(labels)}))"
+    return f"COALESCE(CAST({code} AS INTEGER), {attribute.fallback_code})"
+
+
+def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
+    """Balanced search over sorted labels, equality at the leaves."""
+    pairs = sorted((label, code) for code, label in enumerate(attribute.labels))
+    texts = [
+        literal(label) if isinstance(label, bool) else tick_literal(kind, int(label)) for label, _ in pairs
+    ]
+    leaves = [
+        f"CASE WHEN {column} = {text} THEN {code} ELSE {attribute.fallback_code} END"
+        for text, (_, code) in zip(texts, pairs, strict=True)
+    ]
+    return _tree(column, texts[1:], leaves)
+
+
+def _tree(column: Fragment, cuts: Sequence[str], leaves: Sequence[str]) -> str:
+    """Leaf i for cuts[i-1] <= column < cuts[i]; log2 of the leaves deep, repeated leaves joined."""
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = len(leaves) // 2
+    below = _tree(column, cuts[: middle - 1], leaves[:middle])
+    above = _tree(column, cuts[middle:], leaves[middle:])
+    return f"CASE WHEN {column} < {cuts[middle - 1]} THEN {below} ELSE {above} END"
+
+
+def tick_literal(kind: SqlType, tick: int) -> Fragment:
+    """A value of a discrete type as a literal of that very type."""
+    if kind.family == "integer" and -(2**31) < tick < 2**31:
+        return Fragment(str(tick))
+    if kind.family == "date":
+        return literal(from_tick(kind, tick))
+    text = str(from_tick(kind, tick)) if kind.family != "decimal" else format(from_tick(kind, tick), "f")
+    return Fragment(f"CAST('{text}' AS {kind.sql})")
+
+
+def _float_literal(kind: SqlType, value: float) -> Fragment:
+    return Fragment(f"CAST('{value!r}' AS {kind.sql})")
+
+
+def code_type(size: int) -> Fragment:
+    """The smallest unsigned type that holds the codes 0..size-1.
+
+    Raises:
+        InternalError: more than 2**64 codes.
+    """
+    for name, bits in (("UTINYINT", 8), ("USMALLINT", 16), ("UINTEGER", 32), ("UBIGINT", 64)):
+        if size <= 2**bits:
+            return Fragment(name)
+    raise InternalError(f"no unsigned type holds {size} codes")
+
+
+def encode_statement(
+    relation_sql: Fragment,
+    domain: Domain,
+    packs: Sequence[Sequence[int]],
+    table: Fragment,
+    csv: bool = False,
+) -> Fragment:
+    """The statement that makes the temporary table of codes.
+
+    Column ``p<i>`` of ``table`` holds the mixed-radix code of the attributes in ``packs[i]``, first
+    attribute most significant: (c0 * size1 + c1) * size2 + c2, in the smallest unsigned type.
+
+    Args:
+        relation_sql: what stands after FROM.
+        domain: attributes; their names are column names of the relation.
+        packs: positions of attributes in the domain; ``((0,), (1,), ...)`` for plain codes.
+        table: quoted name of the table to create.
+        csv: the relation's columns are text.
+    """
+    used = sorted({position for pack in packs for position in pack})
+    named = [_named(domain.attributes[i], i, csv) for i in used]
+    coded = [Fragment(f"{encode_expression(domain.attributes[i], Fragment(f'c{i}'))} AS k{i}") for i in used]
+    packed = [Fragment(f"{_packed(domain, pack)} AS p{i}") for i, pack in enumerate(packs)]
+    return render(
+        "encode/encode", table=table, relation=relation_sql, named=named, coded=coded, packed=packed
+    )
+
+
+def _named(attribute: Attribute, position: int, csv: bool) -> Fragment:
+    """The raw value under a neutral name, text already read as its type."""
+    kind = type_of(attribute)
+    column = ident(attribute.name)
+    read = f"TRY_CAST({column} AS {kind.sql})" if csv and kind.family != "text" else column
+    return Fragment(f"{read} AS c{position}")
+
+
+def _packed(domain: Domain, pack: Sequence[int]) -> Fragment:
+    sizes = [domain.attributes[position].size for position in pack]
+    kind = code_type(math.prod(sizes))
+    # Arithmetic in a type that holds the whole pack: small literals would give UTINYINT overflow.
+    wide = "BIGINT" if math.prod(sizes) < 2**63 else "UBIGINT"
+    code = f"CAST(k{pack[0]} AS {wide})" if len(pack) > 1 else f"k{pack[0]}"
+    for position, size in zip(pack[1:], sizes[1:], strict=True):
+        code = f"({code} * {size} + k{position})"
+    return Fragment(f"CAST({code} AS {kind})")

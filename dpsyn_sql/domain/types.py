@@ -1,0 +1,205 @@
+"""SQL types that an attribute can have, and the exact integers behind their values.
+
+Every discrete value is a whole number of *ticks*: an integer is itself, a decimal counts units
+of its last digit, a date counts days and a timestamp its own unit since 1970-01-01. Bins are
+cut and drawn in ticks, so that no value passes through floating point.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+
+from dpsyn_sql.domain.attributes import Attribute, Edge
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.sqltext.fragments import Fragment, string_literal
+
+Family = Literal["boolean", "integer", "decimal", "float", "text", "enum", "date", "timestamp"]
+
+_SIGNED = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63, "HUGEINT": 127}
+_UNSIGNED = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32, "UBIGINT": 64, "UHUGEINT": 128}
+_TIMESTAMPS = {  # microseconds in a tick; nanoseconds are drawn as whole microseconds
+    "TIMESTAMP": 1,
+    "TIMESTAMP_NS": 1,
+    "TIMESTAMP_MS": 1_000,
+    "TIMESTAMP_S": 1_000_000,
+    "TIMESTAMP WITH TIME ZONE": 1,
+}
+_ALIASES = {
+    "BOOL": "BOOLEAN",
+    "INT": "INTEGER",
+    "INT1": "TINYINT",
+    "INT2": "SMALLINT",
+    "INT4": "INTEGER",
+    "INT8": "BIGINT",
+    "TEXT": "VARCHAR",
+    "STRING": "VARCHAR",
+    "REAL": "FLOAT",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
+    "DATETIME": "TIMESTAMP",
+}
+_PYTHON_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+# Nanoseconds since 1970 in 64 bits end within these days.
+_NS_LOW, _NS_HIGH = datetime(1677, 9, 22), datetime(2262, 4, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A supported type: canonical spelling, family, and for discrete ones the lowest and the
+    highest tick, the decimal scale and the microseconds of a timestamp's tick."""
+
+    text: str
+    family: Family
+    low: int = 0
+    high: int = 0
+    scale: int = 0
+    unit: int = 1
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the values are whole numbers of ticks."""
+        return self.family in ("integer", "decimal", "date", "timestamp")
+
+    @property
+    def zoned(self) -> bool:
+        """Whether it is a timestamp with time zone."""
+        return self.text == "TIMESTAMP WITH TIME ZONE"
+
+    @property
+    def day(self) -> int:
+        """Ticks in a day (dates and timestamps)."""
+        return 1 if self.family == "date" else 86_400_000_000 // self.unit
+
+    @property
+    def sql(self) -> Fragment:
+        """The type as it stands in a statement."""
+        return Fragment(self.text)
+
+
+def parse_type(text: str) -> SqlType | None:
+    """The type of a catalog's or a person's spelling; None if it is not supported."""
+    if text.startswith("ENUM("):
+        return SqlType(text, "enum") if _is_enum(text) else None
+    name = " ".join(text.upper().split())
+    name = _ALIASES.get(name, name)
+    if name in _SIGNED:
+        return SqlType(name, "integer", -(2 ** _SIGNED[name]), 2 ** _SIGNED[name] - 1)
+    if name in _UNSIGNED:
+        return SqlType(name, "integer", 0, 2 ** _UNSIGNED[name] - 1)
+    if name in _TIMESTAMPS:
+        return _timestamp(name, _TIMESTAMPS[name])
+    if name == "DATE":
+        return SqlType(name, "date", *((day - date(1970, 1, 1)).days for day in (date.min, date.max)))
+    if name in ("FLOAT", "DOUBLE"):
+        return SqlType(name, "float")
+    if name in ("BOOLEAN", "VARCHAR"):
+        return SqlType(name, "boolean" if name == "BOOLEAN" else "text")
+    return _decimal(name)
+
+
+def _timestamp(name: str, unit: int) -> SqlType:
+    bounds = (_NS_LOW, _NS_HIGH) if name == "TIMESTAMP_NS" else (datetime.min, datetime.max)
+    low, high = ((moment - _PYTHON_EPOCH) // _MICROSECOND // unit for moment in bounds)
+    return SqlType(name, "timestamp", low, high, unit=unit)
+
+
+def _decimal(name: str) -> SqlType | None:
+    match = re.fullmatch(r"(?:DECIMAL|NUMERIC) ?\( ?(\d{1,2}) ?, ?(\d{1,2}) ?\)", name)
+    if match is None:
+        return None
+    precision, scale = int(match[1]), int(match[2])
+    if not (1 <= precision <= 38 and scale <= precision):
+        return None
+    limit = 10**precision - 1
+    return SqlType(f"DECIMAL({precision},{scale})", "decimal", -limit, limit, scale=scale)
+
+
+def _is_enum(text: str) -> bool:
+    return re.fullmatch(r"ENUM\('(?:[^']|'')*'(?:, '(?:[^']|'')*')*\)", text) is not None
+
+
+def enum_type(labels: tuple[str, ...]) -> str:
+    """The spelling of an ENUM type with these labels (none of them holds a NUL)."""
+    return "ENUM(" + ", ".join(string_literal(label) for label in labels) + ")"
+
+
+def type_of(attribute: Attribute) -> SqlType:
+    """The parsed type of an attribute.
+
+    Raises:
+        InternalError: the type is not one of ours, so the attribute was not made by this package.
+    """
+    parsed = parse_type(attribute.sql_type)
+    if parsed is None:
+        raise InternalError(f"attribute {attribute.name!r} has an unsupported type")
+    return parsed
+
+
+def to_tick(kind: SqlType, value: Edge) -> int:
+    """The tick of a value of a discrete type.
+
+    Raises:
+        ValueError: the value is no whole number of ticks.
+    """
+    if kind.family in ("integer", "decimal"):
+        scaled = Decimal(value) if isinstance(value, (int, float, Decimal)) else Decimal("NaN")
+        return _whole(scaled, kind.scale)
+    if kind.family == "date" and isinstance(value, date):
+        return (date(value.year, value.month, value.day) - date(1970, 1, 1)).days
+    if isinstance(value, datetime):
+        naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        ticks, rest = divmod((naive - _PYTHON_EPOCH) // _MICROSECOND, kind.unit)
+        if rest == 0:
+            return ticks
+    raise ValueError("no whole number of ticks")
+
+
+def _whole(value: Decimal, scale: int) -> int:
+    sign, digits, exponent = value.as_tuple()
+    magnitude: int
+    if not isinstance(exponent, int) or value.adjusted() > 60:
+        raise ValueError("no whole number of ticks")
+    digit_text, shift = "".join(map(str, digits)), exponent + scale
+    if shift >= 0:
+        magnitude = int(digit_text) * 10**shift
+    else:
+        magnitude, rest = divmod(int(digit_text), 10**-shift) if -shift < 400 else (0, int(digit_text))
+        if rest:
+            raise ValueError("no whole number of ticks")
+    return -magnitude if sign else magnitude
+
+
+def from_tick(kind: SqlType, tick: int) -> Edge:
+    """The value of a tick; past the last day that Python knows, that last day (or moment)."""
+    if kind.family == "integer":
+        return tick
+    if kind.family == "decimal":
+        return Decimal((int(tick < 0), tuple(map(int, str(abs(tick)))), -kind.scale))
+    if kind.family == "date":
+        return date(1970, 1, 1) + timedelta(days=tick) if tick <= kind.high else date.max
+    past = kind.high if kind.text != "TIMESTAMP_NS" else tick
+    moment = _PYTHON_EPOCH + tick * kind.unit * _MICROSECOND if tick <= past else datetime.max
+    return moment.replace(tzinfo=UTC) if kind.zoned else moment
+
+
+def edge_ticks(attribute: Attribute) -> tuple[int, ...]:
+    """The k+1 cuts of a discrete binned attribute in ticks: bin i holds ticks[i] <= t < ticks[i+1].
+
+    The day after 9999-12-31 has no Python date. An upper bound of that day is therefore kept as
+    the last edge itself and turned into the tick past it here.
+    """
+    kind = type_of(attribute)
+    last = attribute.edges[-1]
+    marks_the_end = (
+        last == date.max
+        if kind.family == "date"
+        else (isinstance(last, datetime) and last.replace(tzinfo=None) == datetime.max)
+    )
+    end = kind.high + 1 if marks_the_end else to_tick(kind, last)
+    return (*(to_tick(kind, edge) for edge in attribute.edges[:-1]), end)
