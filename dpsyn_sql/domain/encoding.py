@@ -23,6 +23,9 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
 
 _LOOKUP = 4_096  # longest lookup list
+# Bare numbers are safe beside these; beside unsigned and 128-bit types DuckDB may settle on BIGINT
+# as the common type, whose overflow would depend on a value of the source.
+_PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
 
 
@@ -106,7 +109,7 @@ def _tree(column: Fragment, cuts: Sequence[str], leaves: Sequence[str]) -> str:
 
 def tick_literal(kind: SqlType, tick: int) -> Fragment:
     """A value of a discrete type as a literal of that very type."""
-    if kind.family == "integer" and -(2**31) < tick < 2**31:
+    if kind.text in _PLAIN and -(2**31) < tick < 2**31:
         return Fragment(str(tick))
     if kind.family == "date":
         return literal(from_tick(kind, tick))

@@ -22,9 +22,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     StrictBool,
     StrictInt,
     StrictStr,
@@ -75,8 +75,8 @@ def _moment(value: Any) -> date:
     raise ValueError("must be a date such as 2020-12-31 or a timestamp such as 2020-12-31 23:59:59")
 
 
-Number = Annotated[Decimal, BeforeValidator(_number), WithJsonSchema({"type": ["number", "string"]})]
-Moment = Annotated[date, BeforeValidator(_moment), WithJsonSchema({"type": "string"})]
+Number = Annotated[Decimal, PlainValidator(_number), WithJsonSchema({"type": ["number", "string"]})]
+Moment = Annotated[date, PlainValidator(_moment), WithJsonSchema({"type": "string"})]
 BinCount = Annotated[StrictInt, Field(ge=1, le=MAX_CODES)]
 SqlTypeName = Annotated[
     StrictStr | None, Field(description="For CSV only: the type the text is read and written as.")
