@@ -6,8 +6,12 @@
     │   ├── DomainError            the public domain is missing or contradictory (all faults in one message)
     │   ├── BudgetError            epsilon, delta or a share of them is out of range
     │   ├── TargetError            the output exists, equals the source, or cannot be written
-    │   └── PlanTooLarge           the plan asks for more cells than the limit
+    │   ├── PlanTooLarge           the plan asks for more cells than the limit
+    │   └── AccountError           the account is of another kind or unit, or not the source's own
     ├── PrivacyBudgetExceeded      the ledger refuses the debit; nothing was read
+    ├── ReleaseChanged             the same name and version with other settings; nothing was charged
+    ├── LedgerError                the ledger file cannot be opened, read or written
+    │   └── LedgerDamaged          the ledger's records contradict each other
     ├── EngineFailure              a statement of ours failed in the database (its own text is withheld)
     └── InternalError              a broken promise between our own parts: please report it
 
@@ -57,8 +61,32 @@ class PlanTooLarge(InputError):
     """The plan asks for more cells than the limit; decided on the public domain alone."""
 
 
+class AccountError(InputError):
+    """The account is of another kind or privacy unit, or the source belongs to another account."""
+
+
 class PrivacyBudgetExceeded(DpsynError):
     """The ledger refuses the debit; the source was not read."""
+
+
+class ReleaseChanged(DpsynError):
+    """A release of this name and version exists with other settings; nothing was read or charged."""
+
+
+class LedgerError(DpsynError):
+    """The ledger file cannot be opened, read or written; what it holds is kept."""
+
+
+class LedgerDamaged(LedgerError):
+    """The ledger's records contradict each other.
+
+    ``record`` is the position of the first broken record in the chain, or None when a row has
+    no record at all.
+    """
+
+    def __init__(self, message: str, record: int | None) -> None:
+        self.record = record
+        super().__init__(message)
 
 
 class EngineFailure(DpsynError):

@@ -19,3 +19,14 @@ class ReleaseKey:
     name: str
     version: str | None
     configuration: Mapping[str, Any]
+
+    @property
+    def source(self) -> str | None:
+        """The resolved source, as the configuration names it."""
+        source = self.configuration.get("source")
+        return None if source is None else str(source)
+
+    @property
+    def unit(self) -> str:
+        """The privacy unit: a column's name, or ``"row"``."""
+        return str(self.configuration.get("unit") or "row")

@@ -1,0 +1,174 @@
+"""Accounts: what a privacy-unit namespace may spend in all, in exact integers.
+
+An account is of one kind. ``"pure"``: epsilons add up. ``"zcdp"`` (approximate): rho adds up, and
+so do the deltas of thresholds; a pure release costs epsilon^2 / 2 there (Bun, Steinke 2016,
+Proposition 1.4). A grant of (epsilon, delta) sets the limit to ``Budget.from_epsilon`` of the same
+pair, so that one release at (epsilon, delta) fits it exactly once. Sums of adaptively chosen
+costs below a limit fixed beforehand are sound (Whitehouse, Ramdas, Rogers, Wu 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from dpsyn_sql.accounting.budget import (
+    CONVERSION_SHARE,
+    DELTA_UNITS,
+    LARGEST_DELTA,
+    Budget,
+    Kind,
+    Number,
+    exact_number,
+)
+from dpsyn_sql.accounting.events import PrivacyEvent, cost_units
+from dpsyn_sql.accounting.zcdp import RHO_UNITS, epsilon_from_rho
+from dpsyn_sql.errors import AccountError, BudgetError
+
+LARGEST_AMOUNT = 2**63 - 1
+"""What a 64-bit column holds: rho, or pure epsilon, up to 9,223."""
+
+USUAL_DELTA = Fraction(1, 10**9)
+"""The delta at which an account that was never granted one is reported."""
+
+_FOUR_DIGITS_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
+_FOUR_DIGITS_UP = Context(prec=4, rounding=ROUND_CEILING)
+
+
+def price(budget: Budget, kind: Kind) -> Budget:
+    """What a release of ``budget`` costs an account of ``kind``, rounded up.
+
+    Raises:
+        AccountError: the account is pure and the release is not.
+    """
+    if budget.kind == kind:
+        return budget
+    if kind == "pure":
+        raise AccountError(
+            "the account is pure (granted with delta=0) and the release is not: release with delta=0, "
+            "or grant the account an epsilon with a delta above 0"
+        )
+    return Budget("zcdp", math.ceil(budget.rho * RHO_UNITS))
+
+
+def price_of_all(budgets: Iterable[Budget], kind: Kind) -> Budget:
+    """The sum of the prices."""
+    prices = [price(budget, kind) for budget in budgets]
+    return Budget(kind, sum(one.amount for one in prices), sum(one.delta for one in prices))
+
+
+def event_price(event: PrivacyEvent, kind: Kind) -> Budget:
+    """Cost of an event within a release of ``kind``; no event of today spends threshold delta."""
+    return Budget(kind, cost_units(event, kind), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What an account has spent, and its limit (None: without limit)."""
+
+    spent: Budget
+    limit: Budget | None = None
+
+    @property
+    def remaining(self) -> Budget | None:
+        """Limit minus spent, in units; None without a limit."""
+        if self.limit is None:
+            return None
+        amount, delta = self.limit.amount - self.spent.amount, self.limit.delta - self.spent.delta
+        return Budget(self.spent.kind, amount, delta)
+
+    def after(self, cost: Budget) -> Budget:
+        """The spent sum once ``cost`` is debited; both are of the account's kind."""
+        return Budget(self.spent.kind, self.spent.amount + cost.amount, self.spent.delta + cost.delta)
+
+    def admits(self, cost: Budget) -> bool:
+        """Whether sum of amounts and sum of threshold deltas stay within the limit."""
+        after = self.after(cost)
+        if max(after.amount, after.delta) > LARGEST_AMOUNT:
+            return False
+        return self.limit is None or (after.amount <= self.limit.amount and after.delta <= self.limit.delta)
+
+
+def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
+    """The limit that a grant of (epsilon, delta) in all means.
+
+    Raises:
+        BudgetError: out of range, more than a ledger holds, or below what is spent.
+        AccountError: delta = 0 for an approximate account.
+    """
+    limit = Budget.from_epsilon(epsilon, delta)
+    if max(limit.amount, limit.delta) > LARGEST_AMOUNT:
+        raise BudgetError(f"epsilon={epsilon} is more than an account can hold (rho or epsilon up to 9,223)")
+    if limit.kind != spent.kind:
+        raise AccountError(
+            "the account is approximate (its releases may have a delta above 0) and cannot be granted "
+            "delta=0: grant a delta above 0, or use another account for pure releases"
+        )
+    if spent.amount > limit.amount or spent.delta > limit.delta:
+        raise BudgetError(
+            f"a grant of epsilon={epsilon}, delta={delta} is below what is spent: "
+            f"{describe(spent)} is spent and the grant means {describe(limit)}. "
+            "What is spent cannot be taken back"
+        )
+    return limit
+
+
+def reported_epsilon(spent: Budget, delta: Fraction) -> float:
+    """The epsilon that a spent sum implies, rounded up.
+
+    Pure: the sum itself, delta 0. Approximate: by the conversion at nine tenths of ``delta``; the
+    statement is (epsilon, 0.9 delta + the threshold deltas spent).
+    """
+    if spent.kind == "zcdp":
+        return epsilon_from_rho(spent.fraction, delta * CONVERSION_SHARE)
+    epsilon = float(spent.fraction)
+    return epsilon if Fraction(epsilon) >= spent.fraction else math.nextafter(epsilon, math.inf)
+
+
+def reported_delta(spent: Budget, delta: Fraction) -> Fraction:
+    """The delta that goes with ``reported_epsilon``."""
+    if spent.kind == "pure":
+        return Fraction(0)
+    return delta * CONVERSION_SHARE + Fraction(spent.delta, DELTA_UNITS)
+
+
+def affordable_epsilon(remaining: Budget, delta: Fraction) -> Decimal:
+    """The largest epsilon, to four digits and floored, of one more release at ``delta``.
+
+    0 when nothing fits, also when only the threshold delta is missing.
+    """
+    if remaining.amount == 0:
+        return Decimal(0)
+    if remaining.kind == "pure":
+        return _FOUR_DIGITS_DOWN.divide(remaining.amount, RHO_UNITS)
+    guess = _FOUR_DIGITS_UP.plus(Decimal(epsilon_from_rho(remaining.fraction, delta * CONVERSION_SHARE)))
+    for _ in range(4):
+        if guess > 0 and _fits(guess, delta, remaining):
+            return guess
+        guess -= Decimal(1).scaleb(guess.adjusted() - 3)
+    return Decimal(0)
+
+
+def _fits(epsilon: Decimal, delta: Fraction, remaining: Budget) -> bool:
+    try:
+        budget = Budget.from_epsilon(epsilon, min(delta, LARGEST_DELTA))
+    except BudgetError:
+        return False
+    return budget.amount <= remaining.amount and budget.delta <= remaining.delta
+
+
+def describe(budget: Budget) -> str:
+    """An amount for people, with its units."""
+    what = "rho" if budget.kind == "zcdp" else "epsilon"
+    text = f"{what} {float(budget.fraction):.6g} ({budget.amount} units of 1e-15)"
+    if budget.delta:
+        text += f" and threshold delta {budget.delta / DELTA_UNITS:.3g} ({budget.delta} units of 1e-18)"
+    return text
+
+
+def exact_delta(text: str | None) -> Fraction:
+    """The delta of a grant as stored; the usual one without a grant."""
+    return USUAL_DELTA if text is None else exact_number("delta", text)

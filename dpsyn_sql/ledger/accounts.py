@@ -1,0 +1,208 @@
+"""Accounts in the ledger: made, granted, charged; each change with its record.
+
+Every function here runs inside a transaction of the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from dpsyn_sql.accounting.account import (
+    Balance,
+    affordable_epsilon,
+    describe,
+    exact_delta,
+    grant_limit,
+    price,
+    price_of_all,
+)
+from dpsyn_sql.accounting.budget import Budget, Kind, Number
+from dpsyn_sql.errors import AccountError, BudgetError, InternalError, PrivacyBudgetExceeded
+from dpsyn_sql.ledger.chain import append
+from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.plan.key import ReleaseKey
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One privacy-unit namespace; ``granted`` is the (epsilon, delta) of the last grant as text."""
+
+    account_id: int
+    name: str
+    unit: str | None
+    granted: tuple[str, str] | None
+    balance: Balance
+
+    @property
+    def kind(self) -> Kind:
+        """``"pure"`` or ``"zcdp"``."""
+        return self.balance.spent.kind
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta at which it is reported."""
+        return exact_delta(self.granted[1] if self.granted else None)
+
+
+def account_of_row(row: dict[str, Any]) -> Account:
+    """A row of the table account."""
+    kind: Kind = row["kind"]
+    limit = None
+    if row["limit_amount"] is not None:
+        limit = Budget(kind, row["limit_amount"], row["limit_delta"])
+    granted = None if row["granted_epsilon"] is None else (row["granted_epsilon"], row["granted_delta"])
+    spent = Budget(kind, row["spent_amount"], row["spent_delta"])
+    return Account(row["account_id"], row["name"], row["unit"], granted, Balance(spent, limit))
+
+
+def find(store: Store, name: str) -> Account | None:
+    """An account by its name."""
+    row = store.one("find_account", name=name)
+    return None if row is None else account_of_row(row)
+
+
+def for_release(store: Store, key: ReleaseKey) -> str:
+    """The name of the account that a release is charged to.
+
+    Without ``account=`` it is the one its source belongs to, at first ``<source>#<unit>``.
+
+    Raises:
+        AccountError: the source belongs to another account.
+    """
+    bound = None if key.source is None else store.one("find_source", name=key.source)
+    if bound is None:
+        return key.account or f"{key.source or 'unnamed'}#{key.unit}"
+    if key.account not in (None, bound["account"]):
+        raise AccountError(
+            f"The source {key.source} is charged to the account {bound['account']!r} and cannot be charged "
+            f"to {key.account!r}: its people would lose track of what is spent on them. Leave account= out. "
+            "Nothing was read or charged."
+        )
+    return str(bound["account"])
+
+
+def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
+    """The account of a release, made without a limit if it is new, fixed to the unit and the source.
+
+    Raises:
+        AccountError: it protects another unit.
+    """
+    account = find(store, name) or _made(store, name, kind)
+    if account.unit is None:
+        account = replace(account, unit=key.unit)
+        _write(store, account, "unit", {"unit": key.unit})
+    if account.unit != key.unit:
+        raise AccountError(
+            f"The account {name!r} protects the unit {account.unit!r}; this release protects {key.unit!r}. "
+            f"Use privacy_unit={account.unit!r}. Nothing was read or charged."
+        )
+    if key.source is not None and store.one("find_source", name=key.source) is None:
+        store.run("add_source", name=key.source, account_id=account.account_id)
+        append(store, "source", {"account": name, "source": key.source})
+    return account
+
+
+def debited(store: Store, account: Account, budget: Budget) -> tuple[Account, Budget]:
+    """Check the limit and raise the spent sum; returns the account and what was charged.
+
+    Raises:
+        PrivacyBudgetExceeded: it does not fit; nothing was read.
+        AccountError: the account was granted as pure and the release is not.
+    """
+    if account.kind == "pure" and budget.kind == "zcdp" and account.granted is None:
+        account = _approximate(store, account)
+    cost = price(budget, account.kind)
+    if not account.balance.admits(cost):
+        raise PrivacyBudgetExceeded(_refusal(account, cost))
+    balance = Balance(account.balance.after(cost), account.balance.limit)
+    account = replace(account, balance=balance)
+    _update(store, account)
+    return account, cost
+
+
+def granted(store: Store, name: str, epsilon: Number, delta: Number) -> Account:
+    """Set the total limit of an account, made if it is new.
+
+    Raises:
+        BudgetError: out of range, or below what is spent.
+        AccountError: delta = 0 for an approximate account.
+    """
+    kind = Budget.from_epsilon(epsilon, delta).kind
+    account = find(store, name) or _made(store, name, kind)
+    if account.kind == "pure" and kind == "zcdp":
+        account = _approximate(store, account)
+    limit = grant_limit(account.balance.spent, epsilon, delta)
+    text = str(epsilon).strip(), str(delta).strip()
+    account = replace(account, granted=text, balance=Balance(account.balance.spent, limit))
+    body = {
+        "epsilon": text[0],
+        "delta": text[1],
+        "limit": [limit.amount, limit.delta],
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    _write(store, account, "grant", body)
+    return account
+
+
+def _made(store: Store, name: str, kind: Kind) -> Account:
+    store.run("add_account", name=name, kind=kind)
+    account = find(store, name)
+    if account is None:
+        raise InternalError("an account was not made")
+    append(store, "account", {"account": name, "account_id": account.account_id, "kind": kind})
+    return account
+
+
+def _approximate(store: Store, account: Account) -> Account:
+    """A pure account becomes approximate: its releases are restated as rho = epsilon^2 / 2 each."""
+    rows = store.all("account_budgets", account_id=account.account_id)
+    budgets = [Budget(row["kind"], row["amount"], row["delta"]) for row in rows]
+    spent = price_of_all(budgets, "zcdp")
+    if not Balance(Budget("zcdp", 0)).admits(spent):
+        raise BudgetError(
+            f"The pure releases of the account {account.name!r} amount to more rho than an account can hold."
+        )
+    account = replace(account, granted=None, balance=Balance(spent))
+    # The old limit goes with the old kind; a grant sets the new one in the same transaction.
+    _write(store, account, "approximate", {"spent": [spent.amount, spent.delta]})
+    return account
+
+
+def _write(store: Store, account: Account, kind: str, body: dict[str, Any]) -> None:
+    _update(store, account)
+    append(store, kind, {"account": account.name, **body})
+
+
+def _update(store: Store, account: Account) -> None:
+    spent, limit = account.balance.spent, account.balance.limit
+    store.run(
+        "update_account",
+        account_id=account.account_id,
+        kind=account.kind,
+        unit=account.unit,
+        granted_epsilon=account.granted[0] if account.granted else None,
+        granted_delta=account.granted[1] if account.granted else None,
+        limit_amount=None if limit is None else limit.amount,
+        limit_delta=None if limit is None else limit.delta,
+        spent_amount=spent.amount,
+        spent_delta=spent.delta,
+    )
+
+
+def _refusal(account: Account, cost: Budget) -> str:
+    left = account.balance.remaining
+    if left is None:
+        return (
+            f"The account {account.name!r} would hold more than a ledger can count "
+            "(rho or epsilon above 9,223). Nothing was read or charged."
+        )
+    epsilon = affordable_epsilon(left, account.delta)
+    at = f" with delta={float(account.delta):g}" if account.kind == "zcdp" else ""
+    fits = f"a release of epsilon={epsilon}{at} still fits" if epsilon else f"no release{at} fits any more"
+    return (
+        f"The release costs {describe(cost)}; the account {account.name!r} has {describe(left)} left: "
+        f"{fits}. Nothing was read or charged. Ask for less, or raise the limit with `dpsyn ledger grant`."
+    )

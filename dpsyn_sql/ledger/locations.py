@@ -1,0 +1,104 @@
+"""Where the ledger of a source is, when nobody says: beside the data, so that it is found again.
+
+a table in a database file   <database file>.dpsyn-ledger
+a file or glob               .dpsyn-ledger in the deepest folder before a wildcard
+a database in memory         in memory too, with a warning that the budget dies with the process
+anything else                an error before anything is read, that asks for a place
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dpsyn_sql.errors import LedgerError
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+VARIABLE = "DPSYN_LEDGER"
+"""The environment variable that names the ledger file when ``ledger=`` does not."""
+
+SUFFIX = ".dpsyn-ledger"
+
+_ASK = f"Say where with ledger='path/to/file' or the environment variable {VARIABLE}. Nothing was read."
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_WILDCARD = re.compile(r"[*?\[{]")
+
+
+def ledger_for(
+    *,
+    ledger: str | os.PathLike[str] | None = None,
+    databases: Sequence[str | None] = (),
+    files: Sequence[str | os.PathLike[str]] = (),
+    environment: Mapping[str, str] = os.environ,
+) -> SqliteLedger:
+    """Open the ledger of a source: ``ledger=``, else the variable, else the default place.
+
+    Args:
+        ledger: the caller's choice of a file.
+        databases: the file of each attached database that owns a private table of the source; None
+            or "" for one in memory.
+        files: paths or globs that are read as private files.
+        environment: where ``DPSYN_LEDGER`` is looked up.
+
+    Raises:
+        LedgerError: no default place fits, or the ledger cannot be opened.
+    """
+    chosen = ledger or environment.get(VARIABLE) or default_place(databases=databases, files=files)
+    if chosen is not None:
+        return SqliteLedger(chosen)
+    warnings.warn(
+        "The source is a database in memory, and so is its ledger: what is spent is forgotten when this "
+        f"process ends. Pass ledger='path/to/file' or set {VARIABLE} to keep it.",
+        stacklevel=3,
+    )
+    return MemoryLedger()
+
+
+def default_place(
+    *, databases: Sequence[str | None] = (), files: Sequence[str | os.PathLike[str]] = ()
+) -> Path | None:
+    """The default file of a source's ledger; None for a database in memory.
+
+    Raises:
+        LedgerError: a URL, several databases or folders, or a folder that cannot be written.
+    """
+    owners = {database or None for database in databases}
+    folders = {_folder_of(os.fspath(file)) for file in files}
+    if len(owners) + len(folders) != 1:
+        what = "several databases or folders" if owners or folders else "no table or file"
+        raise LedgerError(f"The source reads {what}, so its ledger has no default place. {_ASK}")
+    if folders:
+        return _writable(folders.pop() / SUFFIX)
+    owner = owners.pop()
+    if owner is None or owner == ":memory:":
+        return None
+    _refuse_url(owner)
+    return _writable(Path(owner + SUFFIX))
+
+
+def _folder_of(pattern: str) -> Path:
+    _refuse_url(pattern)
+    wildcard = _WILDCARD.search(pattern)
+    fixed = pattern if wildcard is None else pattern[: wildcard.start()]
+    folder = Path(fixed[: fixed.rfind("/") + 1] or ".")
+    return folder.resolve()
+
+
+def _refuse_url(place: str) -> None:
+    if _URL.match(place):
+        scheme = place.split(":", 1)[0]
+        raise LedgerError(f"The source is behind a URL ({scheme}:), where no ledger can be kept. {_ASK}")
+
+
+def _writable(place: Path) -> Path:
+    """Refuse early; SQLite writes helper files beside the ledger, so the folder counts too."""
+    folder = place.parent
+    if not folder.is_dir():
+        raise LedgerError(f"The ledger belongs to {folder}, which is not a folder. {_ASK}")
+    if not os.access(folder, os.W_OK) or (place.exists() and not os.access(place, os.W_OK)):
+        raise LedgerError(f"The ledger belongs to {place}, which cannot be written. {_ASK}")
+    return place

@@ -1,0 +1,112 @@
+"""What a ledger holds, for people: accounts with what is left, releases with what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsyn_sql.accounting.account import affordable_epsilon, reported_delta, reported_epsilon
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.ledger.accounts import Account, account_of_row
+from dpsyn_sql.ledger.chain import GENESIS
+from dpsyn_sql.ledger.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class AccountOverview:
+    """One privacy-unit namespace.
+
+    ``limit`` and ``remaining`` are None without a grant. ``epsilon`` and ``delta`` are what the
+    spent sum implies. ``affordable`` is the largest epsilon of one more release at
+    ``granted[1]`` (None without a limit).
+    """
+
+    name: str
+    unit: str | None
+    granted: tuple[str, str] | None
+    limit: Budget | None
+    spent: Budget
+    remaining: Budget | None
+    epsilon: float
+    delta: Fraction
+    affordable: Decimal | None
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOverview:
+    """One release; ``published`` holds (target, rows) of every time it was written."""
+
+    release_id: str
+    account: str
+    name: str
+    version: str | None
+    state: str
+    cost: Budget
+    debited_at: str
+    measured_on: str | None
+    published: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A ledger; ``head`` is the hash to keep elsewhere, for ``verify``."""
+
+    place: str
+    head: str
+    accounts: tuple[AccountOverview, ...]
+    releases: tuple[ReleaseOverview, ...]
+
+
+def overview(store: Store) -> Overview:
+    """Everything but the answers; call inside a reading transaction."""
+    rows = [(row["account_id"], account_of_row(row)) for row in store.all("all_accounts")]
+    names = {account_id: account.name for account_id, account in rows}
+    sources: dict[int, list[str]] = {}
+    for row in store.all("all_sources"):
+        sources.setdefault(row["account_id"], []).append(row["name"])
+    last = store.one("last_record")
+    return Overview(
+        store.place,
+        GENESIS if last is None else last["hash"],
+        tuple(account_overview(account, tuple(sources.get(number, ()))) for number, account in rows),
+        _releases(store, names),
+    )
+
+
+def account_overview(account: Account, sources: tuple[str, ...] = ()) -> AccountOverview:
+    """An account with what follows from its sums."""
+    balance, left = account.balance, account.balance.remaining
+    return AccountOverview(
+        name=account.name,
+        unit=account.unit,
+        granted=account.granted,
+        limit=balance.limit,
+        spent=balance.spent,
+        remaining=left,
+        epsilon=reported_epsilon(balance.spent, account.delta),
+        delta=reported_delta(balance.spent, account.delta),
+        affordable=None if left is None else affordable_epsilon(left, account.delta),
+        sources=sources,
+    )
+
+
+def _releases(store: Store, names: dict[int, str]) -> tuple[ReleaseOverview, ...]:
+    written: dict[int, list[tuple[str, int]]] = {}
+    for row in store.all("all_publications"):
+        written.setdefault(row["entry_id"], []).append((row["target"], row["synthetic_rows"]))
+    return tuple(
+        ReleaseOverview(
+            release_id=row["release_id"],
+            account=names[row["account_id"]],
+            name=row["name"],
+            version=row["version"],
+            state=row["state"],
+            cost=Budget(row["kind"], row["amount"], row["delta"]),
+            debited_at=row["debited_at"],
+            measured_on=row["measured_on"],
+            published=tuple(written.get(row["entry_id"], ())),
+        )
+        for row in store.all("all_entries")
+    )

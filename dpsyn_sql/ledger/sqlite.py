@@ -1,0 +1,125 @@
+"""The durable ledger: who spent what, in one SQLite file that survives crashes.
+
+The promise is "cannot be overspent through this ledger". Copying or restoring the file is outside
+its power; ``verify`` with a head hash kept elsewhere shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpsyn_sql.accounting.budget import Budget, Number
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.ledger import accounts, entries
+from dpsyn_sql.ledger.chain import append
+from dpsyn_sql.ledger.entries import SqliteEntry
+from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
+from dpsyn_sql.ledger.store import Store, own_errors
+from dpsyn_sql.ledger.verify import verify
+from dpsyn_sql.plan.key import ReleaseKey
+
+
+class SqliteLedger:
+    """Accounts and entries in a SQLite file."""
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
+        """Open the ledger, making it if ``create``.
+
+        Raises:
+            LedgerError: it cannot be opened or made.
+        """
+        self._store = Store(os.fspath(path), create=create)
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.place!r})"
+
+    @property
+    def place(self) -> str:
+        """The ledger's file."""
+        return self._store.place
+
+    @contextmanager
+    def open_release(
+        self, key: ReleaseKey, budget: Budget, *, replace: bool = False
+    ) -> Iterator[SqliteEntry]:
+        """Debit ``budget`` and open an entry, or find the one of the same key at no cost.
+
+        However the ``with`` block ends, the debit stays.
+
+        Args:
+            key: public labels and settings; equal keys share one debit and one transcript.
+            budget: what the release may spend.
+            replace: debit anew when the name and version exist with other settings.
+
+        Raises:
+            PrivacyBudgetExceeded: the account does not hold it; nothing was read.
+            ReleaseChanged: same name and version, other settings; nothing was charged.
+            AccountError: another unit, kind or account than the source's own.
+            LedgerError: the file cannot be written.
+        """
+        yield self._open(key, budget, replace)
+
+    @own_errors
+    def grant(self, account: str, epsilon: Number, delta: Number) -> AccountOverview:
+        """Set the total limit of an account, never below what is spent.
+
+        Raises:
+            BudgetError: out of range, or below what is spent.
+            AccountError: delta = 0 for an approximate account.
+        """
+        _check_label("account", account)
+        with self._store.writing():
+            return account_overview(accounts.granted(self._store, account, epsilon, delta))
+
+    @own_errors
+    def overview(self) -> Overview:
+        """Accounts and releases, as ``dpsyn ledger`` prints them."""
+        with self._store.reading():
+            return overview(self._store)
+
+    @own_errors
+    def verify(self, head: str | None = None) -> str:
+        """Recompute every cost, sum and hash; returns the head hash.
+
+        Args:
+            head: a hash that an earlier ``verify`` or ``overview`` gave: it must still be in the
+                chain, else the file was cut off or replaced by an older copy.
+
+        Raises:
+            LedgerDamaged: names the first broken record.
+        """
+        with self._store.reading():
+            return verify(self._store, head)
+
+    def close(self) -> None:
+        """Let the file go; entries of this ledger cannot be used any more."""
+        self._store.close()
+
+    @own_errors
+    def _begin(self) -> None:
+        """The first record names the ledger, so that the chains of two ledgers never meet."""
+        if self._store.one("last_record") is None:
+            with self._store.writing():
+                if self._store.one("last_record") is None:
+                    append(self._store, "ledger", {"id": secrets.token_hex(16)})
+
+    @own_errors
+    def _open(self, key: ReleaseKey, budget: Budget, replace: bool) -> SqliteEntry:
+        for what, text in (("account", key.account), ("name", key.name), ("version", key.version)):
+            if text is not None:
+                _check_label(what, text)
+        with self._store.writing():
+            return entries.opened(self._store, key, budget, replace=replace)
+
+
+def _check_label(what: str, text: str) -> None:
+    try:
+        if text and text.encode("utf-8"):
+            return
+    except UnicodeEncodeError:
+        pass
+    raise InputError(f"{what}={text!r} is not a usable label: give some text (valid Unicode)")

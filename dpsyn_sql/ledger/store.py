@@ -1,0 +1,216 @@
+"""The SQLite file: connection, migrations, transactions; SQLite's errors become ours.
+
+WAL and synchronous=FULL: what is committed survives a killed process and a power cut. Every change
+is one IMMEDIATE transaction, so two processes never decide on the same balance.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from dpsyn_sql.errors import InternalError, LedgerError
+from dpsyn_sql.sqltext.render import render, templates_folder
+
+APPLICATION_ID = 0x64707379
+"""The bytes "dpsy" in the file's header: this SQLite file is a ledger of ours."""
+
+BUSY_SECONDS = 30.0
+"""How long a writer waits for another one."""
+
+IN_MEMORY = ":memory:"
+
+_FULL_OR_BROKEN = "the disk is full, a limit on file size is reached, or the disk fails"
+_REASONS = {
+    "SQLITE_BUSY": f"another process has been writing to it for more than {BUSY_SECONDS:.0f} seconds",
+    "SQLITE_LOCKED": "another connection of this process is writing to it",
+    "SQLITE_READONLY": "the file or its folder is read-only",
+    "SQLITE_CANTOPEN": "the folder is missing or not writable, or the path is a folder",
+    "SQLITE_PERM": "the file may not be opened",
+    "SQLITE_AUTH": "the file may not be opened",
+    "SQLITE_FULL": _FULL_OR_BROKEN,
+    "SQLITE_IOERR": _FULL_OR_BROKEN,
+    "SQLITE_NOTADB": "the file is not a ledger",
+    "SQLITE_CORRUPT": "the file is damaged; restore it from a backup",
+}
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+class _Placed(Protocol):
+    @property
+    def place(self) -> str: ...
+
+
+Self = TypeVar("Self", bound=_Placed)
+
+
+def own_errors(
+    method: Callable[Concatenate[Self, Arguments], Result],
+) -> Callable[Concatenate[Self, Arguments], Result]:
+    """SQLite's errors as ours, raised outside the handler, for a method of something with a place."""
+
+    @wraps(method)
+    def wrapped(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        try:
+            return method(self, *args, **kwargs)
+        except sqlite3.Error as error:
+            # A driver's own error (a wrong parameter) has no code.
+            code = str(getattr(error, "sqlite_errorname", type(error).__name__))
+        raise _error(self.place, code)
+
+    return wrapped
+
+
+def _error(place: str, code: str) -> LedgerError | InternalError:
+    family = "_".join(code.split("_")[:2])
+    if family not in _REASONS:
+        return InternalError(f"the ledger {place} refused a statement ({code})")
+    return LedgerError(
+        f"The ledger {place} cannot be used: {_REASONS[family]} ({code}). "
+        "What it already holds is kept; the step that failed left nothing behind."
+    )
+
+
+class Store:
+    """One connection to a ledger file."""
+
+    def __init__(self, place: str, *, create: bool = True) -> None:
+        """Open, and create or migrate the file as needed.
+
+        Raises:
+            LedgerError: missing (without ``create``), not a ledger, newer than this package,
+                read-only, locked or broken.
+        """
+        self.place = place
+        if place != IN_MEMORY and not create and not Path(place).is_file():
+            raise LedgerError(f"There is no ledger at {place}.")
+        self._open()
+
+    @own_errors
+    def _open(self) -> None:
+        # isolation_level=None: transactions are exactly where this module begins them.
+        self._connection = sqlite3.connect(self.place, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._connection.close()
+
+    def run(self, statement: str, **values: Any) -> None:
+        """Run ``sql/ledger/<statement>.sql``."""
+        self._connection.execute(_text(statement), values)
+
+    def one(self, statement: str, **values: Any) -> dict[str, Any] | None:
+        """The first row by column names, or None."""
+        rows = self.all(statement, **values)
+        return rows[0] if rows else None
+
+    def all(self, statement: str, **values: Any) -> list[dict[str, Any]]:
+        """All rows by column names."""
+        return list(self.each(statement, **values))
+
+    def each(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:
+        """The rows by column names, one at a time."""
+        cursor = self._connection.execute(_text(statement), values)
+        names = [column[0] for column in cursor.description]
+        for row in cursor:
+            yield dict(zip(names, row, strict=True))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One IMMEDIATE transaction: all of it is committed, or nothing."""
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One unchanging view of the file."""
+        with self._transaction("BEGIN"):
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._connection.execute(begin)
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        finally:
+            # Anything but a commit ends here: our errors, SQLite's, an interrupt.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def _prepare(self) -> None:
+        self._check_kind()
+        self._set_journal()
+        for pragma in ("synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        if self._number("user_version") == len(_migrations()):
+            return
+        with self.writing():
+            self._check_kind()  # another process may have been quicker
+            for number, path in enumerate(_migrations(), start=1):
+                if number > self._number("user_version"):
+                    self._apply(path)
+                    self._connection.execute(f"PRAGMA user_version = {number}")
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    def _check_kind(self) -> None:
+        version, known = self._number("user_version"), len(_migrations())
+        mark = self._number("application_id")
+        empty = self._number("schema_version") == 0 and version == 0
+        if not empty and mark != APPLICATION_ID:
+            raise LedgerError(f"{self.place} is not a ledger; nothing in it was changed.")
+        if version > known:
+            raise LedgerError(
+                f"The ledger {self.place} was written by a newer version of dpsyn_sql (schema {version}, "
+                f"this version knows {known}). Install the newer version to use it; nothing was changed."
+            )
+
+    def _set_journal(self) -> None:
+        """Switch to WAL; SQLite does not wait for its lock here, so we do."""
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if not str(error.sqlite_errorname).startswith("SQLITE_BUSY") or time.monotonic() > end:
+                    raise
+            time.sleep(0.01)
+
+    def _number(self, pragma: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+    def _apply(self, path: Path) -> None:
+        """Run the statements of a migration (``executescript`` would commit in between)."""
+        statement = ""
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self._connection.execute(statement)
+                statement = ""
+
+
+@cache
+def _text(statement: str) -> str:
+    return render(f"ledger/{statement}")
+
+
+@cache
+def _migrations() -> tuple[Path, ...]:
+    """``sql/ledger/NNNN_*.sql`` in order; the number of the last is the schema's version."""
+    paths = tuple(sorted((templates_folder() / "ledger").glob("[0-9][0-9][0-9][0-9]_*.sql")))
+    if not paths or [int(path.name[:4]) for path in paths] != list(range(1, len(paths) + 1)):
+        raise InternalError("the ledger's migrations are missing or not numbered 1, 2, 3, ...")
+    return paths

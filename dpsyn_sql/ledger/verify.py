@@ -1,0 +1,268 @@
+"""Checking a ledger: replay the chain and compare every row with what its records say.
+
+Costs are recomputed from the events, prices from the budgets, limits from the grants, sums from
+all of them. Nothing that a row says about itself is believed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from dpsyn_sql.accounting.account import Balance, event_price, grant_limit, price, price_of_all
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import event_from_dict
+from dpsyn_sql.errors import DpsynError, LedgerDamaged
+from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
+from dpsyn_sql.ledger.store import IN_MEMORY, Store
+
+Row = dict[str, Any]
+
+_ENTRY_FACTS = ("name", "version", "configuration_hash", "kind", "amount", "delta", "debited_at")
+
+
+def verify(store: Store, head: str | None) -> str:
+    """The head hash of a sound ledger; call inside a reading transaction.
+
+    Raises:
+        LedgerDamaged: names the first broken record.
+    """
+    check = _Check(store)
+    check.schema()
+    check.chain()
+    check.final_states()
+    if head is not None and head not in check.hashes:
+        raise LedgerDamaged(
+            f"The head {head} is not in the chain of {store.place}: records were cut off, or the file "
+            "was replaced by another copy.",
+            None,
+        )
+    return check.previous
+
+
+@dataclass(slots=True)
+class _Release:
+    """An entry as its records tell it so far."""
+
+    row: Row
+    account: str
+    budget: Budget
+    last: int
+    state: str = "debited"
+    measured_on: str | None = None
+    spent: Budget = field(init=False)
+    reserved: set[int] = field(default_factory=set)
+    publications: int = 0
+
+    def __post_init__(self) -> None:
+        self.spent = Budget(self.budget.kind, 0)
+
+
+class _Check:
+    """Rows that no record has explained yet, and the state that the records give."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._position = 0
+        self.previous = GENESIS
+        self.hashes = {GENESIS}
+        self._accounts: dict[str, Row] = {}
+        self._touched: dict[str, int] = {}
+        self._releases: dict[str, _Release] = {}
+        names: dict[Any, str] = {}
+        ids: dict[Any, str] = {}
+        self._rows: dict[str, dict[Any, Row]] = {}
+        for row in self._table("account", "all_accounts", lambda row: row["name"]):
+            names[row["account_id"]] = row["name"]
+        for row in self._table("entry", "all_entries", lambda row: row["release_id"]):
+            row["account"] = names.get(row["account_id"])
+            ids[row["entry_id"]] = row["release_id"]
+        for row in self._table("source", "all_sources", lambda row: row["name"]):
+            row["account"] = names.get(row["account_id"])
+        self._table("event", "all_events", lambda r: (ids.get(r["entry_id"]), r["sequence"], r["ordinal"]))
+        self._table("answer", "all_answers", lambda r: (ids.get(r["entry_id"]), r["sequence"]))
+        self._table("publication", "all_publications", lambda r: (ids.get(r["entry_id"]), r["ordinal"]))
+
+    def _table(self, table: str, statement: str, key: Callable[[Row], Any]) -> list[Row]:
+        rows = []
+        for row in self._store.each(statement):
+            if "content" in row:  # noisy answers may be large: keep their hash only
+                content = row.pop("content")
+                row["size"], row["found"] = len(content), _hash_of(content)
+            rows.append(row)
+        self._rows[table] = {key(row): row for row in rows}
+        return rows
+
+    def fail(self, what: str, position: int | None = None) -> NoReturn:
+        where = self._position if position is None else position
+        raise LedgerDamaged(f"Record {where} of the ledger {self._store.place} is broken: {what}.", where)
+
+    def expect(self, truth: bool, what: str) -> None:
+        if not truth:
+            self.fail(what)
+
+    def schema(self) -> None:
+        """Tables, indexes and triggers are those of the migrations."""
+        fresh = Store(IN_MEMORY)
+        wanted = fresh.all("all_schema")
+        fresh.close()
+        if self._store.all("all_schema") != wanted:
+            raise LedgerDamaged(f"The tables or triggers of {self._store.place} were changed.", None)
+
+    def chain(self) -> None:
+        """Every record, in order."""
+        for record in self._store.each("all_records"):
+            self._position += 1
+            self.expect(record["position"] == self._position, "its position does not continue the chain")
+            self.expect(record["previous"] == self.previous, "it does not hold the hash before it")
+            parts = [record[part] for part in ("position", "kind", "body", "previous")]
+            self.expect(record["hash"] == record_hash(*parts), "its hash differs from its content")
+            self.previous = record["hash"]
+            self.hashes.add(self.previous)
+            self._record(record["kind"], record["body"])
+
+    def _record(self, kind: str, text: str) -> None:
+        problem = ""
+        try:
+            handler = getattr(self, f"_on_{kind}")
+            handler(json.loads(text))
+            return
+        except LedgerDamaged:
+            raise
+        except (ArithmeticError, AttributeError, DpsynError, LookupError, TypeError, ValueError) as error:
+            problem = type(error).__name__
+        self.fail(f"its content makes no sense ({problem})")
+
+    def _take(self, table: str, key: Any) -> Row:
+        """The row that a record made; each row is explained once."""
+        row = self._rows[table].pop(key, None)
+        if row is None:
+            self.fail(f"its row in the table {table} is missing or changed")
+        return row
+
+    def _same(self, row: Mapping[str, Any], wanted: Mapping[str, Any], table: str) -> None:
+        for column, value in wanted.items():
+            self.expect(_equal(row[column], value), f"{column} in the table {table} differs")
+
+    def _on_ledger(self, body: Row) -> None:
+        self.expect(self._position == 1, "the ledger is named twice")
+
+    def _on_account(self, body: Row) -> None:
+        name = body["account"]
+        self.expect(name not in self._accounts, "the account is made twice")
+        blank = dict.fromkeys(("unit", "granted_epsilon", "granted_delta", "limit_amount", "limit_delta"))
+        facts = {"account_id": body["account_id"], "name": name, "kind": body["kind"]}
+        self._accounts[name] = {**facts, **blank, "spent_amount": 0, "spent_delta": 0}
+        self._touched[name] = self._position
+
+    def _on_unit(self, body: Row) -> None:
+        self._change(body["account"], unit=body["unit"])
+
+    def _on_grant(self, body: Row) -> None:
+        name = body["account"]
+        limit = grant_limit(self._balance(name).spent, body["epsilon"], body["delta"])
+        self.expect(body["limit"] == [limit.amount, limit.delta], "the limit is not what the grant means")
+        amounts = {"limit_amount": limit.amount, "limit_delta": limit.delta}
+        self._change(name, granted_epsilon=body["epsilon"], granted_delta=body["delta"], **amounts)
+
+    def _on_approximate(self, body: Row) -> None:
+        name = body["account"]
+        budgets = [release.budget for release in self._releases.values() if release.account == name]
+        spent = price_of_all(budgets, "zcdp")
+        self.expect(body["spent"] == [spent.amount, spent.delta], "the restated sum is wrong")
+        blank = dict.fromkeys(("granted_epsilon", "granted_delta", "limit_amount", "limit_delta"))
+        self._change(name, kind="zcdp", spent_amount=spent.amount, spent_delta=spent.delta, **blank)
+
+    def _on_source(self, body: Row) -> None:
+        row = self._take("source", body["source"])
+        self.expect(body["account"] in self._accounts, "its account was never made")
+        self.expect(row["account"] == body["account"], "the account of a source differs")
+
+    def _on_debit(self, body: Row) -> None:
+        name, budget = body["account"], Budget(body["kind"], body["amount"], body["delta"])
+        row = self._take("entry", body["release"])
+        facts = {fact: body[fact] for fact in _ENTRY_FACTS}
+        self._same(row, {**facts, "entry_id": body["entry_id"], "account": name}, "entry")
+        self.expect(sha256(row["configuration"]) == body["configuration_hash"], "the configuration differs")
+        balance = self._balance(name)
+        cost = price(budget, balance.spent.kind)
+        self.expect(body["cost"] == [cost.amount, cost.delta], "the cost is not what the budget means")
+        self.expect(balance.admits(cost), "the account is overspent")
+        after = balance.after(cost)
+        self._change(name, spent_amount=after.amount, spent_delta=after.delta)
+        self._releases[body["release"]] = _Release(row, name, budget, self._position)
+
+    def _on_event(self, body: Row) -> None:
+        release = self._release(body, "debited")
+        row = self._take("event", (body["release"], body["sequence"], body["ordinal"]))
+        self._same(row, {column: body[column] for column in ("event", "amount", "delta")}, "event")
+        cost = event_price(event_from_dict(json.loads(body["event"])), release.budget.kind)
+        self.expect((body["amount"], body["delta"]) == (cost.amount, cost.delta), "the event costs otherwise")
+        spent = Balance(release.spent).after(cost)
+        within = spent.amount <= release.budget.amount and spent.delta <= release.budget.delta
+        self.expect(within, "the events exceed the debit")
+        release.spent = spent
+        release.reserved.add(body["sequence"])
+
+    def _on_answer(self, body: Row) -> None:
+        release = self._release(body, "debited")
+        row = self._take("answer", (body["release"], body["sequence"]))
+        self.expect(body["sequence"] in release.reserved, "nothing was charged for the answer")
+        self._same(row, {"shapes": body["shapes"], "digest": body["digest"]}, "answer")
+        self.expect(sha256(row["question"]) == body["question"], "the question differs")
+        self.expect(row["found"] == body["digest"], "the noisy answer differs")
+
+    def _on_measured(self, body: Row) -> None:
+        release = self._release(body, "debited")
+        release.state, release.measured_on = "measured", body["on"]
+
+    def _on_published(self, body: Row) -> None:
+        release = self._release(body, "measured", "published")
+        row = self._take("publication", (body["release"], body["ordinal"]))
+        self._same(row, {column: body[column] for column in ("target", "synthetic_rows")}, "publication")
+        self.expect(body["ordinal"] == release.publications, "a publication is missing")
+        release.state, release.publications = "published", release.publications + 1
+
+    def _release(self, body: Row, *states: str) -> _Release:
+        release = self._releases[body["release"]]
+        self.expect(release.state in states, f"the release was already {release.state}")
+        release.last = self._position
+        return release
+
+    def _balance(self, name: str) -> Balance:
+        row = self._accounts[name]
+        spent = Budget(row["kind"], row["spent_amount"], row["spent_delta"])
+        if row["limit_amount"] is None:
+            return Balance(spent)
+        return Balance(spent, Budget(row["kind"], row["limit_amount"], row["limit_delta"]))
+
+    def _change(self, name: str, **columns: Any) -> None:
+        self._accounts[name].update(columns)
+        self._touched[name] = self._position
+
+    def final_states(self) -> None:
+        """The sums and states that the rows show, and rows that no record made."""
+        for name, wanted in self._accounts.items():
+            self._position = self._touched[name]
+            self._same(self._take("account", name), wanted, "account")
+        for release in self._releases.values():
+            self._position = release.last
+            state = {"state": release.state, "measured_on": release.measured_on}
+            self._same(release.row, state, "entry")
+        for table, rows in self._rows.items():
+            if rows:
+                raise LedgerDamaged(
+                    f"The table {table} of the ledger {self._store.place} has a row that no record made.",
+                    None,
+                )
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    """Equal in type too: SQLite would keep 1.0 or a text where an integer stood."""
+    return type(found) is type(wanted) and canonical_json(found) == canonical_json(wanted)
+
+
+def _hash_of(content: Any) -> str:
+    return sha256(content) if isinstance(content, str | bytes) else ""

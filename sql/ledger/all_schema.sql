@@ -1,0 +1,9 @@
+-- Tables, indexes and triggers, to compare a ledger with what the migrations make.
+-- in:  nothing
+-- out: name, sql
+SELECT
+    name,
+    sql
+FROM sqlite_master
+WHERE sql IS NOT NULL
+ORDER BY name

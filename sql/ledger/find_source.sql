@@ -1,0 +1,7 @@
+-- The account that a source belongs to.
+-- in:  :name
+-- out: account (its name); at most one row
+SELECT account.name AS account
+FROM source
+INNER JOIN account ON account.account_id = source.account_id
+WHERE source.name = :name

@@ -1,0 +1,8 @@
+-- What the events of a release cost so far.
+-- in:  :entry_id
+-- out: amount, delta
+SELECT
+    ifnull(sum(amount), 0) AS amount,
+    ifnull(sum(delta), 0) AS delta
+FROM event
+WHERE entry_id = :entry_id
