@@ -1,0 +1,174 @@
+"""The DuckDB session behind the ``Engine`` protocol: runs statements, hands out numpy columns.
+
+PRIVATE side while it reads the source; after ``forbid`` it refuses every statement that names it.
+DuckDB's messages quote cell values, so none passes: an ``EngineFailure`` says the step, the class
+of the error and our own statement, and is raised outside the ``except`` block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.errors import EngineFailure, InternalError
+from dpsyn_sql.sqltext.fragments import ident, qualified
+from dpsyn_sql.sqltext.render import render
+
+_T = TypeVar("_T")
+
+_DRAIN = 4096
+_INEXACT = ("HUGEINT", "UHUGEINT")
+_INTERRUPTED = "Query interrupted"
+
+
+class DuckDBEngine:
+    """One DuckDB connection or cursor of ours; see ``interfaces.Engine``.
+
+    ``trace`` sees every statement before it runs: the proof that nothing touches the source after
+    the last question. ``scratch`` is a private folder that goes when the session is closed.
+    """
+
+    dialect = "duckdb"
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        scratch: Path | None = None,
+        trace: Callable[[str], None] | None = None,
+    ) -> None:
+        self.trace = trace
+        self._connection = connection
+        self._scratch = scratch
+        self._forbidden: tuple[str, ...] = ()
+        self._closed = False
+
+    def execute(self, sql: str, *, step: str) -> None:
+        """Run a statement and drain its result.
+
+        Raises:
+            EngineFailure: the database failed.
+            InternalError: the statement names a forbidden relation, or the session is closed.
+        """
+
+        def run() -> None:
+            self._connection.execute(sql)
+            if self._connection.description is not None:
+                while self._connection.fetchmany(_DRAIN):
+                    pass
+
+        self._guarded(run, sql, step)
+
+    def fetch(self, sql: str, *, step: str) -> dict[str, NDArray[Any]]:
+        """Run a query; columns by name, a masked array where NULLs occur.
+
+        Raises:
+            EngineFailure: the database failed.
+            InternalError: the statement names a forbidden relation; two columns of one name; a
+                HUGEINT column, which numpy would round to DOUBLE.
+        """
+
+        def run() -> dict[str, NDArray[Any]]:
+            self._connection.execute(sql)
+            described = self._connection.description or []
+            names = [column[0] for column in described]
+            if len(set(names)) < len(names):
+                raise InternalError("a query of ours returns two columns of one name")
+            wide = [column[0] for column in described if str(column[1]) in _INEXACT]
+            if wide:
+                raise InternalError(f"cast to BIGINT in the query: {', '.join(wide)}")
+            return dict(self._connection.fetchnumpy())
+
+        return self._guarded(run, sql, step)
+
+    def load(self, table: str, columns: Mapping[str, NDArray[Any]], *, step: str) -> None:
+        """Append equally long numpy columns to an existing table, matched by name.
+
+        Args:
+            table: quoted SQL name.
+            columns: arrays of shape (rows,) by column name.
+            step: what we are doing, for messages.
+        """
+        lengths = {len(values) for values in columns.values()}
+        if len(lengths) != 1:
+            raise InternalError("columns to load differ in length or there are none")
+        name = f"dpsyn_load_{uuid.uuid4().hex}"
+        sql = f"INSERT INTO {table} BY NAME\nSELECT *\nFROM {ident(name)}"
+
+        def run() -> None:
+            self._connection.register(name, {key: np.asarray(values) for key, values in columns.items()})
+            try:
+                self._connection.execute(sql).fetchall()
+            finally:
+                self._connection.unregister(name)
+
+        self._guarded(run, sql, step)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One transaction: committed at the end, rolled back on any error or interrupt."""
+        self.execute("BEGIN TRANSACTION", step="opening a transaction")
+        try:
+            yield
+            self.execute("COMMIT", step="committing")
+        except BaseException:
+            # A failed COMMIT has ended the transaction already; the first error is the one to show.
+            with contextlib.suppress(EngineFailure, InternalError):
+                self.execute("ROLLBACK", step="rolling back")
+            raise
+
+    def forbid(self, fragments: Iterable[str]) -> None:
+        """From now on refuse every statement that holds one of ``fragments`` (any case)."""
+        self._forbidden += tuple(fragment.lower() for fragment in fragments if fragment)
+
+    def drop_temporary(self) -> None:
+        """Drop every temporary table and view of this connection: all of them are ours."""
+        found = self.fetch(render("source/relations"), step="listing temporary tables")
+        for kind, schema, name, temporary in zip(
+            found["kind"], found["schema"], found["name"], found["temporary"], strict=True
+        ):
+            if temporary:
+                path = qualified("temp", str(schema), str(name))
+                sql = render("source/drop_temporary", view=int(kind == "view"), name=path)
+                self.execute(sql, step="dropping temporary tables")
+
+    def close(self) -> None:
+        """Close the connection (it is ours) and remove its private folder; harmless when repeated."""
+        if self._closed:
+            return
+        self._closed = True
+        # A connection that cannot be closed is gone already; there is nothing left to do about it.
+        with contextlib.suppress(duckdb.Error):
+            self._connection.close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _guarded(self, run: Callable[[], _T], sql: str, step: str) -> _T:
+        if self._closed:
+            raise InternalError(f"the database session is closed ({step})")
+        lowered = sql.lower() if self._forbidden else ""
+        if any(fragment in lowered for fragment in self._forbidden):
+            raise InternalError(f"a statement names the source after the last question ({step})")
+        if self.trace is not None:
+            self.trace(sql)
+        kind = "Error"
+        interrupted = False
+        try:
+            return run()
+        except InternalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the driver raises may quote cell values
+            kind = type(error).__name__
+            # DuckDB answers Ctrl-C with a RuntimeError of this fixed text.
+            interrupted = isinstance(error, RuntimeError) and str(error) == _INTERRUPTED
+        if interrupted:
+            raise KeyboardInterrupt
+        raise EngineFailure(step, kind, sql)

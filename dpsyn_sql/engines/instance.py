@@ -1,0 +1,93 @@
+"""A DuckDB instance of our own: private, limited, and locked once the source is attached.
+
+Sources that are files or database paths are read here, never on a caller's connection, so that no
+setting of the caller changes and nobody else can look into our temporary tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal
+from dpsyn_sql.sqltext.render import render
+
+HOME = "memory"
+_RESERVED = frozenset({"memory", "system", "temp"})
+
+
+def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
+    """An empty in-memory instance that spills, encrypted, into a folder only we can enter.
+
+    Raises:
+        InputError: the memory limit is not one DuckDB understands, such as ``'4GB'``.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="dpsyn-"))
+    connection = duckdb.connect(
+        ":memory:", config={"temp_directory": str(scratch), "python_enable_replacements": "false"}
+    )
+    engine = DuckDBEngine(connection, scratch=scratch)
+    # Older lines do not know the setting; the folder's mode protects the spill there.
+    with contextlib.suppress(EngineFailure):
+        set_option(engine, "temp_file_encryption", literal(True))
+    if memory_limit is not None:
+        refused = False
+        try:
+            set_option(engine, "memory_limit", literal(memory_limit))
+        except EngineFailure:
+            refused = True
+        if refused:
+            engine.close()
+            raise InputError(f"memory_limit={memory_limit!r} is not understood; write for example '4GB'.")
+    return engine
+
+
+def set_option(engine: DuckDBEngine, name: str, value: Fragment) -> None:
+    """Change a setting of an instance of ours."""
+    engine.execute(render("source/set_option", name=ident(name), value=value), step=f"setting {name}")
+
+
+def lock(engine: DuckDBEngine, paths: Iterable[str]) -> None:
+    """Shut the file system except ``paths`` and what is attached, and freeze the settings."""
+    allowed = Fragment("[" + comma(literal(path) for path in paths) + "]")
+    set_option(engine, "allowed_paths", allowed)
+    set_option(engine, "enable_external_access", literal(False))
+    set_option(engine, "lock_configuration", literal(True))
+
+
+def attach(engine: DuckDBEngine, path: Path, name: str, *, read_only: bool) -> None:
+    """Attach a database file and look names up in it.
+
+    Raises:
+        EngineFailure: it is no DuckDB database, a newer one, or in use.
+    """
+    engine.execute(
+        render("source/attach", path=literal(str(path)), name=ident(name), read_only=int(read_only)),
+        step="attaching the database file",
+    )
+    use(engine, name)
+
+
+def detach(engine: DuckDBEngine, name: str) -> None:
+    """Let an attached database file go."""
+    use(engine, HOME)
+    engine.execute(render("source/detach", name=ident(name)), step="letting the database file go")
+
+
+def use(engine: DuckDBEngine, name: str) -> None:
+    """Look names up in the attached database ``name``."""
+    engine.execute(render("source/use", name=ident(name)), step="choosing the database")
+
+
+def database_alias(path: Path) -> str:
+    """The name a database file is attached as: its stem, as DuckDB itself would call it."""
+    stem = path.name.split(".")[0] or path.name
+    return f"{stem}_db" if stem.lower() in _RESERVED else stem
+
+

@@ -1,0 +1,168 @@
+"""Files as sources: which files a path means and what a CSV header says (public facts only).
+
+Of a CSV file only the first record is read, in Python: a sniffer would look at rows to guess
+types, and so would make the shape of the release depend on them.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dpsyn_sql.errors import SourceError
+from dpsyn_sql.source.names import case_clashes, shorten
+
+FileFormat = Literal["parquet", "csv"]
+
+HEADER_LIMIT = 1 << 20
+_DELIMITERS = ",;\t|"
+_ENDINGS: dict[str, FileFormat] = {".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+_WILDCARDS = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """The files a path means: ``paths`` are absolute and sorted, all of one format.
+
+    ``single`` is true for the path of one file, false for a glob or a folder.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    format: FileFormat
+    gzipped: bool
+    single: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CsvHeader:
+    """The column names of a CSV file and the delimiter its header line uses."""
+
+    names: tuple[str, ...]
+    delimiter: str
+
+
+def ending_of(path: str) -> str | None:
+    """The known ending of a path (``.parquet``, ``.csv``, ``.csv.gz``), or None."""
+    lowered = path.lower()
+    return next((ending for ending in (".csv.gz", ".csv", ".parquet") if lowered.endswith(ending)), None)
+
+
+def find_files(path: str) -> FileSet | None:
+    """The files of a path, a folder or a glob; None when there are none.
+
+    Raises:
+        SourceError: an unknown ending, several formats at once, or a remote address.
+    """
+    if "://" in path:
+        raise SourceError(f"{shorten(path)!r} is a remote address; copy the files to a local folder first.")
+    target = Path(path)
+    if target.is_dir():
+        found = [str(item) for item in target.iterdir() if item.is_file() and ending_of(item.name)]
+        if not found:
+            raise SourceError(f"The folder {shorten(path)!r} holds no .parquet, .csv or .csv.gz file.")
+    elif target.exists():
+        found = [path]
+    elif _WILDCARDS & set(path):
+        found = [item for item in glob.glob(path, recursive=True) if Path(item).is_file()]  # noqa: PTH207
+    else:
+        found = []
+    if not found:
+        return None
+    endings = {ending_of(item) for item in found}
+    if None in endings or len(endings) > 1:
+        kinds = ", ".join(sorted(ending or "another ending" for ending in endings))
+        raise SourceError(
+            f"{shorten(path)!r} means files of {kinds}; a source is made of files of one kind: "
+            ".parquet, .csv or .csv.gz."
+        )
+    ending = endings.pop()
+    assert ending is not None  # noqa: S101 - None was refused above
+    absolute = tuple(sorted(os.path.abspath(item) for item in found))  # noqa: PTH100 - links stay as named
+    single = target.is_file()
+    return FileSet(path, absolute, _ENDINGS[ending], ending.endswith(".gz"), single)
+
+
+def read_csv_header(path: str, *, gzipped: bool) -> CsvHeader:
+    """Read the first record of a CSV file and nothing else.
+
+    Raises:
+        SourceError: no header, not UTF-8, longer than 1 MiB, empty or clashing names.
+    """
+    record = _first_record(path, gzipped=gzipped)
+    delimiter = _delimiter(record)
+    names = tuple(next(csv.reader([record], delimiter=delimiter), []))
+    where = f"The header of {shorten(path)!r}"
+    if not any(names):
+        raise SourceError(f"{where} is empty; the first line must name the columns.")
+    empty = [str(number) for number, name in enumerate(names, start=1) if not name.strip()]
+    if empty:
+        raise SourceError(f"{where} has no name for column {', '.join(empty)}; name every column.")
+    if any("\x00" in name for name in names):
+        raise SourceError(f"{where} holds a NUL character.")
+    refuse_clashes(names, where)
+    return CsvHeader(names, delimiter)
+
+
+def refuse_clashes(names: tuple[str, ...], where: str) -> None:
+    """Refuse names that are equal or differ in case only: SQL could not tell the columns apart.
+
+    Raises:
+        SourceError: names the columns.
+    """
+    clashes = case_clashes(names)
+    if clashes:
+        listed = ", ".join(repr(shorten(name)) for name in clashes)
+        raise SourceError(f"{where} has column names that SQL cannot tell apart: {listed}; rename them.")
+
+
+def _first_record(path: str, *, gzipped: bool) -> str:
+    """The text of the first record, without its line end; quoted line ends belong to it."""
+    problem = None
+    data = b""
+    try:
+        with gzip.open(path, "rb") if gzipped else Path(path).open("rb") as stream:
+            data = stream.read(HEADER_LIMIT + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        problem = type(error).__name__
+    if problem is not None:
+        raise SourceError(f"The file {shorten(path)!r} cannot be read ({problem}).")
+    end = _record_end(data)
+    if end is None:
+        if len(data) > HEADER_LIMIT:
+            raise SourceError(f"The header of {shorten(path)!r} is longer than 1 MiB: is it a CSV file?")
+        end = len(data)
+    text = None
+    try:
+        text = data[:end].decode("utf-8-sig")
+    except UnicodeDecodeError:
+        pass
+    if text is None:
+        raise SourceError(f"The header of {shorten(path)!r} is not UTF-8; convert the file to UTF-8.")
+    return text
+
+
+def _record_end(data: bytes) -> int | None:
+    """Where the first record ends: a line end with an even number of quotes before it."""
+    position, quotes = 0, 0
+    while True:
+        ends = [found for found in (data.find(b"\n", position), data.find(b"\r", position)) if found >= 0]
+        if not ends:
+            return None
+        end = min(ends)
+        quotes += data.count(b'"', position, end)
+        if quotes % 2 == 0:
+            return end
+        position = end + 1
+
+
+def _delimiter(record: str) -> str:
+    """The delimiter that occurs most often outside quotes; a comma if none does."""
+    outside = "".join(record.split('"')[::2])
+    return max(_DELIMITERS, key=outside.count)

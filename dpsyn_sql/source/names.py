@@ -1,0 +1,78 @@
+"""Names as people write them: dotted and quoted names, near matches, names that differ in case only.
+
+Public facts only. DuckDB compares identifiers without regard to ASCII case, and so does this module.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+_ASCII_LOWER = str.maketrans({chr(c): chr(c + 32) for c in range(ord("A"), ord("Z") + 1)})
+_QUERY = re.compile(r"\s*(select|from|with)\s", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+
+
+def fold(name: str) -> str:
+    """The form in which two identifiers are equal to the database (ASCII case only)."""
+    return name.translate(_ASCII_LOWER)
+
+
+def is_query(text: str) -> bool:
+    """Whether a source string is a query: SELECT, FROM or WITH and white space."""
+    return _QUERY.match(text) is not None
+
+
+def split_name(text: str) -> tuple[str, ...] | None:
+    """The parts of ``[[catalog.]schema.]name``, each possibly quoted; None if it is no such name."""
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _PART.match(text, position)
+        if match is None or len(parts) == 3:
+            return None
+        parts.append(match[1].replace('""', '"') if match[1] is not None else match[2])
+        position = match.end()
+        if position == len(text):
+            return tuple(parts)
+        if text[position] != ".":
+            return None
+        position += 1
+
+
+def split_search_path(text: str) -> tuple[tuple[str, str], ...]:
+    """The (catalog, schema) pairs of a ``search_path`` setting, as DuckDB spells it back."""
+    pairs = []
+    for entry in re.findall(r'(?:"(?:[^"]|"")*"|[^",])+', text):
+        parts = split_name(entry.strip())
+        if parts is not None and len(parts) == 2:
+            pairs.append((parts[0], parts[1]))
+    return tuple(pairs)
+
+
+def display_name(*parts: str) -> str:
+    """A dotted name for people that ``split_name`` reads back; quoted only where needed."""
+    quoted = [part if _PLAIN.match(part) else '"' + part.replace('"', '""') + '"' for part in parts]
+    return ".".join(quoted)
+
+
+def near_matches(name: str, candidates: Iterable[str], most: int = 3) -> list[str]:
+    """Candidates that look like ``name``, best first."""
+    by_fold = {fold(candidate)[:200]: candidate for candidate in candidates}
+    found = difflib.get_close_matches(fold(name)[:200], list(by_fold), n=most, cutoff=0.6)
+    return [by_fold[key] for key in found]
+
+
+def case_clashes(names: Sequence[str]) -> list[str]:
+    """Names that are equal, or equal but for case, to another one of ``names``."""
+    seen: dict[str, list[str]] = {}
+    for name in names:
+        seen.setdefault(fold(name), []).append(name)
+    return [name for group in seen.values() if len(group) > 1 for name in group]
+
+
+def shorten(text: str, most: int = 200) -> str:
+    """``text`` cut for a message."""
+    return text if len(text) <= most else text[:most] + "..."

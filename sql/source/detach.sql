@@ -1,0 +1,4 @@
+-- Let an attached file go (it must not be the current database).
+-- in:  name (identifier)
+-- out: nothing
+DETACH {{ name }}

@@ -1,0 +1,35 @@
+-- A set of CSV files, to put after FROM: every column VARCHAR, every option stated, so that nothing is
+-- guessed from rows. Missing fields and empty ones are NULL; lines that are no CSV are skipped (a read
+-- that failed on a line would tell that the line exists). One thread: the parallel reader fails on
+-- padded lines beside quoted line ends.
+-- in:  paths (text literals joined by commas), columns ('name': 'VARCHAR' pairs joined by commas),
+--      delimiter, compression (text literals)
+-- out: the columns of the header
+read_csv(
+    [
+    {{ paths }}
+    ],
+    auto_detect = FALSE,
+    header = TRUE,
+    skip = 0,
+    columns = {
+    {{ columns }}
+    },
+    delim = {{ delimiter }},
+    quote = '"',
+    escape = '"',
+    comment = '',
+    nullstr = '',
+    allow_quoted_nulls = TRUE,
+    null_padding = TRUE,
+    ignore_errors = TRUE,
+    store_rejects = FALSE,
+    strict_mode = FALSE,
+    parallel = FALSE,
+    compression = {{ compression }},
+    encoding = 'utf-8',
+    normalize_names = FALSE,
+    union_by_name = FALSE,
+    hive_partitioning = FALSE,
+    filename = FALSE
+)
