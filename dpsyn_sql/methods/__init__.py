@@ -1,1 +1,28 @@
-"""The recipes. Start a new one by copying independent.py."""
+"""The recipes, by name: one line a method."""
+
+from __future__ import annotations
+
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.interfaces import Method
+from dpsyn_sql.methods.copula import Copula
+from dpsyn_sql.methods.independent import Independent
+
+METHODS: dict[str, Method] = {
+    "copula": Copula(),
+    "independent": Independent(),
+}
+
+AUTO = "copula"
+"""What ``method="auto"`` means: the most accurate method there is."""
+
+
+def method_named(name: str) -> Method:
+    """The method of a name, or the most accurate one for ``"auto"``.
+
+    Raises:
+        InputError: there is no such method; the message lists those there are.
+    """
+    found = METHODS.get(AUTO if name == "auto" else name)
+    if found is None:
+        raise InputError(f"method={name!r} is not known; use one of auto, {', '.join(sorted(METHODS))}")
+    return found

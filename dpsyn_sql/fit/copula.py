@@ -1,0 +1,181 @@
+"""The Gaussian copula over the binary expansion of the attributes.
+
+Differentially Private Release of High-Dimensional Datasets using the Gaussian Copula, section
+3.3, on histograms of original attributes and pairs (its binary 2x2 tables are cells of these).
+Each code that has a positive probability becomes one binary attribute with one latent normal:
+
+    noisy tables -> margins, pair tables     consistency.py: least squares, known noise removed
+                 -> P(both codes)            one cell of a pair table, small deviations set aside
+                 -> latent correlation       gaussian.py: equation 8, solved for all pairs at once
+                 -> correlation matrix       correlation.py: Higham's nearest one, floored
+                 -> Cholesky factor, offsets offsets.py: what turns a latent vector into codes
+
+Pairs of codes of the SAME attribute have no target: one wins whatever their correlation, so these
+entries are left free for the matrix to become positive definite
+(docs/decisions/0002-value-rule.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.consistency import Margins, Measurements, PairTable, fit_margins, fit_pair
+from dpsyn_sql.fit.correlation import floored, nearest_correlation
+from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, latent_correlation
+from dpsyn_sql.fit.offsets import calibrated_offsets
+from dpsyn_sql.fit.served import checked_names
+from dpsyn_sql.plan.queries import NoisyMarginal
+
+FloatArray = NDArray[np.float64]
+
+THRESHOLD_SIGMAS, THRESHOLD_ROWS = 0.35, 5.0
+"""A cell's deviation from independence is reduced by this many sigmas, at least by these rows.
+Without it two rare codes that never meet ask for a correlation of -1, on no evidence, and such
+demands are what spoils the nearest correlation matrix."""
+
+STRENGTHENING = 1.2
+"""Latent correlations are multiplied by this: an argmax over rivals passes on less of a
+correlation than the threshold of equation 6 does."""
+
+SMALLEST_EIGENVALUE = 1e-4
+_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The latent columns ``start:stop`` of one attribute and the code each stands for.
+
+    ``probabilities`` (float64) belong to ``codes``. An attribute with one code of positive
+    probability has no latent column.
+    """
+
+    codes: NDArray[np.int64]
+    probabilities: FloatArray
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopulaModel:
+    """A fitted copula.
+
+    ``pairs`` holds joint probabilities by pair of names in domain order; ``factor`` (k, k) float32
+    is the lower Cholesky factor of the latent correlation, ``offsets`` (k,) float32 are added to
+    the latent vector before the largest of each block is taken.
+    """
+
+    domain: Domain
+    margins: Margins
+    pairs: Mapping[tuple[str, str], FloatArray]
+    blocks: tuple[Block, ...]
+    factor: NDArray[np.float32]
+    offsets: NDArray[np.float32]
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.margins.total
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """Expected counts of one or two attributes; sums to max(0, total).
+
+        Raises:
+            InputError: more than two attributes, none, one twice or an unknown one.
+        """
+        names = checked_names(self.domain, attrs, most=2)
+        scale = max(0.0, self.total)
+        if len(names) == 1:
+            return scale * self.margins.probabilities[names[0]]
+        first, second = names
+        if (first, second) in self.pairs:
+            return scale * self.pairs[first, second]
+        return scale * self.pairs[second, first].T
+
+
+def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> CopulaModel:
+    """Fit a Gaussian copula to noisy one-way and pair tables (any of which may be missing)."""
+    measurements = Measurements(tables)
+    margins = fit_margins(domain, measurements)
+    pairs = {pair: fit_pair(measurements, margins, pair) for pair in combinations(domain.names, 2)}
+    blocks = _blocks(domain, margins)
+    wanted, free = _latent_correlations(domain, margins, pairs, blocks)
+    nearest = nearest_correlation(wanted, free=free, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
+    correlation = floored(nearest, SMALLEST_EIGENVALUE)
+    return CopulaModel(
+        domain=domain,
+        margins=margins,
+        pairs={pair: table.probabilities for pair, table in pairs.items()},
+        blocks=blocks,
+        factor=np.linalg.cholesky(correlation).astype(np.float32),
+        offsets=_offsets(correlation, blocks),
+    )
+
+
+def _blocks(domain: Domain, margins: Margins) -> tuple[Block, ...]:
+    blocks, start = [], 0
+    for name in domain.names:
+        probabilities = margins.probabilities[name]
+        codes = np.flatnonzero(probabilities > 0)
+        stop = start + (codes.size if codes.size > 1 else 0)
+        blocks.append(Block(codes, probabilities[codes] / probabilities[codes].sum(), start, stop))
+        start = stop
+    return tuple(blocks)
+
+
+def _latent_correlations(
+    domain: Domain,
+    margins: Margins,
+    pairs: Mapping[tuple[str, str], PairTable],
+    blocks: tuple[Block, ...],
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Target correlations of all latent columns (k, k), and which entries have no target."""
+    columns = blocks[-1].stop if blocks else 0
+    result, free = np.eye(columns), np.zeros((columns, columns), dtype=np.bool_)
+    places, probabilities = [], []
+    for (i, first), (j, second) in combinations(enumerate(blocks), 2):
+        if first.start == first.stop or second.start == second.stop:
+            continue
+        table = pairs[domain.names[i], domain.names[j]]
+        joint = table.probabilities[np.ix_(first.codes, second.codes)]
+        target = _set_aside_small(
+            joint, first.probabilities, second.probabilities, table.sigma, margins.total
+        )
+        rows, cols = np.indices(joint.shape)
+        places.append((first.start + rows.ravel(), second.start + cols.ravel()))
+        p = np.broadcast_to(first.probabilities[:, None], joint.shape).ravel()
+        q = np.broadcast_to(second.probabilities, joint.shape).ravel()
+        probabilities.append((p, q, target.ravel()))
+    for block in blocks:
+        free[block.start : block.stop, block.start : block.stop] = True
+    if places:
+        at = tuple(np.concatenate(part) for part in zip(*places, strict=True))
+        solved = latent_correlation(*(np.concatenate(part) for part in zip(*probabilities, strict=True)))
+        strong = np.clip(STRENGTHENING * solved, -LARGEST_CORRELATION, LARGEST_CORRELATION)
+        result[at] = strong
+        result[at[::-1]] = strong
+    return result, free
+
+
+def _set_aside_small(
+    joint: FloatArray, first: FloatArray, second: FloatArray, sigma: float, total: float
+) -> FloatArray:
+    """Soft threshold of what a joint table says beyond independence."""
+    independent = np.outer(first, second)
+    deviation = joint - independent
+    threshold = max(THRESHOLD_SIGMAS * sigma, THRESHOLD_ROWS) / max(total, 1.0)
+    return np.asarray(independent + np.sign(deviation) * np.maximum(np.abs(deviation) - threshold, 0.0))
+
+
+def _offsets(correlation: FloatArray, blocks: Iterable[Block]) -> NDArray[np.float32]:
+    parts = [
+        calibrated_offsets(correlation[b.start : b.stop, b.start : b.stop], b.probabilities)
+        for b in blocks
+        if b.stop > b.start
+    ]
+    return np.concatenate([np.zeros(0), *parts]).astype(np.float32)

@@ -1,0 +1,28 @@
+"""Checks of the attributes a model is asked about, the same for every model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError
+
+
+def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None) -> tuple[str, ...]:
+    """The attributes asked for, if a model over ``domain`` can answer them.
+
+    Raises:
+        InputError: none given, one named twice or unknown, or more than ``most``.
+    """
+    names = tuple(attrs)
+    unknown = [name for name in names if name not in domain.names]
+    if unknown:
+        raise InputError(f"no attribute {unknown[0]!r}; the model has {', '.join(map(repr, domain.names))}")
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"name at least one attribute, each once; got {list(names)}")
+    if most is not None and len(names) > most:
+        raise InputError(
+            f"this model answers marginals of at most {most} attributes, not {len(names)}; "
+            "count larger ones in the synthetic table"
+        )
+    return names

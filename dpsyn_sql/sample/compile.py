@@ -1,0 +1,32 @@
+"""Model -> sampler: the one place that knows which sampler draws from which model."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.copula import CopulaModel
+from dpsyn_sql.fit.independent import ProductModel
+from dpsyn_sql.interfaces import Model, Sampler
+from dpsyn_sql.sample.copula import CopulaSampler
+from dpsyn_sql.sample.independent import ProductSampler
+
+
+@singledispatch
+def compile_sampler(model: Model) -> Sampler:
+    """The sampler of a fitted model.
+
+    Raises:
+        InternalError: no sampler is registered for this class of model.
+    """
+    raise InternalError(f"no sampler for models of class {type(model).__name__}")
+
+
+@compile_sampler.register
+def _(model: ProductModel) -> Sampler:
+    return ProductSampler(model)
+
+
+@compile_sampler.register
+def _(model: CopulaModel) -> Sampler:
+    return CopulaSampler(model)
