@@ -1,0 +1,214 @@
+"""Publishing is all or nothing: tables, files, existing outputs, failures and empty releases."""
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
+from dpsyn_sql.write.publish import publish, stage
+
+DOMAIN = Domain(
+    (
+        Attribute("age", "INTEGER", "numeric", edges=(0, 10, 100), nullable=True),
+        Attribute('it\'s "x"', "VARCHAR", "categorical", labels=("", "b,c"), other=True, nullable=True),
+    )
+)
+STAGED = Fragment("temp.staged")
+BATCHES = (np.array([[0, 0], [2, 1]]), np.zeros((0, 2), dtype=np.int64), np.array([[1, 2], [1, 3], [1, 0]]))
+
+
+class Session:
+    """The Engine protocol on a connection, recording its statements."""
+
+    dialect = "duckdb"
+
+    def __init__(self, con):
+        self.con, self.log = con, []
+
+    def execute(self, sql, *, step):
+        self.log.append(sql)
+        kind = None
+        try:
+            self.con.execute(sql).fetchall()
+        except duckdb.Error as error:
+            kind = type(error).__name__
+        if kind:
+            raise EngineFailure(step, kind, sql)
+
+    def load(self, table, columns, *, step):
+        self.log.append(f"load {table} {len(columns['row'])}")
+        frame = {name: values for name, values in columns.items()}  # noqa: C416
+        names = ", ".join(f"unnest(?) AS {ident(name)}" for name in frame)
+        self.con.execute(f"INSERT INTO {table} SELECT {names}", [v.tolist() for v in frame.values()])
+
+    @contextmanager
+    def transaction(self):
+        self.log.append("BEGIN")
+        self.con.execute("BEGIN")
+        try:
+            yield
+            self.con.execute("COMMIT")
+            self.log.append("COMMIT")
+        except BaseException:
+            self.con.execute("ROLLBACK")
+            self.log.append("ROLLBACK")
+            raise
+
+
+@dataclass(frozen=True)
+class Out:
+    kind: str
+    sql: Fragment | None = None
+    path: Path | None = None
+    format: str | None = None
+    replace: bool = False
+
+
+@pytest.fixture
+def session(tmp_path):
+    con = duckdb.connect(str(tmp_path / "out.duckdb"))
+    yield Session(con)
+    con.close()
+
+
+def table(name='syn"thetic', replace=False):
+    return Out("table", sql=qualified("out", "main", name), replace=replace)
+
+
+def staged(session, batches=BATCHES):
+    return stage(session, DOMAIN, iter(batches), STAGED)
+
+
+def rows(session, source='out.main."syn""thetic"'):
+    return session.con.execute(f"FROM {source}").fetchall()
+
+
+def test_stage_numbers_rows_over_batches_with_the_smallest_types(session):
+    assert staged(session) == 5
+    assert rows(session, STAGED) == [(0, 0, 0), (1, 2, 1), (2, 1, 2), (3, 1, 3), (4, 1, 0)]
+    types = session.con.execute(f"DESCRIBE {STAGED}").fetchall()
+    assert [(name, kind) for name, kind, *_ in types] == [
+        ("row", "BIGINT"),
+        ("a0", "UTINYINT"),
+        ("a1", "UTINYINT"),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [[[3, 0]], [[0, -1]], [[0, 300]], [[0]], [0, 1]])
+def test_stage_refuses_codes_outside_the_domain(session, wrong):
+    with pytest.raises(InternalError):
+        staged(session, [np.array(wrong)])
+
+
+def test_table_in_one_transaction(session):
+    staged(session)
+    start = len(session.log)
+    publish(session, table(), DOMAIN, STAGED, 1)
+    log = session.log[start:]
+    assert log[0] == "BEGIN" and log[2:] == ["COMMIT"]
+    assert "CREATE TABLE" in log[1] and "OR REPLACE" not in log[1]
+    got = rows(session)
+    assert [row[1] for row in got] == ["", "b,c", "__other__", None, ""]
+    assert 0 <= got[0][0] < 10 and got[1][0] is None and all(10 <= row[0] < 100 for row in got[2:])
+    names = [(name, kind) for name, kind, *_ in session.con.execute('DESCRIBE "syn""thetic"').fetchall()]
+    assert names == [("age", "INTEGER"), ('it\'s "x"', "VARCHAR")]
+
+
+def test_existing_table_is_kept_without_replace_and_swapped_with_it(session):
+    staged(session)
+    session.con.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
+    with pytest.raises(TargetError) as caught:
+        publish(session, table(), DOMAIN, STAGED, 1)
+    assert caught.value.__context__ is None
+    assert rows(session) == [(42,)]
+    publish(session, table(replace=True), DOMAIN, STAGED, 1)
+    assert len(rows(session)) == 5
+
+
+def test_failure_while_replacing_keeps_the_old_table(session):
+    session.con.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
+    with pytest.raises((EngineFailure, TargetError)):
+        publish(session, table(replace=True), DOMAIN, Fragment("temp.no_such_table"), 1)
+    assert rows(session) == [(42,)]
+
+
+@pytest.mark.parametrize("batches", [(), (np.zeros((0, 2), dtype=np.int64),)])
+@pytest.mark.parametrize("form", ["table", "parquet", "csv"])
+def test_no_rows(session, tmp_path, batches, form):
+    assert staged(session, batches) == 0
+    path = tmp_path / f"o.{form}"
+    target = table() if form == "table" else Out("file", path=path, format=form)
+    publish(session, target, DOMAIN, STAGED, 1)
+    source = 'out.main."syn""thetic"' if form == "table" else f"'{path}'"
+    assert rows(session, source) == []
+    names = [name for name, *_ in session.con.execute(f"DESCRIBE FROM {source}").fetchall()]
+    assert names == ["age", 'it\'s "x"']
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_file_is_complete_and_deterministic(session, tmp_path, form):
+    staged(session)
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    contents = []
+    for name in ("one", "two"):
+        target = Out("file", path=folder / f"{name}.{form}", format=form)
+        publish(session, target, DOMAIN, STAGED, 1)
+        contents.append(target.path.read_bytes())
+    assert contents[0] == contents[1]
+    publish(session, table(), DOMAIN, STAGED, 1)
+    quoted = str(folder / f"one.{form}").replace("'", "''")
+    reader = "read_parquet" if form == "parquet" else "read_csv"
+    options = "" if form == "parquet" else ", allow_quoted_nulls = FALSE"
+    assert rows(session, f"{reader}('{quoted}'{options})") == rows(session)
+    assert sorted(path.name for path in folder.iterdir()) == [f"one.{form}", f"two.{form}"]
+
+
+def test_existing_file_is_kept_without_replace(session, tmp_path):
+    staged(session)
+    path = tmp_path / "o.csv"
+    path.write_text("mine")
+    with pytest.raises(TargetError, match="replace=True"):
+        publish(session, Out("file", path=path, format="csv"), DOMAIN, STAGED, 1)
+    assert path.read_text() == "mine"
+    assert not list(tmp_path.glob(".dpsyn*"))
+    publish(session, Out("file", path=path, format="csv", replace=True), DOMAIN, STAGED, 1)
+    assert len(path.read_text().splitlines()) == 6
+
+
+def test_file_systems_without_hard_links(session, tmp_path, monkeypatch):
+    def no_links(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", no_links)
+    staged(session)
+    path = tmp_path / "o.parquet"
+    target = Out("file", path=path, format="parquet")
+    publish(session, target, DOMAIN, STAGED, 1)
+    assert len(rows(session, f"'{path}'")) == 5
+    before = path.read_bytes()
+    with pytest.raises(TargetError):
+        publish(session, target, DOMAIN, STAGED, 2)
+    assert path.read_bytes() == before
+    assert not list(tmp_path.glob(".dpsyn*"))
+
+
+def test_failed_copy_leaves_nothing(session, tmp_path):
+    path = tmp_path / "o.parquet"
+    with pytest.raises(EngineFailure):
+        publish(session, Out("file", path=path, format="parquet"), DOMAIN, Fragment("temp.none"), 1)
+    assert [file.name for file in tmp_path.iterdir() if "duckdb" not in file.name] == []
+
+
+def test_missing_folder_is_our_own_error(session, tmp_path):
+    staged(session)
+    target = Out("file", path=tmp_path / "none" / "o.csv", format="csv")
+    with pytest.raises((EngineFailure, TargetError)):
+        publish(session, target, DOMAIN, STAGED, 1)
