@@ -115,7 +115,9 @@ class SqlCounter:
 
     def _histogram(self, result: dict[str, NDArray[Any]], attribute: int) -> NDArray[np.int64]:
         """One attribute's rows of a scan as a dense histogram."""
-        rows = result["attribute"] == attribute
+        if np.ma.is_masked(result["attribute"]):
+            raise InternalError("the database returned a missing code")
+        rows = np.asarray(result["attribute"]) == attribute
         size = self._domain.attributes[attribute].size
         return scatter([result["code"][rows]], result["n"][rows], (size,))
 

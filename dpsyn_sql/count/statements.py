@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.encoding import encode_expression, encode_statement
+from dpsyn_sql.domain.encoding import code_type, encode_expression, encode_statement
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
 
 @dataclass(frozen=True, slots=True)
 class _ScanColumn:
-    """One attribute of a scan: its position in the domain, its code and the column's alias."""
+    """One attribute of a scan, as its template wants it."""
 
     attribute: int
-    name: Fragment
+    raw: Fragment
+    value: Fragment
+    code: Fragment
     expression: Fragment
 
 
@@ -48,9 +50,7 @@ def scans(
     """One-way counts straight from the source: attributes, at most ``SCAN_ATTRIBUTES``, and statement."""
     for start in range(0, len(attributes), SCAN_ATTRIBUTES):
         part = attributes[start : start + SCAN_ATTRIBUTES]
-        columns = [
-            _ScanColumn(index, Fragment(f"a{index}"), _expression(domain, index, csv=csv)) for index in part
-        ]
+        columns = [_scan_column(domain, index, csv=csv) for index in part]
         yield part, render("count/scan", relation=relation_sql, columns=columns)
 
 
@@ -59,6 +59,15 @@ def drop(table: Fragment) -> Fragment:
     return render("count/drop", table=table)
 
 
-def _expression(domain: Domain, index: int, *, csv: bool) -> Fragment:
+def _scan_column(domain: Domain, index: int, *, csv: bool) -> _ScanColumn:
+    """The code is cast to the smallest type, which lets DuckDB count in a plain array."""
     attribute = domain.attributes[index]
-    return encode_expression(attribute, ident(attribute.name), from_text=csv)
+    value = Fragment(f"c{index}")
+    code = encode_expression(attribute, value, from_text=csv)
+    return _ScanColumn(
+        attribute=index,
+        raw=ident(attribute.name),
+        value=value,
+        code=Fragment(f"k{index}"),
+        expression=Fragment(f"CAST({code} AS {code_type(attribute.size)})"),
+    )

@@ -1,31 +1,41 @@
 -- One-way counts of several attributes in one scan of the source.
--- A code is never NULL, so the one column that is not NULL tells which attribute a row counts.
--- in:  relation, columns (each: name, expression that encodes the raw column, attribute index)
+-- A code is never NULL, so the one code that is not NULL tells which attribute a row counts.
+-- in:  relation (what stands after FROM),
+--      columns (for each attribute: its position, its raw column, a neutral name for the value,
+--      a name for the code, the expression that encodes the value)
 -- out: one row per attribute and code that occurs: attribute INTEGER, code BIGINT, n BIGINT
-WITH encoded AS (
+WITH named AS (
     SELECT
 {% for column in columns %}
-        {{ column.expression }} AS {{ column.name }}{% if not loop.last %},{% endif %}
+        {{ column.raw }} AS {{ column.value }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
     FROM {{ relation }}
+),
+coded AS (
+    SELECT
+{% for column in columns %}
+        {{ column.expression }} AS {{ column.code }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    FROM named
 )
 SELECT
     CASE
 {% for column in columns %}
-        WHEN {{ column.name }} IS NOT NULL THEN {{ column.attribute }}
+        WHEN {{ column.code }} IS NOT NULL THEN {{ column.attribute }}
 {% endfor %}
     END AS attribute,
     CASE
 {% for column in columns %}
-        WHEN {{ column.name }} IS NOT NULL THEN CAST({{ column.name }} AS BIGINT)
+        WHEN {{ column.code }} IS NOT NULL THEN CAST({{ column.code }} AS BIGINT)
 {% endfor %}
     END AS code,
     CAST(count(*) AS BIGINT) AS n
-FROM encoded
+FROM coded
 GROUP BY GROUPING SETS (
 {% for column in columns %}
-    ({{ column.name }}){% if not loop.last %},{% endif %}
+    ({{ column.code }}){% if not loop.last %},{% endif %}
 
 {% endfor %}
 )

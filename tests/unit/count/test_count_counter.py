@@ -1,0 +1,176 @@
+"""The counter as a component: what it runs, when, and what it never shows."""
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsyn_sql.count import statements
+from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.progress import listening
+from dpsyn_sql.sqltext.fragments import Fragment
+
+DOMAIN = Domain(
+    tuple(
+        Attribute(name, "INTEGER", "categorical", labels=tuple(range(size)), other=True)
+        for name, size in [("a", 2), ("b", 3), ("c", 400)]
+    )
+)
+AB, BA, AC, A, TOTAL = (MarginalQuery(tuple(attrs)) for attrs in ["ab", "ba", "ac", "a", ""])
+
+
+@pytest.fixture
+def con():
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE source AS SELECT i % 2 AS a, i % 3 AS b, i % 401 AS c FROM range(876) AS n(i)"
+        )
+        yield connection
+
+
+@pytest.fixture
+def ran():
+    return []
+
+
+@pytest.fixture
+def engine(con, ran):
+    return DuckDBEngine(con, trace=ran.append)
+
+
+def kinds(ran):
+    words = (line for sql in ran for line in sql.splitlines() if not line.startswith("--"))
+    return [line.split()[0] for line in words if line.split()[0] in ("CREATE", "DROP", "GROUP")]
+
+
+def test_nothing_runs_before_the_first_count(engine, ran):
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB])
+    counter.close()
+    assert ran == []
+
+
+def test_the_source_is_read_once_for_several_questions(engine, ran):
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB, AC])
+    counter.count([AB])
+    counter.count([AC])
+    counter.close()
+    counter.close()
+    assert kinds(ran) == ["CREATE", "GROUP", "GROUP", "DROP"]
+    assert ["FROM source" in sql for sql in ran] == [True, False, False, False]
+
+
+def test_one_group_answers_all_marginals_inside_it(engine, ran):
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB, BA, A, TOTAL])
+    ab, ba, a, total, again = counter.count([AB, BA, A, TOTAL, AB])
+    assert kinds(ran) == ["CREATE", "GROUP"]
+    np.testing.assert_array_equal(ab, ba.T)
+    np.testing.assert_array_equal(a, [438, 438, 0])
+    assert (total.shape, int(total)) == ((), 876)
+    assert ab.shape == (3, 4)
+    np.testing.assert_array_equal(again, ab)
+
+
+def test_every_answer_owns_its_memory(engine):
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB, BA, A])
+    answers = counter.count([AB, BA, AB, A])
+    for array in answers:
+        array += 1_000
+    for one, other in zip(answers, counter.count([AB, BA, AB, A]), strict=True):
+        np.testing.assert_array_equal(one - 1_000, other)
+
+
+def test_one_way_counts_leave_no_table(engine, ran, con):
+    queries = [MarginalQuery((name,)) for name in DOMAIN.names]
+    SqlCounter(engine, Fragment("source"), DOMAIN, queries).count(queries)
+    assert len(ran) == 1
+    assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchone() == (0,)
+
+
+def test_close_drops_the_codes_and_a_later_count_makes_them_again(engine, con):
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB])
+    (first,) = counter.count([AB])
+    temporary = "SELECT count(*) FROM duckdb_tables() WHERE temporary"
+    assert con.execute(temporary).fetchone() == (1,)
+    counter.close()
+    assert con.execute(temporary).fetchone() == (0,)
+    np.testing.assert_array_equal(counter.count([AB])[0], first)
+
+
+def test_two_counters_share_a_session(engine):
+    one = SqlCounter(engine, Fragment("source"), DOMAIN, [AB])
+    other = SqlCounter(engine, Fragment("source WHERE a = 0"), DOMAIN, [AB])
+    assert one.count([AB])[0].sum() == 876
+    assert other.count([AB])[0].sum() == 438
+    one.close()
+    assert other.count([AB])[0].sum() == 438
+
+
+def test_only_announced_marginals_are_counted(engine, ran):
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB])
+    with pytest.raises(InternalError, match="not planned"):
+        counter.count([AB, AC])
+    assert ran == []
+
+
+def test_a_plan_too_large_is_refused_at_once(engine, ran):
+    wide = Domain(
+        tuple(Attribute(name, "INTEGER", "numeric", edges=tuple(range(5001))) for name in ("a", "b"))
+    )
+    with pytest.raises(PlanTooLarge):
+        SqlCounter(engine, Fragment("source"), wide, [AB])
+    assert ran == []
+
+
+def test_repr_shows_no_count(engine):
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB])
+    counter.count([AB])
+    assert repr(counter) == "SqlCounter(encoded)"
+    held = [value for value in vars(counter).values() if isinstance(value, (np.ndarray, list, dict))]
+    assert not any(isinstance(item, np.ndarray) for value in held for item in (value, *list(value)))
+
+
+def test_a_failure_withholds_the_engines_text(con, engine):
+    con.execute("CREATE TABLE texts AS SELECT 'secret value' AS a, 1 AS b, 2 AS c")
+    for queries in ([AB], [A]):
+        counter = SqlCounter(
+            engine, Fragment("(SELECT CAST(a AS INTEGER) AS a, b, c FROM texts)"), DOMAIN, queries
+        )
+        with pytest.raises(EngineFailure) as caught:
+            counter.count(queries)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__context__ is None
+        counter.close()
+
+
+@pytest.mark.parametrize("queries", [[A], [AB]])
+def test_a_missing_code_is_a_broken_promise_not_a_lost_row(engine, queries, monkeypatch):
+    monkeypatch.setattr(statements, "encode_expression", lambda *_, **__: Fragment("NULL"))
+    monkeypatch.setattr(
+        statements,
+        "encode",
+        lambda *_, **__: Fragment(f"CREATE TEMP TABLE {counter._table} AS SELECT NULL AS p0, 1 AS p1"),
+    )
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, queries)
+    with pytest.raises(InternalError, match="missing code"):
+        counter.count(queries)
+
+
+def test_phases_are_announced(engine):
+    heard = []
+
+    class Ear:
+        def begin(self, name, total):
+            heard.append((name, total))
+
+        def advance(self, name, amount):
+            heard.append((name, amount))
+
+        def end(self, name):
+            heard.append((name, "end"))
+
+    with listening(Ear()):
+        SqlCounter(engine, Fragment("source"), DOMAIN, [AB, AC]).count([AB, AC])
+    assert heard == [("encode", None), ("encode", "end"), ("count", 1), ("count", 1), ("count", "end")]
