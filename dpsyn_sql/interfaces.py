@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.plan.key import ReleaseKey
@@ -59,6 +59,9 @@ class NoiseSource(Protocol):
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Add independent discrete Laplace noise of ``scale`` to a flat vector."""
+
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind) -> int:
+        """Index of a candidate with a high score: exponential mechanism or permute-and-flip."""
 
 
 class LedgerEntry(Protocol):
@@ -115,6 +118,14 @@ class Curator(Protocol):
 
     def measure(self, queries: Sequence[MarginalQuery], budget: Budget) -> list[NoisyMarginal]:
         """Noisy full marginals, all at the same noise, together costing at most ``budget``."""
+
+    def select(
+        self,
+        candidates: Sequence[MarginalQuery],
+        references: Sequence[NDArray[np.int64]],
+        budget: Budget,
+    ) -> MarginalQuery:
+        """A private choice of the marginal that differs most from its public reference."""
 
 
 class Model(Protocol):

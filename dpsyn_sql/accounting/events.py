@@ -57,11 +57,29 @@ class LaplaceEvent:
         return epsilon if kind == "pure" else epsilon**2 / 2
 
 
-PrivacyEvent = GaussianEvent | LaplaceEvent
+@dataclass(frozen=True, slots=True)
+class SelectionEvent:
+    """A private choice among candidates by integer scores, each of ``sensitivity`` D.
 
-_KINDS: dict[str, type[GaussianEvent] | type[LaplaceEvent]] = {
+    With e = 2 D / scale: the exponential mechanism costs rho = e^2 / 8 (Cesar and Rogers 2021,
+    bounded range); permute-and-flip (McKenna and Sheldon 2020), used in pure accounts, costs e.
+    """
+
+    scale: float
+    sensitivity: int
+
+    def cost(self, kind: Kind) -> Fraction:
+        """Exact epsilon (pure) or rho (zcdp)."""
+        epsilon = Fraction(2 * self.sensitivity) / Fraction(self.scale)
+        return epsilon if kind == "pure" else epsilon**2 / 8
+
+
+PrivacyEvent = GaussianEvent | LaplaceEvent | SelectionEvent
+
+_KINDS: dict[str, type[PrivacyEvent]] = {
     "gaussian": GaussianEvent,
     "laplace": LaplaceEvent,
+    "selection": SelectionEvent,
 }
 
 

@@ -12,14 +12,19 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent, cost_units
+from dpsyn_sql.accounting.events import (
+    GaussianEvent,
+    LaplaceEvent,
+    SelectionEvent,
+    cost_units,
+)
 from dpsyn_sql.errors import BudgetError, InternalError
-from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism
+from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism, selection_mechanism
 
 _MOST_STEPS = 64
 
 
-def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> PrivacyEvent:
+def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
     """The event of measuring ``tables`` full marginals within ``share``.
 
     One row adds 1 to one cell of every table: L1 sensitivity m, L2 sensitivity sqrt(m); k rows
@@ -56,6 +61,28 @@ def _laplace(l1: int, share: Budget) -> LaplaceEvent:
     return LaplaceEvent(_grown_until(fits, l1 / float(share.fraction)), l1)
 
 
+def selection_event(rows_per_unit: int, share: Budget) -> SelectionEvent:
+    """The event of one private choice within ``share``.
+
+    A score is an L1 distance of integer counts to a public table: one row changes it by at most
+    1, k rows by at most k.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    if share.amount == 0:
+        raise BudgetError("a private choice was given no budget; raise epsilon")
+    price = float(share.fraction)
+    epsilon = math.sqrt(8 * price) if share.kind == "zcdp" else price
+
+    def fits(scale: float) -> bool:
+        event = SelectionEvent(scale, rows_per_unit)
+        map_cost = Fraction(selection_mechanism(scale, share.kind).map(rows_per_unit))
+        return cost_units(event, share.kind) <= share.amount and map_cost <= share.fraction
+
+    return SelectionEvent(_grown_until(fits, 2 * rows_per_unit / epsilon), rows_per_unit)
+
+
 def _grown_until(fits: Callable[[float], bool], scale: float) -> float:
     step = 1.0
     for _ in range(_MOST_STEPS):
@@ -65,7 +92,7 @@ def _grown_until(fits: Callable[[float], bool], scale: float) -> float:
     raise InternalError("no noise scale was found that both accountants accept")
 
 
-def standard_deviation(event: PrivacyEvent) -> float:
+def standard_deviation(event: GaussianEvent | LaplaceEvent) -> float:
     """Standard deviation of the noise in one cell, in rows.
 
     The discrete Gaussian's is below its scale sigma, and equal to many digits for sigma >= 2;

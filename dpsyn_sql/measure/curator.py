@@ -6,20 +6,23 @@ store the noisy answer, hand out what was stored. No other module sees an exact 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import GaussianEvent, PrivacyEvent, event_to_dict
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent, event_to_dict
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Counter, LedgerEntry, NoiseSource
-from dpsyn_sql.measure.calibrate import marginals_event, standard_deviation
+from dpsyn_sql.measure.calibrate import marginals_event, selection_event, standard_deviation
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.progress import phase
+
+_LARGEST_REFERENCE = 2**62
 
 
 class LocalCurator:
@@ -56,7 +59,13 @@ class LocalCurator:
             "tables": [list(query.attrs) for query in queries],
             **event_to_dict(event),
         }
-        answer = self._answer(question, event, queries)
+
+        def noisy() -> list[NDArray[np.int64]]:
+            counts = self._exact(queries)
+            with phase("noise"):
+                return self._add_noise(counts, event)
+
+        answer = self._answer(question, event, noisy)
         sigma = standard_deviation(event)
         tables = [
             NoisyMarginal(query.attrs, table, sigma) for query, table in zip(queries, answer, strict=True)
@@ -69,19 +78,63 @@ class LocalCurator:
         """Every noisy marginal handed out so far, in order; public."""
         return tuple(self._measured)
 
+    def select(
+        self,
+        candidates: Sequence[MarginalQuery],
+        references: Sequence[NDArray[np.int64]],
+        budget: Budget,
+    ) -> MarginalQuery:
+        """A private choice of the marginal that differs most from its public reference.
+
+        The score of a candidate is |counts - reference|_1, an integer of sensitivity k for k rows
+        a unit (docs/privacy.md, "Selection").
+
+        Raises:
+            InternalError: no candidates, or references that are not int64 tables of the full shape.
+            PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
+        """
+        self._check_references(candidates, references)
+        event = selection_event(self._rows_per_unit, budget)
+        question = {
+            "ask": "select",
+            "tables": [list(query.attrs) for query in candidates],
+            "references": _digest(references),
+            **event_to_dict(event),
+        }
+
+        def chosen() -> list[NDArray[np.int64]]:
+            pairs = zip(self._exact(candidates), references, strict=True)
+            scores = np.array([np.abs(count - reference).sum() for count, reference in pairs])
+            return [np.array([self._noise.select(scores, event.scale, budget.kind)])]
+
+        index = self._answer(question, event, chosen)[0].item()
+        return candidates[index]
+
     def _answer(
-        self, question: dict[str, Any], event: PrivacyEvent, queries: Sequence[MarginalQuery]
+        self, question: dict[str, Any], event: PrivacyEvent, ask: Callable[[], list[NDArray[np.int64]]]
     ) -> list[NDArray[np.int64]]:
+        """Stored answer, else charge, ask and store: the order that the ledger relies on."""
         sequence, self._asked = self._asked, self._asked + 1
         stored = self._entry.stored(sequence, question)
         if stored is not None:
             return stored
         self._entry.charge(event)
+        return self._entry.store(sequence, question, ask())
+
+    def _exact(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         counts = self._counter.count(queries)
         self._check_shapes(queries, counts)
-        with phase("noise"):
-            noisy = self._add_noise(counts, event)
-        return self._entry.store(sequence, question, noisy)
+        return counts
+
+    def _check_references(
+        self, candidates: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
+    ) -> None:
+        """Public tables, bounded so that no score can overflow."""
+        if not candidates or len(candidates) != len(references):
+            raise InternalError("a choice needs one reference per candidate, and a candidate")
+        self._check_shapes(candidates, references)
+        if any(np.abs(table.astype(np.float64)).sum() >= _LARGEST_REFERENCE for table in references):
+            raise InternalError("a reference is too large: its cells must sum to less than 2^62")
 
     def _check_shapes(self, queries: Sequence[MarginalQuery], counts: Sequence[NDArray[np.int64]]) -> None:
         """A missing cell would show which cells are empty; a float would break the proof."""
@@ -89,7 +142,9 @@ class LocalCurator:
             if table.shape != self._domain.shape(query.attrs) or table.dtype != np.int64:
                 raise InternalError("counts must be int64 tables over the full domain")
 
-    def _add_noise(self, counts: Sequence[NDArray[np.int64]], event: PrivacyEvent) -> list[NDArray[np.int64]]:
+    def _add_noise(
+        self, counts: Sequence[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
+    ) -> list[NDArray[np.int64]]:
         flat = np.concatenate([table.ravel() for table in counts])
         if isinstance(event, GaussianEvent):
             noisy = self._noise.gaussian(flat, event.sigma)
@@ -98,3 +153,11 @@ class LocalCurator:
         ends = np.cumsum([table.size for table in counts])[:-1]
         parts = np.split(noisy, ends)
         return [part.reshape(table.shape) for part, table in zip(parts, counts, strict=True)]
+
+
+def _digest(references: Sequence[NDArray[np.int64]]) -> str:
+    """Names the public references of a question, so that a replay with others is noticed."""
+    digest = hashlib.sha256()
+    for table in references:
+        digest.update(np.ascontiguousarray(table, dtype="<i8").tobytes())
+    return digest.hexdigest()

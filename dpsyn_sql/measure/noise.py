@@ -8,6 +8,8 @@ import numpy as np
 import opendp.prelude as dp
 from numpy.typing import NDArray
 
+from dpsyn_sql.accounting.budget import Kind
+
 dp.enable_features("contrib")
 
 _COUNTS = dp.vector_domain(dp.atom_domain(T=dp.i64))
@@ -23,6 +25,16 @@ def laplace_mechanism(scale: float) -> Any:
     return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
 
 
+def selection_mechanism(scale: float, kind: Kind) -> Any:
+    """OpenDP's noisy maximum on integer scores; ``.map(sensitivity)`` is its rho or epsilon.
+
+    Under zero-concentrated divergence it is the exponential mechanism (probabilities
+    proportional to exp(score / scale)), under max divergence permute-and-flip.
+    """
+    measure = dp.zero_concentrated_divergence() if kind == "zcdp" else dp.max_divergence()
+    return dp.m.make_noisy_max(_COUNTS, dp.linf_distance(T=dp.i64), measure, scale)
+
+
 class OpenDPNoise:
     """The noise source of every release."""
 
@@ -33,6 +45,10 @@ class OpenDPNoise:
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Discrete Laplace of ``scale`` on a flat int64 vector."""
         return _invoke(laplace_mechanism(scale), values)
+
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind) -> int:
+        """Index of a candidate with a high score."""
+        return int(selection_mechanism(scale, kind)(scores.tolist()))
 
 
 def _invoke(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
