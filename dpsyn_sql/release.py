@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from dpsyn_sql.accounting.budget import Number, exact_number
 from dpsyn_sql.count.counter import SqlCounter
@@ -35,11 +36,13 @@ from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import attribute_facts, certificate, reported_epsilon
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.sample.compile import compile_sampler
 from dpsyn_sql.source.relation import PrivacyUnit, Source
+from dpsyn_sql.sqltext.fragments import qualified
 from dpsyn_sql.write.publish import publish, stage
 
 
@@ -211,9 +214,12 @@ def _key(options: Options, plan: Plan, target: Target) -> ReleaseKey:
 
 def _measure_and_fit(job: _Job, entry: LedgerEntry) -> tuple[Model, tuple[NoisyMarginal, ...]]:
     """The private side of the door, and the fit that is woven into it."""
-    counter = SqlCounter(job.session.engine, job.plan.source.relation, job.plan.domain, job.counting)
+    relation, domain = job.plan.source.relation, job.plan.domain
+    counter = SqlCounter(
+        job.session.engine, relation.sql, domain, job.plan.queries, csv=relation.kind == "csv"
+    )
     try:
-        curator = LocalCurator(counter, job.plan.domain, job.plan.source.unit.max_rows, entry, OpenDPNoise())
+        curator = LocalCurator(counter, domain, job.plan.source.unit.max_rows, entry, OpenDPNoise())
         return job.method.run(job.plan, curator), curator.measurements
     finally:
         counter.close()
@@ -225,9 +231,11 @@ def _write(job: _Job, model: Model, rows: int, seed: int) -> None:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
     engine = job.target.open()
     try:
-        batches = compile_sampler(model).batches(rows, seed)
-        staged = stage(engine, job.plan.domain, batches, rows)
-        publish(engine, job.target, job.plan.domain, staged, seed)
+        staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
+        with phase("sample", rows) as advance:
+            stage(engine, job.plan.domain, compile_sampler(model).batches(rows, seed), staged, advance)
+        with phase("write"):
+            publish(engine, job.target, job.plan.domain, staged, seed)
     finally:
         engine.close()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dpsyn_sql.sqltext.fragments import Fragment
+
 RelationKind = Literal["table", "view", "query", "parquet", "csv"]
 
 
@@ -37,7 +39,7 @@ class Relation:
 
     name: str
     kind: RelationKind
-    sql: str
+    sql: Fragment
     columns: tuple[Column, ...]
     statements: tuple[str, ...] = ()
 
