@@ -1,7 +1,6 @@
 """Publishing is all or nothing: tables, files, existing outputs, failures and empty releases."""
 
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
-from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.write.publish import publish, stage
 
 DOMAIN = Domain(
@@ -24,44 +24,6 @@ STAGED = Fragment("temp.staged")
 BATCHES = (np.array([[0, 0], [2, 1]]), np.zeros((0, 2), dtype=np.int64), np.array([[1, 2], [1, 3], [1, 0]]))
 
 
-class Session:
-    """The Engine protocol on a connection, recording its statements."""
-
-    dialect = "duckdb"
-
-    def __init__(self, con):
-        self.con, self.log = con, []
-
-    def execute(self, sql, *, step):
-        self.log.append(sql)
-        kind = None
-        try:
-            self.con.execute(sql).fetchall()
-        except duckdb.Error as error:
-            kind = type(error).__name__
-        if kind:
-            raise EngineFailure(step, kind, sql)
-
-    def load(self, table, columns, *, step):
-        self.log.append(f"load {table} {len(columns['row'])}")
-        frame = {name: values for name, values in columns.items()}  # noqa: C416
-        names = ", ".join(f"unnest(?) AS {ident(name)}" for name in frame)
-        self.con.execute(f"INSERT INTO {table} SELECT {names}", [v.tolist() for v in frame.values()])
-
-    @contextmanager
-    def transaction(self):
-        self.log.append("BEGIN")
-        self.con.execute("BEGIN")
-        try:
-            yield
-            self.con.execute("COMMIT")
-            self.log.append("COMMIT")
-        except BaseException:
-            self.con.execute("ROLLBACK")
-            self.log.append("ROLLBACK")
-            raise
-
-
 @dataclass(frozen=True)
 class Out:
     kind: str
@@ -69,6 +31,14 @@ class Out:
     path: Path | None = None
     format: str | None = None
     replace: bool = False
+
+
+class Session(DuckDBEngine):
+    """The engine with its statements recorded, and the connection for looking at the outcome."""
+
+    def __init__(self, con):
+        self.con, self.log = con, []
+        super().__init__(con, trace=self.log.append)
 
 
 @pytest.fixture
@@ -112,7 +82,7 @@ def test_table_in_one_transaction(session):
     start = len(session.log)
     publish(session, table(), DOMAIN, STAGED, 1)
     log = session.log[start:]
-    assert log[0] == "BEGIN" and log[2:] == ["COMMIT"]
+    assert log[0] == "BEGIN TRANSACTION" and log[2:] == ["COMMIT"]
     assert "CREATE TABLE" in log[1] and "OR REPLACE" not in log[1]
     got = rows(session)
     assert [row[1] for row in got] == ["", "b,c", "__other__", None, ""]
@@ -212,3 +182,28 @@ def test_missing_folder_is_our_own_error(session, tmp_path):
     target = Out("file", path=tmp_path / "none" / "o.csv", format="csv")
     with pytest.raises((EngineFailure, TargetError)):
         publish(session, target, DOMAIN, STAGED, 1)
+
+
+def test_a_table_made_meanwhile_by_another_connection_wins(session):
+    staged(session)
+    other = session.con.cursor()
+    other.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
+    with pytest.raises(TargetError, match="Nothing was written"):
+        publish(session, table(), DOMAIN, STAGED, 1)
+    assert rows(session) == [(42,)]
+    other.execute('DROP TABLE "syn""thetic"')
+    other.execute("BEGIN")
+    other.execute('CREATE TABLE "syn""thetic" AS SELECT 43 AS kept')
+    with pytest.raises(TargetError):
+        publish(session, table(), DOMAIN, STAGED, 1)
+    other.execute("COMMIT")
+    assert rows(session) == [(43,)]
+
+
+def test_a_view_is_never_replaced(session):
+    staged(session)
+    session.con.execute('CREATE VIEW "syn""thetic" AS SELECT 42 AS kept')
+    for replace in (False, True):
+        with pytest.raises(TargetError):
+            publish(session, table(replace=replace), DOMAIN, STAGED, 1)
+    assert rows(session) == [(42,)]
