@@ -15,7 +15,7 @@ slow:
 # style and format
 lint:
     ruff check .
-    ruff format --check .
+    ruff format --check --exclude '*.md' .
 
 # mypy, strict
 types:
