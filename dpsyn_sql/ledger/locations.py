@@ -24,8 +24,8 @@ VARIABLE = "DPSYN_LEDGER"
 SUFFIX = ".dpsyn-ledger"
 
 _ASK = f"Say where with ledger='path/to/file' or the environment variable {VARIABLE}. Nothing was read."
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_WILDCARD = re.compile(r"[*?\[{]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(md|motherduck):")
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 def ledger_for(
@@ -77,15 +77,16 @@ def default_place(
     if owner is None or owner == ":memory:":
         return None
     _refuse_url(owner)
-    return _writable(Path(owner + SUFFIX))
+    file = Path(owner).resolve()
+    return _writable(file.with_name(file.name + SUFFIX))
 
 
 def _folder_of(pattern: str) -> Path:
     _refuse_url(pattern)
     wildcard = _WILDCARD.search(pattern)
-    fixed = pattern if wildcard is None else pattern[: wildcard.start()]
-    folder = Path(fixed[: fixed.rfind("/") + 1] or ".")
-    return folder.resolve()
+    if wildcard is None:
+        return Path(pattern).resolve().parent  # links are followed: one file, one ledger
+    return Path(pattern[: pattern.rfind("/", 0, wildcard.start()) + 1]).resolve()
 
 
 def _refuse_url(place: str) -> None:

@@ -1,0 +1,37 @@
+import pytest
+from ledger_steps import EVENT, key, run
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+
+@pytest.fixture(params=["file", "memory"])
+def ledger(request, tmp_path):
+    opened = SqliteLedger(tmp_path / "ledger") if request.param == "file" else MemoryLedger()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "people.dpsyn-ledger"
+
+
+@pytest.fixture
+def full(path):
+    """A file in which every table has rows and every kind of record occurs."""
+    opened = SqliteLedger(path)
+    pure = Budget.from_epsilon(1, 0)
+    with opened.open_release(key("old", account="toy", source="toys"), pure) as entry:
+        entry.close_questions()
+    with opened.open_release(key("new", account="toy", source="toys"), Budget("zcdp", 10**13)):
+        pass
+    opened.grant("people", "1", "1e-9")
+    with opened.open_release(key(version="2026-11"), Budget("zcdp", 5 * 10**12)) as entry:
+        run(entry)
+    with opened.open_release(key("half"), Budget("zcdp", 3 * 10**12)) as entry:
+        entry.stored(0, {"ask": 0})
+        entry.charge(EVENT)
+    opened.close()
+    return path

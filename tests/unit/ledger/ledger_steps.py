@@ -1,0 +1,32 @@
+"""Steps that the ledger's tests share."""
+
+import numpy as np
+
+from dpsyn_sql.accounting.events import GaussianEvent
+from dpsyn_sql.plan.key import ReleaseKey
+
+EVENT = GaussianEvent(20.0, 2)  # rho = 0.0025
+ANSWER = [np.arange(-3, 3, dtype=np.int64).reshape(2, 3), np.array([2**62, -(2**62)])]
+
+
+def key(name="adult", *, account="people", version=None, source="main.adult", unit=None, **settings):
+    return ReleaseKey(account, name, version, {"source": source, "unit": unit, **settings})
+
+
+def run(entry, questions=2, into="adult_synthetic"):
+    """What a release does with its entry; returns the noisy answers."""
+    answers = []
+    for number in range(questions):
+        question = {"ask": "measure", "number": number, "sigma": 0.1}
+        known = entry.stored(number, question)
+        if known is None:
+            entry.charge(GaussianEvent(20.0 * questions**0.5, 2))
+            known = entry.store(number, question, ANSWER)
+        answers.append(known)
+    entry.close_questions()
+    entry.published(into, 7)
+    return answers
+
+
+def bytes_of(answers):
+    return [table.tobytes() for answer in answers for table in answer]

@@ -1,0 +1,97 @@
+"""Arithmetic of accounts: prices, limits, what is left, what is reported."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn_sql.accounting import account
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.zcdp import epsilon_from_rho
+from dpsyn_sql.errors import AccountError, BudgetError
+
+DELTA = Fraction(1, 10**9)
+
+
+def test_a_pure_release_costs_half_its_square_in_an_approximate_account():
+    assert account.price(Budget("pure", 10**15), "zcdp") == Budget("zcdp", 5 * 10**14)
+    assert account.price(Budget("pure", 1), "zcdp") == Budget("zcdp", 1)  # rounded up
+
+
+def test_a_price_in_its_own_kind_is_itself():
+    assert account.price(Budget("zcdp", 5, 6), "zcdp") == Budget("zcdp", 5, 6)
+    assert account.price(Budget("pure", 5), "pure") == Budget("pure", 5)
+
+
+def test_rho_cannot_be_charged_to_a_pure_account():
+    with pytest.raises(AccountError, match="delta=0"):
+        account.price(Budget("zcdp", 5), "pure")
+
+
+@pytest.mark.parametrize(
+    "spent, cost, fits",
+    [
+        ((90, 5), (10, 5), True),
+        ((90, 5), (11, 5), False),
+        ((90, 5), (10, 6), False),
+        ((100, 10), (0, 0), True),
+    ],
+)
+def test_amounts_and_deltas_must_both_fit(spent, cost, fits):
+    balance = account.Balance(Budget("zcdp", *spent), Budget("zcdp", 100, 10))
+    assert balance.admits(Budget("zcdp", *cost)) is fits
+
+
+def test_without_a_limit_only_what_can_be_counted_fits():
+    balance = account.Balance(Budget("zcdp", account.LARGEST_AMOUNT - 1))
+    assert balance.admits(Budget("zcdp", 1)) and not balance.admits(Budget("zcdp", 2))
+    assert balance.remaining is None
+
+
+def test_a_grant_below_what_is_spent_is_refused():
+    with pytest.raises(BudgetError, match="below what is spent"):
+        account.grant_limit(Budget("zcdp", 10**14), 1, 1e-9)
+    with pytest.raises(BudgetError, match="below what is spent"):
+        account.grant_limit(Budget("zcdp", 0, 10**9), 1, 1e-9)
+
+
+def test_a_grant_beyond_counting_is_refused():
+    with pytest.raises(BudgetError, match="9,223"):
+        account.grant_limit(Budget("pure", 0), 10_000, 0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 10**16), st.sampled_from([Fraction(1, 10**6), DELTA, Fraction(1, 10**12)]))
+def test_the_affordable_epsilon_fits_and_is_nearly_the_largest(rho, delta):
+    left = Budget("zcdp", rho, 10**18)
+    epsilon = account.affordable_epsilon(left, delta)
+    if epsilon:
+        assert Budget.from_epsilon(epsilon, delta).amount <= rho
+    if epsilon > 1e-5:  # 0.2 % more would not fit
+        assert Budget.from_epsilon(float(epsilon) * 1.002, delta).amount > rho
+
+
+@pytest.mark.parametrize("epsilon", ["1", "0.3", "5", "0.01"])
+def test_a_fresh_grant_affords_itself(epsilon):
+    assert account.affordable_epsilon(Budget.from_epsilon(epsilon, DELTA), DELTA) == Fraction(epsilon)
+
+
+def test_without_threshold_delta_no_release_with_delta_fits():
+    assert account.affordable_epsilon(Budget("zcdp", 10**13, 0), DELTA) == 0
+
+
+def test_a_pure_account_affords_what_is_left():
+    assert str(account.affordable_epsilon(Budget("pure", 299_999_999_999_999), DELTA)) == "0.2999"
+
+
+@given(st.integers(1, 10**17))
+def test_reported_epsilon_is_never_below_the_truth(units):
+    assert Fraction(account.reported_epsilon(Budget("pure", units), DELTA)) >= Fraction(units, 10**15)
+    reported = account.reported_epsilon(Budget("zcdp", units), DELTA)
+    assert reported == epsilon_from_rho(Fraction(units, 10**15), DELTA * Fraction(9, 10))
+
+
+def test_reported_delta_adds_conversion_and_thresholds():
+    assert account.reported_delta(Budget("zcdp", 1, 10**8), DELTA) == DELTA
+    assert account.reported_delta(Budget("pure", 1), DELTA) == 0

@@ -1,0 +1,98 @@
+"""Where a ledger is when nobody says."""
+
+import os
+import warnings
+
+import pytest
+
+from dpsyn_sql.errors import LedgerError
+from dpsyn_sql.ledger.locations import default_place, ledger_for
+from dpsyn_sql.ledger.memory import MemoryLedger
+
+
+def test_beside_the_database_that_owns_the_table(tmp_path):
+    place = default_place(databases=[str(tmp_path / "warehouse.duckdb")])
+    assert place == tmp_path / "warehouse.duckdb.dpsyn-ledger"
+
+
+@pytest.mark.parametrize(
+    "pattern, folder",
+    [
+        ("a/b/part.parquet", "a/b"),
+        ("a/b/*.parquet", "a/b"),
+        ("a/**/*.parquet", "a"),
+        ("a/b?/x.csv", "a"),
+        ("a/b[0-9]/x.csv", "a"),
+        ("a/x-*/../y.csv", "a"),
+        ("*.csv", ""),
+        ("x.csv", ""),
+    ],
+)
+def test_in_the_deepest_folder_before_a_wildcard(tmp_path, monkeypatch, pattern, folder):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for written in (pattern, str(tmp_path / pattern)):
+        assert default_place(files=[written]) == tmp_path / folder / ".dpsyn-ledger"
+
+
+def test_links_lead_to_one_ledger(tmp_path):
+    real = tmp_path / "real"
+    real.mkdir()
+    (real / "x.parquet").touch()
+    (tmp_path / "link.parquet").symlink_to(real / "x.parquet")
+    (tmp_path / "folder").symlink_to(real)
+    names = ("real/x.parquet", "link.parquet", "folder/x.parquet", "folder/*.parquet")
+    assert {default_place(files=[tmp_path / name]) for name in names} == {real / ".dpsyn-ledger"}
+    (real / "w.duckdb").touch()
+    (tmp_path / "w.duckdb").symlink_to(real / "w.duckdb")
+    places = {default_place(databases=[str(folder / "w.duckdb")]) for folder in (tmp_path, real)}
+    assert places == {real / "w.duckdb.dpsyn-ledger"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"databases": ["md:cloud"]},
+        {"files": ["s3://bucket/x.parquet"]},
+        {"files": ["https://host/x.csv"]},
+        {"databases": ["/a.duckdb", "/b.duckdb"]},
+        {"databases": ["/a.duckdb", None]},
+        {"databases": ["/a.duckdb"], "files": ["/x.csv"]},
+        {"files": ["/tmp/x.csv", "/usr/x.csv"]},
+        {"files": ["/no/such/folder/x.csv"]},
+        {},
+    ],
+)
+def test_no_default_place_asks_for_one(source):
+    with pytest.raises(LedgerError, match=r"ledger=.*DPSYN_LEDGER.*Nothing was read"):
+        default_place(**source)
+
+
+def test_a_folder_that_cannot_be_written_asks_for_a_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda place, mode: False)
+    with pytest.raises(LedgerError, match="cannot be written"):
+        default_place(files=[tmp_path / "x.csv"])
+
+
+def test_one_database_several_times_is_one(tmp_path):
+    assert default_place(databases=[str(tmp_path / "a.db")] * 3) == tmp_path / "a.db.dpsyn-ledger"
+
+
+@pytest.mark.parametrize("memory", [None, "", ":memory:"])
+def test_a_database_in_memory_warns(memory):
+    with pytest.warns(UserWarning, match="forgotten when this process ends"):
+        ledger = ledger_for(databases=[memory], environment={})
+    assert isinstance(ledger, MemoryLedger)
+
+
+def test_the_callers_choice_comes_first_then_the_variable(tmp_path):
+    environment = {"DPSYN_LEDGER": str(tmp_path / "variable")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for chosen, expected in ((tmp_path / "chosen", "chosen"), (None, "variable")):
+            ledger = ledger_for(ledger=chosen, databases=[None], environment=environment)
+            assert ledger.place == str(tmp_path / expected)
+            ledger.close()
+        ledger = ledger_for(files=[tmp_path / "x.csv"], environment={})
+        assert ledger.place == str(tmp_path / ".dpsyn-ledger")
+        ledger.close()

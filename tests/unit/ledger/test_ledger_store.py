@@ -1,0 +1,177 @@
+"""The file itself: kinds of file, versions, permissions, concurrent openers."""
+
+import os
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+from ledger_steps import key, run
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.errors import DpsynError, InternalError, LedgerError
+from dpsyn_sql.ledger import store
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+
+def test_it_is_durable_and_waits(path):
+    with closing(SqliteLedger(path)) as ledger:
+        connection = ledger._store._connection
+        pragmas = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
+        }
+    assert pragmas == {
+        **{"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1},
+        **{"busy_timeout": 30_000, "user_version": 1},
+    }
+
+
+def test_a_ledger_of_a_newer_version_is_left_alone(path):
+    SqliteLedger(path).close()
+    with closing(sqlite3.connect(path)) as con:
+        con.execute("PRAGMA user_version = 2")
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match=r"newer version of dpsyn_sql \(schema 2") as error:
+        SqliteLedger(path)
+    assert error.value.__context__ is None and path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["text", "sqlite", "sqlite with a version"])
+def test_another_file_is_left_alone(path, kind):
+    if kind == "text":
+        path.write_text("a,b\n" * 1000)
+    else:
+        with closing(sqlite3.connect(path)) as con:
+            con.execute("CREATE TABLE t (a)")
+            con.execute(f"PRAGMA user_version = {1 if 'version' in kind else 0}")
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="not a ledger"):
+        SqliteLedger(path)
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_ledger(path):
+    path.touch()
+    with closing(SqliteLedger(path)) as ledger:
+        ledger.verify()
+
+
+def test_looking_does_not_make_a_ledger(path):
+    with pytest.raises(LedgerError, match="There is no ledger"):
+        SqliteLedger(path, create=False)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("where", ["missing/ledger", "."])
+def test_a_place_that_cannot_be_a_file(tmp_path, where):
+    with pytest.raises(LedgerError, match="folder") as error:
+        SqliteLedger(tmp_path / where)
+    assert error.value.__context__ is None and error.value.__cause__ is None
+
+
+def test_a_damaged_file_says_so(full):
+    with closing(sqlite3.connect(full)) as con:
+        con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(full.read_bytes())
+    content[4096:] = os.urandom(len(content) - 4096)
+    full.write_bytes(content)
+    with pytest.raises(LedgerError), closing(SqliteLedger(full)) as ledger:
+        ledger.verify()
+
+
+def test_a_writer_that_never_ends_is_named(path, monkeypatch):
+    monkeypatch.setattr(store, "BUSY_SECONDS", 0.05)
+    with closing(SqliteLedger(path)) as ledger, closing(sqlite3.connect(path)) as other:
+        other.isolation_level = None
+        other.execute("BEGIN IMMEDIATE")
+        with (
+            pytest.raises(LedgerError, match="another process"),
+            ledger.open_release(key(), Budget("zcdp", 1)),
+        ):
+            pass
+        other.execute("ROLLBACK")
+        with ledger.open_release(key(), Budget("zcdp", 1)) as entry:
+            run(entry, questions=0)
+
+
+def test_an_interrupt_within_a_step_leaves_nothing_of_it(path, monkeypatch):
+    with closing(SqliteLedger(path)) as ledger:
+        before = ledger.verify()
+
+        def interrupted(*arguments, **values):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr("dpsyn_sql.ledger.entries.append", interrupted)
+            with pytest.raises(KeyboardInterrupt), ledger.open_release(key(), Budget("zcdp", 1)):
+                pass
+        assert ledger.verify() == before
+        with ledger.open_release(key(), Budget("zcdp", 1)) as entry:
+            assert not entry.replayed
+
+
+def test_many_openers_of_a_new_file_make_one_ledger(path):
+    heads, failures = set(), []
+
+    def open_it():
+        try:
+            with closing(SqliteLedger(path)) as ledger:
+                heads.add(ledger.verify())
+        except DpsynError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == [] and len(heads) == 1
+
+
+def test_another_thread_needs_its_own_ledger(path):
+    errors = []
+    with closing(SqliteLedger(path)) as ledger:
+
+        def look():
+            try:
+                ledger.overview()
+            except InternalError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    assert len(errors) == 1
+
+
+def test_migrations_are_numbered_without_gaps(tmp_path, monkeypatch):
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    (folder / "0002_second.sql").write_text("SELECT 1;")
+    monkeypatch.setattr(store, "templates_folder", lambda: tmp_path)
+    store._migrations.cache_clear()
+    try:
+        with pytest.raises(InternalError, match="migrations"):
+            store._migrations()
+    finally:
+        store._migrations.cache_clear()
+
+
+def test_an_old_ledger_is_brought_up_to_date(full, tmp_path, monkeypatch):
+    """A second migration runs once, in one transaction, and keeps what is there."""
+    folder = tmp_path / "sql" / "ledger"
+    folder.mkdir(parents=True)
+    first = store._migrations()[0]
+    (folder / first.name).write_text(first.read_text())
+    (folder / "0002_more.sql").write_text("ALTER TABLE entry ADD COLUMN note TEXT;\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "templates_folder", lambda: tmp_path / "sql")
+        store._migrations.cache_clear()
+        for _ in range(2):
+            with closing(SqliteLedger(full)) as ledger:
+                ledger.verify()
+                assert len(ledger.overview().releases) == 4
+    store._migrations.cache_clear()
+    with pytest.raises(LedgerError, match="newer"):
+        SqliteLedger(full)
