@@ -85,7 +85,11 @@ class DuckDBEngine:
             wide = [column[0] for column in described if str(column[1]) in _INEXACT]
             if wide:
                 raise InternalError(f"cast to BIGINT in the query: {', '.join(wide)}")
-            return dict(self._connection.fetchnumpy())
+            fetched = self._connection.fetchnumpy().items()
+            return {
+                key: values if isinstance(values, np.ndarray) else np.asarray(values)
+                for key, values in fetched
+            }
 
         return self._guarded(run, sql, step)
 

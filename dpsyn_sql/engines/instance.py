@@ -89,5 +89,3 @@ def database_alias(path: Path) -> str:
     """The name a database file is attached as: its stem, as DuckDB itself would call it."""
     stem = path.name.split(".")[0] or path.name
     return f"{stem}_db" if stem.lower() in _RESERVED else stem
-
-

@@ -6,6 +6,7 @@ types, and so would make the shape of the release depend on them.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import glob
 import gzip
@@ -82,8 +83,7 @@ def find_files(path: str) -> FileSet | None:
             f"{shorten(path)!r} means files of {kinds}; a source is made of files of one kind: "
             ".parquet, .csv or .csv.gz."
         )
-    ending = endings.pop()
-    assert ending is not None  # noqa: S101 - None was refused above
+    ending = endings.pop() or ""
     absolute = tuple(sorted(os.path.abspath(item) for item in found))  # noqa: PTH100 - links stay as named
     single = target.is_file()
     return FileSet(path, absolute, _ENDINGS[ending], ending.endswith(".gz"), single)
@@ -139,10 +139,8 @@ def _first_record(path: str, *, gzipped: bool) -> str:
             raise SourceError(f"The header of {shorten(path)!r} is longer than 1 MiB: is it a CSV file?")
         end = len(data)
     text = None
-    try:
+    with contextlib.suppress(UnicodeDecodeError):
         text = data[:end].decode("utf-8-sig")
-    except UnicodeDecodeError:
-        pass
     if text is None:
         raise SourceError(f"The header of {shorten(path)!r} is not UTF-8; convert the file to UTF-8.")
     return text

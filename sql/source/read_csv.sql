@@ -1,10 +1,11 @@
--- A set of CSV files, to put after FROM: every column VARCHAR, every option stated, so that nothing is
--- guessed from rows. Missing fields and empty ones are NULL; lines that are no CSV are skipped (a read
--- that failed on a line would tell that the line exists). One thread: the parallel reader fails on
--- padded lines beside quoted line ends.
--- in:  paths (text literals joined by commas), columns ('name': 'VARCHAR' pairs joined by commas),
---      delimiter, compression (text literals)
--- out: the columns of the header
+{#- A set of CSV files, to put after FROM: every column VARCHAR, every option stated, so that nothing is
+    guessed from rows. Missing fields and empty ones are NULL; lines that are no CSV are skipped (a read
+    that failed on a line would tell that the line exists). One thread: the parallel reader fails on
+    padded lines beside quoted line ends.
+    in:  paths (text literals joined by commas), columns ('name': 'VARCHAR' pairs joined by commas),
+         delimiter, compression (text literals)
+    out: the columns of the header
+#}
 read_csv(
     [
     {{ paths }}

@@ -1,0 +1,285 @@
+"""Lookups in DuckDB's catalog: relations, columns, named ENUM types, functions. No row is read.
+
+A name is never tried out by running ``FROM name``: DuckDB would fall back to a Python variable or a
+file of that name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import EngineFailure, SourceError
+from dpsyn_sql.source.files import FileSet, find_files, read_csv_header, refuse_clashes
+from dpsyn_sql.source.names import display_name, fold, near_matches, shorten, split_name, split_search_path
+from dpsyn_sql.source.query_check import Found, Identity, Scope, Syntax
+from dpsyn_sql.source.query_words import ROWWISE_MACROS
+from dpsyn_sql.source.relation import Column
+from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
+from dpsyn_sql.sqltext.render import render
+
+_READING = "reading the catalog"
+_DEFAULT_SCHEMA = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Where a connection looks names up: current catalog and schema, and its search path."""
+
+    catalog: str
+    schema: str
+    setting: str
+
+    @property
+    def path(self) -> tuple[Scope, ...]:
+        """The (catalog, schema) pairs in order."""
+        return split_search_path(self.setting) or ((self.catalog, self.schema),)
+
+
+class DuckDBCatalog:
+    """The catalog as one connection sees it, read once; see ``query_check.QueryCatalog``."""
+
+    def __init__(self, engine: DuckDBEngine) -> None:
+        self._engine = engine
+
+    @cached_property
+    def session(self) -> Session:
+        """Current catalog, schema and search path."""
+        row = _rows(self._engine.fetch(render("source/session"), step=_READING))[0]
+        return Session(str(row["catalog"]), str(row["schema"]), str(row["search_path"] or ""))
+
+    @cached_property
+    def relations(self) -> dict[tuple[str, str, str], Found]:
+        """Every table and view that outlives its connection, by folded name."""
+        found = {}
+        for row in _rows(self._engine.fetch(render("source/relations"), step=_READING)):
+            if not row["temporary"]:
+                identity = (str(row["catalog"]), str(row["schema"]), str(row["name"]))
+                definition = None if row["kind"] == "table" else str(row["definition"] or "")
+                found[_folded(identity)] = Found(identity, definition)
+        return found
+
+    @cached_property
+    def databases(self) -> dict[str, dict[str, Any]]:
+        """Attached databases by folded name: catalog, path, readonly, internal."""
+        rows = _rows(self._engine.fetch(render("source/databases"), step=_READING))
+        return {fold(str(row["catalog"])): row for row in rows}
+
+    @cached_property
+    def schemas(self) -> dict[tuple[str, str], Scope]:
+        """Schemas by folded (catalog, schema)."""
+        rows = _rows(self._engine.fetch(render("source/schemas"), step=_READING))
+        pairs = [(str(row["catalog"]), str(row["schema"])) for row in rows]
+        return {(fold(catalog), fold(schema)): (catalog, schema) for catalog, schema in pairs}
+
+    @cached_property
+    def _functions(self) -> dict[str, bool]:
+        allowed: dict[str, bool] = {}
+        for row in _rows(self._engine.fetch(render("source/functions"), step=_READING)):
+            name, kind = fold(str(row["name"])), row["kind"]
+            if kind in ("table", "table_macro", "pragma"):
+                continue  # these cannot stand in an expression
+            rowwise = bool(row["internal"]) and (
+                (kind == "scalar" and row["stability"] == "CONSISTENT")
+                or (kind == "macro" and name in ROWWISE_MACROS)
+            )
+            allowed[name] = allowed.get(name, True) and rowwise
+        return allowed
+
+    @cached_property
+    def _named_enums(self) -> dict[str, tuple[str, ...]]:
+        """Labels of every named ENUM type by the spelling the catalog gives a column of that type."""
+        named = {}
+        for row in _rows(self._engine.fetch(render("source/enums"), step=_READING)):
+            labels = tuple(str(label) for label in row["labels"])
+            quoted = ", ".join("'" + label.replace("'", "''") + "'" for label in labels)
+            named[f"ENUM({quoted})"] = labels
+        return named
+
+    def find(self, parts: tuple[str, ...], scope: Scope | None = None) -> Found | None:
+        """The relation that ``[catalog.][schema.]name`` means, or None.
+
+        Args:
+            parts: one to three parts, without quotes.
+            scope: look an unqualified name up here (the home of a view) instead of the search path.
+
+        Raises:
+            SourceError: the first of two parts is a catalog and a schema, both with such a relation.
+        """
+        path = (scope,) if scope is not None else self.session.path
+        if len(parts) == 1:
+            return self._first((catalog, schema, parts[0]) for catalog, schema in path)
+        if len(parts) == 3:
+            return self._first([parts])
+        as_schema = self._first((catalog, *parts) for catalog, _ in path)
+        as_catalog = self._first([(parts[0], _DEFAULT_SCHEMA, parts[1])])
+        if as_schema is not None and as_catalog is not None and as_schema != as_catalog:
+            raise SourceError(
+                f"{shorten(display_name(*parts))} can mean {shorten(display_name(*as_schema.identity))} and "
+                f"{shorten(display_name(*as_catalog.identity))}; write the name in full."
+            )
+        return as_schema or as_catalog
+
+    def look_up(self, text: str) -> Found | None:
+        """The relation a person's text means: the text itself as a name, or a dotted, quoted name.
+
+        Raises:
+            SourceError: the two readings find different relations.
+        """
+        whole = self.find((text,))
+        parts = split_name(text)
+        dotted = self.find(parts) if parts is not None and parts != (text,) else None
+        if whole is not None and dotted is not None and whole != dotted:
+            raise SourceError(
+                f"{shorten(text)!r} can mean {shorten(display_name(*whole.identity))} and "
+                f"{shorten(display_name(*dotted.identity))}; quote the parts of the name."
+            )
+        return whole or dotted
+
+    def temporary(self, text: str) -> bool:
+        """Whether a temporary table or view, or a registered data frame, of this connection is meant."""
+        parts = split_name(text) or (text,)
+        wanted = {fold(text)}
+        if len(parts) == 1 or fold(parts[0]) in ("temp", _DEFAULT_SCHEMA):
+            wanted.add(fold(parts[-1]))
+        rows = _rows(self._engine.fetch(render("source/relations"), step=_READING))
+        return any(row["temporary"] and fold(str(row["name"])) in wanted for row in rows)
+
+    def near(self, text: str) -> list[str]:
+        """Relations with a name like the last part of ``text``, for messages."""
+        last = (split_name(text) or (text,))[-1]
+        names = near_matches(last, (found.identity[2] for found in self.relations.values()))
+        return [
+            display_name(*found.identity)
+            for name in names
+            for found in self.relations.values()
+            if found.identity[2] == name
+        ][:3]
+
+    def columns(self, identity: Identity) -> tuple[Column, ...]:
+        """The columns of a table with their constraints, as the catalog states them."""
+        catalog, schema, name = (literal(part) for part in identity)
+        sql = render("source/columns", catalog=catalog, schema=schema, name=name)
+        rows = _rows(self._engine.fetch(sql, step=_READING))
+        return tuple(self._column(row["name"], row["sql_type"], bool(row["not_null"])) for row in rows)
+
+    def describe(self, relation: Fragment, what: str) -> tuple[Column, ...]:
+        """The columns of anything that can stand after FROM; it is bound, not read.
+
+        Raises:
+            SourceError: it cannot be bound.
+        """
+        rows: list[dict[str, Any]] | None = None
+        try:
+            rows = _rows(self._engine.fetch(render("source/describe", relation=relation), step=_READING))
+        except EngineFailure:
+            rows = None
+        if rows is None:
+            raise SourceError(
+                f"The database does not accept {what}: check the names of its columns, tables and functions "
+                "and their types by running it yourself with LIMIT 0."
+            )
+        return tuple(self._column(row["column_name"], row["column_type"], False) for row in rows)
+
+    def file(self, path: str) -> Fragment | None:
+        """The SQL after FROM for a file, a folder or a glob; None when there is none."""
+        files = find_files(path)
+        return None if files is None else self.file_call(files)
+
+    def file_call(self, files: FileSet) -> Fragment:
+        """The read_parquet or read_csv call for ``files``, with every option stated.
+
+        Raises:
+            SourceError: a header or schema is unreadable, or has clashing names.
+        """
+        paths = comma(path_literal(path) for path in files.paths)
+        if files.format == "parquet":
+            refuse_clashes(self._parquet_names(files.paths[0]), f"The file {shorten(files.paths[0])!r}")
+            return render("source/read_parquet", paths=paths)
+        header = read_csv_header(files.paths[0], gzipped=files.gzipped)
+        pairs = comma(Fragment(f"{literal(name)}: 'VARCHAR'") for name in header.names)
+        compression = literal("gzip" if files.gzipped else "none")
+        delimiter = literal(header.delimiter)
+        return render(
+            "source/read_csv", paths=paths, columns=pairs, delimiter=delimiter, compression=compression
+        )
+
+    def syntax(self, sql: str) -> Syntax | None:
+        """DuckDB's own reading of a query: kinds of expression and functions in it."""
+        try:
+            fetched = self._engine.fetch(
+                render("source/syntax", query=literal(sql)), step="parsing the query"
+            )
+            tree = json.loads(str(fetched["tree"][0]))
+        except (EngineFailure, ValueError, RecursionError):
+            return None
+        if tree.get("error"):
+            return None
+        classes: set[str] = set()
+        functions: set[str] = set()
+        waiting: list[Any] = [tree]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, dict):
+                if isinstance(node.get("class"), str):
+                    classes.add(node["class"])
+                if isinstance(node.get("function_name"), str):
+                    functions.add(node["function_name"])
+                waiting.extend(node.values())
+            elif isinstance(node, list):
+                waiting.extend(node)
+        return Syntax(len(tree.get("statements", ())), frozenset(classes), frozenset(functions))
+
+    def rowwise(self, function: str) -> bool:
+        """Whether every scalar, aggregate or macro of this name is built in, row-wise and repeatable."""
+        return self._functions.get(fold(function), False)
+
+    def _first(self, identities: Iterable[Sequence[str]]) -> Found | None:
+        for catalog, schema, name in identities:
+            found = self.relations.get((fold(catalog), fold(schema), fold(name)))
+            if found is not None:
+                return found
+        return None
+
+    def _column(self, name: Any, sql_type: Any, not_null: bool) -> Column:
+        return Column(str(name), str(sql_type), not_null, self._named_enums.get(str(sql_type)))
+
+    def _parquet_names(self, path: str) -> tuple[str, ...]:
+        """Top-level column names as the file spells them (DuckDB renames clashing ones)."""
+        rows: list[dict[str, Any]] = []
+        try:
+            sql = render("source/parquet_names", path=path_literal(path))
+            rows = _rows(self._engine.fetch(sql, step="reading the schema of the file"))
+        except EngineFailure:
+            rows = []
+        if not rows:
+            raise SourceError(f"The file {shorten(path)!r} is no readable Parquet file.")
+        names: list[str] = []
+        position = 1
+        while position < len(rows):
+            names.append(str(rows[position]["name"]))
+            pending = 1
+            while pending and position < len(rows):
+                pending += int(rows[position]["children"]) - 1
+                position += 1
+        return tuple(names)
+
+
+def path_literal(path: str) -> Fragment:
+    """A path as a literal that DuckDB does not take for a glob."""
+    return literal("".join(f"[{char}]" if char in "*?[" else char for char in path))
+
+
+def _folded(identity: Identity) -> Identity:
+    return (fold(identity[0]), fold(identity[1]), fold(identity[2]))
+
+
+def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a small result as dictionaries; a masked cell is None."""
+    names = list(columns)
+    lists = [columns[name].tolist() for name in names]
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True)]

@@ -1,0 +1,384 @@
+"""Open the source: which string is what, where it is read, and how it is put out of reach again.
+
+PRIVATE side. Opening reads catalogs, a CSV header or a Parquet schema, never a row. Files and
+database paths are read in an instance of our own; a caller's connection is used through a cursor,
+and none of its settings change.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import duckdb
+
+from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.catalog import DuckDBCatalog, path_literal
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
+from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
+from dpsyn_sql.source.names import display_name, is_query, shorten
+from dpsyn_sql.source.query_check import CheckedQuery, Found, Identity, check_query, check_view
+from dpsyn_sql.source.relation import Relation
+from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
+from dpsyn_sql.sqltext.render import render
+
+Connection = duckdb.DuckDBPyConnection | str | os.PathLike[str] | None
+
+_TRUSTED = (
+    "trust_query=True: the owner states that each row of the result is computed from the rows of one "
+    "privacy unit and public tables only; this was not checked"
+)
+_ROW_OF_RESULT = "a row of the query's result is what unit='row' protects"
+_SKIPPED = "Lines of the CSV source that cannot be parsed are skipped; fields that are missing are NULL."
+
+
+@dataclass
+class SourceSession:
+    """An open source.
+
+    ``engine`` reads it; ``relation`` says what it is; ``default_into`` is a table name or a path,
+    or None where only the caller can choose. ``reads`` and ``paths`` are everything it is made of.
+    ``database`` and ``alias`` are set when the caller gave the path of a database file.
+    """
+
+    engine: DuckDBEngine
+    relation: Relation
+    default_into: str | None
+    warnings: tuple[str, ...]
+    reads: tuple[Identity, ...]
+    paths: tuple[str, ...]
+    pattern: str | None = None
+    database: Path | None = None
+    alias: str | None = None
+    memory_limit: str | None = None
+    released: bool = field(default=False, init=False)
+
+    @property
+    def resolved_name(self) -> str:
+        """The name that stays the same however the source was spelled: paths are absolute."""
+        if self.relation.kind not in ("parquet", "csv"):
+            return self.relation.name
+        return self.pattern or self.paths[0]
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """SQL that names a part of the source; refused everywhere after the last question."""
+        names = tuple(qualified(*identity) for identity in self.reads)
+        return names + tuple(text for path in self.paths for text in (literal(path), path_literal(path)))
+
+    def release_source(self) -> None:
+        """After the last question: drop our temporary tables and put the source out of reach."""
+        if self.released:
+            return
+        self.released = True
+        self.engine.drop_temporary()
+        if self.alias is not None:
+            instance.detach(self.engine, self.alias)
+        self.engine.forbid(self.forbidden)
+
+    def probe_writing(self) -> bool:
+        """Whether the source's database file can be opened for writing; asked before the debit."""
+        if self.database is None or self.alias is None or self.released:
+            raise InternalError("only an open database file can be probed")
+        instance.detach(self.engine, self.alias)
+        writable = True
+        try:
+            instance.attach(self.engine, self.database, self.alias, read_only=False)
+            instance.detach(self.engine, self.alias)
+        except EngineFailure:
+            writable = False
+        instance.attach(self.engine, self.database, self.alias, read_only=True)
+        return writable
+
+    def close(self) -> None:
+        """Let the database go; harmless when repeated."""
+        self.engine.close()
+
+    def __enter__(self) -> SourceSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_source(
+    con: Connection,
+    source: str | os.PathLike[str],
+    *,
+    trust_query: bool = False,
+    public_tables: Sequence[str] = (),
+    memory_limit: str | None = None,
+) -> SourceSession:
+    """Resolve a source and open it for reading. Reads no row.
+
+    Args:
+        con: a DuckDB connection, the path of a DuckDB file, or None (files and queries over files).
+        source: a query (SELECT, FROM or WITH and white space), else the name of a table or view,
+            else a path or glob of Parquet or CSV files. A ``Path`` is always a path.
+        trust_query: the owner answers for a query or view that the check would refuse.
+        public_tables: tables without private data that a query may join.
+        memory_limit: such as ``"4GB"``; only where the reading happens in our own instance.
+
+    Raises:
+        SourceError: missing, ambiguous, unreadable, mixing rows, or visible to the caller alone.
+        InputError: ``memory_limit`` is wrong or would change the caller's connection.
+    """
+    text = os.fspath(source)
+    if not isinstance(text, str):
+        raise SourceError("The source must be text or a path.")
+    if not text.strip():
+        raise SourceError("The source is empty: give a table, a file or a query.")
+    if "\x00" in text:
+        raise SourceError("The source holds a NUL character; no name or path can.")
+    if not isinstance(source, str):
+        return _open_files(text, memory_limit)
+    if con is None:
+        return _open_without_database(text, trust_query, public_tables, memory_limit)
+    if isinstance(con, duckdb.DuckDBPyConnection):
+        return _open_on_connection(con, text, trust_query, public_tables, memory_limit)
+    return _open_database_file(Path(con), text, trust_query, public_tables, memory_limit)
+
+
+# -- where it is read ---------------------------------------------------------------------------
+
+
+def _open_without_database(
+    text: str, trusted: bool, public_tables: Sequence[str], memory_limit: str | None
+) -> SourceSession:
+    if not is_query(text):
+        return _open_files(text, memory_limit)
+    engine = instance.private_instance(memory_limit)
+    try:
+        session = _resolve(engine, text, trusted, public_tables)
+        if session is None:
+            raise _missing(text, [])
+        session.memory_limit = memory_limit
+        instance.lock(engine, session.paths)
+    except BaseException:
+        engine.close()
+        raise
+    return session
+
+
+def _open_files(text: str, memory_limit: str | None) -> SourceSession:
+    files = find_files(text)
+    if files is None:
+        raise SourceError(f"There is no file {shorten(text)!r}; a name of a table needs con=.")
+    engine = instance.private_instance(memory_limit)
+    try:
+        session = _file_session(engine, files, text)
+        session.memory_limit = memory_limit
+        instance.lock(engine, files.paths)
+    except BaseException:
+        engine.close()
+        raise
+    return session
+
+
+def _open_database_file(
+    path: Path, text: str, trusted: bool, public_tables: Sequence[str], memory_limit: str | None
+) -> SourceSession:
+    if not path.is_file():
+        raise SourceError(f"There is no database file {shorten(str(path))!r}.")
+    path = path.absolute()
+    alias = instance.database_alias(path)
+    engine = instance.private_instance(memory_limit)
+    try:
+        _attach_source(engine, path, alias)
+        session = _resolve(engine, text, trusted, public_tables)
+        if session is not None:
+            session.database, session.alias = path, alias
+            session.memory_limit = memory_limit
+            instance.lock(engine, (*session.paths, str(path), f"{path}.wal"))
+            return session
+        near = DuckDBCatalog(engine).near(text)
+    except BaseException:
+        engine.close()
+        raise
+    engine.close()
+    return _files_or_missing(text, near, memory_limit)
+
+
+def _attach_source(engine: DuckDBEngine, path: Path, alias: str) -> None:
+    failed = False
+    try:
+        instance.attach(engine, path, alias, read_only=True)
+    except EngineFailure:
+        failed = True
+    if failed:
+        raise SourceError(
+            f"{shorten(str(path))!r} cannot be opened as a DuckDB database: it is none, is of a newer "
+            "version, or is open for writing (in this process: pass the connection itself as con)."
+        )
+
+
+def _open_on_connection(
+    con: duckdb.DuckDBPyConnection,
+    text: str,
+    trusted: bool,
+    public_tables: Sequence[str],
+    memory_limit: str | None,
+) -> SourceSession:
+    engine = cursor_of(con)
+    try:
+        _refuse_if_shadowed(con, text)
+        session = _resolve(engine, text, trusted, public_tables)
+        if session is not None:
+            if memory_limit is not None:
+                raise InputError(
+                    "memory_limit= would change the settings of your connection; give the path of the "
+                    "database file instead, or SET memory_limit yourself."
+                )
+            return session
+        near = DuckDBCatalog(engine).near(text)
+        _refuse_if_callers_own(con, text)
+    except BaseException:
+        engine.close()
+        raise
+    engine.close()
+    return _files_or_missing(text, near, memory_limit)
+
+
+def cursor_of(con: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+    """A cursor of the caller's connection that looks names up as the caller does.
+
+    Raises:
+        SourceError: the connection is closed, or its transaction has failed.
+    """
+    caller, cursor = DuckDBEngine(con), None
+    try:
+        setting = DuckDBCatalog(caller).session.setting
+        cursor = DuckDBEngine(con.cursor())
+        if setting:
+            sql = render("source/set_search_path", search_path=literal(setting))
+            cursor.execute(sql, step="copying the search path")
+        return cursor
+    except (EngineFailure, duckdb.Error):
+        if cursor is not None:
+            cursor.close()
+    raise SourceError(
+        "The connection cannot be used: it is closed, or its transaction has failed (ROLLBACK)."
+    )
+
+
+def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection, text: str) -> None:
+    """To the caller a temporary relation hides a table of the same name; to our cursor it does not."""
+    if not is_query(text) and DuckDBCatalog(DuckDBEngine(con)).temporary(text):
+        raise SourceError(
+            f"{shorten(text)} is a temporary table or view, or a registered data frame, that only your "
+            "connection sees; write it to a table first (CREATE TABLE name AS FROM it), or give the full "
+            "name database.schema.table of the table you mean."
+        )
+
+
+def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection, text: str) -> None:
+    """Say so when only the caller's own connection sees the relation."""
+    caller = DuckDBCatalog(DuckDBEngine(con))
+    if caller.look_up(text) is not None:
+        raise SourceError(
+            f"{shorten(text)} exists only in a transaction of your connection that is not committed; "
+            "COMMIT first: the release reads through a connection of its own."
+        )
+
+
+def _files_or_missing(text: str, near: list[str], memory_limit: str | None) -> SourceSession:
+    if not is_query(text) and find_files(text) is not None:
+        return _open_files(text, memory_limit)
+    raise _missing(text, near)
+
+
+def _missing(text: str, near: list[str]) -> SourceError:
+    hint = f" Is it {' or '.join(shorten(name) for name in near)}?" if near else ""
+    return SourceError(
+        f"There is no table, view or file {shorten(text)!r}.{hint} A query starts with SELECT, FROM or WITH "
+        "and a space; a data frame must be written to a table first."
+    )
+
+
+# -- what it is ---------------------------------------------------------------------------------
+
+
+def _resolve(
+    engine: DuckDBEngine, text: str, trusted: bool, public_tables: Sequence[str]
+) -> SourceSession | None:
+    """The session of a query, table or view; None if the text is neither."""
+    catalog = DuckDBCatalog(engine)
+    if is_query(text):
+        public = _public(catalog, public_tables)
+        checked = check_query(text, catalog, public, trusted=trusted)
+        # The text itself is the name: two queries over one table are two sources to the ledger.
+        return _checked_session(engine, catalog, checked.sql, checked, trusted)
+    found = catalog.look_up(text)
+    if found is None:
+        return None
+    if found.kind == "view":
+        checked = check_view(found, catalog, _public(catalog, public_tables), trusted=trusted)
+        return _checked_session(engine, catalog, _display(found.identity), checked, trusted, found)
+    columns = catalog.columns(found.identity)
+    relation = Relation(_display(found.identity), "table", qualified(*found.identity), columns)
+    return SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), ())
+
+
+def _checked_session(
+    engine: DuckDBEngine,
+    catalog: DuckDBCatalog,
+    name: str,
+    checked: CheckedQuery,
+    trusted: bool,
+    view: Found | None = None,
+) -> SourceSession:
+    sql = Fragment(f"(\n{checked.sql}\n)")
+    columns = catalog.describe(sql, "the query" if view is None else "the view")
+    refuse_clashes(tuple(column.name for column in columns), "The result of the query")
+    statements = [_TRUSTED] if trusted else []
+    if checked.public:
+        named = ", ".join(_display(identity) for identity in checked.public)
+        statements.append(f"public_tables: the owner states that {named} hold no private data")
+    if checked.multiplies:
+        statements.append(_ROW_OF_RESULT)
+    relation = Relation(name, "view" if view is not None else "query", sql, columns, tuple(statements))
+    paths = tuple(path for item in checked.files for path in (find_files(item) or _NO_FILES).paths)
+    default = None if view is None else _beside(view.identity)
+    return SourceSession(engine, relation, default, (), checked.relations, paths)
+
+
+_NO_FILES = FileSet("", (), "csv", False, False)
+
+
+def _file_session(engine: DuckDBEngine, files: FileSet, text: str) -> SourceSession:
+    catalog = DuckDBCatalog(engine)
+    sql = catalog.file_call(files)
+    columns = catalog.describe(sql, f"the file {shorten(text)!r}")
+    relation = Relation(files.name, files.format, sql, columns)
+    default = None
+    if files.single:
+        path = Path(text)
+        default = str(path.with_name(f"{path.name.split('.')[0] or path.name}_synthetic.parquet"))
+    warnings = (_SKIPPED,) if files.format == "csv" else ()
+    pattern = None if files.single else os.path.abspath(text)  # noqa: PTH100 - keeps wildcards as they are
+    return SourceSession(engine, relation, default, warnings, (), files.paths, pattern)
+
+
+def _public(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]:
+    """The identities of the tables that the owner calls public."""
+    if isinstance(names, str):
+        raise SourceError("public_tables= takes a list of names.")
+    found = {name: catalog.look_up(name) for name in names}
+    missing = [name for name, relation in found.items() if relation is None]
+    if missing:
+        raise SourceError(f"public_tables= names no table: {', '.join(shorten(name) for name in missing)}.")
+    return frozenset(relation.identity for relation in found.values() if relation is not None)
+
+
+def _display(identity: Identity) -> str:
+    return display_name(*identity)
+
+
+def _beside(identity: Identity) -> str:
+    return display_name(identity[0], identity[1], f"{identity[2]}_synthetic")

@@ -1,0 +1,282 @@
+"""Where the synthetic rows go: checked before anything is charged, opened after the last question.
+
+Public side: the engine that ``Target.open`` hands out refuses every statement that names the source.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+
+from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
+from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
+from dpsyn_sql.source.files import ending_of
+from dpsyn_sql.source.names import display_name, fold, shorten, split_name
+from dpsyn_sql.source.query_check import Identity
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
+
+_UNQUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A checked output: a table (``sql`` is its quoted full name) or a file (``path``).
+
+    ``format`` is ``"parquet"`` or ``"csv"`` (a path that ends in .gz is meant compressed), None for
+    a table; ``name`` is what to print.
+    """
+
+    name: str
+    kind: Literal["table", "file"]
+    sql: Fragment | None
+    path: Path | None
+    format: Literal["parquet", "csv"] | None
+    replace: bool
+    _open: Callable[[], DuckDBEngine]
+
+    def open(self) -> DuckDBEngine:
+        """The session that writes; it cannot name the source.
+
+        Raises:
+            InternalError: the source has not been released although both are in one database file.
+            EngineFailure: the database cannot be opened any more.
+        """
+        return self._open()
+
+
+def open_target(
+    con: Connection, into: str | os.PathLike[str] | None, session: SourceSession, *, replace: bool = False
+) -> Target:
+    """Check the output. Writes nothing and reads no row.
+
+    Args:
+        con: as given to ``open_source``.
+        into: a table name, or a path ending in .parquet, .csv or .csv.gz (a ``Path`` always is one,
+            and so is any text when there is no database); None: the source's default.
+        session: the open source, not released yet.
+        replace: an existing table or file may be overwritten.
+
+    Raises:
+        TargetError: it exists, is a view, belongs to the source, is read-only, has no folder, or
+            cannot be told.
+    """
+    chosen: str | os.PathLike[str] | None = into if into is not None else session.default_into
+    if chosen is None:
+        raise TargetError("The source is a query or several files: say into= which table or file to write.")
+    text = os.fspath(chosen)
+    if not isinstance(text, str) or not text.strip() or "\x00" in text:
+        raise TargetError("into= must be the name of a table or a path, without NUL characters.")
+    from_file = into is None and session.relation.kind in ("parquet", "csv")
+    if from_file or con is None or not isinstance(chosen, str) or _looks_like_path(text):
+        return _file_target(text, session, replace)
+    if isinstance(con, duckdb.DuckDBPyConnection):
+        return _connection_target(con, text, session, replace)
+    return _database_target(Path(con).absolute(), text, session, replace)
+
+
+def _looks_like_path(text: str) -> bool:
+    """Quoted parts are names; outside them a known ending or a slash makes a path."""
+    bare = _UNQUOTED.sub("", text)
+    return "/" in bare or (ending_of(text) is not None and bare == text)
+
+
+# -- tables -------------------------------------------------------------------------------------
+
+
+def _connection_target(
+    con: duckdb.DuckDBPyConnection, text: str, session: SourceSession, replace: bool
+) -> Target:
+    engine = cursor_of(con)
+    try:
+        identity = _table(DuckDBCatalog(engine), text, session, replace)
+    finally:
+        engine.close()
+
+    def opened() -> DuckDBEngine:
+        return _sealed(cursor_of(con), session)
+
+    return Target(display_name(*identity), "table", qualified(*identity), None, None, replace, opened)
+
+
+def _database_target(path: Path, text: str, session: SourceSession, replace: bool) -> Target:
+    if not path.is_file():
+        raise TargetError(f"There is no database file {shorten(str(path))!r} to write a table to.")
+    alias = instance.database_alias(path)
+    reader = instance.private_instance()
+    try:
+        instance.attach(reader, path, alias, read_only=True)
+        identity = _table(DuckDBCatalog(reader), text, session, replace, reading_only=alias)
+    finally:
+        reader.close()
+    _check_writable(path, alias, session)
+
+    def opened() -> DuckDBEngine:
+        if session.database is not None and not session.released:
+            raise InternalError("the source's database file must be released before it is written")
+        engine = instance.private_instance(session.memory_limit)
+        try:
+            instance.attach(engine, path, alias, read_only=False)
+        except BaseException:
+            engine.close()
+            raise
+        return _sealed(engine, session)
+
+    return Target(display_name(*identity), "table", qualified(*identity), None, None, replace, opened)
+
+
+def _table(
+    catalog: DuckDBCatalog,
+    text: str,
+    session: SourceSession,
+    replace: bool,
+    reading_only: str | None = None,
+) -> Identity:
+    """The full name of the table to write; ``reading_only`` is attached read-only just for this look."""
+    identity = _identity(catalog, text)
+    shown = shorten(display_name(*identity))
+    database = catalog.databases.get(fold(identity[0]), {})
+    if database.get("internal"):
+        raise TargetError(f"{shown} would be temporary or internal; choose a table of a database.")
+    if database.get("readonly") and identity[0] != reading_only:
+        raise TargetError(
+            f"The database of {shown} is read-only; give into= a file or a table of another database."
+        )
+    folded = _folded(identity)
+    if folded in {_folded(read) for read in session.reads}:
+        raise TargetError(f"{shown} is the source, or is read by it; choose another into=.")
+    existing = catalog.relations.get(folded)
+    if existing is not None and existing.kind == "view":
+        raise TargetError(f"{shown} is a view; choose another into=.")
+    if existing is not None and not replace:
+        raise TargetError(f"The table {shown} exists; choose another into=, or add replace=True.")
+    return identity if existing is None else existing.identity
+
+
+def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
+    """Which table a name means; schemas and databases must exist."""
+    parts = split_name(text) or (text,)
+    home = catalog.session.path[0]
+    if len(parts) == 1:
+        return (*home, parts[0])
+    if len(parts) == 3:
+        schemas = [catalog.schemas.get((fold(parts[0]), fold(parts[1])))]
+    else:
+        within = catalog.schemas.get((fold(home[0]), fold(parts[0])))
+        schemas = [within, catalog.schemas.get((fold(parts[0]), "main"))]
+    found = list(dict.fromkeys(schema for schema in schemas if schema is not None))
+    if len(found) == 1:
+        return (*found[0], parts[-1])
+    where = shorten(display_name(*parts[:-1]))
+    if found:
+        raise TargetError(f"{where} is a schema and a database; write database.schema.table.")
+    raise TargetError(
+        f"There is no schema or database {where}; quote the name if its dot belongs to the table's name: "
+        f"{shorten(display_name(text))}."
+    )
+
+
+def _check_writable(path: Path, alias: str, session: SourceSession) -> None:
+    """Open the database file for writing once, while nothing is charged yet; leaves no trace of it."""
+    refused = not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK))
+    if not refused and session.database is not None:
+        refused = not session.probe_writing()
+    elif not refused:
+        probe = instance.private_instance()
+        try:
+            instance.attach(probe, path, alias, read_only=False)
+            instance.detach(probe, alias)
+        except EngineFailure:
+            refused = True
+        finally:
+            probe.close()
+    if refused:
+        raise TargetError(
+            f"The database file {shorten(str(path))!r} cannot be written: it is read-only or in use "
+            "elsewhere. Give into= a path that ends in .parquet or .csv."
+        )
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def _file_target(text: str, session: SourceSession, replace: bool) -> Target:
+    ending = ending_of(text)
+    if ending is None:
+        raise TargetError(
+            f"{shorten(text)!r} ends in none of .parquet, .csv and .csv.gz. (A name of a table with a slash "
+            "must be quoted, and needs a database as con.)"
+        )
+    path = Path(text).absolute()
+    folder = path.parent
+    if not folder.is_dir():
+        raise TargetError(f"The folder {shorten(str(folder))!r} does not exist.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise TargetError(f"The folder {shorten(str(folder))!r} cannot be written.")
+    if _belongs_to_source(path, ending, session):
+        raise TargetError(
+            f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
+        )
+    if os.path.lexists(path):
+        if not path.is_file():
+            raise TargetError(f"{shorten(text)!r} exists and is no file.")
+        if not replace:
+            raise TargetError(
+                f"The file {shorten(text)!r} exists; choose another into=, or add replace=True."
+            )
+
+    def opened() -> DuckDBEngine:
+        return _sealed(instance.private_instance(session.memory_limit), session)
+
+    kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
+    return Target(text, "file", None, path, kind, replace, opened)
+
+
+def _belongs_to_source(path: Path, ending: str, session: SourceSession) -> bool:
+    """The same file under any name, or a new file that the source's glob or folder would take in."""
+    real = os.path.realpath(path)
+    parts = [*session.paths, *([str(session.database)] if session.database is not None else [])]
+    for part in parts:
+        if os.path.realpath(part) == real:
+            return True
+        if path.exists() and Path(part).exists() and path.samefile(part):
+            return True
+    if session.pattern is None:
+        return False
+    if Path(session.pattern).is_dir():
+        source_endings = {ending_of(part) for part in session.paths}
+        return os.path.realpath(session.pattern) == os.path.dirname(real) and ending in source_endings  # noqa: PTH120
+    pattern = _glob_regex(session.pattern)
+    return any(pattern.fullmatch(candidate) for candidate in (str(path), real))
+
+
+def _glob_regex(pattern: str) -> re.Pattern[str]:
+    """A glob as a regular expression over whole paths; ``**`` crosses folders."""
+    pieces = []
+    for piece in re.findall(r"\*\*/?|\*|\?|\[[^\]]+\]|.", pattern, flags=re.DOTALL):
+        if piece.startswith("**"):
+            pieces.append(".*")
+        elif piece in "*?":
+            pieces.append("[^/]*" if piece == "*" else "[^/]")
+        elif len(piece) > 1:
+            pieces.append("[" + piece[1:-1].replace("\\", "\\\\").replace("!", "^", piece[1] == "!") + "]")
+        else:
+            pieces.append(re.escape(piece))
+    return re.compile("".join(pieces), re.DOTALL)
+
+
+def _sealed(engine: DuckDBEngine, session: SourceSession) -> DuckDBEngine:
+    engine.forbid(session.forbidden)
+    return engine
+
+
+def _folded(identity: Identity) -> Identity:
+    return (fold(identity[0]), fold(identity[1]), fold(identity[2]))

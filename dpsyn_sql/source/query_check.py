@@ -1,0 +1,448 @@
+"""Is every row of a query's result computed from one unit's rows? Checked on the syntax tree, fail-closed.
+
+A window function, an aggregate or a self-join lets one person change many rows of the result, which
+breaks every sensitivity. The tree is checked against what is allowed, each table is replaced by its
+full name (so that no Python variable can stand in for it), each view by its checked definition, and
+the text that runs is printed from that checked tree. DuckDB's own parser then reads that text again:
+its functions and kinds of expression must be allowed too, so that no difference between two parsers
+lets anything through.
+
+Casts that can fail are not refused here; a failure reaches the operator only (docs/privacy.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import sqlglot
+import sqlglot.expressions as exp
+from sqlglot.errors import SqlglotError
+
+from dpsyn_sql.errors import SourceError
+from dpsyn_sql.source import query_words as words
+from dpsyn_sql.source.names import fold, shorten
+from dpsyn_sql.sqltext.fragments import Fragment, ident
+
+Identity = tuple[str, str, str]
+Scope = tuple[str, str]
+# sqlglot moved its base classes between releases we support, so its nodes carry no static type here.
+Node = Any
+
+_DEEPEST_VIEW = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A table or view of the catalog: (catalog, schema, name) and a view's CREATE statement."""
+
+    identity: Identity
+    definition: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """``"view"`` or ``"table"``."""
+        return "table" if self.definition is None else "view"
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """What the engine's own parser sees in a query: its functions and kinds of expression."""
+
+    statements: int
+    classes: frozenset[str]
+    functions: frozenset[str]
+
+
+class QueryCatalog(Protocol):
+    """What the check asks of the database; nothing here reads a row."""
+
+    def find(self, parts: tuple[str, ...], scope: Scope | None) -> Found | None:
+        """The relation a reference means, looked up in a view's own schema if ``scope`` is given."""
+
+    def file(self, path: str) -> Fragment | None:
+        """The SQL after FROM that reads a file, with nothing guessed from its rows; None if missing."""
+
+    def syntax(self, sql: str) -> Syntax | None:
+        """The engine's own reading of a query, or None if it cannot parse it."""
+
+    def rowwise(self, function: str) -> bool:
+        """Whether every function of this name is built in, scalar and repeatable."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuery:
+    """A query fit to be put after FROM in brackets: every name in full, views written out.
+
+    ``relations`` and ``files`` are everything it reads, views and public tables included;
+    ``public`` are the tables that the owner calls public. ``multiplies`` says that one row of the
+    private table can become several rows of the result (a join or UNION ALL).
+    """
+
+    sql: Fragment
+    relations: tuple[Identity, ...]
+    files: tuple[str, ...]
+    public: tuple[Identity, ...]
+    multiplies: bool
+
+
+def check_query(
+    sql: str, catalog: QueryCatalog, public: frozenset[Identity] = frozenset(), *, trusted: bool = False
+) -> CheckedQuery:
+    """Check a query, or only resolve its names if the owner answers for it (``trusted``).
+
+    Raises:
+        SourceError: it is no single SELECT, names something unknown, or (not trusted) holds a
+            construct that can mix rows; the message names the construct.
+    """
+    check = _Check(catalog, public, trusted)
+    return check.finish(_parse(sql), None)
+
+
+def check_view(
+    view: Found, catalog: QueryCatalog, public: frozenset[Identity] = frozenset(), *, trusted: bool = False
+) -> CheckedQuery:
+    """Check a view through its definition; the result stands for the view.
+
+    Raises:
+        SourceError: as ``check_query``.
+    """
+    check = _Check(catalog, public, trusted)
+    query, columns = _definition(view)
+    check.relations[view.identity] = None
+    if columns:
+        alias = exp.TableAlias(this=exp.to_identifier("dpsyn_view", quoted=True), columns=columns)
+        query = exp.select("*").from_(exp.Subquery(this=query, alias=alias))
+    return check.finish(query, view.identity[:2])
+
+
+def _refuse(what: str) -> SourceError:
+    return SourceError(
+        f"The query uses {what}, which can mix the rows of several people. {words.HOW_TO_GO_ON}"
+    )
+
+
+def _parse(sql: str) -> Node:
+    """The tree of a single SELECT."""
+    if not sql.strip():
+        raise SourceError("The query is empty.")
+    trees: list[Any] = []
+    with contextlib.suppress(SqlglotError, RecursionError):
+        trees = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
+    if not trees:
+        raise SourceError(
+            "The query cannot be parsed, so it cannot be checked and its tables cannot be found. "
+            "Put the difficult part into a table of your own and release that."
+        )
+    if len(trees) > 1:
+        raise SourceError("The query holds several statements; a source is one SELECT.")
+    if not isinstance(trees[0], exp.Query):
+        raise SourceError(f"The source is a {trees[0].key.upper()} statement; it must be one SELECT.")
+    for node in trees[0].walk():
+        if isinstance(node, exp.DML | exp.DDL | exp.Command | exp.Into) and not isinstance(node, exp.Query):
+            raise SourceError(f"The query holds {node.key.upper()}; a source only reads.")
+    return trees[0]
+
+
+def _arguments(node: Node) -> dict[str, Any]:
+    """The arguments that are set; newer sqlglot ends some names with an underscore."""
+    return {
+        key.rstrip("_"): value
+        for key, value in node.args.items()
+        if value is not None and value is not False and value != []
+    }
+
+
+def _only(node: Node, *allowed: str) -> dict[str, Any]:
+    """The arguments of ``node``, all of which must be among ``allowed``."""
+    arguments = _arguments(node)
+    for key in arguments:
+        if key not in allowed:
+            raise _refuse(words.ARGUMENT_WORDS.get(key, f"{key.upper()} of {node.key.upper()}"))
+    return arguments
+
+
+def _definition(view: Found) -> tuple[Node, list[Node]]:
+    """The query in a view's CREATE statement and the column names it declares."""
+    tree: Any = None
+    with contextlib.suppress(SqlglotError, RecursionError):
+        tree = sqlglot.parse_one(view.definition or "", read="duckdb")
+    query = tree.args.get("expression") if isinstance(tree, exp.Create) else None
+    if not isinstance(query, exp.Query):
+        raise SourceError(
+            f"The definition of the view {shorten('.'.join(view.identity))} cannot be parsed, so it cannot "
+            "be checked; release a table or a query instead."
+        )
+    head = tree.this
+    names = head.expressions if isinstance(head, exp.Schema) else []
+    columns = [exp.to_identifier(column.name, quoted=True) for column in names]
+    return query, columns
+
+
+@dataclass
+class _Check:
+    """One walk; it collects what is read. State lives only as long as the walk."""
+
+    catalog: QueryCatalog
+    public: frozenset[Identity]
+    trusted: bool
+    relations: dict[Identity, None] = field(default_factory=dict)
+    used_public: dict[Identity, None] = field(default_factory=dict)
+    files: dict[str, Fragment] = field(default_factory=dict)
+    tokens: dict[str, Fragment] = field(default_factory=dict)
+    bound: dict[int, Found | str] = field(default_factory=dict)
+    multiplies: bool = False
+    depth: int = 0
+
+    def finish(self, tree: Node, scope: Scope | None) -> CheckedQuery:
+        """Bind, check and print."""
+        self._bind(tree, scope)
+        if not self.trusted and not self._query(tree, {}, scope):
+            raise SourceError(
+                "The query reads no private table: all that it names is constant or listed in public_tables=."
+            )
+        text = tree.sql(dialect="duckdb", comments=False)
+        if not self.trusted:
+            self._check_again(text)
+        for token, call in self.tokens.items():
+            text = text.replace(ident(token), call)
+        return CheckedQuery(
+            Fragment(text),
+            tuple(self.relations),
+            tuple(self.files),
+            tuple(self.used_public),
+            self.multiplies or self.trusted,
+        )
+
+    def _check_again(self, text: str) -> None:
+        """What DuckDB's parser sees in the printed text must be allowed as well."""
+        syntax = self.catalog.syntax(text)
+        if syntax is None or syntax.statements != 1:
+            raise _refuse("syntax that the database reads otherwise than this check")
+        for kind in sorted(syntax.classes - words.ENGINE_CLASSES):
+            raise _refuse(kind.replace("_", " ").lower())
+        for function in sorted(syntax.functions):
+            if fold(function) in words.NEVER_FUNCTIONS or not self.catalog.rowwise(function):
+                raise _refuse(
+                    f"the function {shorten(function)} (an aggregate, a macro, a user-defined or a "
+                    "non-deterministic function)"
+                )
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def _bind(self, tree: Node, scope: Scope | None) -> None:
+        """Replace each table by its full name and remember what it is."""
+        for table in list(tree.find_all(exp.Table)):
+            if isinstance(table.this, exp.Func):
+                self._bind_function(table, scope)
+                continue
+            parts = tuple(part.name for part in table.parts)
+            if len(parts) == 1 and _is_cte(table, parts[0]):
+                self.bound[id(table)] = "cte"
+                continue
+            found = self.catalog.find(parts, scope)
+            if found is not None:
+                self.relations[found.identity] = None
+                self.bound[id(table)] = found
+                _write_name(table, found.identity)
+            elif len(parts) > 1 or not self._bind_file(table, parts[0]):
+                raise SourceError(
+                    f"The query reads {shorten('.'.join(parts))!r}, which is no table or view of the "
+                    "database and no file. A data frame in a Python variable must be written to a table."
+                )
+
+    def _bind_function(self, table: exp.Table, scope: Scope | None) -> None:
+        """``read_parquet('path')`` and ``read_csv('path')`` with nothing else are files."""
+        call = table.this
+        arguments = [value for value in (call.args.get("this"), *call.expressions) if value is not None]
+        one = arguments[0] if len(arguments) == 1 else None
+        if isinstance(call, exp.ReadCSV | exp.ReadParquet) and isinstance(one, exp.Literal) and one.is_string:
+            if not self._bind_file(table, one.name):
+                raise SourceError(f"The query reads {shorten(one.name)!r}, which is no file.")
+        elif not self.trusted:
+            raise _refuse(
+                f"the table function {shorten(call.sql_name() if not call.name else call.name)}; only "
+                "read_parquet('path') and read_csv('path') without options pass"
+            )
+
+    def _bind_file(self, table: exp.Table, path: str) -> bool:
+        call = self.catalog.file(path)
+        if call is None:
+            return False
+        token = f"dpsyn_file_{uuid.uuid4().hex}"
+        self.files[path] = call
+        self.tokens[token] = call
+        self.bound[id(table)] = "file"
+        if not table.alias:
+            stem = path.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0] or "file"
+            alias = exp.to_identifier(stem, quoted=True)
+            table.set("alias", exp.TableAlias(this=alias))
+        table.set("this", exp.to_identifier(token, quoted=True))
+        return True
+
+    # -- structure: each method says whether what it checked holds private rows ------------------
+
+    def _query(self, node: Node, ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+        if isinstance(node, exp.Subquery):
+            return self._subquery(node, ctes, scope)
+        if isinstance(node, exp.Select):
+            return self._select(node, ctes, scope)
+        if isinstance(node, exp.Union):
+            arguments = _only(node, "this", "expression", "by_name", "with", "order", "distinct")
+            if "distinct" in arguments:
+                raise _refuse("UNION without ALL")
+            ctes = self._with(arguments.get("with"), ctes, scope)
+            sides = [self._query(arguments[side], ctes, scope) for side in ("this", "expression")]
+            self._expressions(arguments.get("order"))
+            self.multiplies = self.multiplies or all(sides)
+            return any(sides)
+        if isinstance(node, exp.Values):
+            arguments = _only(node, "expressions", "alias")
+            for row in arguments["expressions"]:
+                self._expressions(row)
+            return False
+        raise _refuse(node.key.upper() if isinstance(node, exp.Expression) else "an unknown construct")
+
+    def _with(self, node: Node, ctes: Mapping[str, bool], scope: Scope | None) -> Mapping[str, bool]:
+        known = dict(ctes)
+        if node is None:
+            return known
+        for cte in _only(node, "expressions")["expressions"]:
+            arguments = _only(cte, "this", "alias", "materialized")
+            known[fold(cte.alias)] = self._query(arguments["this"], known, scope)
+        return known
+
+    def _select(self, node: exp.Select, ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+        arguments = _only(node, "expressions", "from", "joins", "where", "order", "with", "exclude")
+        ctes = self._with(arguments.get("with"), ctes, scope)
+        for key in ("expressions", "exclude", "where", "order"):
+            self._expressions(arguments.get(key))
+        private = False
+        if "from" in arguments:
+            private = self._relation(_only(arguments["from"], "this")["this"], ctes, scope)
+        return self._joins(private, arguments.get("joins", []), ctes, scope)
+
+    def _subquery(self, node: exp.Subquery, ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+        arguments = _only(node, "this", "alias", "joins", "with", "order")
+        ctes = self._with(arguments.get("with"), ctes, scope)
+        inner = arguments["this"]
+        check = self._relation if isinstance(inner, exp.Table) else self._query
+        private = check(inner, ctes, scope)
+        self._expressions(arguments.get("order"))
+        return self._joins(private, arguments.get("joins", []), ctes, scope)
+
+    def _relation(self, node: Node, ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+        """One item of a FROM clause, with the joins that hang on it."""
+        if not isinstance(node, exp.Table):
+            if isinstance(node, exp.Lateral | exp.Unnest):
+                raise _refuse("a LATERAL join or UNNEST")
+            return self._query(node, ctes, scope)
+        arguments = _only(node, "this", "db", "catalog", "alias", "joins")
+        bound = self.bound[id(node)]
+        if bound == "cte":
+            private = ctes[fold(node.name)]
+        elif isinstance(bound, Found):
+            private = self._catalog_relation(node, bound)
+        else:
+            private = True
+        return self._joins(private, arguments.get("joins", []), ctes, scope)
+
+    def _catalog_relation(self, node: exp.Table, found: Found) -> bool:
+        if found.identity in self.public:
+            self.used_public[found.identity] = None
+            return False
+        if found.definition is None:
+            return True
+        if self.depth >= _DEEPEST_VIEW:
+            raise SourceError("Views are nested too deeply to be checked.")
+        query, columns = _definition(found)
+        self.depth += 1
+        self._bind(query, found.identity[:2])
+        private = self._query(query, {}, found.identity[:2])
+        self.depth -= 1
+        self._write_out(node, found, query, columns)
+        return private
+
+    def _write_out(self, node: exp.Table, view: Found, query: Node, columns: list[Node]) -> None:
+        """Put a view's checked definition where its name stood."""
+        alias = node.args.get("alias")
+        own = exp.to_identifier(view.identity[2], quoted=True)
+        name = alias.this if alias is not None and alias.this else own
+        renamed = list(alias.columns) if alias is not None else []
+        names = renamed + columns[len(renamed) :]
+        node.replace(
+            exp.Subquery(
+                this=query, alias=exp.TableAlias(this=name, columns=names), joins=node.args.get("joins")
+            )
+        )
+
+    def _joins(self, private: bool, joins: list[Node], ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+        """Left-associative joins; at most one side of each may be private."""
+        for join in joins:
+            arguments = _only(join, "this", "on", "using", "side", "kind", "method")
+            side, kind = str(arguments.get("side", "")).upper(), str(arguments.get("kind", "")).upper()
+            if "method" in arguments:
+                raise _refuse(f"a {str(arguments['method']).upper()} join")
+            if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
+                raise _refuse(f"a {f'{side} {kind}'.strip()} join")
+            right = self._relation(arguments["this"], ctes, scope)
+            self._expressions(arguments.get("on"))
+            self._expressions(arguments.get("using"))
+            if private and right:
+                raise _refuse("a join of two private tables, or of one with itself")
+            if right and (side == "LEFT" or kind in ("SEMI", "ANTI")):
+                raise _refuse(f"a {side or kind} join with the private table on its right side")
+            self.multiplies = self.multiplies or ((private or right) and kind not in ("SEMI", "ANTI"))
+            private = private or right
+        return private
+
+    # -- expressions ----------------------------------------------------------------------------
+
+    def _expressions(self, value: Any) -> None:
+        for root in value if isinstance(value, list) else [value]:
+            for node in root.walk() if isinstance(root, exp.Expression) else ():
+                _check_expression(node)
+
+
+def _check_expression(node: Node) -> None:
+    for kind, what in words.REFUSED_EXPRESSIONS:
+        if isinstance(node, kind):
+            raise _refuse(what)
+    name = type(node).__name__
+    if name.startswith(words.REFUSED_PREFIXES):
+        raise _refuse(f"{name}, which is no row-wise deterministic expression")
+    if not isinstance(node, words.ALLOWED_EXPRESSIONS):
+        raise _refuse(f"{node.key.upper()}, which this check does not know")
+    if isinstance(node, exp.Identifier) and fold(node.name) in words.POSITIONAL_COLUMNS:
+        raise _refuse(f"{node.name}, the place of a row among the others")
+    if isinstance(node, exp.Column) and not node.table and fold(node.name) in words.CLOCK_COLUMNS:
+        raise _refuse(f"{node.name}, the time of the query (name a column of that name with its table)")
+
+
+def _is_cte(table: Node, name: str) -> bool:
+    """Whether an unqualified name means a common table expression that is visible where it stands."""
+    return any(fold(visible) == fold(name) for visible in _visible_ctes(table))
+
+
+def _visible_ctes(node: Node) -> Iterator[str]:
+    inside = node
+    path = [node]
+    while inside.parent is not None:
+        inside = inside.parent
+        path.append(inside)
+        clause = _arguments(inside).get("with")
+        if not isinstance(clause, exp.With):
+            continue
+        for cte in clause.expressions:
+            within = any(step is cte for step in path)
+            if within and not clause.args.get("recursive"):
+                break
+            yield cte.alias
+
+
+def _write_name(table: exp.Table, identity: Identity) -> None:
+    for key, part in zip(("catalog", "db", "this"), identity, strict=True):
+        table.set(key, exp.to_identifier(part, quoted=True))

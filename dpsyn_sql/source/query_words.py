@@ -1,0 +1,155 @@
+"""What a checked query may hold, and how its refusals are worded.
+
+Lists of what is allowed decide; lists of what is refused only make the message better. Anything in
+neither is refused under its own name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlglot.expressions as exp
+
+ALLOWED_EXPRESSIONS: tuple[type[Any], ...] = (
+    exp.Column,
+    exp.Identifier,
+    exp.Star,
+    exp.Literal,
+    exp.HexString,
+    exp.Boolean,
+    exp.Null,
+    exp.Alias,
+    exp.Paren,
+    exp.Case,
+    exp.If,
+    exp.Cast,
+    exp.TryCast,
+    exp.DataType,
+    exp.DataTypeParam,
+    exp.Interval,
+    exp.IntervalSpan,
+    exp.Var,
+    exp.In,
+    exp.Between,
+    exp.Not,
+    exp.Neg,
+    exp.BitwiseNot,
+    exp.Binary,
+    exp.AtTimeZone,
+    exp.Tuple,
+    exp.Func,
+    exp.Order,
+    exp.Ordered,
+    exp.Where,
+)
+
+# Subclasses of what is allowed above that are refused all the same, with the words for each;
+# and what is not allowed anyhow, where the bare name of the class would not help.
+REFUSED_EXPRESSIONS: tuple[tuple[type[Any], str], ...] = (
+    (exp.Window, "a window function"),
+    (exp.WithinGroup, "an ordered-set aggregate"),
+    (exp.AggFunc, "an aggregate"),
+    (exp.Filter, "an aggregate with FILTER"),
+    (exp.Distinct, "DISTINCT"),
+    (exp.Exists, "an EXISTS subquery"),
+    (exp.Query, "a subquery inside an expression"),
+    (exp.UDTF, "UNNEST or another table function"),
+    (exp.Explode, "UNNEST"),
+    (exp.GenerateSeries, "generate_series"),
+    (exp.Lambda, "a lambda function"),
+    (exp.Kwarg, "a named argument"),
+    (exp.PropertyEQ, "a named argument"),
+    (exp.Dot, "a schema-qualified or chained function"),
+    (exp.Placeholder, "a parameter"),
+    (exp.Parameter, "a parameter"),
+    (exp.SessionParameter, "a session setting"),
+    (exp.Collate, "COLLATE"),
+    (exp.Rand, "the non-deterministic function random"),
+    (exp.Uuid, "the non-deterministic function uuid"),
+)
+
+# By class name: sqlglot adds such classes from release to release.
+REFUSED_PREFIXES = ("Current", "Localtime", "SessionUser", "Columns", "Unnest", "Rand", "Random")
+
+ARGUMENT_WORDS = {
+    "limit": "LIMIT or FETCH",
+    "offset": "OFFSET",
+    "distinct": "DISTINCT",
+    "group": "GROUP BY",
+    "having": "HAVING",
+    "qualify": "QUALIFY",
+    "windows": "a WINDOW clause",
+    "sample": "a SAMPLE clause",
+    "pivots": "PIVOT or UNPIVOT",
+    "laterals": "a LATERAL join",
+    "lateral": "a LATERAL join",
+    "into": "SELECT INTO",
+    "locks": "FOR UPDATE",
+    "when": "AT (VERSION or TIMESTAMP)",
+    "recursive": "a recursive CTE",
+    "using_key": "a recursive CTE",
+    "key_expressions": "a recursive CTE",
+    "match": "MATCH_RECOGNIZE",
+    "ordinality": "WITH ORDINALITY",
+}
+
+# Pseudo-columns that tell a row's place in the table, which depends on other rows.
+POSITIONAL_COLUMNS = frozenset({"rowid", "file_row_number", "file_index", "row_id"})
+# Words that are functions where no column has that name.
+CLOCK_COLUMNS = frozenset(
+    {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
+)
+
+# Internal macros that are row-wise expressions; the catalog does not say so of macros.
+ROWWISE_MACROS = frozenset(
+    {"nullif", "if", "fdiv", "fmod", "date_add", "split_part", "days_in_month", "round_even", "roundbankers"}
+)
+# The catalog calls these consistent on some line of DuckDB, but they read the clock, the session,
+# the physical layout or aggregate states, or stop the query.
+NEVER_FUNCTIONS = frozenset(
+    {
+        "age",
+        "ago",
+        "combine",
+        "current_localtime",
+        "current_localtimestamp",
+        "current_setting",
+        "error",
+        "finalize",
+        "getenv",
+        "getvariable",
+        "index_key",
+        "json_deserialize_sql",
+        "json_serialize_plan",
+        "json_serialize_sql",
+        "sleep_ms",
+        "stats",
+        "to_aggregate_state",
+        "vector_type",
+        "write_log",
+    }
+)
+# Classes of expression in DuckDB's own syntax tree that a checked query may hold.
+ENGINE_CLASSES = frozenset(
+    {
+        "BETWEEN",
+        "CASE",
+        "CAST",
+        "COLUMN_REF",
+        "COMPARISON",
+        "CONJUNCTION",
+        "CONSTANT",
+        "FUNCTION",
+        "OPERATOR",
+        "STAR",
+        "TYPE",
+    }
+)
+
+HOW_TO_GO_ON = (
+    "Allowed are projections, filters, row-wise deterministic expressions, CTEs, UNION ALL, ORDER BY, and "
+    "INNER, LEFT, CROSS, SEMI and ANTI joins of one private table with tables named in public_tables=. "
+    "If each row of the result is nonetheless computed from the rows of one privacy unit and public "
+    "tables only, say trust_query=True: that is your statement, it is printed in the plan and the "
+    "certificate, and it is not checked."
+)
