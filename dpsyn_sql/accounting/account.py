@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import cache, lru_cache
 
 from dpsyn_sql.accounting.budget import (
     CONVERSION_SHARE,
@@ -92,6 +93,12 @@ class Balance:
         return self.limit is None or (after.amount <= self.limit.amount and after.delta <= self.limit.delta)
 
 
+@cache
+def granted_budget(epsilon: str, delta: str) -> Budget:
+    """``Budget.from_epsilon``, kept: the conversion takes milliseconds, and checking repeats it."""
+    return Budget.from_epsilon(epsilon, delta)
+
+
 def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
     """The limit that a grant of (epsilon, delta) in all means.
 
@@ -99,7 +106,7 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
         BudgetError: out of range, more than a ledger holds, or below what is spent.
         AccountError: delta = 0 for an approximate account.
     """
-    limit = Budget.from_epsilon(epsilon, delta)
+    limit = granted_budget(str(epsilon), str(delta))
     if max(limit.amount, limit.delta) > LARGEST_AMOUNT:
         raise BudgetError(f"epsilon={epsilon} is more than an account can hold (rho or epsilon up to 9,223)")
     if limit.kind != spent.kind:
@@ -135,6 +142,7 @@ def reported_delta(spent: Budget, delta: Fraction) -> Fraction:
     return delta * CONVERSION_SHARE + Fraction(spent.delta, DELTA_UNITS)
 
 
+@lru_cache(maxsize=1000)
 def affordable_epsilon(remaining: Budget, delta: Fraction) -> Decimal:
     """The largest epsilon, to four digits and floored, of one more release at ``delta``.
 

@@ -16,6 +16,7 @@ from dpsyn_sql.accounting.account import (
     describe,
     exact_delta,
     grant_limit,
+    granted_budget,
     price,
     price_of_all,
 )
@@ -130,7 +131,7 @@ def granted(store: Store, name: str, epsilon: Number, delta: Number) -> Account:
         BudgetError: out of range, or below what is spent.
         AccountError: delta = 0 for an approximate account.
     """
-    kind = Budget.from_epsilon(epsilon, delta).kind
+    kind = granted_budget(str(epsilon), str(delta)).kind
     account = find(store, name) or _made(store, name, kind)
     if account.kind == "pure" and kind == "zcdp":
         account = _approximate(store, account)

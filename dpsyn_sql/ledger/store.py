@@ -155,18 +155,18 @@ class Store:
         self._set_journal()
         for pragma in ("synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
-        if self._number("user_version") == len(_migrations()):
+        if self._number("user_version") == len(migrations()):
             return
         with self.writing():
             self._check_kind()  # another process may have been quicker
-            for number, path in enumerate(_migrations(), start=1):
+            for number, path in enumerate(migrations(), start=1):
                 if number > self._number("user_version"):
                     self._apply(path)
                     self._connection.execute(f"PRAGMA user_version = {number}")
             self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
     def _check_kind(self) -> None:
-        version, known = self._number("user_version"), len(_migrations())
+        version, known = self._number("user_version"), len(migrations())
         mark = self._number("application_id")
         empty = self._number("schema_version") == 0 and version == 0
         if not empty and mark != APPLICATION_ID:
@@ -208,7 +208,7 @@ def _text(statement: str) -> str:
 
 
 @cache
-def _migrations() -> tuple[Path, ...]:
+def migrations() -> tuple[Path, ...]:
     """``sql/ledger/NNNN_*.sql`` in order; the number of the last is the schema's version."""
     paths = tuple(sorted((templates_folder() / "ledger").glob("[0-9][0-9][0-9][0-9]_*.sql")))
     if not paths or [int(path.name[:4]) for path in paths] != list(range(1, len(paths) + 1)):

@@ -150,28 +150,28 @@ def test_migrations_are_numbered_without_gaps(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "0002_second.sql").write_text("SELECT 1;")
     monkeypatch.setattr(store, "templates_folder", lambda: tmp_path)
-    store._migrations.cache_clear()
+    store.migrations.cache_clear()
     try:
         with pytest.raises(InternalError, match="migrations"):
-            store._migrations()
+            store.migrations()
     finally:
-        store._migrations.cache_clear()
+        store.migrations.cache_clear()
 
 
 def test_an_old_ledger_is_brought_up_to_date(full, tmp_path, monkeypatch):
     """A second migration runs once, in one transaction, and keeps what is there."""
     folder = tmp_path / "sql" / "ledger"
     folder.mkdir(parents=True)
-    first = store._migrations()[0]
+    first = store.migrations()[0]
     (folder / first.name).write_text(first.read_text())
     (folder / "0002_more.sql").write_text("ALTER TABLE entry ADD COLUMN note TEXT;\n")
     with monkeypatch.context() as patched:
         patched.setattr(store, "templates_folder", lambda: tmp_path / "sql")
-        store._migrations.cache_clear()
+        store.migrations.cache_clear()
         for _ in range(2):
             with closing(SqliteLedger(full)) as ledger:
                 ledger.verify()
                 assert len(ledger.overview().releases) == 4
-    store._migrations.cache_clear()
+    store.migrations.cache_clear()
     with pytest.raises(LedgerError, match="newer"):
         SqliteLedger(full)

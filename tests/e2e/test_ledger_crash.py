@@ -1,0 +1,303 @@
+"""The ledger under kill -9, races, a full disk and a read-only file; and what it never holds."""
+
+import itertools
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import tempfile
+import time
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import GaussianEvent
+from dpsyn_sql.errors import LedgerError, PrivacyBudgetExceeded
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.release import release as dpsyn_release
+
+GRANT = Budget.from_epsilon(1, 1e-9)
+SHARE = Budget("zcdp", GRANT.amount // 5, GRANT.delta // 5)
+QUESTIONS = 2
+
+
+def key(version=None):
+    return ReleaseKey("people", "adult", version, {"source": "main.adult", "unit": None})
+
+
+def release(ledger, size=4):
+    """A release whose noise is random each time it is really drawn; returns the noisy bytes."""
+    with ledger.open_release(key(), SHARE) as entry:
+        answers = []
+        for number in range(QUESTIONS):
+            known = entry.stored(number, {"ask": number})
+            if known is None:
+                entry.charge(GaussianEvent(60.0, 2))
+                noisy = [np.frombuffer(os.urandom(8 * size), dtype=np.int64)]
+                known = entry.store(number, {"ask": number}, noisy)
+            answers.append(known[0].tobytes())
+        entry.close_questions()
+        entry.published("adult_synthetic", 3)
+    return b"".join(answers)
+
+
+def check(ledger, most):
+    """Spent = sum of the entries <= limit, and every record is sound."""
+    ledger.verify()
+    shown = ledger.overview()
+    (people,) = shown.accounts
+    assert people.spent.amount == sum(one.cost.amount for one in shown.releases)
+    assert people.spent.delta == sum(one.cost.delta for one in shown.releases)
+    assert people.spent.amount <= people.limit.amount
+    assert len(shown.releases) <= most
+    return shown
+
+
+class KilledAt:
+    """A connection that kills its process before statement number ``step``."""
+
+    def __init__(self, step):
+        self.step, self.count, self.connect = step, 0, sqlite3.connect
+
+    def __call__(self, *arguments, **options):
+        connection = self.connect(*arguments, **options)
+        connection.set_trace_callback(self.before)
+        return connection
+
+    def before(self, statement):
+        self.count += 1
+        if self.count == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Forked:
+    """``work(say)`` in a child process; ``say`` sends something JSON-ready to the parent."""
+
+    def __init__(self, work):
+        self.output, pipe = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.close(self.output)
+            try:
+                work(lambda value: os.write(pipe, json.dumps(value).encode() + b"\n"))
+                os._exit(0)
+            finally:
+                os._exit(1)
+        os.close(pipe)
+
+    def end(self):
+        """What it said, and its status: negative when it was killed."""
+        with open(self.output) as output:  # noqa: PTH123
+            said = [json.loads(line) for line in output]
+        _, status = os.waitpid(self.process, 0)
+        return said, os.waitstatus_to_exitcode(status)
+
+
+def killed_release(path, step):
+    """Run a release in a process that dies at ``step``; False when it got to its end before."""
+
+    def work(say):
+        sqlite3.connect = KilledAt(step)
+        release(SqliteLedger(path))
+
+    _, status = Forked(work).end()
+    assert status in (0, -signal.SIGKILL)
+    return status != 0
+
+
+def granted(path):
+    with closing(SqliteLedger(path)) as ledger:
+        ledger.grant("people", 1, 1e-9)
+
+
+@pytest.fixture
+def path(tmp_path):
+    granted(tmp_path / "ledger")
+    return tmp_path / "ledger"
+
+
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_at_every_step_the_debit_is_made_once_and_the_rest_resumes(path, stride):
+    prefixes = set()
+    for step in range(1, 1000, stride):
+        copy = shutil.copy(path, path.with_name(f"ledger{step}"))
+        if not killed_release(copy, step):
+            break
+        with closing(SqliteLedger(copy)) as ledger:
+            shown = check(ledger, most=1)
+            stored = [row["content"] for row in ledger._store.all("all_answers")]
+            prefixes.add((len(shown.releases), len(stored)))
+            noisy = release(ledger)
+            assert noisy.startswith(b"".join(stored)) and release(ledger) == noisy
+            (only,) = check(ledger, most=1).releases
+            assert only.cost == SHARE and only.state == "published"
+    assert step > 40
+    assert prefixes == {(0, 0), (1, 0), (1, 1), (1, 2)}  # the kills were really spread
+
+
+def test_killed_again_and_again_one_ledger_is_never_charged_twice(path):
+    deaths = sum(killed_release(path, step) for step in range(2, 60, 3))
+    assert deaths > 8
+    with closing(SqliteLedger(path)) as ledger:
+        noisy = release(ledger)
+        assert release(ledger) == noisy
+        check(ledger, most=1)
+
+
+def test_killed_while_the_file_is_made(tmp_path):
+    """The first opening makes the tables: all of them or none."""
+    for step in range(1, 60, 4):
+        path = tmp_path / f"ledger{step}"
+        assert killed_release(path, step)
+        with closing(SqliteLedger(path)) as ledger:
+            ledger.verify()
+            release(ledger)
+            ledger.verify()
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(path):
+    """Not only between statements: a process that releases in a loop dies at a random time."""
+
+    def work(say):
+        ledger = SqliteLedger(path)
+        for number in itertools.count():
+            with ledger.open_release(key(f"{os.getpid()}-{number}"), Budget("zcdp", 10)) as entry:
+                for sequence in range(3):
+                    entry.stored(sequence, {})
+                    entry.charge(GaussianEvent(1e8, 1))
+                    entry.store(sequence, {}, [np.arange(5000)])
+            say(number)
+
+    total = 0
+    for delay in np.random.default_rng().uniform(0.0, 0.2, size=20):
+        child = Forked(work)
+        time.sleep(delay)
+        os.kill(child.process, signal.SIGKILL)
+        said, _ = child.end()
+        total += len(said)
+        with closing(SqliteLedger(path)) as ledger:
+            shown = check(ledger, most=10**6)
+        assert len(shown.releases) >= total  # what was said to be done is kept
+    assert total > 0
+
+
+def raced(work):
+    """What four processes said that were started together."""
+    start = time.time() + 0.2
+
+    def together(say):
+        time.sleep(start - time.time())
+        work(say)
+
+    ended = [child.end() for child in [Forked(together) for _ in range(4)]]
+    assert [status for _, status in ended] == [0] * 4
+    return [said for said, _ in ended]
+
+
+def test_four_processes_race_for_the_last_of_the_budget(path):
+    """Five shares fit; four processes try five each."""
+
+    def work(say):
+        ledger = SqliteLedger(path)
+        for number in range(5):
+            try:
+                with ledger.open_release(key(f"{os.getpid()}-{number}"), SHARE):
+                    say("won")
+            except PrivacyBudgetExceeded:
+                pass
+
+    assert sum(map(len, raced(work))) == 5
+    with closing(SqliteLedger(path)) as ledger:
+        assert len(check(ledger, most=5).releases) == 5
+
+
+def test_four_processes_with_one_key_share_one_debit_and_one_transcript(path):
+    def work(say):
+        ledger = SqliteLedger(path)
+        with ledger.open_release(key(), SHARE) as entry:
+            for number in range(20):
+                known = entry.stored(number, {"ask": number})
+                if known is None:
+                    entry.charge(GaussianEvent(300.0, 1))
+                    noisy = [np.frombuffer(os.urandom(80), dtype=np.int64)]
+                    known = entry.store(number, {"ask": number}, noisy)
+                say(known[0].tolist())
+            entry.close_questions()
+            entry.published("adult_synthetic", 3)
+
+    first, *others = raced(work)
+    assert len(first) == 20 and others == [first] * 3
+    with closing(SqliteLedger(path)) as ledger:
+        (only,) = check(ledger, most=1).releases
+    assert len(only.published) == 4
+
+
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(path):
+    """Every file-size limit from nothing to enough: each step is done or not."""
+
+    def work(say, limit):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        try:
+            release(SqliteLedger(path), size=20_000)
+            say(None)
+        except LedgerError as error:
+            say([str(error), error.__context__ is None])
+
+    outcomes, head = [], None
+    for limit in (0, 4_000, 30_000, 45_000, 80_000, 200_000, 400_000, 10**7):
+        (outcome,), status = Forked(partial(work, limit=limit)).end()
+        assert status == 0
+        outcomes.append(outcome)
+        with closing(SqliteLedger(path)) as ledger:
+            head = ledger.verify(head)
+            check(ledger, most=1)
+    assert outcomes[-1] is None
+    failures = [outcome for outcome in outcomes if outcome is not None]
+    assert len(failures) >= 2
+    assert all("disk is full" in text and clean for text, clean in failures)
+
+
+def test_a_read_only_file_is_a_clear_error_before_anything_is_charged():
+    def work(say):
+        if os.getuid() == 0:
+            os.setuid(65534)  # root may write anything
+        try:
+            release(SqliteLedger(path))
+        except LedgerError as error:
+            say(str(error))
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger"
+        granted(path)
+        path.chmod(0o444)
+        path.parent.chmod(0o555)
+        (outcome,), _ = Forked(work).end()
+        path.parent.chmod(0o755)
+        assert "read-only" in outcome or "not writable" in outcome
+        with closing(SqliteLedger(path)) as ledger:
+            assert check(ledger, most=0).accounts[0].spent.amount == 0
+
+
+def test_nothing_private_reaches_the_file(tmp_path):
+    """A release of a table with a planted value: the ledger holds its noisy answers and no trace of it."""
+    canary, path = "canary-5f1d0c", tmp_path / "ledger"
+    con = duckdb.connect(str(tmp_path / "w.duckdb"))
+    con.execute("CREATE TABLE t (a VARCHAR)")
+    con.execute(f"INSERT INTO t SELECT CASE WHEN i < 3 THEN '{canary}' ELSE 'x' END FROM range(77123) r (i)")
+    with closing(SqliteLedger(path)) as ledger:
+        domain = {"columns": {"a": {"type": "categorical", "categories": ["x", "y"]}}}
+        dpsyn_release(con, "t", epsilon=0.5, domain=domain, ledger=ledger, into="u")
+        ledger.verify()
+        content = b"".join(file.read_bytes() for file in tmp_path.glob("ledger*"))
+        rows = [row["content"] for row in ledger._store.each("all_answers")]
+    assert canary.encode() not in content
+    assert rows and b"".join(rows) in content  # the search would have found what is there
