@@ -76,6 +76,19 @@ class LedgerEntry(Protocol):
         """UTC time of the debit, ISO 8601: the only timestamp of a certificate."""
 
     @property
+    def replayed(self) -> bool:
+        """The debit was found in the ledger, not made: nothing was charged this time."""
+
+    @property
+    def state(self) -> str:
+        """``"debited"``: questions may be asked; ``"measured"``, ``"published"``: all answers are
+        stored and the source is not opened again."""
+
+    @property
+    def measured_on(self) -> str | None:
+        """UTC day on which the last answer was stored, ISO 8601; None while questions may be asked."""
+
+    @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         """Events charged so far, in order."""
 
@@ -105,11 +118,18 @@ class LedgerEntry(Protocol):
 class Ledger(Protocol):
     """Accounts and entries."""
 
-    def open_release(self, key: ReleaseKey, budget: Budget) -> AbstractContextManager[LedgerEntry]:
-        """Debit ``budget`` and open an entry.
+    def open_release(
+        self, key: ReleaseKey, budget: Budget, *, replace: bool = False
+    ) -> AbstractContextManager[LedgerEntry]:
+        """Debit ``budget`` and open an entry, or find the one of the same key at no cost.
+
+        ``replace`` debits anew when the name and version exist with other settings.
 
         Raises:
             PrivacyBudgetExceeded: the account does not hold it; nothing was read.
+            ReleaseChanged: same name and version, other settings; nothing was charged.
+            AccountError: another unit, kind or account than the source's own.
+            LedgerError: the ledger cannot be used; nothing was read.
         """
 
 
