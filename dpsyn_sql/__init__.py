@@ -1,1 +1,43 @@
-"""dpsyn_sql."""
+"""Differentially private synthetic tables, made inside the database.
+
+    release = dpsyn_sql.release(con, "adult", epsilon=1.0, domain="adult.domain.yml")
+
+Read in this order: ``release.py`` (the pipeline on one page), ``interfaces.py`` (the seams),
+then the folders as the pipeline meets them: ``source``, ``domain``, ``plan``, ``count``,
+``measure`` (the door), ``fit``, ``sample``, ``write``; and ``methods`` for the recipes.
+"""
+
+from dpsyn_sql.errors import (
+    BudgetError,
+    DomainError,
+    DpsynError,
+    EngineFailure,
+    InputError,
+    InternalError,
+    PlanTooLarge,
+    PrivacyBudgetExceeded,
+    SourceError,
+    TargetError,
+)
+from dpsyn_sql.release import Explanation, domain_template, plan, release
+from dpsyn_sql.report.result import Release
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BudgetError",
+    "DomainError",
+    "DpsynError",
+    "EngineFailure",
+    "Explanation",
+    "InputError",
+    "InternalError",
+    "PlanTooLarge",
+    "PrivacyBudgetExceeded",
+    "Release",
+    "SourceError",
+    "TargetError",
+    "domain_template",
+    "plan",
+    "release",
+]

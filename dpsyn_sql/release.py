@@ -12,11 +12,14 @@ import hashlib
 import inspect
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Number, exact_number
 from dpsyn_sql.count.counter import SqlCounter
@@ -194,13 +197,13 @@ def _prepared(con: Connection, options: Options) -> Iterator[_Job]:
         check_size(plan.queries, domain)
         counting = plan_counting(plan.queries, domain)
         target = open_target(con, options.into, session, replace=options.replace)
-        yield _Job(options, session, method, plan, counting, target, _key(options, plan, target))
+        yield _Job(options, session, method, plan, counting, target, _key(options, plan, session, target))
 
 
-def _key(options: Options, plan: Plan, target: Target) -> ReleaseKey:
+def _key(options: Options, plan: Plan, session: SourceSession, target: Target) -> ReleaseKey:
     """The idempotency key: public settings, never anything computed from rows."""
     configuration = {
-        "source": plan.source.relation.name,
+        "source": session.resolved_name,
         "unit": plan.source.unit.column,
         "rows_per_unit": plan.source.unit.max_rows,
         "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
@@ -233,11 +236,20 @@ def _write(job: _Job, model: Model, rows: int, seed: int) -> None:
     try:
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
         with phase("sample", rows) as advance:
-            stage(engine, job.plan.domain, compile_sampler(model).batches(rows, seed), staged, advance)
+            batches = _reported(compile_sampler(model).batches(rows, seed), advance)
+            stage(engine, job.plan.domain, batches, staged)
         with phase("write"):
             publish(engine, job.target, job.plan.domain, staged, seed)
     finally:
         engine.close()
+
+
+def _reported(
+    batches: Iterator[NDArray[np.integer[Any]]], advance: Callable[[int], None]
+) -> Iterator[NDArray[np.integer[Any]]]:
+    for batch in batches:
+        yield batch
+        advance(len(batch))
 
 
 def _seed_of(release_id: str) -> int:

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.types import SqlType, edge_ticks, enum_type, from_tick, type_of
+from dpsyn_sql.domain.types import SqlType, edge_ticks, from_tick, type_of
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
@@ -38,7 +38,7 @@ def encode_expression(attribute: Attribute, column: Fragment, *, from_text: bool
     """
     kind = type_of(attribute)
     if from_text and kind.family != "text":
-        column = Fragment(f"TRY_CAST({column} AS {kind.sql})")
+        column = _read(kind, column)
     missing = attribute.fallback_code if attribute.null_code is None else attribute.null_code
     absent = f"{column} IS NULL"
     if kind.family == "float":
@@ -78,10 +78,11 @@ def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
 
 
 def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
-    labels = tuple(label for label in attribute.labels if isinstance(label, str))
+    """Look the text up among the labels, byte by byte whatever collation the session or column has."""
     text = f"CAST({column} AS VARCHAR)" if kind.family == "enum" else column
-    code = f"enum_code(TRY_CAST({text} AS {enum_type(labels)}))"
-    return f"COALESCE(CAST({code} AS INTEGER), {attribute.fallback_code})"
+    rows = ", ".join(f"({literal(label)}, {code})" for code, label in enumerate(attribute.labels))
+    found = f"SELECT l.code FROM (VALUES {rows}) AS l(label, code) WHERE l.label = ({text} COLLATE \"C\")"
+    return f"COALESCE(({found}), {attribute.fallback_code})"
 
 
 def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
@@ -165,8 +166,17 @@ def _named(attribute: Attribute, position: int, csv: bool) -> Fragment:
     """The raw value under a neutral name, text already read as its type."""
     kind = type_of(attribute)
     column = ident(attribute.name)
-    read = f"TRY_CAST({column} AS {kind.sql})" if csv and kind.family != "text" else column
+    read = _read(kind, column) if csv and kind.family != "text" else column
     return Fragment(f"{read} AS c{position}")
+
+
+def _read(kind: SqlType, text: Fragment) -> Fragment:
+    """Text as a value, NULL where it is none.
+
+    A bare TRY_CAST of a column is pushed into DuckDB's CSV reader, which then drops the whole line
+    as an error of the file. What trim returns is cast here, line by line.
+    """
+    return Fragment(f"TRY_CAST(trim({text}) AS {kind.sql})")
 
 
 def _packed(domain: Domain, pack: Sequence[int]) -> Fragment:

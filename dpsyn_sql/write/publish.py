@@ -138,7 +138,8 @@ def _publish_table(engine: Engine, target: Target, query: Fragment) -> None:
 def _publish_file(engine: Engine, target: Target, query: Fragment) -> None:
     if target.path is None or target.format not in ("parquet", "csv"):
         raise InternalError("a file target needs a path and one of the formats parquet and csv")
-    part = target.path.with_name(f".dpsyn-{secrets.token_hex(8)}.part")
+    # The ending stays, because the database compresses by it.
+    part = target.path.with_name(f".dpsyn-{secrets.token_hex(8)}{target.path.suffix}")
     template = f"write/copy_{target.format}"
     try:
         engine.execute(

@@ -1,0 +1,90 @@
+"""Two accountants and a third formula, on a grid of plans."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
+from dpsyn_sql.accounting.pld import epsilon_from_events
+from dpsyn_sql.accounting.zcdp import epsilon_from_rho
+
+pytest.importorskip("dp_accounting", reason="the optional second accountant is not installed")
+
+DELTA = Fraction(9, 10**10)
+SIGMAS = (3.0, 5.0, 12.5, 40.0, 150.0)
+TABLES = (1, 2, 5, 14, 40, 91, 351, 1000)
+PAIRS = (None, (20.0, 3), (60.0, 14), (100.0, 1), (200.0, 91))
+PLANS = [
+    [GaussianEvent(sigma, tables), *([] if extra is None else [GaussianEvent(*extra)])]
+    for sigma, tables, extra in itertools.product(SIGMAS, TABLES, PAIRS)
+]
+
+
+def rho_of(events):
+    return sum((event.cost("zcdp") for event in events), Fraction(0))
+
+
+def balle_wang(mu, delta):
+    """Balle and Wang (2018), Theorem 8: the exact epsilon of continuous Gaussians of total shift mu."""
+
+    def excess(epsilon):
+        upper = norm.cdf(mu / 2 - epsilon / mu)
+        return upper - math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu)) - delta
+
+    return 0.0 if excess(0.0) <= 0 else brentq(excess, 0.0, mu**2 + 20 * mu + 1)
+
+
+def test_there_are_two_hundred_plans():
+    assert len(PLANS) == 200
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_pld_is_not_above_zcdp_and_agrees_with_balle_wang(block):
+    for events in PLANS[block::8]:
+        rho = rho_of(events)
+        found = epsilon_from_events(events, DELTA)
+        assert found <= epsilon_from_rho(rho, DELTA) + 1e-3
+        if min(event.sigma for event in events) >= 5 and rho < 5:
+            assert found == pytest.approx(balle_wang(math.sqrt(2 * rho), float(DELTA)), abs=2e-3, rel=2e-3)
+
+
+def brute_force_delta(losses, epsilon):
+    """delta of a product of finite mechanisms: sum of (p - e^epsilon q)+ over all outputs."""
+    p = q = np.ones(1)
+    for first, second in losses:
+        p, q = np.outer(p, first).ravel(), np.outer(q, second).ravel()
+    return np.maximum(p - math.exp(epsilon) * q, 0).sum()
+
+
+def laplace_masses(scale, shift):
+    support = np.arange(-60, 61)
+    mass = np.exp(-np.abs(support - shift) / scale)
+    return mass / mass.sum()
+
+
+def selection_masses(scale, scores):
+    mass = np.exp(np.asarray(scores) / scale)
+    return mass / mass.sum()
+
+
+def test_plans_with_selections_are_above_a_brute_force_lower_bound():
+    """One choice among three whose scores move against each other, and a Laplace count."""
+    delta = Fraction(1, 1000)
+    events = [SelectionEvent(4.0, 1), LaplaceEvent(2.0, 1)]
+    losses = [
+        (selection_masses(4.0, [1, 0, 0]), selection_masses(4.0, [0, 1, 1])),
+        (laplace_masses(2.0, 0), laplace_masses(2.0, 1)),
+    ]
+    lower = brentq(lambda epsilon: brute_force_delta(losses, epsilon) - float(delta), 0, 5)
+    assert lower > 0.5
+    assert epsilon_from_events(events, delta) >= lower - 1e-3
+    assert epsilon_from_rho(rho_of(events), delta) >= lower - 1e-9
+
+
+def test_nothing_asked_nothing_claimed():
+    assert epsilon_from_events([], DELTA) is None
