@@ -6,6 +6,7 @@ file of that name.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -167,17 +168,26 @@ class DuckDBCatalog:
         rows = _rows(self._engine.fetch(sql, step=_READING))
         return tuple(self._column(row["name"], row["sql_type"], bool(row["not_null"])) for row in rows)
 
-    def describe(self, relation: Fragment, what: str) -> tuple[Column, ...]:
-        """The columns of anything that can stand after FROM; it is bound, not read.
+    def describe_files(self, call: Fragment, what: str) -> tuple[Column, ...]:
+        """The columns of a read_parquet or read_csv call; it is bound, not read.
 
         Raises:
             SourceError: it cannot be bound.
         """
+        return self._describe(render("source/describe", relation=call), what)
+
+    def describe_query(self, query: Fragment, what: str) -> tuple[Column, ...]:
+        """The columns of a query under the names it gives them; it is bound, not read.
+
+        Raises:
+            SourceError: it cannot be bound.
+        """
+        return self._describe(render("source/describe_query", query=query), what)
+
+    def _describe(self, sql: Fragment, what: str) -> tuple[Column, ...]:
         rows: list[dict[str, Any]] | None = None
-        try:
-            rows = _rows(self._engine.fetch(render("source/describe", relation=relation), step=_READING))
-        except EngineFailure:
-            rows = None
+        with contextlib.suppress(EngineFailure):
+            rows = _rows(self._engine.fetch(sql, step=_READING))
         if rows is None:
             raise SourceError(
                 f"The database does not accept {what}: check the names of its columns, tables and functions "
@@ -251,11 +261,9 @@ class DuckDBCatalog:
     def _parquet_names(self, path: str) -> tuple[str, ...]:
         """Top-level column names as the file spells them (DuckDB renames clashing ones)."""
         rows: list[dict[str, Any]] = []
-        try:
+        with contextlib.suppress(EngineFailure):
             sql = render("source/parquet_names", path=path_literal(path))
             rows = _rows(self._engine.fetch(sql, step="reading the schema of the file"))
-        except EngineFailure:
-            rows = []
         if not rows:
             raise SourceError(f"The file {shorten(path)!r} is no readable Parquet file.")
         names: list[str] = []
@@ -269,9 +277,14 @@ class DuckDBCatalog:
         return tuple(names)
 
 
+def escaped_path(path: str) -> str:
+    """A path in a form that DuckDB does not take for a glob."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in path)
+
+
 def path_literal(path: str) -> Fragment:
-    """A path as a literal that DuckDB does not take for a glob."""
-    return literal("".join(f"[{char}]" if char in "*?[" else char for char in path))
+    """``escaped_path`` as a literal."""
+    return literal(escaped_path(path))
 
 
 def _folded(identity: Identity) -> Identity:

@@ -16,7 +16,7 @@ from types import TracebackType
 import duckdb
 
 from dpsyn_sql.engines import instance
-from dpsyn_sql.engines.catalog import DuckDBCatalog, path_literal
+from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
@@ -68,7 +68,7 @@ class SourceSession:
     def forbidden(self) -> tuple[str, ...]:
         """SQL that names a part of the source; refused everywhere after the last question."""
         names = tuple(qualified(*identity) for identity in self.reads)
-        return names + tuple(text for path in self.paths for text in (literal(path), path_literal(path)))
+        return names + tuple(literal(text) for text in _spellings(self.paths))
 
     def release_source(self) -> None:
         """After the last question: drop our temporary tables and put the source out of reach."""
@@ -159,7 +159,7 @@ def _open_without_database(
         if session is None:
             raise _missing(text, [])
         session.memory_limit = memory_limit
-        instance.lock(engine, session.paths)
+        instance.lock(engine, _spellings(session.paths))
     except BaseException:
         engine.close()
         raise
@@ -174,7 +174,7 @@ def _open_files(text: str, memory_limit: str | None) -> SourceSession:
     try:
         session = _file_session(engine, files, text)
         session.memory_limit = memory_limit
-        instance.lock(engine, files.paths)
+        instance.lock(engine, _spellings(files.paths))
     except BaseException:
         engine.close()
         raise
@@ -195,7 +195,7 @@ def _open_database_file(
         if session is not None:
             session.database, session.alias = path, alias
             session.memory_limit = memory_limit
-            instance.lock(engine, (*session.paths, str(path), f"{path}.wal"))
+            instance.lock(engine, (*_spellings(session.paths), str(path), f"{path}.wal"))
             return session
         near = DuckDBCatalog(engine).near(text)
     except BaseException:
@@ -203,6 +203,11 @@ def _open_database_file(
         raise
     engine.close()
     return _files_or_missing(text, near, memory_limit)
+
+
+def _spellings(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Each path as it is and as our statements write it; DuckDB allows access by spelling."""
+    return tuple(dict.fromkeys(text for path in paths for text in (path, escaped_path(path))))
 
 
 def _attach_source(engine: DuckDBEngine, path: Path, alias: str) -> None:
@@ -334,7 +339,7 @@ def _checked_session(
     view: Found | None = None,
 ) -> SourceSession:
     sql = Fragment(f"(\n{checked.sql}\n)")
-    columns = catalog.describe(sql, "the query" if view is None else "the view")
+    columns = catalog.describe_query(checked.sql, "the query" if view is None else "the view")
     refuse_clashes(tuple(column.name for column in columns), "The result of the query")
     statements = [_TRUSTED] if trusted else []
     if checked.public:
@@ -354,7 +359,7 @@ _NO_FILES = FileSet("", (), "csv", False, False)
 def _file_session(engine: DuckDBEngine, files: FileSet, text: str) -> SourceSession:
     catalog = DuckDBCatalog(engine)
     sql = catalog.file_call(files)
-    columns = catalog.describe(sql, f"the file {shorten(text)!r}")
+    columns = catalog.describe_files(sql, f"the file {shorten(text)!r}")
     relation = Relation(files.name, files.format, sql, columns)
     default = None
     if files.single:

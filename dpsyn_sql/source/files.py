@@ -63,15 +63,13 @@ def find_files(path: str) -> FileSet | None:
     """
     if "://" in path:
         raise SourceError(f"{shorten(path)!r} is a remote address; copy the files to a local folder first.")
-    target = Path(path)
-    if target.is_dir():
-        found = [str(item) for item in target.iterdir() if item.is_file() and ending_of(item.name)]
-        if not found:
-            raise SourceError(f"The folder {shorten(path)!r} holds no .parquet, .csv or .csv.gz file.")
-    elif target.exists():
+    # os.path and not Path: these answer False for what no path can be, such as 5,000 characters.
+    if os.path.isdir(path):  # noqa: PTH112
+        found = _in_folder(path)
+    elif os.path.exists(path):  # noqa: PTH110
         found = [path]
     elif _WILDCARDS & set(path):
-        found = [item for item in glob.glob(path, recursive=True) if Path(item).is_file()]  # noqa: PTH207
+        found = [item for item in glob.glob(path, recursive=True) if os.path.isfile(item)]  # noqa: PTH113, PTH207
     else:
         found = []
     if not found:
@@ -85,8 +83,20 @@ def find_files(path: str) -> FileSet | None:
         )
     ending = endings.pop() or ""
     absolute = tuple(sorted(os.path.abspath(item) for item in found))  # noqa: PTH100 - links stay as named
-    single = target.is_file()
+    single = os.path.isfile(path)  # noqa: PTH113
     return FileSet(path, absolute, _ENDINGS[ending], ending.endswith(".gz"), single)
+
+
+def _in_folder(path: str) -> list[str]:
+    found: list[str] = []
+    readable = False
+    with contextlib.suppress(OSError):
+        found = [str(item) for item in Path(path).iterdir() if item.is_file() and ending_of(item.name)]
+        readable = True
+    if not found:
+        problem = "holds no .parquet, .csv or .csv.gz file" if readable else "cannot be read"
+        raise SourceError(f"The folder {shorten(path)!r} {problem}.")
+    return found
 
 
 def read_csv_header(path: str, *, gzipped: bool) -> CsvHeader:

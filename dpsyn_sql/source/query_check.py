@@ -121,7 +121,7 @@ def check_view(
 
 def _refuse(what: str) -> SourceError:
     return SourceError(
-        f"The query uses {what}, which can mix the rows of several people. {words.HOW_TO_GO_ON}"
+        f"The query uses {what}, which is not known to keep each row to itself. {words.HOW_TO_GO_ON}"
     )
 
 
@@ -263,9 +263,10 @@ class _Check:
             if not self._bind_file(table, one.name):
                 raise SourceError(f"The query reads {shorten(one.name)!r}, which is no file.")
         elif not self.trusted:
+            name = call.name if isinstance(call, exp.Anonymous) else call.sql_name().lower()
             raise _refuse(
-                f"the table function {shorten(call.sql_name() if not call.name else call.name)}; only "
-                "read_parquet('path') and read_csv('path') without options pass"
+                f"the table function {shorten(name)} (only read_parquet('path') and read_csv('path') without "
+                "options pass)"
             )
 
     def _bind_file(self, table: exp.Table, path: str) -> bool:
@@ -341,13 +342,15 @@ class _Check:
                 raise _refuse("a LATERAL join or UNNEST")
             return self._query(node, ctes, scope)
         arguments = _only(node, "this", "db", "catalog", "alias", "joins")
-        bound = self.bound[id(node)]
-        if bound == "cte":
+        bound = self.bound.get(id(node))
+        if bound == "cte" and fold(node.name) in ctes:
             private = ctes[fold(node.name)]
         elif isinstance(bound, Found):
             private = self._catalog_relation(node, bound)
-        else:
+        elif bound == "file":
             private = True
+        else:
+            raise _refuse(f"{shorten(node.name)!r} where this check cannot tell what it means")
         return self._joins(private, arguments.get("joins", []), ctes, scope)
 
     def _catalog_relation(self, node: exp.Table, found: Found) -> bool:
@@ -385,16 +388,16 @@ class _Check:
             arguments = _only(join, "this", "on", "using", "side", "kind", "method")
             side, kind = str(arguments.get("side", "")).upper(), str(arguments.get("kind", "")).upper()
             if "method" in arguments:
-                raise _refuse(f"a {str(arguments['method']).upper()} join")
+                raise _refuse(f"the join {str(arguments['method']).upper()}")
             if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
-                raise _refuse(f"a {f'{side} {kind}'.strip()} join")
+                raise _refuse(f"the join {f'{side} {kind}'.strip()}")
             right = self._relation(arguments["this"], ctes, scope)
             self._expressions(arguments.get("on"))
             self._expressions(arguments.get("using"))
             if private and right:
                 raise _refuse("a join of two private tables, or of one with itself")
             if right and (side == "LEFT" or kind in ("SEMI", "ANTI")):
-                raise _refuse(f"a {side or kind} join with the private table on its right side")
+                raise _refuse(f"the join {side or kind} with the private table on its right side")
             self.multiplies = self.multiplies or ((private or right) and kind not in ("SEMI", "ANTI"))
             private = private or right
         return private

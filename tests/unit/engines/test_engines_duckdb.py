@@ -1,0 +1,214 @@
+"""The engine: exact integers, no engine text, transactions, the guard after the last question."""
+
+import os
+import signal
+import stat
+import threading
+import time
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.instance import attach, database_alias, detach, lock, private_instance
+from dpsyn_sql.errors import EngineFailure, InputError, InternalError
+
+
+@pytest.fixture
+def engine():
+    engine = DuckDBEngine(duckdb.connect())
+    yield engine
+    engine.close()
+
+
+def test_fetch_gives_plain_integer_arrays(engine):
+    got = engine.fetch("SELECT count(*) AS n, 3::UTINYINT AS u FROM range(5)", step="counting")
+    assert got["n"].dtype == np.int64 and got["n"].tolist() == [5] and got["u"].dtype == np.uint8
+    assert not isinstance(got["n"], np.ma.MaskedArray)
+
+
+def test_fetch_keeps_every_bit_of_large_integers(engine):
+    got = engine.fetch(f"SELECT {2**62 + 1}::BIGINT AS n", step="counting")
+    assert got["n"].tolist() == [2**62 + 1]
+
+
+@pytest.mark.parametrize("sql", ["SELECT sum(1) AS s", "SELECT 1::HUGEINT AS h"])
+def test_fetch_refuses_what_numpy_would_round(engine, sql):
+    with pytest.raises(InternalError, match="BIGINT"):
+        engine.fetch(sql, step="counting")
+
+
+def test_fetch_refuses_two_columns_of_one_name(engine):
+    with pytest.raises(InternalError, match="one name"):
+        engine.fetch("SELECT 1 AS a, 2 AS a", step="counting")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT error('secret value') AS e",
+        "SELECT CAST('secret value' AS INTEGER) AS e",
+        "SELECT * FROM secret_table",
+        "SELEC secret",
+    ],
+)
+def test_failures_carry_no_engine_text(engine, sql):
+    for run in (engine.execute, engine.fetch):
+        with pytest.raises(EngineFailure) as caught:
+            run(sql, step="counting")
+        error = caught.value
+        assert error.__context__ is None and error.__cause__ is None
+        assert "secret" not in str(error) and error.statement == sql and error.step == "counting"
+        assert error.kind.endswith("Exception")
+
+
+def test_load_appends_by_name_and_leaves_nothing_behind(engine):
+    engine.execute('CREATE TABLE t (a UTINYINT, "b""c" VARCHAR, d DOUBLE)', step="making")
+    columns = {
+        'b"c': np.array(["x", None], dtype=object),
+        "d": np.array([0.5, np.nan]),
+        "a": np.array([7, 255]),
+    }
+    engine.load("t", columns, step="loading")
+    engine.load("t", {"a": np.array([1], dtype=np.uint8)}, step="loading")
+    got = engine.fetch("SELECT a FROM t ORDER BY rowid", step="reading")
+    assert got["a"].tolist() == [7, 255, 1]
+    assert (
+        engine.fetch("SELECT count(*) AS n FROM duckdb_views() WHERE NOT internal", step="reading")["n"][0]
+        == 0
+    )
+
+
+def test_a_failed_load_leaves_nothing_behind(engine):
+    engine.execute("CREATE TABLE t (a UTINYINT)", step="making")
+    with pytest.raises(EngineFailure) as caught:
+        engine.load("t", {"a": np.array([256])}, step="loading")
+    assert caught.value.__context__ is None
+    assert (
+        engine.fetch("SELECT count(*) AS n FROM duckdb_views() WHERE NOT internal", step="reading")["n"][0]
+        == 0
+    )
+
+
+def test_load_wants_equal_lengths(engine):
+    with pytest.raises(InternalError):
+        engine.load("t", {"a": np.zeros(1), "b": np.zeros(2)}, step="loading")
+    with pytest.raises(InternalError):
+        engine.load("t", {}, step="loading")
+
+
+def count(engine):
+    return engine.fetch("SELECT count(*) AS n FROM t", step="reading")["n"][0]
+
+
+def test_transactions_commit_and_roll_back(engine):
+    engine.execute("CREATE TABLE t (a INTEGER)", step="making")
+    with engine.transaction():
+        engine.execute("INSERT INTO t VALUES (1)", step="writing")
+    assert count(engine) == 1
+    for error in (EngineFailure, KeyboardInterrupt):
+        with pytest.raises(error), engine.transaction():
+            engine.execute("INSERT INTO t VALUES (2)", step="writing")
+            if error is KeyboardInterrupt:
+                raise KeyboardInterrupt
+            engine.execute("SELECT error('x')", step="failing")
+        assert count(engine) == 1
+
+
+def test_a_failing_commit_is_reported_without_the_engines_text(engine):
+    engine.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)", step="making")
+    with pytest.raises(EngineFailure) as caught, engine.transaction():
+        engine.execute("COMMIT", step="taking it away")
+    assert caught.value.step == "committing" and caught.value.__context__ is None
+
+
+def test_the_guard_refuses_before_running(engine):
+    engine.execute('CREATE TABLE "The ""Source" (a INTEGER)', step="making")
+    seen = []
+    engine.trace = seen.append
+    engine.forbid(['"memory"."main"."The ""Source"'])
+    with pytest.raises(InternalError, match="after the last question"):
+        engine.fetch('SELECT a FROM "memory"."main"."the ""source"', step="peeking")
+    with pytest.raises(InternalError):
+        engine.load('"memory"."main"."The ""Source"', {"a": np.zeros(1)}, step="peeking")
+    assert seen == []
+    engine.execute('CREATE TABLE "memory"."main"."The ""Source_synthetic" (a INTEGER)', step="writing")
+    assert len(seen) == 1
+
+
+def test_a_closed_engine_refuses_and_closes_twice(engine):
+    engine.close()
+    engine.close()
+    with pytest.raises(InternalError, match="closed"):
+        engine.execute("SELECT 1", step="late")
+
+
+def test_an_interrupt_of_another_thread_is_a_failure():
+    connection = duckdb.connect()
+    engine = DuckDBEngine(connection)
+    threading.Timer(0.2, connection.interrupt).start()
+    with pytest.raises(EngineFailure) as caught:
+        engine.execute("SELECT sum(a.range * b.range) FROM range(3000000) a, range(3000000) b", step="long")
+    assert caught.value.kind == "InterruptException"
+
+
+def test_ctrl_c_passes_as_keyboard_interrupt(engine):
+    def press():
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.execute("SELECT sum(a.range * b.range) FROM range(3000000) a, range(3000000) b", step="long")
+
+
+def test_a_private_instance_hides_its_spill_and_removes_it():
+    engine = private_instance("300MB")
+    folder = engine._scratch
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    got = engine.fetch(
+        "SELECT name, value FROM duckdb_settings() WHERE name IN ('temp_directory', 'temp_file_encryption')",
+        step="reading",
+    )
+    settings = dict(zip(got["name"], got["value"], strict=True))
+    assert settings == {"temp_directory": str(folder), "temp_file_encryption": "true"}
+    engine.close()
+    assert not folder.exists()
+
+
+def test_a_wrong_memory_limit_is_our_error():
+    with pytest.raises(InputError, match="'4GB'"):
+        private_instance("plenty")
+
+
+def test_a_locked_instance_reads_only_what_is_allowed(tmp_path):
+    with duckdb.connect() as con:
+        for name in ("a", "b"):
+            con.execute(f"COPY (SELECT 1 AS x) TO '{tmp_path}/{name}.parquet'")
+    engine = private_instance()
+    lock(engine, [str(tmp_path / "a.parquet")])
+    assert engine.fetch(f"SELECT x FROM read_parquet('{tmp_path}/a.parquet')", step="reading")[
+        "x"
+    ].tolist() == [1]
+    for refused in (
+        f"SELECT x FROM read_parquet('{tmp_path}/b.parquet')",
+        "SET threads = 1",
+        "SET enable_external_access = true",
+        f"ATTACH '{tmp_path}/new.duckdb' AS new",
+    ):
+        with pytest.raises(EngineFailure):
+            engine.execute(refused, step="trying")
+    engine.close()
+
+
+def test_attach_and_detach_leave_no_stray_file(tmp_path):
+    path = tmp_path / "memory.v1.duckdb"
+    duckdb.connect(str(path)).close()
+    engine = private_instance()
+    alias = database_alias(path)
+    assert alias == "memory_db"
+    attach(engine, path, alias, read_only=False)
+    detach(engine, alias)
+    engine.close()
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
