@@ -24,6 +24,9 @@ FloatArray = NDArray[np.float64]
 RAKING_ROUNDS = 20
 """Rounds of proportional fitting that restore the margins after a projection."""
 
+INDEPENDENT_TRACE = 1e-9
+"""Weight of independence in a pair table before it is fitted to its margins."""
+
 _SMALLEST_VARIANCE = 1e-6
 # Exact tables (sigma 0, tests only) would otherwise get an infinite weight.
 
@@ -152,11 +155,10 @@ def _double_centred(table: FloatArray) -> FloatArray:
 def raked(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     """Proportional fitting of a joint table (l1, l2) to its margins (Deming, Stephan 1940).
 
-    A row or column that the projection emptied, though its margin is positive, is filled as if
-    independent.
+    A trace of independence is mixed in first: without it the cells that a projection left positive
+    may be unable to carry the margins.
     """
-    empty = (joint.sum(axis=1) <= 0)[:, None] | (joint.sum(axis=0) <= 0)[None, :]
-    joint = np.where(empty, np.outer(first, second), joint)
+    joint = (1.0 - INDEPENDENT_TRACE) * joint + INDEPENDENT_TRACE * np.outer(first, second)
     for _ in range(RAKING_ROUNDS):
         joint = joint * _ratio(first, joint.sum(axis=1))[:, None]
         joint = joint * _ratio(second, joint.sum(axis=0))[None, :]

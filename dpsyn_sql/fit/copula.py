@@ -10,8 +10,8 @@ Each code that has a positive probability becomes one binary attribute with one 
                  -> correlation matrix       correlation.py: Higham's nearest one, floored
                  -> Cholesky factor, offsets offsets.py: what turns a latent vector into codes
 
-Pairs of codes of the SAME attribute have no target: one wins whatever their correlation, so these
-entries are left free for the matrix to become positive definite
+Pairs of codes of the SAME attribute start at 0: one code wins whatever their correlation, so there
+is no target to meet, and the nearest correlation matrix may use these entries as it needs
 (docs/decisions/0002-value-rule.md).
 """
 
@@ -34,17 +34,17 @@ from dpsyn_sql.plan.queries import NoisyMarginal
 
 FloatArray = NDArray[np.float64]
 
-THRESHOLD_SIGMAS, THRESHOLD_ROWS = 0.35, 5.0
+THRESHOLD_SIGMAS, THRESHOLD_ROWS = 0.5, 2.0
 """A cell's deviation from independence is reduced by this many sigmas, at least by these rows.
 Without it two rare codes that never meet ask for a correlation of -1, on no evidence, and such
 demands are what spoils the nearest correlation matrix."""
 
-STRENGTHENING = 1.2
+STRENGTHENING = 1.4
 """Latent correlations are multiplied by this: an argmax over rivals passes on less of a
 correlation than the threshold of equation 6 does."""
 
 SMALLEST_EIGENVALUE = 1e-4
-_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 40
+_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> CopulaModel:
     margins = fit_margins(domain, measurements)
     pairs = {pair: fit_pair(measurements, margins, pair) for pair in combinations(domain.names, 2)}
     blocks = _blocks(domain, margins)
-    wanted, free = _latent_correlations(domain, margins, pairs, blocks)
-    nearest = nearest_correlation(wanted, free=free, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
+    wanted = _latent_correlations(domain, margins, pairs, blocks)
+    nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
     correlation = floored(nearest, SMALLEST_EIGENVALUE)
     return CopulaModel(
         domain=domain,
@@ -133,10 +133,10 @@ def _latent_correlations(
     margins: Margins,
     pairs: Mapping[tuple[str, str], PairTable],
     blocks: tuple[Block, ...],
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Target correlations of all latent columns (k, k), and which entries have no target."""
+) -> FloatArray:
+    """Target correlations of all latent columns (k, k); 0 between codes of one attribute."""
     columns = blocks[-1].stop if blocks else 0
-    result, free = np.eye(columns), np.zeros((columns, columns), dtype=np.bool_)
+    result = np.eye(columns)
     places, probabilities = [], []
     for (i, first), (j, second) in combinations(enumerate(blocks), 2):
         if first.start == first.stop or second.start == second.stop:
@@ -151,15 +151,13 @@ def _latent_correlations(
         p = np.broadcast_to(first.probabilities[:, None], joint.shape).ravel()
         q = np.broadcast_to(second.probabilities, joint.shape).ravel()
         probabilities.append((p, q, target.ravel()))
-    for block in blocks:
-        free[block.start : block.stop, block.start : block.stop] = True
     if places:
         at = tuple(np.concatenate(part) for part in zip(*places, strict=True))
         solved = latent_correlation(*(np.concatenate(part) for part in zip(*probabilities, strict=True)))
         strong = np.clip(STRENGTHENING * solved, -LARGEST_CORRELATION, LARGEST_CORRELATION)
         result[at] = strong
         result[at[::-1]] = strong
-    return result, free
+    return result
 
 
 def _set_aside_small(

@@ -1,4 +1,4 @@
-"""The nearest correlation matrix, with given entries left free, and its Cholesky factor."""
+"""The nearest correlation matrix, and a floor under its eigenvalues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ FloatArray = NDArray[np.float64]
 def nearest_correlation(
     matrix: FloatArray,
     *,
-    free: NDArray[np.bool_] | None = None,
     tolerance: float = 1e-8,
     rounds: int = 200,
 ) -> FloatArray:
@@ -23,8 +22,6 @@ def nearest_correlation(
 
     Args:
         matrix: (k, k), symmetric.
-        free: (k, k) boolean, symmetric: entries whose value does not matter. They start at
-            ``matrix`` and keep whatever the positive semidefinite projection makes of them.
         tolerance: relative change of the iterate at which to stop.
         rounds: at most this many.
     """
@@ -35,9 +32,6 @@ def nearest_correlation(
         corrected = current - correction
         definite = _positive_part(corrected)
         correction = definite - corrected
-        if free is not None:
-            # The correction remembers what the second set forces back; it forces nothing here.
-            correction = np.where(free, 0.0, correction)
         previous, current = current, definite
         np.fill_diagonal(current, 1.0)
         if np.linalg.norm(current - previous) <= tolerance * np.linalg.norm(current):

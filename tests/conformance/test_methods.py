@@ -1,0 +1,147 @@
+"""What every method must do, whatever the noise: run over all of METHODS."""
+
+import pickle
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.methods import METHODS, method_named
+from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.sample.compile import compile_sampler
+from dpsyn_sql.source.relation import Relation, Source
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+SOURCE = Source(Relation("people", "table", "people", ()))
+BUDGETS = [Budget("zcdp", 14_884_300_000_000, 10**8), Budget("pure", 10**15), Budget("zcdp", 1, 0)]
+
+
+def domain(*sizes):
+    return Domain(
+        tuple(
+            Attribute(
+                f"x{i}",
+                "VARCHAR",
+                "categorical",
+                labels=tuple(range(max(k - 2, 1))),
+                other=k > 1,
+                nullable=k > 2,
+            )
+            for i, k in enumerate(sizes)
+        )
+    )
+
+
+class FakeCurator:
+    """Answers with ``value(shape, rng)`` in every cell and remembers what was asked."""
+
+    def __init__(self, shape, value, sigma=10.0):
+        self.domain, self.value, self.sigma = shape, value, sigma
+        self.asked, self.budgets = [], []
+        self.rng = np.random.default_rng(1)
+
+    def measure(self, queries, budget):
+        self.asked += queries
+        self.budgets.append(budget)
+        return [
+            NoisyMarginal(
+                q.attrs, self.value(self.domain.shape(q.attrs), self.rng).astype(np.int64), self.sigma
+            )
+            for q in queries
+        ]
+
+
+ANSWERS = {
+    "plenty": lambda shape, rng: 100_000 / np.prod(shape) + rng.normal(0, 10, shape),
+    "all noise": lambda shape, rng: np.rint(rng.normal(0, 10, shape)),
+    "zero": lambda shape, rng: np.zeros(shape),
+    "negative": lambda shape, rng: rng.normal(-1e6, 10, shape),
+    "extremes": lambda shape, rng: rng.choice([-(10**12), 10**12], shape),
+    "one huge cell": lambda shape, rng: np.eye(1, int(np.prod(shape))).reshape(shape) * 10**12,
+}
+
+DOMAINS = {
+    "one attribute": domain(5),
+    "one attribute of one code": domain(1),
+    "one code each": domain(1, 1, 1),
+    "some of one code": domain(1, 4, 1, 2),
+    "mixed": domain(2, 7, 300, 3),
+    "sixty": domain(*([2, 3, 4] * 20)),
+}
+
+
+@pytest.fixture(params=METHODS, ids=str)
+def method(request):
+    return METHODS[request.param]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: f"{b.kind}-{b.amount}")
+@pytest.mark.parametrize("shape", DOMAINS.values(), ids=DOMAINS)
+def test_a_plan_spends_the_budget_and_asks_within_the_domain(method, shape, budget):
+    plan = method.plan(SOURCE, shape, budget)
+    assert plan.method == method.name and plan.domain is shape and plan.budget == budget
+    assert sum(step.budget.amount for step in plan.steps) == budget.amount
+    assert sum(step.budget.delta for step in plan.steps) <= budget.delta
+    assert {step.budget.kind for step in plan.steps} == {budget.kind}
+    assert plan.queries
+    for query in plan.queries:
+        assert type(query) is MarginalQuery
+        assert set(query.attrs) <= set(shape.names) and len(set(query.attrs)) == len(query.attrs)
+    assert method.plan(SOURCE, shape, budget) == plan
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("shape", DOMAINS.values(), ids=DOMAINS)
+def test_any_answer_gives_a_usable_model(method, shape, answer):
+    plan = method.plan(SOURCE, shape, BUDGETS[0])
+    curator = FakeCurator(shape, answer)
+    model = method.run(plan, curator)
+    assert curator.asked == list(plan.queries)
+    assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
+    assert model.domain is shape and np.isfinite(model.total)
+    _check_projections(model, shape)
+    _check_sample(model, shape)
+
+
+def _check_projections(model, shape):
+    scale = max(0.0, model.total)
+    for attrs in [*((n,) for n in shape.names), *list(combinations(shape.names, 2))[:20]]:
+        table = model.project(attrs)
+        assert table.shape == shape.shape(attrs) and np.all(np.isfinite(table)) and table.min() >= 0
+        assert table.sum() == pytest.approx(scale, rel=1e-6)
+    with pytest.raises(InputError):
+        model.project(["nobody's attribute"])
+
+
+def _check_sample(model, shape):
+    sampler = compile_sampler(model)
+    assert list(sampler.batches(0, 3)) == []
+    codes = np.concatenate(list(sampler.batches(997, 3)))
+    assert codes.shape == (997, len(shape.names)) and np.issubdtype(codes.dtype, np.integer)
+    assert np.all(codes.max(axis=0) < np.array(shape.shape()))
+    np.testing.assert_array_equal(codes, np.concatenate(list(sampler.batches(997, 3))))
+
+
+def test_a_seed_fixes_the_rows_and_another_changes_them(method):
+    shape = DOMAINS["mixed"]
+    model = method.run(method.plan(SOURCE, shape, BUDGETS[0]), FakeCurator(shape, ANSWERS["plenty"]))
+    rows = 70_000  # several batches
+    first, again, largest = (
+        np.concatenate(list(compile_sampler(m).batches(rows, seed)))
+        for m, seed in ((model, 1), (pickle.loads(pickle.dumps(model)), 1), (model, 2**64 - 1))
+    )
+    np.testing.assert_array_equal(first, again)
+    assert len(first) == rows and np.any(first != largest)
+    for axis, name in enumerate(shape.names):
+        wanted = model.project([name]) * rows / model.total
+        assert np.abs(np.bincount(first[:, axis], minlength=wanted.size) - wanted).max() < 3
+
+
+def test_an_unknown_method_names_those_there_are():
+    with pytest.raises(InputError, match="method='magic' is not known; use one of auto, copula, independent"):
+        method_named("magic")
+    assert method_named("auto") is METHODS["copula"]
