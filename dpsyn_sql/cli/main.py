@@ -26,7 +26,9 @@ app = typer.Typer(
 
 SourceArgument = Annotated[
     str,
-    typer.Argument(help="A CSV or Parquet file or glob; with --database also a table, view or query."),
+    typer.Argument(
+        metavar="SOURCE", help="A CSV or Parquet file or glob; with --database also a table, view or query."
+    ),
 ]
 Database = Annotated[
     Path | None,

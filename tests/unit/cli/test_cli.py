@@ -1,0 +1,103 @@
+"""The command, as a stranger types it."""
+
+import json
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from dpsyn_sql.cli.main import app
+
+DOMAIN = """
+columns:
+  n: {type: numeric, lower: 0, upper: 9}
+  s: {type: categorical, categories: [x, y], other: false}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.yml").write_text(DOMAIN)
+    with duckdb.connect() as con:
+        con.execute(
+            "COPY (SELECT (i % 10)::INTEGER AS n, CASE i % 2 WHEN 0 THEN 'x' ELSE 'y' END AS s FROM range(500) AS r(i))"
+            " TO 't.parquet'"
+        )
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_release_writes_table_and_certificate(folder):
+    result = run("release", "t.parquet", "--domain", "d.yml", "--certificate", "c.json", "-e", "2")
+    assert result.exit_code == 0, result.output
+    assert "t_synthetic.parquet" in result.stdout and "epsilon = 2" in result.stdout
+    rows = duckdb.connect().execute("SELECT count(*) FROM 't_synthetic.parquet'").fetchone()[0]
+    assert f"{rows} synthetic rows" in result.stdout
+    certificate = json.loads((folder / "c.json").read_text())
+    assert certificate["guarantee"]["epsilon"] <= 2 and certificate["sampling"]["rows"] == rows
+    assert "\r" not in result.output and "\x1b" not in result.output
+
+
+def test_a_second_run_needs_replace(folder):
+    assert run("release", "t.parquet", "--domain", "d.yml").exit_code == 0
+    again = run("release", "t.parquet", "--domain", "d.yml")
+    assert again.exit_code == 2 and "--replace" in again.output.replace("replace=True", "--replace")
+    assert run("release", "t.parquet", "--domain", "d.yml", "--replace").exit_code == 0
+
+
+def test_plan_writes_nothing(folder):
+    before = sorted(path.name for path in folder.iterdir())
+    result = run("plan", "t.parquet", "--domain", "d.yml")
+    assert result.exit_code == 0
+    for word in ("Source", "row, not a person", "rho", "Counting", "t_synthetic.parquet"):
+        assert word in result.stdout
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_init_makes_a_file_that_plan_understands(folder):
+    assert run("init", "t.parquet", "--into", "new.yml").exit_code == 0
+    result = run("plan", "t.parquet", "--domain", "new.yml")
+    assert result.exit_code == 2
+    assert "n" in result.output and "s" in result.output
+    assert run("init", "t.parquet", "--into", "new.yml").exit_code == 2
+    assert "n" in run("init", "t.parquet").stdout
+
+
+def test_database_option(folder):
+    with duckdb.connect("w.duckdb") as con:
+        con.execute("CREATE TABLE t AS FROM 't.parquet'")
+    result = run("release", "t", "--database", "w.duckdb", "--domain", "d.yml", "--method", "independent")
+    assert result.exit_code == 0, result.output
+    with duckdb.connect("w.duckdb", read_only=True) as con:
+        assert con.execute("SELECT count(*) FROM t_synthetic").fetchone()[0] > 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["release", "missing.parquet"],
+        ["release", "t.parquet"],
+        ["release", "t.parquet", "--domain", "d.yml", "--epsilon", "zero"],
+        ["release", "t.parquet", "--domain", "d.yml", "--method", "magic"],
+        ["plan", "t.parquet", "--domain", "missing.yml"],
+        ["init", "missing.csv"],
+        ["release", "t.parquet", "--domain", "d.yml", "--certificate", "d.yml"],
+    ],
+)
+def test_errors_are_one_message_without_a_traceback(folder, arguments):
+    before = sorted(path.name for path in folder.iterdir())
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.output and "Traceback" not in result.output
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["release", "plan", "init"])
+def test_help_explains(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "SOURCE" in result.stdout and "--trust-query" in result.stdout
