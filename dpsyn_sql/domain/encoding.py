@@ -4,10 +4,10 @@ This runs on the private side of the door. NULL and NaN are decided first; value
 and clipped before anything is computed from them (``x - lower`` overflows at the ends of
 BIGINT); whatever no label and no bin covers gets the attribute's fixed fallback code.
 
-Four forms, chosen on public facts alone, fastest first (measured on 5 million rows):
-text by the hash table of an ENUM, four to fourteen times faster than a tree of comparisons and
-independent of collations; bins of one value by clipping; short ranges by a constant lookup list;
-everything else by a balanced tree of comparisons.
+Text is looked up among its labels: by hash joins in ``encode_statement`` (the fastest at any number
+of labels), by a constant map where a single expression is wanted. Casting to an ENUM is fast only while
+every cast succeeds, and a tree of comparisons costs a pass per label. Bins of one value are
+found by clipping, short ranges by a constant list, everything else by a balanced tree of comparisons.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.attributes import Attribute, Domain, Label
 from dpsyn_sql.domain.types import SqlType, edge_ticks, from_tick, type_of
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
@@ -39,11 +39,16 @@ def encode_expression(attribute: Attribute, column: Fragment, *, from_text: bool
     kind = type_of(attribute)
     if from_text and kind.family != "text":
         column = _read(kind, column)
+    return _or_missing(attribute, column, _present(attribute, kind, column))
+
+
+def _or_missing(attribute: Attribute, column: Fragment, code: str) -> Fragment:
+    """NULL and NaN are decided before anything is compared."""
     missing = attribute.fallback_code if attribute.null_code is None else attribute.null_code
     absent = f"{column} IS NULL"
-    if kind.family == "float":
+    if type_of(attribute).family == "float":
         absent += f" OR isnan({column})"
-    return Fragment(f"CASE WHEN {absent} THEN {missing} ELSE {_present(attribute, kind, column)} END")
+    return Fragment(f"CASE WHEN {absent} THEN {missing} ELSE {code} END")
 
 
 def _present(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
@@ -78,11 +83,19 @@ def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
 
 
 def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
-    """Look the text up among the labels, byte by byte whatever collation the session or column has."""
-    text = f"CAST({column} AS VARCHAR)" if kind.family == "enum" else column
-    rows = ", ".join(f"({literal(label)}, {code})" for code, label in enumerate(attribute.labels))
-    found = f"SELECT l.code FROM (VALUES {rows}) AS l(label, code) WHERE l.label = ({text} COLLATE \"C\")"
-    return f"COALESCE(({found}), {attribute.fallback_code})"
+    pairs = ", ".join(f"{literal(label)}: {code}" for code, label in enumerate(_distinct(attribute)))
+    return f"COALESCE((MAP {{{pairs}}})[{_as_text(kind, column)}], {attribute.fallback_code})"
+
+
+def _as_text(kind: SqlType, column: Fragment) -> str:
+    return f"CAST({column} AS VARCHAR)" if kind.family == "enum" else column
+
+
+def _distinct(attribute: Attribute) -> tuple[Label, ...]:
+    """The labels; a repeated one would let a join double rows, and with them the sensitivity."""
+    if len(set(attribute.labels)) < len(attribute.labels):
+        raise InternalError(f"attribute {attribute.name!r} has a label twice")
+    return attribute.labels
 
 
 def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
@@ -155,10 +168,39 @@ def encode_statement(
     """
     used = sorted({position for pack in packs for position in pack})
     named = [_named(domain.attributes[i], i, csv) for i in used]
-    coded = [Fragment(f"{encode_expression(domain.attributes[i], Fragment(f'c{i}'))} AS k{i}") for i in used]
+    coded = [Fragment(f"{_coded(domain.attributes[i], i)} AS k{i}") for i in used]
+    lookups = [_label_join(domain.attributes[i], i) for i in used if _is_text(domain.attributes[i])]
     packed = [Fragment(f"{_packed(domain, pack)} AS p{i}") for i, pack in enumerate(packs)]
     return render(
-        "encode/encode", table=table, relation=relation_sql, named=named, coded=coded, packed=packed
+        "encode/encode",
+        table=table,
+        relation=relation_sql,
+        named=named,
+        coded=coded,
+        lookups=lookups,
+        packed=packed,
+    )
+
+
+def _is_text(attribute: Attribute) -> bool:
+    return type_of(attribute).family in ("text", "enum")
+
+
+def _coded(attribute: Attribute, position: int) -> str:
+    """As ``encode_expression``, but text takes its code from the join with its labels."""
+    column = Fragment(f"c{position}")
+    if not _is_text(attribute):
+        return encode_expression(attribute, column)
+    return _or_missing(attribute, column, f"COALESCE(l{position}.code, {attribute.fallback_code})")
+
+
+def _label_join(attribute: Attribute, position: int) -> Fragment:
+    """A hash join with the distinct labels as bytes: no collation can make two of them match one
+    value, so every row stays exactly one row."""
+    text = _as_text(type_of(attribute), Fragment(f"c{position}"))
+    rows = ", ".join(f"(encode({literal(label)}), {code})" for code, label in enumerate(_distinct(attribute)))
+    return Fragment(
+        f"LEFT JOIN (VALUES {rows}) AS l{position}(label, code) ON l{position}.label = encode({text})"
     )
 
 

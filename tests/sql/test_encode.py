@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.decoding import decode_statement
-from dpsyn_sql.domain.encoding import code_type, encode_statement
+from dpsyn_sql.domain.encoding import code_type, encode_expression, encode_statement
 from dpsyn_sql.domain.file import domain_of
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import Column, Relation
@@ -60,10 +60,18 @@ def put(con, sql_type, texts):
 
 
 def encoded(con, attribute, source="src", csv=False):
+    """Codes in the order of the source's column row, by the statement and by the expression alike."""
+    [(rows,)] = con.execute(f"SELECT count(*) FROM {source}").fetchall()
+    number = Attribute("row", "BIGINT", "numeric", edges=tuple(range(rows + 1)))
     con.execute("DROP TABLE IF EXISTS temp.coded")
-    domain = Domain((attribute,))
-    con.execute(encode_statement(Fragment(source), domain, [(0,)], Fragment("coded"), csv))
-    return [row[0] for row in con.execute("SELECT p0 FROM coded").fetchall()]
+    domain = Domain((attribute, number))
+    con.execute(encode_statement(Fragment(source), domain, [(0,), (1,)], Fragment("coded"), csv))
+    numbered = con.execute("SELECT p1, p0 FROM coded ORDER BY p1").fetchall()
+    assert [row for row, _ in numbered] == list(range(rows))
+    codes = [code for _, code in numbered]
+    single = encode_expression(attribute, Fragment("v"), from_text=csv)
+    assert codes == [row[0] for row in con.execute(f"SELECT {single} FROM {source} ORDER BY row").fetchall()]
+    return codes
 
 
 def expected(attribute, value):
@@ -82,7 +90,9 @@ def again(con, attribute):
     con.execute('CREATE OR REPLACE TEMP TABLE staged ("row" BIGINT, a0 UINTEGER)')
     con.execute("INSERT INTO staged SELECT unnest(range(?)), unnest(?::UINTEGER[])", [len(codes), codes])
     query = decode_statement(Domain((attribute,)), Fragment("staged"), 7)
-    con.execute(f"CREATE OR REPLACE TEMP TABLE drawn AS {query}")
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE drawn AS SELECT *, row_number() OVER () - 1 AS row FROM ({query})"
+    )
     [(name,)] = con.execute("SELECT DISTINCT typeof(v) FROM drawn").fetchall()
     assert name == attribute.sql_type
     return encoded(con, attribute, "drawn"), codes
@@ -262,7 +272,7 @@ def test_text_is_compared_by_bytes_whatever_the_collation(con):
     finally:
         con.execute("RESET default_collation")
     con.execute("CREATE OR REPLACE TEMP TABLE src (row BIGINT, v VARCHAR COLLATE NOCASE)")
-    con.execute("INSERT INTO src SELECT 0, unnest(?)", [values])
+    con.execute("INSERT INTO src SELECT unnest(range(7)), unnest(?)", [values])
     assert encoded(con, attribute) == [0, 3, 3, 1, 2, 3, 3]
 
 
@@ -324,11 +334,11 @@ def test_csv_text_is_read_as_the_declared_type(con):
     con.execute("DROP TABLE IF EXISTS temp.coded")
     packs = [(i,) for i in range(5)]
     con.execute(encode_statement(Fragment("src"), domain, packs, Fragment("coded"), True))
-    assert con.execute("FROM coded").fetchall() == [
+    assert sorted(con.execute("FROM coded").fetchall(), key=lambda row: (row[0], row[2])) == [
         (3, 1, 1, 1, 1),
-        (10, 0, 0, 2, 0),
-        (10, 0, 0, 2, 0),
         (9, 9, 1, 0, 0),
+        (10, 0, 0, 2, 0),
+        (10, 0, 0, 2, 0),
     ]
 
 
@@ -357,6 +367,12 @@ def test_packs_are_mixed_radix_codes(con):
         assert got[f"p{position}"].dtype.itemsize * 8 == {0: 8, 1: 8, 2: 32, 3: 16}[position]
 
 
+def test_a_repeated_label_would_double_rows_and_is_refused():
+    attribute = Attribute("v", "VARCHAR", "categorical", labels=("a", "a"))
+    with pytest.raises(InternalError):
+        encode_statement(Fragment("src"), Domain((attribute,)), [(0,)], Fragment("coded"))
+
+
 def test_code_types_are_the_smallest():
     sizes = [1, 256, 257, 65_536, 65_537, 2**32, 2**32 + 1, 2**64]
     names = ["UTINYINT"] * 2 + ["USMALLINT"] * 2 + ["UINTEGER"] * 2 + ["UBIGINT"] * 2
@@ -372,7 +388,7 @@ def test_golden_statement():
         Attribute("c", "DOUBLE", "numeric", edges=(0.0, 0.5, 1.0), nullable=True),
     )
     text = encode_statement(Fragment("src"), Domain(attributes), [(0, 2), (1,)], Fragment("coded"))
-    assert text.split("\n", 6)[6] == (
+    assert text.split("\n", 7)[7] == (
         """CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
@@ -384,14 +400,15 @@ WITH named AS (
 coded AS (
     SELECT
         CASE WHEN c0 IS NULL THEN 0 ELSE CAST(CAST(LEAST(GREATEST(c0, 0), 2) AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS k0,
-        CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE(CAST(enum_code(TRY_CAST(c1 AS ENUM('x', 'it''s'))) AS INTEGER), 2) END AS k1,
+        CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE(l1.code, 2) END AS k1,
         CASE WHEN c2 IS NULL OR isnan(c2) THEN 2 ELSE CASE WHEN c2 < CAST('0.5' AS DOUBLE) THEN 0 ELSE 1 END END AS k2
     FROM named
+    LEFT JOIN (VALUES (encode('x'), 0), (encode('it''s'), 1)) AS l1(label, code) ON l1.label = encode(c1)
 )
 SELECT
     CAST((CAST(k0 AS BIGINT) * 3 + k2) AS UTINYINT) AS p0,
     CAST(k1 AS UTINYINT) AS p1
-FROM coded"""  # noqa: E501
+FROM coded"""
     )
 
 
@@ -401,11 +418,14 @@ def test_adult_with_its_public_domain(con):
     source = f"read_parquet('{LOCAL_DATA.resolve()}')"
     columns = tuple(Column(row[0], row[1]) for row in con.execute(f"DESCRIBE FROM {source}").fetchall())
     domain = domain_of(example, Relation("adult", "parquet", source, columns), ["split"])
-    packs = [(i,) for i in range(len(domain.attributes))]
-    con.execute("DROP TABLE IF EXISTS temp.coded")
-    con.execute(encode_statement(Fragment(source), domain, packs, Fragment("coded")))
-    got = con.execute("FROM coded").fetchnumpy()
     raw = con.execute(f"FROM {source}").fetchall()
+    number = Attribute("row", "BIGINT", "numeric", edges=tuple(range(len(raw) + 1)))
+    numbered = Fragment(f"(SELECT *, row_number() OVER () - 1 AS row FROM {source})")
+    packs = [(i,) for i in range(len(domain.attributes) + 1)]
+    con.execute("DROP TABLE IF EXISTS temp.coded")
+    everything = Domain((*domain.attributes, number))
+    con.execute(encode_statement(numbered, everything, packs, Fragment("coded")))
+    got = con.execute(f"FROM coded ORDER BY p{len(domain.attributes)}").fetchnumpy()
     names = [column.name for column in columns]
     for position, attribute in enumerate(domain.attributes):
         at = names.index(attribute.name)
