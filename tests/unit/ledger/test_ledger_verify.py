@@ -195,3 +195,15 @@ def test_a_changed_answer_is_not_replayed(full):
         again = ledger.open_release(key(version="2026-11"), Budget("zcdp", 1))
         with again as entry, pytest.raises(DpsynError, match="was changed"):
             run(entry)
+
+
+def test_an_overspent_account_is_found_though_all_hashes_agree(path, monkeypatch):
+    """As a ledger would look that was written by a version which forgot its limits."""
+    with closing(SqliteLedger(path)) as ledger:
+        ledger.grant("people", 1, 1e-9)
+        with monkeypatch.context() as patched:
+            patched.setattr("dpsyn_sql.accounting.account.Balance.admits", lambda *arguments: True)
+            ledger._store._connection.execute("PRAGMA ignore_check_constraints = ON")
+            with ledger.open_release(key(), Budget("zcdp", 10**14)):
+                pass
+    assert "overspent" in str(problem_of(path))
