@@ -4,10 +4,10 @@ This runs on the private side of the door. NULL and NaN are decided first; value
 and clipped before anything is computed from them (``x - lower`` overflows at the ends of
 BIGINT); whatever no label and no bin covers gets the attribute's fixed fallback code.
 
-Text is looked up among its labels: by hash joins in ``encode_statement`` (the fastest at any number
-of labels), by a constant map where a single expression is wanted. Casting to an ENUM is fast only while
-every cast succeeds, and a tree of comparisons costs a pass per label. Bins of one value are
-found by clipping, short ranges by a constant list, everything else by a balanced tree of comparisons.
+Text is looked up in a constant map of its labels; many labels are joined in ``encode_statement``.
+(Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs a
+pass a label.) Bins of one value are found by clipping, short ranges by a constant list, everything
+else by a balanced tree of comparisons.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _LOOKUP = 4_096  # longest lookup list
 # Bare numbers are safe beside these; beside unsigned and 128-bit types DuckDB may settle on BIGINT
 # as the common type, whose overflow would depend on a value of the source.
 _PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_MAPPED = 256  # longest map of labels; its cost grows with its length, that of a join does not
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
 
 
@@ -169,7 +170,7 @@ def encode_statement(
     used = sorted({position for pack in packs for position in pack})
     named = [_named(domain.attributes[i], i, csv) for i in used]
     coded = [Fragment(f"{_coded(domain.attributes[i], i)} AS k{i}") for i in used]
-    lookups = [_label_join(domain.attributes[i], i) for i in used if _is_text(domain.attributes[i])]
+    lookups = [_label_join(domain.attributes[i], i) for i in used if _is_joined(domain.attributes[i])]
     packed = [Fragment(f"{_packed(domain, pack)} AS p{i}") for i, pack in enumerate(packs)]
     return render(
         "encode/encode",
@@ -182,14 +183,14 @@ def encode_statement(
     )
 
 
-def _is_text(attribute: Attribute) -> bool:
-    return type_of(attribute).family in ("text", "enum")
+def _is_joined(attribute: Attribute) -> bool:
+    return type_of(attribute).family in ("text", "enum") and len(attribute.labels) > _MAPPED
 
 
 def _coded(attribute: Attribute, position: int) -> str:
-    """As ``encode_expression``, but text takes its code from the join with its labels."""
+    """As ``encode_expression``, but text of many labels takes its code from a join with them."""
     column = Fragment(f"c{position}")
-    if not _is_text(attribute):
+    if not _is_joined(attribute):
         return encode_expression(attribute, column)
     return _or_missing(attribute, column, f"COALESCE(l{position}.code, {attribute.fallback_code})")
 

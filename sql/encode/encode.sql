@@ -2,7 +2,7 @@
 -- in:  table, relation (what stands after FROM),
 --      named (raw columns under neutral names: <column> AS c<i>),
 --      coded (one total function of one value each: <expression> AS k<i>),
---      lookups (LEFT JOIN with the labels of a text attribute, one a row: <join> AS l<i>),
+--      lookups (LEFT JOIN with the labels of a text attribute that has many, AS l<i>),
 --      packed (mixed-radix codes in the smallest unsigned type: <expression> AS p<i>)
 -- out: temporary table with the columns p0, p1, ...; one row a row of the relation
 CREATE TEMP TABLE {{ table }} AS

@@ -262,18 +262,23 @@ def test_text_with_quotes_and_unknown_values(con, labels, values, other, nullabl
     check(con, one("VARCHAR", entry), values, values)
 
 
-def test_text_is_compared_by_bytes_whatever_the_collation(con):
-    attribute = one("VARCHAR", {"type": "categorical", "categories": ["a", "B", "é"]})
-    values = ["a", "A", "b", "B", "é", "e\u0301", "É"]
+@pytest.mark.parametrize("more", [0, 300])
+def test_text_is_compared_by_bytes_whatever_the_collation(con, more):
+    """Few labels are a map, many a join, which would double rows if two labels matched one value."""
+    filler = [f"filler {i}" for i in range(more)]
+    labels = ["a", "B", "é", *filler, "A " * bool(more), "FILLER 7"]
+    attribute = one("VARCHAR", {"type": "categorical", "categories": labels})
+    other = attribute.other_code
+    values = ["a", "A", "b", "B", "é", "e\u0301", "É", "filler 7"]
     put(con, "VARCHAR", values)
     con.execute("SET default_collation = 'NOCASE'")
     try:
-        assert encoded(con, attribute) == [0, 3, 3, 1, 2, 3, 3]
+        assert encoded(con, attribute) == [0, other, other, 1, 2, other, other, 3 + 7 if more else other]
     finally:
         con.execute("RESET default_collation")
     con.execute("CREATE OR REPLACE TEMP TABLE src (row BIGINT, v VARCHAR COLLATE NOCASE)")
-    con.execute("INSERT INTO src SELECT unnest(range(7)), unnest(?)", [values])
-    assert encoded(con, attribute) == [0, 3, 3, 1, 2, 3, 3]
+    con.execute("INSERT INTO src SELECT unnest(range(8)), unnest(?)", [values])
+    assert encoded(con, attribute) == [0, other, other, 1, 2, other, other, 3 + 7 if more else other]
 
 
 def test_a_thousand_labels(con):
@@ -400,14 +405,30 @@ WITH named AS (
 coded AS (
     SELECT
         CASE WHEN c0 IS NULL THEN 0 ELSE CAST(CAST(LEAST(GREATEST(c0, 0), 2) AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS k0,
-        CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE(l1.code, 2) END AS k1,
+        CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE((MAP {'x': 0, 'it''s': 1})[c1], 2) END AS k1,
         CASE WHEN c2 IS NULL OR isnan(c2) THEN 2 ELSE CASE WHEN c2 < CAST('0.5' AS DOUBLE) THEN 0 ELSE 1 END END AS k2
     FROM named
-    LEFT JOIN (VALUES (encode('x'), 0), (encode('it''s'), 1)) AS l1(label, code) ON l1.label = encode(c1)
 )
 SELECT
     CAST((CAST(k0 AS BIGINT) * 3 + k2) AS UTINYINT) AS p0,
     CAST(k1 AS UTINYINT) AS p1
+FROM coded"""
+    )
+
+
+def test_golden_join_of_many_labels():
+    labels = tuple(f"it's {i}" for i in range(300))
+    attribute = Attribute("a", "VARCHAR", "categorical", labels=labels, nullable=True)
+    text = encode_statement(Fragment("src"), Domain((attribute,)), [(0,)], Fragment("coded"))
+    rows = ", ".join(f"(encode('it''s {i}'), {i})" for i in range(300))
+    assert text.split("coded AS (\n", 1)[1] == (
+        f"""    SELECT
+        CASE WHEN c0 IS NULL THEN 300 ELSE COALESCE(l0.code, 300) END AS k0
+    FROM named
+    LEFT JOIN (VALUES {rows}) AS l0(label, code) ON l0.label = encode(c0)
+)
+SELECT
+    CAST(k0 AS USMALLINT) AS p0
 FROM coded"""
     )
 
