@@ -236,7 +236,8 @@ class DuckDBCatalog:
             node = waiting.pop()
             if isinstance(node, dict):
                 if isinstance(node.get("class"), str):
-                    classes.add(node["class"])
+                    # "OPERATOR" is a mixed bag (IS NULL, IN, but also GROUPING); its type tells more.
+                    classes.add(str(node["type"] if node["class"] == "OPERATOR" else node["class"]))
                 if isinstance(node.get("function_name"), str):
                     functions.add(node["function_name"])
                 waiting.extend(node.values())

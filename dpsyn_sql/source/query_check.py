@@ -257,13 +257,15 @@ class _Check:
     def _bind_function(self, table: exp.Table, scope: Scope | None) -> None:
         """``read_parquet('path')`` and ``read_csv('path')`` with nothing else are files."""
         call = table.this
-        arguments = [value for value in (call.args.get("this"), *call.expressions) if value is not None]
-        one = arguments[0] if len(arguments) == 1 else None
-        if isinstance(call, exp.ReadCSV | exp.ReadParquet) and isinstance(one, exp.Literal) and one.is_string:
-            if not self._bind_file(table, one.name):
-                raise SourceError(f"The query reads {shorten(one.name)!r}, which is no file.")
+        name = fold(call.name if isinstance(call, exp.Anonymous) else call.sql_name())
+        given = [
+            value for value in (call.args.get("this"), *call.expressions) if isinstance(value, exp.Expression)
+        ]
+        path = given[0].name if len(given) == 1 and given[0].is_string else None
+        if name in ("read_parquet", "read_csv") and path is not None:
+            if not self._bind_file(table, path):
+                raise SourceError(f"The query reads {shorten(path)!r}, which is no file.")
         elif not self.trusted:
-            name = call.name if isinstance(call, exp.Anonymous) else call.sql_name().lower()
             raise _refuse(
                 f"the table function {shorten(name)} (only read_parquet('path') and read_csv('path') without "
                 "options pass)"

@@ -140,9 +140,18 @@ ENGINE_CLASSES = frozenset(
         "CONJUNCTION",
         "CONSTANT",
         "FUNCTION",
-        "OPERATOR",
         "STAR",
         "TYPE",
+        # operators by their type
+        "ARRAY_EXTRACT",
+        "COMPARE_IN",
+        "COMPARE_NOT_IN",
+        "OPERATOR_COALESCE",
+        "OPERATOR_IS_NOT_NULL",
+        "OPERATOR_IS_NULL",
+        "OPERATOR_NOT",
+        "OPERATOR_NULLIF",
+        "STRUCT_EXTRACT",
     }
 )
 

@@ -11,6 +11,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.query_check import check_query
+from dpsyn_sql.source.query_words import ENGINE_CLASSES
 
 SETUP = """
 CREATE TABLE t (a INTEGER, b VARCHAR, d DATE);
@@ -230,6 +231,8 @@ FRIENDLY = [
     "SELECT regexp_replace(b, 'x', 'y'), replace(b, 'x', 'z'), left(b, 1), hash(b) FROM t",
     "SELECT 'LIMIT 1; DROP' AS s FROM t",
     "SELECT if(a > 1, 'x', 'y') AS c FROM t",
+    "SELECT a FROM t WHERE a NOT IN (1, 2) AND b IS NOT NULL AND NOT b IS NULL OR a <> 3",
+    "SELECT a >= 1 AND a <= 2 AS c, a < 1 OR a > 2 AS e, b = 'x' AS f FROM t",
 ]
 
 
@@ -307,6 +310,31 @@ def test_names_are_written_in_full_and_recorded(catalog):
 @pytest.mark.parametrize("query", ["SELECT a FROM t", "SELECT a FROM t SEMI JOIN pub ON k = a", "FROM plain"])
 def test_rows_that_cannot_multiply_need_no_statement(catalog, query):
     assert not check_query(query, catalog, PUBLIC).multiplies
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("SELECT sum(a) OVER () FROM t", {"WINDOW"}),
+        ("SELECT (SELECT 1)", {"SUBQUERY"}),
+        ("SELECT a FROM t WHERE EXISTS (FROM t)", {"SUBQUERY"}),
+        ("SELECT $x", {"PARAMETER"}),
+        ("SELECT list_transform([1], lambda x: x)", {"LAMBDA"}),
+        ("SELECT grouping(a) FROM t", {"GROUPING_FUNCTION"}),
+        ("SELECT #1 FROM t", {"POSITIONAL_REFERENCE"}),
+    ],
+)
+def test_the_databases_own_parser_is_asked_too(catalog, text, kinds):
+    assert catalog.syntax(text).classes & kinds == kinds
+    assert not kinds & ENGINE_CLASSES
+
+
+def test_the_functions_of_an_allowed_query_are_what_the_database_sees(catalog):
+    syntax = catalog.syntax("SELECT lower(b), a + 1, random() FROM t WHERE b LIKE 'x'")
+    assert {"lower", "+", "random", "~~"} <= syntax.functions
+    assert catalog.rowwise("+") and catalog.rowwise("UPPER")
+    for refused in ("lower", "random", "sum", "now", "no_such_function", "harmless", "total"):
+        assert not catalog.rowwise(refused)
 
 
 def test_a_python_variable_never_stands_in_for_a_table(con, catalog):
