@@ -46,7 +46,8 @@ def main() -> None:
     print_table(
         ["phase", "seconds (median)"],
         [*rows, ["the copula paper, 10 cores", float(PAPER_SECONDS)]],
-        f"14 attributes, {arguments.method}, {arguments.runs} runs, peak {peak_mebibytes():.0f} MiB; {machine()}",
+        f"14 attributes, {arguments.method}, {arguments.runs} runs, peak {peak_mebibytes():.0f} MiB; "
+        f"{machine()}",
     )
 
 

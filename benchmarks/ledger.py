@@ -33,7 +33,7 @@ ROUNDS = 200
 
 
 def key(version: str) -> ReleaseKey:
-    return ReleaseKey("people", "adult", version, {"source": "main.adult", "epsilon": "1"})
+    return ReleaseKey("people", "adult", version, {"sources": ["main.adult"], "epsilon": "1"})
 
 
 def debit(ledger: SqliteLedger, version: int) -> None:

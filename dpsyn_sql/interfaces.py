@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,6 +65,16 @@ class NoiseSource(Protocol):
         """Index of a candidate with a high score: exponential mechanism or permute-and-flip."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an account stands: epsilon spent so far at its delta, and what it was granted, if anything."""
+
+    account: str
+    spent_epsilon: float
+    delta: float
+    granted: tuple[str, str] | None
+
+
 class LedgerEntry(Protocol):
     """A release in the ledger: the debit was made when it was opened; no refunds."""
 
@@ -74,6 +85,18 @@ class LedgerEntry(Protocol):
     @property
     def debited_at(self) -> str:
         """UTC time of the debit, ISO 8601: the only timestamp of a certificate."""
+
+    @property
+    def name(self) -> str:
+        """Name of the release."""
+
+    @property
+    def version(self) -> str | None:
+        """Public label of the data it was measured on."""
+
+    @property
+    def standing(self) -> Standing:
+        """The account after the debit, for people."""
 
     @property
     def replayed(self) -> bool:
@@ -117,6 +140,9 @@ class LedgerEntry(Protocol):
 
 class Ledger(Protocol):
     """Accounts and entries."""
+
+    def wrote(self, key: ReleaseKey, target: str) -> bool:
+        """Whether the release of exactly this key was published to ``target`` before."""
 
     def open_release(
         self, key: ReleaseKey, budget: Budget, *, replace: bool = False

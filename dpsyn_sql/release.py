@@ -13,7 +13,6 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -23,28 +22,24 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Number, exact_number
 from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.count.planner import CountingPlan, check_size, plan_counting
-from dpsyn_sql.domain.file import DomainSpec, domain_of
+from dpsyn_sql.count.planner import CountingPlan
+from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.template import template_text
-from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
-from dpsyn_sql.engines.target_session import Target, open_target
-from dpsyn_sql.interfaces import Ledger, LedgerEntry, Method, Model
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.engines.source_session import Connection, open_source
+from dpsyn_sql.interfaces import Ledger, LedgerEntry, Model
 from dpsyn_sql.measure.calibrate import marginals_event, standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.methods import method_named
 from dpsyn_sql.plan.explain import explain
-from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.preparation import Job, opened_ledger, prepared
 from dpsyn_sql.progress import phase
-from dpsyn_sql.report.certificate import attribute_facts, certificate, reported_epsilon
+from dpsyn_sql.report.certificate import certificate, reported_epsilon
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.sample.compile import compile_sampler
-from dpsyn_sql.source.relation import PrivacyUnit, Source
 from dpsyn_sql.sqltext.fragments import qualified
 from dpsyn_sql.write.publish import publish, stage
 
@@ -63,7 +58,7 @@ def release(
     name: str | None = None,
     version: str | None = None,
     account: str | None = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
     rows: int | None = None,
     seed: int | None = None,
     exclude: Sequence[str] = (),
@@ -82,40 +77,47 @@ def release(
         delta: 0 (pure differential privacy, Laplace noise) to 1e-6.
         method: ``"auto"``, ``"copula"`` or ``"independent"``.
         domain: YAML file, mapping, or None where the catalog knows every column's values.
-        privacy_unit: ``"row"``: neighbouring tables differ in one row.
-        max_rows_per_unit: 1.
-        name: None.
-        version: None.
-        account: None.
-        ledger: where the debit is recorded; default: one that lives as long as the process.
+        privacy_unit: ``"row"``, or the column that says whose row it is: then all rows of one value are
+            protected together, rows without a value are left out, and the column is not written.
+        max_rows_per_unit: how many rows of one unit count; the noise grows with it.
+        name: of the release in the ledger; default: the output.
+        version: public label of the data (batch, period); the same name and version replays the
+            stored answers at no cost, a new one measures anew.
+        account: of the ledger; default: the one its source is charged to.
+        ledger: file (or open ledger) where the debit is recorded; default: the variable
+            DPSYN_LEDGER, else beside the source; for a database in memory it lives with the connection.
         rows: rows to write; default: the noisy total.
         seed: of the sampling (0 to 2^64 - 1); default: derived from the release id. Noise has no seed.
         exclude: columns to leave out.
-        replace: allow an existing ``into`` to be overwritten.
+        replace: allow an existing ``into`` to be overwritten, and a new debit for a name and version
+            that were released with other settings.
         trust_query: the owner states that each row of the query belongs to one unit.
         public_tables: tables that hold no private data and may be joined.
 
     Raises:
         InputError: the call cannot be carried out; nothing was read, written or charged.
         PrivacyBudgetExceeded: the ledger refuses the debit; nothing was read.
+        ReleaseChanged: name and version were released with other settings; nothing was charged.
+        LedgerError: the ledger cannot be found, opened or written; nothing was read.
         EngineFailure: a statement failed in the database; the debit stays.
     """
     arguments = {key: value for key, value in locals().items() if key != "con"}
     options = Options(**arguments)
-    accounts = MemoryLedger() if ledger is None else ledger
     with (
         progress_bar(),
-        _prepared(con, options) as job,
-        accounts.open_release(job.key, job.plan.budget) as entry,
+        prepared(con, options) as job,
+        opened_ledger(con, job.place) as accounts,
+        accounts.open_release(job.key, job.plan.budget, replace=replace) as entry,
     ):
+        notes = _notes_on(entry)
         model, measurements = _measure_and_fit(job, entry)
         entry.close_questions()
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
         written = max(0, round(model.total)) if rows is None else rows
         _write(job, model, written, chosen)
-        entry.published(job.target.name, written)
-        return _released(job, entry, model, measurements, written, chosen)
+        entry.published(job.target.identity, written)
+        return _released(job, entry, model, measurements, written, chosen, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
     arguments = inspect.signature(release).bind(con, source, **options)
     arguments.apply_defaults()
     arguments.arguments.pop("con")
-    with _prepared(con, Options(**arguments.arguments)) as job:
+    with prepared(con, Options(**arguments.arguments)) as job:
         return Explanation(job.plan, job.counting, job.target.name)
 
 
@@ -168,58 +170,37 @@ def domain_template(
         return template_text(session.relation)
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """Everything decided from public facts; no row was read to make it."""
-
-    options: Options
-    session: SourceSession
-    method: Method
-    plan: Plan
-    counting: CountingPlan
-    target: Target
-    key: ReleaseKey
-
-
-@contextmanager
-def _prepared(con: Connection, options: Options) -> Iterator[_Job]:
-    """Check, resolve and plan; every refusal happens here, before anything is charged."""
-    options.check()
-    method = method_named(options.method)
-    with open_source(
-        con, options.source, trust_query=options.trust_query, public_tables=options.public_tables
-    ) as session:
-        for text in session.warnings:
-            warnings.warn(text, stacklevel=4)
-        unit = PrivacyUnit()
-        domain = domain_of(options.domain, session.relation, options.exclude)
-        plan = method.plan(Source(session.relation, unit), domain, options.budget())
-        check_size(plan.queries, domain)
-        counting = plan_counting(plan.queries, domain)
-        target = open_target(con, options.into, session, replace=options.replace)
-        yield _Job(options, session, method, plan, counting, target, _key(options, plan, session, target))
+def _notes_on(entry: LedgerEntry) -> tuple[str, ...]:
+    """What the ledger has to say to the operator; a replay is also a warning."""
+    notes = []
+    if entry.replayed:
+        when = f"measured on {entry.measured_on}" if entry.measured_on else "resumed where it stopped"
+        label = repr(entry.name) if entry.version is None else f"{entry.name!r} version {entry.version!r}"
+        notes.append(
+            f"Replayed {label}, {when}: nothing was charged and the noisy answers are those of then. "
+            "To measure new data pass another version=."
+        )
+        warnings.warn(notes[0], stacklevel=3)
+    standing = entry.standing
+    spent = f"epsilon={standing.spent_epsilon:.4g} at delta={standing.delta:g} is spent"
+    if standing.granted is None:
+        notes.append(f"The account {standing.account!r} has no limit; {spent} so far.")
+    else:
+        epsilon, delta = standing.granted
+        limit = f"epsilon={epsilon}, delta={delta}"
+        notes.append(f"The account {standing.account!r} was granted {limit}; {spent} so far.")
+    return tuple(notes)
 
 
-def _key(options: Options, plan: Plan, session: SourceSession, target: Target) -> ReleaseKey:
-    """The idempotency key: public settings, never anything computed from rows."""
-    configuration = {
-        "source": session.resolved_name,
-        "unit": plan.source.unit.column,
-        "rows_per_unit": plan.source.unit.max_rows,
-        "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
-        "exclude": sorted(options.exclude),
-        "method": plan.method,
-        "epsilon": str(exact_number("epsilon", options.epsilon)),
-        "delta": str(exact_number("delta", options.delta)),
-    }
-    return ReleaseKey(options.account, options.name or target.name, options.version, configuration)
-
-
-def _measure_and_fit(job: _Job, entry: LedgerEntry) -> tuple[Model, tuple[NoisyMarginal, ...]]:
+def _measure_and_fit(job: Job, entry: LedgerEntry) -> tuple[Model, tuple[NoisyMarginal, ...]]:
     """The private side of the door, and the fit that is woven into it."""
     relation, domain = job.plan.source.relation, job.plan.domain
     counter = SqlCounter(
-        job.session.engine, relation.sql, domain, job.plan.queries, csv=relation.kind == "csv"
+        job.session.engine,
+        relation.sql,
+        domain,
+        job.plan.queries,
+        csv=relation.kind == "csv",
     )
     try:
         curator = LocalCurator(counter, domain, job.plan.source.unit.max_rows, entry, OpenDPNoise())
@@ -228,7 +209,7 @@ def _measure_and_fit(job: _Job, entry: LedgerEntry) -> tuple[Model, tuple[NoisyM
         counter.close()
 
 
-def _write(job: _Job, model: Model, rows: int, seed: int) -> None:
+def _write(job: Job, model: Model, rows: int, seed: int) -> None:
     """Post-processing: sample codes, decode them by SQL, publish in one transaction."""
     if rows == 0:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
@@ -258,12 +239,13 @@ def _seed_of(release_id: str) -> int:
 
 
 def _released(
-    job: _Job,
+    job: Job,
     entry: LedgerEntry,
     model: Model,
     measurements: tuple[NoisyMarginal, ...],
     rows: int,
     seed: int,
+    notes: tuple[str, ...],
 ) -> Release:
     budget, delta = job.plan.budget, float(exact_number("delta", job.options.delta))
     epsilon = reported_epsilon(budget, job.options.delta)
@@ -279,5 +261,15 @@ def _released(
         seed=seed,
     )
     return Release(
-        job.target.name, rows, epsilon, delta, float(budget.rho), entry.release_id, model, measurements, facts
+        job.target.name,
+        rows,
+        epsilon,
+        delta,
+        float(budget.rho),
+        entry.release_id,
+        model,
+        measurements,
+        facts,
+        entry.replayed,
+        notes,
     )

@@ -146,7 +146,7 @@ def reported_delta(spent: Budget, delta: Fraction) -> Fraction:
 def affordable_epsilon(remaining: Budget, delta: Fraction) -> Decimal:
     """The largest epsilon, to four digits and floored, of one more release at ``delta``.
 
-    0 when nothing fits, also when only the threshold delta is missing.
+    0 when nothing fits. Threshold delta is not counted: a release that discovers nothing debits none.
     """
     if remaining.amount == 0:
         return Decimal(0)
@@ -165,7 +165,7 @@ def _fits(epsilon: Decimal, delta: Fraction, remaining: Budget) -> bool:
         budget = Budget.from_epsilon(epsilon, min(delta, LARGEST_DELTA))
     except BudgetError:
         return False
-    return budget.amount <= remaining.amount and budget.delta <= remaining.delta
+    return budget.amount <= remaining.amount
 
 
 def describe(budget: Budget) -> str:

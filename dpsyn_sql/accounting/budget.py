@@ -95,6 +95,10 @@ class Budget:
             raise BudgetError(f"epsilon={epsilon} with delta={delta} is too small to pay for any answer")
         return budget
 
+    def without_thresholds(self) -> Budget:
+        """The same amount with no threshold delta: what a release without discovery debits."""
+        return Budget(self.kind, self.amount)
+
     @property
     def fraction(self) -> Fraction:
         """The amount as an exact number (rho or epsilon)."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import dpsyn_sql
-from dpsyn_sql.errors import DpsynError, InputError, PrivacyBudgetExceeded
+from dpsyn_sql.cli.ledger import ledger_app
+from dpsyn_sql.cli.messages import plain_errors
+from dpsyn_sql.errors import InputError
 
 app = typer.Typer(
     name="dpsyn",
@@ -23,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(ledger_app, name="ledger")
 
 SourceArgument = Annotated[
     str,
@@ -57,6 +56,23 @@ TrustQuery = Annotated[
     bool,
     typer.Option("--trust-query", help="State that every row of the query comes from one row of the source."),
 ]
+PrivacyUnit = Annotated[
+    str,
+    typer.Option("--privacy-unit", help="row, or the column that says whose row it is (customer_id)."),
+]
+MaxRows = Annotated[
+    int, typer.Option("--max-rows-per-unit", help="Rows of one unit that count; the noise grows with it.")
+]
+Name = Annotated[str | None, typer.Option("--name", help="Release name in the ledger. Default: the output.")]
+Version = Annotated[
+    str | None,
+    typer.Option("--version", help="Public label of the data (batch, period); a new one measures anew."),
+]
+Account = Annotated[str | None, typer.Option("--account", help="Account of the ledger to charge.")]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="Ledger file. Default: DPSYN_LEDGER, else beside the source."),
+]
 PublicTables = Annotated[
     list[str] | None,
     typer.Option("--public-table", help="Table without private data that a query joins (repeatable)."),
@@ -72,6 +88,12 @@ def release_command(
     delta: Delta = "1e-9",
     method: Method = "auto",
     domain: DomainFile = None,
+    privacy_unit: PrivacyUnit = "row",
+    max_rows_per_unit: MaxRows = 1,
+    name: Name = None,
+    version: Version = None,
+    account: Account = None,
+    ledger: LedgerFile = None,
     rows: Rows = None,
     seed: Seed = None,
     exclude: Exclude = None,
@@ -84,7 +106,7 @@ def release_command(
 ) -> None:
     """Write a differentially private synthetic copy of SOURCE."""
     options = _options(locals())
-    with _plain_errors():
+    with plain_errors():
         if certificate is not None:
             _check_writable(certificate, replace)
         result = dpsyn_sql.release(database, source, **options)
@@ -106,6 +128,12 @@ def plan_command(
     delta: Delta = "1e-9",
     method: Method = "auto",
     domain: DomainFile = None,
+    privacy_unit: PrivacyUnit = "row",
+    max_rows_per_unit: MaxRows = 1,
+    name: Name = None,
+    version: Version = None,
+    account: Account = None,
+    ledger: LedgerFile = None,
     rows: Rows = None,
     seed: Seed = None,
     exclude: Exclude = None,
@@ -115,7 +143,7 @@ def plan_command(
 ) -> None:
     """Say what 'release' would read, ask and write. Reads no rows, spends nothing."""
     options = _options(locals())
-    with _plain_errors():
+    with plain_errors():
         explanation = str(dpsyn_sql.plan(database, source, **options))
     typer.echo(explanation)
 
@@ -131,7 +159,7 @@ def init_command(
     public_table: PublicTables = None,
 ) -> None:
     """Write a domain file to fill in, from column names and types. Reads no row."""
-    with _plain_errors():
+    with plain_errors():
         text = dpsyn_sql.domain_template(
             database, source, trust_query=trust_query, public_tables=public_table or ()
         )
@@ -157,26 +185,3 @@ def _check_writable(path: Path, replace: bool) -> None:
         raise InputError(f"{path} exists already; choose another file or remove it")
     if not path.resolve().parent.is_dir():
         raise InputError(f"the folder of {path} does not exist")
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Our errors as one message on standard error; warnings as one line each."""
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    with warnings.catch_warnings():
-        warnings.showwarning = _shown_by(console)
-        try:
-            yield
-        except DpsynError as error:
-            message, refused = str(error), isinstance(error, InputError | PrivacyBudgetExceeded)
-        else:
-            return
-    console.print(f"Error: {message}", markup=False)
-    raise typer.Exit(2 if refused else 1)
-
-
-def _shown_by(console: Console) -> Callable[..., None]:
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        console.print(f"Warning: {message}", markup=False)
-
-    return show

@@ -20,7 +20,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
-from dpsyn_sql.source.names import display_name, is_query, shorten
+from dpsyn_sql.source.names import display_name, fold, is_query, shorten
 from dpsyn_sql.source.query_check import CheckedQuery, Found, Identity, check_query, check_view
 from dpsyn_sql.source.relation import Relation
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
@@ -36,12 +36,27 @@ _ROW_OF_RESULT = "a row of the query's result is what unit='row' protects"
 _SKIPPED = "Lines of the CSV source that cannot be parsed are skipped; fields that are missing are NULL."
 
 
+@dataclass(frozen=True, slots=True)
+class PrivateTable:
+    """A base table that holds private rows: its names and the file of its database (None: memory)."""
+
+    identity: Identity
+    file: str | None
+
+    @property
+    def name(self) -> str:
+        """The same under any alias of an attached database, and when its file is moved."""
+        owner = "memory" if self.file is None else Path(self.file).name
+        return f"{owner}:{display_name(*self.identity[1:])}"
+
+
 @dataclass
 class SourceSession:
     """An open source.
 
     ``engine`` reads it; ``relation`` says what it is; ``default_into`` is a table name or a path,
     or None where only the caller can choose. ``reads`` and ``paths`` are everything it is made of.
+    ``tables`` are the private ones among ``reads``, views written out.
     ``database`` and ``alias`` are set when the caller gave the path of a database file.
     """
 
@@ -51,6 +66,7 @@ class SourceSession:
     warnings: tuple[str, ...]
     reads: tuple[Identity, ...]
     paths: tuple[str, ...]
+    tables: tuple[PrivateTable, ...] = ()
     pattern: str | None = None
     database: Path | None = None
     alias: str | None = None
@@ -60,9 +76,22 @@ class SourceSession:
     @property
     def resolved_name(self) -> str:
         """The name that stays the same however the source was spelled: paths are absolute."""
+        if self.relation.kind == "table":
+            return self.tables[0].name
         if self.relation.kind not in ("parquet", "csv"):
             return self.relation.name
         return self.pattern or self.paths[0]
+
+    @property
+    def private_sources(self) -> tuple[str, ...]:
+        """Names of the private tables and files for the ledger, without aliases and folders."""
+        names = [table.name for table in self.tables] + [Path(path).name for path in self.private_files]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def private_files(self) -> tuple[str, ...]:
+        """Private files as paths, or as the caller's pattern."""
+        return (self.pattern,) if self.pattern is not None else self.paths
 
     @property
     def forbidden(self) -> tuple[str, ...]:
@@ -327,7 +356,8 @@ def _resolve(
         return _checked_session(engine, catalog, _display(found.identity), checked, trusted, found)
     columns = catalog.columns(found.identity)
     relation = Relation(_display(found.identity), "table", qualified(*found.identity), columns)
-    return SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), ())
+    tables = _private_tables(catalog, (found.identity,), ())
+    return SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), (), tables)
 
 
 def _checked_session(
@@ -350,7 +380,20 @@ def _checked_session(
     relation = Relation(name, "view" if view is not None else "query", sql, columns, tuple(statements))
     paths = tuple(path for item in checked.files for path in (find_files(item) or _NO_FILES).paths)
     default = None if view is None else _beside(view.identity)
-    return SourceSession(engine, relation, default, (), checked.relations, paths)
+    tables = _private_tables(catalog, checked.relations, checked.public)
+    return SourceSession(engine, relation, default, (), checked.relations, paths, tables)
+
+
+def _private_tables(
+    catalog: DuckDBCatalog, reads: Sequence[Identity], public: Sequence[Identity]
+) -> tuple[PrivateTable, ...]:
+    found = []
+    for identity in sorted(set(reads) - set(public)):
+        known = catalog.find(identity)
+        if known is not None and known.kind == "table":
+            file = catalog.databases.get(fold(identity[0]), {}).get("path")
+            found.append(PrivateTable(identity, str(file) if file else None))
+    return tuple(found)
 
 
 _NO_FILES = FileSet("", (), "csv", False, False)
@@ -367,7 +410,9 @@ def _file_session(engine: DuckDBEngine, files: FileSet, text: str) -> SourceSess
         default = str(path.with_name(f"{path.name.split('.')[0] or path.name}_synthetic.parquet"))
     warnings = (_SKIPPED,) if files.format == "csv" else ()
     pattern = None if files.single else os.path.abspath(text)  # noqa: PTH100 - keeps wildcards as they are
-    return SourceSession(engine, relation, default, warnings, (), files.paths, pattern)
+    if pattern is not None and Path(pattern).is_dir():
+        pattern = str(Path(pattern) / f"*.{files.format}")
+    return SourceSession(engine, relation, default, warnings, (), files.paths, pattern=pattern)
 
 
 def _public(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]:

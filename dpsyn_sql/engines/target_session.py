@@ -5,6 +5,7 @@ Public side: the engine that ``Target.open`` hands out refuses every statement t
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
+_MayReplace = Callable[[str], bool]
 _UNQUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -31,6 +33,7 @@ _UNQUOTED = re.compile(r'"(?:[^"]|"")*"')
 class Target:
     """A checked output: a table (``sql`` is its quoted full name) or a file (``path``).
 
+    ``replace`` says that what exists there is overwritten.
     ``format`` is ``"parquet"`` or ``"csv"`` (a path that ends in .gz is meant compressed), None for
     a table; ``name`` is what to print.
     """
@@ -43,6 +46,11 @@ class Target:
     replace: bool
     _open: Callable[[], DuckDBEngine]
 
+    @property
+    def identity(self) -> str:
+        """The full name or path, the same however ``into`` was spelled."""
+        return self.sql if self.sql is not None else str(self.path)
+
     def open(self) -> DuckDBEngine:
         """The session that writes; it cannot name the source.
 
@@ -54,7 +62,12 @@ class Target:
 
 
 def open_target(
-    con: Connection, into: str | os.PathLike[str] | None, session: SourceSession, *, replace: bool = False
+    con: Connection,
+    into: str | os.PathLike[str] | None,
+    session: SourceSession,
+    *,
+    replace: bool = False,
+    written: Callable[[str], bool] = lambda identity: False,
 ) -> Target:
     """Check the output. Writes nothing and reads no row.
 
@@ -64,11 +77,24 @@ def open_target(
             and so is any text when there is no database); None: the source's default.
         session: the open source, not released yet.
         replace: an existing table or file may be overwritten.
+        written: whether the same release wrote the table or file of this identity before, so that
+            it may write it again.
 
     Raises:
         TargetError: it exists, is a view, belongs to the source, is read-only, has no folder, or
             cannot be told.
     """
+
+    def may_replace(identity: str) -> bool:
+        return replace or written(identity)
+
+    checked = _checked(con, into, session, may_replace)
+    return dataclasses.replace(checked, replace=replace or checked.replace)
+
+
+def _checked(
+    con: Connection, into: str | os.PathLike[str] | None, session: SourceSession, may_replace: _MayReplace
+) -> Target:
     chosen: str | os.PathLike[str] | None = into if into is not None else session.default_into
     if chosen is None:
         raise TargetError("The source is a query or several files: say into= which table or file to write.")
@@ -77,10 +103,10 @@ def open_target(
         raise TargetError("into= must be the name of a table or a path, without NUL characters.")
     from_file = into is None and session.relation.kind in ("parquet", "csv")
     if from_file or con is None or not isinstance(chosen, str) or _looks_like_path(text):
-        return _file_target(text, session, replace)
+        return _file_target(text, session, may_replace)
     if isinstance(con, duckdb.DuckDBPyConnection):
-        return _connection_target(con, text, session, replace)
-    return _database_target(Path(con).absolute(), text, session, replace)
+        return _connection_target(con, text, session, may_replace)
+    return _database_target(Path(con).absolute(), text, session, may_replace)
 
 
 def _looks_like_path(text: str) -> bool:
@@ -93,28 +119,28 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _connection_target(
-    con: duckdb.DuckDBPyConnection, text: str, session: SourceSession, replace: bool
+    con: duckdb.DuckDBPyConnection, text: str, session: SourceSession, may_replace: _MayReplace
 ) -> Target:
     engine = cursor_of(con)
     try:
-        identity = _table(DuckDBCatalog(engine), text, session, replace)
+        identity, exists = _table(DuckDBCatalog(engine), text, session, may_replace)
     finally:
         engine.close()
 
     def opened() -> DuckDBEngine:
         return _sealed(cursor_of(con), session)
 
-    return Target(display_name(*identity), "table", qualified(*identity), None, None, replace, opened)
+    return Target(display_name(*identity), "table", qualified(*identity), None, None, exists, opened)
 
 
-def _database_target(path: Path, text: str, session: SourceSession, replace: bool) -> Target:
+def _database_target(path: Path, text: str, session: SourceSession, may_replace: _MayReplace) -> Target:
     if not path.is_file():
         raise TargetError(f"There is no database file {shorten(str(path))!r} to write a table to.")
     alias = instance.database_alias(path)
     reader = instance.private_instance()
     try:
         instance.attach(reader, path, alias, read_only=True)
-        identity = _table(DuckDBCatalog(reader), text, session, replace, reading_only=alias)
+        identity, exists = _table(DuckDBCatalog(reader), text, session, may_replace, reading_only=alias)
     finally:
         reader.close()
     _check_writable(path, alias, session)
@@ -130,17 +156,20 @@ def _database_target(path: Path, text: str, session: SourceSession, replace: boo
             raise
         return _sealed(engine, session)
 
-    return Target(display_name(*identity), "table", qualified(*identity), None, None, replace, opened)
+    return Target(display_name(*identity), "table", qualified(*identity), None, None, exists, opened)
 
 
 def _table(
     catalog: DuckDBCatalog,
     text: str,
     session: SourceSession,
-    replace: bool,
+    may_replace: _MayReplace,
     reading_only: str | None = None,
-) -> Identity:
-    """The full name of the table to write; ``reading_only`` is attached read-only just for this look."""
+) -> tuple[Identity, bool]:
+    """The full name of the table to write, and whether an old one is replaced.
+
+    ``reading_only`` is attached read-only just for this look.
+    """
     identity = _identity(catalog, text)
     shown = shorten(display_name(*identity))
     database = catalog.databases.get(fold(identity[0]), {})
@@ -156,9 +185,11 @@ def _table(
     existing = catalog.relations.get(folded)
     if existing is not None and existing.kind == "view":
         raise TargetError(f"{shown} is a view; choose another into=.")
-    if existing is not None and not replace:
+    if existing is None:
+        return identity, False
+    if not may_replace(qualified(*existing.identity)):
         raise TargetError(f"The table {shown} exists; choose another into=, or add replace=True.")
-    return identity if existing is None else existing.identity
+    return existing.identity, True
 
 
 def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
@@ -208,7 +239,7 @@ def _check_writable(path: Path, alias: str, session: SourceSession) -> None:
 # -- files --------------------------------------------------------------------------------------
 
 
-def _file_target(text: str, session: SourceSession, replace: bool) -> Target:
+def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) -> Target:
     ending = ending_of(text)
     if ending is None:
         raise TargetError(
@@ -225,10 +256,11 @@ def _file_target(text: str, session: SourceSession, replace: bool) -> Target:
         raise TargetError(
             f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
         )
-    if os.path.lexists(path):
+    exists = os.path.lexists(path)
+    if exists:
         if not path.is_file():
             raise TargetError(f"{shorten(text)!r} exists and is no file.")
-        if not replace:
+        if not may_replace(str(path)):
             raise TargetError(
                 f"The file {shorten(text)!r} exists; choose another into=, or add replace=True."
             )
@@ -237,7 +269,7 @@ def _file_target(text: str, session: SourceSession, replace: bool) -> Target:
         return _sealed(instance.private_instance(session.memory_limit), session)
 
     kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    return Target(text, "file", None, path, kind, replace, opened)
+    return Target(text, "file", None, path, kind, exists, opened)
 
 
 def _belongs_to_source(path: Path, ending: str, session: SourceSession) -> bool:

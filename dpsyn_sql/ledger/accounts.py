@@ -68,25 +68,31 @@ def find(store: Store, name: str) -> Account | None:
 def for_release(store: Store, key: ReleaseKey) -> str:
     """The name of the account that a release is charged to.
 
-    Without ``account=`` it is the one its source belongs to, at first ``<source>#<unit>``.
+    Tables and files belong to the account that was first charged for them, whatever query reads
+    them. Without ``account=`` a new one is called ``<source>#<unit>`` after the first of them.
 
     Raises:
-        AccountError: the source belongs to another account.
+        AccountError: a source belongs to another account, or sources belong to different ones.
     """
-    bound = None if key.source is None else store.one("find_source", name=key.source)
-    if bound is None:
-        return key.account or f"{key.source or 'unnamed'}#{key.unit}"
-    if key.account not in (None, bound["account"]):
+    bound = {source: row["account"] for source in key.sources if (row := _bound(store, source)) is not None}
+    named = {key.account} if key.account else set()
+    if len(named | set(bound.values())) > 1:
+        known = "; ".join(f"{source} is charged to {account!r}" for source, account in bound.items())
         raise AccountError(
-            f"The source {key.source} is charged to the account {bound['account']!r} and cannot be charged "
-            f"to {key.account!r}: its people would lose track of what is spent on them. Leave account= out. "
+            f"{known}: its people would lose track of what is spent on them if a release of it were charged "
+            "elsewhere. Leave account= out, or release tables of different accounts one by one. "
             "Nothing was read or charged."
         )
-    return str(bound["account"])
+    first = key.sources[0] if key.sources else "unnamed"
+    return next(iter(named | set(bound.values())), f"{first}#{key.unit}")
+
+
+def _bound(store: Store, source: str) -> dict[str, Any] | None:
+    return store.one("find_source", name=source)
 
 
 def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
-    """The account of a release, made without a limit if it is new, fixed to the unit and the source.
+    """The account of a release, made without a limit if it is new, fixed to the unit and the sources.
 
     Raises:
         AccountError: it protects another unit.
@@ -100,9 +106,10 @@ def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
             f"The account {name!r} protects the unit {account.unit!r}; this release protects {key.unit!r}. "
             f"Use privacy_unit={account.unit!r}. Nothing was read or charged."
         )
-    if key.source is not None and store.one("find_source", name=key.source) is None:
-        store.run("add_source", name=key.source, account_id=account.account_id)
-        append(store, "source", {"account": name, "source": key.source})
+    for source in key.sources:
+        if _bound(store, source) is None:
+            store.run("add_source", name=source, account_id=account.account_id)
+            append(store, "source", {"account": name, "source": source})
     return account
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.accounting.account import describe, event_price
+from dpsyn_sql.accounting.account import describe, event_price, reported_delta, reported_epsilon
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict, event_to_dict
 from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged
+from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
@@ -61,6 +62,13 @@ class SqliteEntry:
     def state(self) -> str:
         """``"debited"``: the source may be read; ``"measured"``, ``"published"``: never again."""
         return str(self._row()["state"])
+
+    @property
+    def standing(self) -> Standing:
+        """The account as it was after the debit."""
+        spent, delta = self.account.balance.spent, self.account.delta
+        epsilon = reported_epsilon(spent, delta)
+        return Standing(self.account.name, epsilon, float(reported_delta(spent, delta)), self.account.granted)
 
     @property
     @own_errors
@@ -249,6 +257,19 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, replace: bool) -> S
     number, charged = made["entry_id"], [cost.amount, cost.delta]
     append(store, "debit", {"release": release, "entry_id": number, "account": name, "cost": charged, **row})
     return SqliteEntry(store, made, account, replayed=False)
+
+
+def wrote(store: Store, key: ReleaseKey, target: str) -> bool:
+    """Whether the release of exactly this key was published to ``target`` before."""
+    account = accounts.find(store, accounts.for_release(store, key))
+    if account is None:
+        return False
+    digest = sha256(canonical_json(dict(key.configuration)))
+    place = {"account_id": account.account_id, "name": key.name, "version": key.version}
+    ours = [row for row in store.all("find_entries", **place) if row["configuration_hash"] == digest]
+    numbers = {row["entry_id"] for row in ours}
+    publications = store.all("all_publications")
+    return any(row["entry_id"] in numbers and row["target"] == target for row in publications)
 
 
 def _change(key: ReleaseKey, budget: Budget, account: str, before: Mapping[str, Any]) -> str:

@@ -13,29 +13,30 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from dpsyn_sql.errors import LedgerError
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 VARIABLE = "DPSYN_LEDGER"
 """The environment variable that names the ledger file when ``ledger=`` does not."""
 
 SUFFIX = ".dpsyn-ledger"
 
+_IN_MEMORY: WeakKeyDictionary[object, MemoryLedger] = WeakKeyDictionary()
 _ASK = f"Say where with ledger='path/to/file' or the environment variable {VARIABLE}. Nothing was read."
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(md|motherduck):")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-def ledger_for(
+def place_for(
     *,
     ledger: str | os.PathLike[str] | None = None,
     databases: Sequence[str | None] = (),
     files: Sequence[str | os.PathLike[str]] = (),
     environment: Mapping[str, str] = os.environ,
-) -> SqliteLedger:
-    """Open the ledger of a source: ``ledger=``, else the variable, else the default place.
+) -> Path | None:
+    """The ledger file of a source: ``ledger=``, else the variable, else the default place.
 
     Args:
         ledger: the caller's choice of a file.
@@ -44,18 +45,27 @@ def ledger_for(
         files: paths or globs that are read as private files.
         environment: where ``DPSYN_LEDGER`` is looked up.
 
+    Returns:
+        A path, or None for a database in memory.
+
     Raises:
-        LedgerError: no default place fits, or the ledger cannot be opened.
+        LedgerError: no default place fits.
     """
-    chosen = ledger or environment.get(VARIABLE) or default_place(databases=databases, files=files)
-    if chosen is not None:
-        return SqliteLedger(chosen)
-    warnings.warn(
-        "The source is a database in memory, and so is its ledger: what is spent is forgotten when this "
-        f"process ends. Pass ledger='path/to/file' or set {VARIABLE} to keep it.",
-        stacklevel=3,
-    )
-    return MemoryLedger()
+    chosen = ledger or environment.get(VARIABLE)
+    return Path(chosen) if chosen else default_place(databases=databases, files=files)
+
+
+def memory_ledger(owner: object) -> MemoryLedger:
+    """The ledger that lives as long as ``owner``, a connection to a database in memory."""
+    known = _IN_MEMORY.get(owner)
+    if known is None:
+        warnings.warn(
+            "The source is a database in memory, and so is its ledger: what is spent is forgotten with the "
+            f"connection. Pass ledger='path/to/file' or set {VARIABLE} to keep it.",
+            stacklevel=2,
+        )
+        known = _IN_MEMORY[owner] = MemoryLedger()
+    return known
 
 
 def default_place(

@@ -64,6 +64,12 @@ class SqliteLedger:
         yield self._open(key, budget, replace)
 
     @own_errors
+    def wrote(self, key: ReleaseKey, target: str) -> bool:
+        """Whether the release of exactly this key was published to ``target`` before."""
+        with self._store.reading():
+            return entries.wrote(self._store, key, target)
+
+    @own_errors
     def grant(self, account: str, epsilon: Number, delta: Number) -> AccountOverview:
         """Set the total limit of an account, never below what is spent.
 

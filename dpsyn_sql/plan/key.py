@@ -11,8 +11,8 @@ from typing import Any
 class ReleaseKey:
     """The idempotency key of a release.
 
-    ``configuration`` is JSON-ready: resolved source, unit, domain, excluded columns, method and
-    settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
+    ``configuration`` is JSON-ready: resolved source and what it reads, unit, domain, excluded
+    columns, method and settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
     """
 
     account: str | None
@@ -21,10 +21,9 @@ class ReleaseKey:
     configuration: Mapping[str, Any]
 
     @property
-    def source(self) -> str | None:
-        """The resolved source, as the configuration names it."""
-        source = self.configuration.get("source")
-        return None if source is None else str(source)
+    def sources(self) -> tuple[str, ...]:
+        """Names of the private tables and files that are read, whatever query reads them."""
+        return tuple(str(source) for source in self.configuration.get("sources", ()))
 
     @property
     def unit(self) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.source.relation import PrivacyUnit
 
 _SEEDS = 2**64
+_MOST_ROWS_PER_UNIT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +58,19 @@ class Options:
         for argument in ("exclude", "public_tables"):
             if isinstance(getattr(self, argument), str):
                 raise InputError(f"{argument}={getattr(self, argument)!r} is one text; give a list of names")
-        self._check_single_rows()
+        if not isinstance(self.privacy_unit, str) or not self.privacy_unit:
+            raise InputError(f"privacy_unit={self.privacy_unit!r}: give 'row' or the name of a column")
+        _check_integer("max_rows_per_unit", self.max_rows_per_unit, _MOST_ROWS_PER_UNIT)
+        if self.max_rows_per_unit < 1 or (self.privacy_unit == "row" and self.max_rows_per_unit != 1):
+            raise InputError(
+                f"max_rows_per_unit={self.max_rows_per_unit} is out of range: it is 1 with "
+                "privacy_unit='row', and from 1 up with a column; rows beyond it are left out"
+            )
 
-    def _check_single_rows(self) -> None:
-        allowed = {
-            "privacy_unit": "row",
-            "max_rows_per_unit": 1,
-            "name": None,
-            "version": None,
-            "account": None,
-        }
-        for argument, only in allowed.items():
-            value = getattr(self, argument)
-            if value != only:
-                raise InputError(
-                    f"{argument}={value!r} is not supported by this version; leave it at {only!r}: "
-                    "one row is the privacy unit, and the budget is recorded per process"
-                )
+    def unit(self) -> PrivacyUnit:
+        """Whom the release protects."""
+        column = None if self.privacy_unit == "row" else self.privacy_unit
+        return PrivacyUnit(column, self.max_rows_per_unit)
 
 
 def _check_integer(name: str, value: int | None, below: int | None) -> None:

@@ -20,7 +20,9 @@ class Release:
 
     ``table`` is the quoted name or the path that was written, ``rows`` the number of synthetic
     rows, ``epsilon`` (rounded up) and ``rho`` those of the budget reserved before the run,
-    ``id`` random, ``measurements`` every noisy answer it is made of.
+    ``id`` random, ``measurements`` every noisy answer it is made of. ``replayed``: the answers
+    were stored by an earlier run of the same release and cost nothing now. ``notes``: what the
+    ledger says to the operator.
     """
 
     table: str
@@ -32,6 +34,8 @@ class Release:
     model: Model
     measurements: tuple[NoisyMarginal, ...]
     facts: dict[str, Any]
+    replayed: bool
+    notes: tuple[str, ...]
 
     def __repr__(self) -> str:
         claim = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"

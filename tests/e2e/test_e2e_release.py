@@ -136,7 +136,9 @@ def test_error_bars_are_honest(con):
     exact = con.execute("SELECT mood, count(*) FROM people GROUP BY mood").fetchall()
     scores = []
     for _ in range(40):
-        result = dpsyn_sql.release(con, "people", domain=SMALL, method="independent", replace=True)
+        result = dpsyn_sql.release(
+            con, "people", domain=SMALL, method="independent", replace=True, ledger=MemoryLedger()
+        )
         table = result.marginal(["mood"]).set_index("mood")
         scores += [(table.noisy[mood] - count) / table.standard_error[mood] for mood, count in exact]
     assert 0.6 < np.std(scores) < 1.5
@@ -159,7 +161,7 @@ def test_a_total_below_zero_writes_an_empty_table(con):
     for _ in range(40):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = dpsyn_sql.release(con, "t", epsilon=0.01, replace=True)
+            result = dpsyn_sql.release(con, "t", epsilon=0.01, replace=True, ledger=MemoryLedger())
         warned = any("empty" in str(one.message) for one in caught)
         assert warned == (result.rows == 0)
         seen.add(result.rows > 0)
@@ -209,7 +211,7 @@ def test_files(con, tmp_path, name):
     result = dpsyn_sql.release(None, tmp_path / "in.parquet", into=tmp_path / name, domain=spec)
     assert con.execute(f"SELECT count(*) FROM '{tmp_path / name}'").fetchone()[0] == result.rows
     assert [row[0] for row in described(con, f"(FROM '{tmp_path / name}')")] == ["age", "city", "mood"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["in.parquet", name])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([".dpsyn-ledger", "in.parquet", name])
 
 
 def test_csv_source_has_declared_types(tmp_path, con):

@@ -4,9 +4,9 @@ from contextlib import contextmanager
 
 import duckdb
 import pytest
-from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 
 import dpsyn_sql
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
 
 SPEC = {"columns": {"secret_column": {"type": "numeric", "lower": 0, "upper": 9}}}

@@ -42,11 +42,42 @@ def test_release_writes_table_and_certificate(folder):
     assert "\r" not in result.output and "\x1b" not in result.output
 
 
-def test_a_second_run_needs_replace(folder):
-    assert run("release", "t.parquet", "--domain", "d.yml").exit_code == 0
+def test_the_same_command_again_replays_at_no_cost(folder):
+    first = run("release", "t.parquet", "--domain", "d.yml")
     again = run("release", "t.parquet", "--domain", "d.yml")
-    assert again.exit_code == 2 and "--replace" in again.output.replace("replace=True", "--replace")
-    assert run("release", "t.parquet", "--domain", "d.yml", "--replace").exit_code == 0
+    assert first.exit_code == again.exit_code == 0
+    assert "Replayed" in again.output and "nothing was charged" in again.output
+    assert first.stdout.splitlines()[-1] == again.stdout.splitlines()[-1]
+
+
+def test_other_settings_or_a_strange_file_need_replace(folder):
+    assert run("release", "t.parquet", "--domain", "d.yml").exit_code == 0
+    changed = run("release", "t.parquet", "--domain", "d.yml", "--epsilon", "3")
+    assert changed.exit_code == 2 and "replace=True" in changed.output
+    assert run("release", "t.parquet", "--domain", "d.yml", "--epsilon", "3", "--replace").exit_code == 0
+    (folder / "mine.csv").write_text("keep\n")
+    taken = run("release", "t.parquet", "--domain", "d.yml", "--into", "mine.csv")
+    assert taken.exit_code == 2 and (folder / "mine.csv").read_text() == "keep\n"
+
+
+def test_ledger_show_grant_verify(folder):
+    assert run("release", "t.parquet", "--domain", "d.yml", "--epsilon", "0.5").exit_code == 0
+    shown = run("ledger", "show", ".dpsyn-ledger")
+    assert shown.exit_code == 0, shown.output
+    assert "t.parquet#row" in shown.stdout and "0.5" in shown.stdout and "no limit" in shown.stdout
+    assert run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "0.1").exit_code == 2
+    granted = run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "1")
+    assert granted.exit_code == 0, granted.output
+    over = run("release", "t.parquet", "--domain", "d.yml", "--version", "2", "--into", "o.csv")
+    assert over.exit_code == 2 and "left" in over.output and "Nothing was read" in over.output
+    assert not (folder / "o.csv").exists()
+    verified = run("ledger", "verify", ".dpsyn-ledger")
+    assert verified.exit_code == 0 and len(verified.stdout.split()[-1]) == 64
+    head = verified.stdout.split()[-1]
+    assert run("ledger", "verify", ".dpsyn-ledger", "--head", head).exit_code == 0
+    assert run("ledger", "verify", ".dpsyn-ledger", "--head", "1" * 64).exit_code == 1
+    assert run("ledger", "show", "missing-ledger").exit_code == 2
+    assert not (folder / "missing-ledger").exists()
 
 
 def test_plan_writes_nothing(folder):

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from dpsyn_sql.errors import LedgerError
-from dpsyn_sql.ledger.locations import default_place, ledger_for
+from dpsyn_sql.ledger.locations import default_place, memory_ledger, place_for
 from dpsyn_sql.ledger.memory import MemoryLedger
 
 
@@ -79,20 +79,28 @@ def test_one_database_several_times_is_one(tmp_path):
 
 
 @pytest.mark.parametrize("memory", [None, "", ":memory:"])
-def test_a_database_in_memory_warns(memory):
-    with pytest.warns(UserWarning, match="forgotten when this process ends"):
-        ledger = ledger_for(databases=[memory], environment={})
+def test_a_database_in_memory_has_no_file(memory):
+    assert place_for(databases=[memory], environment={}) is None
+
+
+def test_a_ledger_in_memory_lives_with_its_owner_and_warns_once():
+    class Connection:
+        pass
+
+    owner = Connection()
+    with pytest.warns(UserWarning, match="forgotten with the connection"):
+        ledger = memory_ledger(owner)
     assert isinstance(ledger, MemoryLedger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert memory_ledger(owner) is ledger
+    with pytest.warns(UserWarning):
+        assert memory_ledger(Connection()) is not ledger
 
 
 def test_the_callers_choice_comes_first_then_the_variable(tmp_path):
     environment = {"DPSYN_LEDGER": str(tmp_path / "variable")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for chosen, expected in ((tmp_path / "chosen", "chosen"), (None, "variable")):
-            ledger = ledger_for(ledger=chosen, databases=[None], environment=environment)
-            assert ledger.place == str(tmp_path / expected)
-            ledger.close()
-        ledger = ledger_for(files=[tmp_path / "x.csv"], environment={})
-        assert ledger.place == str(tmp_path / ".dpsyn-ledger")
-        ledger.close()
+    for chosen, expected in ((tmp_path / "chosen", "chosen"), (None, "variable")):
+        place = place_for(ledger=chosen, databases=[None], environment=environment)
+        assert place == tmp_path / expected
+    assert place_for(files=[tmp_path / "x.csv"], environment={}) == tmp_path / ".dpsyn-ledger"

@@ -1,0 +1,76 @@
+"""``dpsyn ledger``: who spent what, limits, and whether the record is whole."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpsyn_sql.cli.messages import plain_errors
+from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+ledger_app = typer.Typer(
+    help="Accounts, limits and releases of a ledger file.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Place = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+
+
+@ledger_app.command("show")
+def show_command(place: Place) -> None:
+    """Print accounts with what is spent and left, and all releases."""
+    with plain_errors(), closing(SqliteLedger(place, create=False)) as ledger:
+        overview = ledger.overview()
+    typer.echo(f"Ledger {overview.place}, head {overview.head}")
+    for account in overview.accounts:
+        typer.echo(_account_line(account))
+    for release in overview.releases:
+        typer.echo(_release_line(release))
+
+
+@ledger_app.command("grant")
+def grant_command(
+    place: Place,
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account; made if it is new.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Total limit of all releases.")],
+    delta: Annotated[str, typer.Option("--delta", help="0 (pure) to 1e-6.")] = "1e-9",
+) -> None:
+    """Set the total limit of an account, never below what is spent."""
+    with plain_errors(), closing(SqliteLedger(place)) as ledger:
+        granted = ledger.grant(account, epsilon, delta)
+    typer.echo(_account_line(granted))
+
+
+@ledger_app.command("verify")
+def verify_command(
+    place: Place,
+    head: Annotated[
+        str | None, typer.Option("--head", help="A head hash kept elsewhere; it must be in the chain.")
+    ] = None,
+) -> None:
+    """Recompute every cost, sum and hash. Prints the head hash, to be kept elsewhere."""
+    with plain_errors(), closing(SqliteLedger(place, create=False)) as ledger:
+        found = ledger.verify(head)
+    typer.echo(f"The ledger is whole. Head {found}")
+
+
+def _account_line(account: AccountOverview) -> str:
+    spent = f"spent epsilon={account.epsilon:.4g} at delta={float(account.delta):g}"
+    if account.granted is None:
+        limit = "no limit"
+    else:
+        limit = f"granted epsilon={account.granted[0]}, delta={account.granted[1]}, {account.affordable} left"
+    return f"Account {account.name} (unit {account.unit or 'not fixed yet'}): {spent}, {limit}"
+
+
+def _release_line(release: ReleaseOverview) -> str:
+    version = f" version {release.version}" if release.version is not None else ""
+    written = "".join(f"; {rows} rows to {target}" for target, rows in release.published)
+    cost = f"{release.cost.kind} {float(release.cost.fraction):.6g}"
+    return (
+        f"Release {release.release_id} {release.name}{version}: {release.state}, {cost} "
+        f"of {release.account}, debited {release.debited_at}{written}"
+    )

@@ -1,0 +1,81 @@
+"""The privacy unit's column: which ones can say whose row it is, and when two values are equal.
+
+Two rows belong to one unit if and only if their values of the unit column have the same text,
+byte for byte. Both directions matter: if two units were merged, taking one of them out would let
+other rows of the other one in; if one unit were split, it would count more than its bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.source.names import fold, near_matches, shorten
+from dpsyn_sql.source.relation import Column, PrivacyUnit
+from dpsyn_sql.sqltext.fragments import Fragment, ident
+
+# Types whose values have exactly one text each. A float has 0 and -0, which are equal, and NaN; the
+# text of a moment with time zone depends on the session; an INTERVAL of 30 days equals one month.
+_FAMILIES = frozenset({"boolean", "integer", "decimal", "text", "enum", "date", "timestamp"})
+_OTHER_TYPES = frozenset({"UUID", "BLOB"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How many rows of one unit are kept, and the 64-bit key of the draw among them.
+
+    ``column`` is the unit column's name in the source. The privacy claim holds for every key; a
+    fresh one keeps any fixed rows from being favoured.
+    """
+
+    column: str
+    max_rows: int
+    key: int
+
+
+def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
+    """The column that says whose row it is. Reads nothing.
+
+    The name is looked up as the database does, without regard to ASCII case. The column may also
+    be among the excluded ones: it is never an attribute of the domain.
+
+    Raises:
+        InputError: there is no such column, or several; or its type has no single text for each value.
+    """
+    if unit.column is None:
+        raise InternalError("a privacy unit without a column was looked up")
+    found = [column for column in columns if fold(column.name) == fold(unit.column)]
+    given = f"privacy_unit={shorten(unit.column)!r}"
+    if not found:
+        names = [column.name for column in columns]
+        near = near_matches(unit.column, names) or names[:10]
+        listed = ", ".join(repr(shorten(name)) for name in near)
+        raise InputError(f"{given} is no column of the source, which has {listed}; or write 'row'.")
+    if len(found) > 1:
+        raise InputError(f"{given} is not clear: the source has several columns of this name; rename one.")
+    kind = parse_type(found[0].sql_type)
+    supported = found[0].sql_type in _OTHER_TYPES if kind is None else kind.family in _FAMILIES
+    if not supported or (kind is not None and kind.zoned):
+        raise InputError(
+            f"{given} is of type {_family(found[0].sql_type)}, which cannot say whose row it is: a value must "
+            "have one spelling only. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, TIMESTAMP, "
+            "UUID and BLOB; cast the column in a query or view, for example TRY_CAST(id AS BIGINT) AS id."
+        )
+    return found[0]
+
+
+def unit_bytes(column: str) -> Fragment:
+    """The unit of a row as bytes; NULL if there is none.
+
+    Bytes know no collation: under a default collation of NOCASE, 'ann' and 'Ann' as text would
+    be one partition.
+    """
+    return Fragment(f"encode(CAST({ident(column)} AS VARCHAR))")
+
+
+def _family(sql_type: str) -> str:
+    """A type without its arguments, which can hold labels made from the data."""
+    family = sql_type.split("(")[0].split("[")[0].strip()
+    return family if "[" not in sql_type else "LIST or ARRAY"

@@ -1,0 +1,112 @@
+"""What is decided before anything is charged: arguments, source, domain, plan, ledger, output.
+
+All of it comes from public facts. Every refusal of a call happens here.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsyn_sql.accounting.budget import exact_number
+from dpsyn_sql.count.planner import CountingPlan, check_size, plan_counting
+from dpsyn_sql.domain.file import domain_of
+from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
+from dpsyn_sql.engines.target_session import Target, open_target
+from dpsyn_sql.interfaces import Ledger, Method
+from dpsyn_sql.ledger.locations import memory_ledger, place_for
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.methods import method_named
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.plan.options import Options
+from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.report.certificate import attribute_facts
+from dpsyn_sql.source.relation import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything decided from public facts; no row was read to make it."""
+
+    options: Options
+    session: SourceSession
+    method: Method
+    plan: Plan
+    counting: CountingPlan
+    place: Ledger | Path | None
+    target: Target
+    key: ReleaseKey
+
+
+@contextmanager
+def prepared(con: Connection, options: Options) -> Iterator[Job]:
+    """Check, resolve and plan; every refusal happens here, before anything is charged."""
+    options.check()
+    method = method_named(options.method)
+    with open_source(
+        con, options.source, trust_query=options.trust_query, public_tables=options.public_tables
+    ) as session:
+        for text in session.warnings:
+            warnings.warn(text, stacklevel=4)
+        unit, relation = options.unit(), session.relation
+        if unit.column is not None:
+            raise NotImplementedError
+        excluded = (*options.exclude, *([unit.column] if unit.column is not None else []))
+        domain = domain_of(options.domain, relation, excluded)
+        plan = method.plan(Source(relation, unit), domain, options.budget().without_thresholds())
+        check_size(plan.queries, domain)
+        counting = plan_counting(plan.queries, domain)
+        place = _ledger_place(options, session)
+
+        def key(identity: str) -> ReleaseKey:
+            return _key(options, plan, session, options.name or identity)
+
+        def written(identity: str) -> bool:
+            if isinstance(place, Path) and not place.exists():
+                return False
+            with opened_ledger(con, place) as accounts:
+                return accounts.wrote(key(identity), identity)
+
+        target = open_target(con, options.into, session, replace=options.replace, written=written)
+        yield Job(options, session, method, plan, counting, place, target, key(target.identity))
+
+
+def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | None:
+    """An open ledger, the file of one, or None for one in memory; nothing is made yet."""
+    if options.ledger is not None and not isinstance(options.ledger, str | os.PathLike):
+        ledger: Ledger = options.ledger
+        return ledger
+    databases = [table.file for table in session.tables]
+    return place_for(ledger=options.ledger, databases=databases, files=session.private_files)
+
+
+@contextmanager
+def opened_ledger(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger]:
+    """Open the ledger; close it if it was not open before."""
+    if place is None:
+        yield memory_ledger(con)
+    elif isinstance(place, Path):
+        with closing(SqliteLedger(place)) as ledger:
+            yield ledger
+    else:
+        yield place
+
+
+def _key(options: Options, plan: Plan, session: SourceSession, name: str) -> ReleaseKey:
+    """The idempotency key: public settings, never anything computed from rows."""
+    configuration = {
+        "source": session.resolved_name,
+        "sources": list(session.private_sources),
+        "unit": plan.source.unit.column,
+        "rows_per_unit": plan.source.unit.max_rows,
+        "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
+        "exclude": sorted(options.exclude),
+        "method": plan.method,
+        "epsilon": str(exact_number("epsilon", options.epsilon)),
+        "delta": str(exact_number("delta", options.delta)),
+    }
+    return ReleaseKey(options.account, name, options.version, configuration)
