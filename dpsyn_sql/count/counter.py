@@ -6,6 +6,7 @@ The only importer is ``measure``, which adds noise before anything leaves the do
 from __future__ import annotations
 
 import math
+import secrets
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -18,10 +19,12 @@ from dpsyn_sql.count import statements
 from dpsyn_sql.count.marginalise import Kept, marginals, scatter
 from dpsyn_sql.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.unit import Bound
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.progress import phase
+from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 Counts = dict[MarginalQuery, NDArray[np.int64]]
@@ -39,6 +42,9 @@ class SqlCounter:
         domain: the public domain.
         queries: every marginal that will ever be asked for; decides how to count.
         csv: whether the columns of the source are text, still to be cast.
+        unit: with a column, at most ``unit.max_rows`` rows of one unit are counted, and no rows without
+            a unit; the source is then always encoded. The column is one ``check_unit`` accepts.
+        key: of the draw among a unit's rows, 0 to 2**64 - 1; fresh unless a test needs to know it.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -51,13 +57,16 @@ class SqlCounter:
         domain: Domain,
         queries: Sequence[MarginalQuery],
         csv: bool = False,
+        unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
+        key: int | None = None,
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
         self._domain = domain
         self._position = {name: index for index, name in enumerate(domain.names)}
         self._csv = csv
-        self._plan = plan_counting(queries, domain)
+        self._bound = _bound_of(unit, key)
+        self._plan = plan_counting(queries, domain, bounded=self._bound is not None)
         self._planned = frozenset(queries)
         self._table = qualified("temp", "main", f"dpsyn_codes_{uuid4().hex}")
         self._encoded = False
@@ -136,7 +145,9 @@ class SqlCounter:
         """Encode the source once."""
         if self._encoded:
             return
-        sql = statements.encode(self._relation, self._domain, self._plan.packs, self._table, csv=self._csv)
+        sql = statements.encode(
+            self._relation, self._domain, self._plan.packs, self._table, csv=self._csv, bound=self._bound
+        )
         with phase("encode"):
             self._engine.execute(sql, step="encoding the source")
         self._encoded = True
@@ -175,3 +186,10 @@ class SqlCounter:
             )
             asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
         return asked
+
+
+def _bound_of(unit: PrivacyUnit, key: int | None) -> Bound | None:
+    """The bound of a unit of several rows; the key never leaves the counter."""
+    if unit.column is None:
+        return None
+    return Bound(unit.column, unit.max_rows, secrets.randbits(64) if key is None else key)

@@ -9,6 +9,9 @@ Three strategies:
 - ``packed``: the same, with several small attributes packed into one mixed-radix column. Grouping
   by sets of packs gives many marginals at once; they are summed out in numpy.
 
+When the rows of a privacy unit are bounded, ``scan`` is out: which rows count is decided on the codes
+of a whole row, once, in the encoded table, so that all marginals count the same rows.
+
 The plan never uses a number of rows (that is private): costs are per row of the source.
 
 Cost model, measured on 2 cores with DuckDB 2.0 over 4 million rows of uniform codes (nanoseconds
@@ -78,7 +81,8 @@ class CountingPlan:
 
     ``packs`` are positions of attributes in the domain; together they hold every attribute asked
     for exactly once. Within a pack the first attribute is the most significant digit. ``cells`` is
-    the number of cells of all marginals together.
+    the number of cells of all marginals together. ``bounded`` says that the encoded table holds no more
+    rows of a privacy unit than its bound.
     """
 
     strategy: Strategy
@@ -87,6 +91,7 @@ class CountingPlan:
     groups: tuple[Group, ...]
     cells: int
     reason: str
+    bounded: bool = False
 
     @property
     def statements(self) -> int:
@@ -108,6 +113,11 @@ class CountingPlan:
     def describe(self) -> list[str]:
         """Lines for people: what will run and why."""
         lines = [f"counting: {self.strategy} ({self.reason})"]
+        if self.bounded:
+            lines.append(
+                "  rows of one privacy unit beyond its bound, and rows without a unit, are left out of the "
+                "encoded table; therefore nothing is counted straight from the source"
+            )
         if self.strategy != "scan":
             lines += [f"  column p{i}: {self._pack_text(pack)}" for i, pack in enumerate(self.packs)]
             lines.append(
@@ -125,12 +135,13 @@ class CountingPlan:
         return f"{names} ({math.prod(a.size for a in attributes):,} codes)"
 
 
-def plan_counting(queries: Sequence[MarginalQuery], domain: Domain) -> CountingPlan:
+def plan_counting(queries: Sequence[MarginalQuery], domain: Domain, bounded: bool = False) -> CountingPlan:
     """Choose how to count ``queries``.
 
     Args:
         queries: the wanted marginals; repetitions and the total ``MarginalQuery(())`` are allowed.
         domain: the public domain.
+        bounded: whether the rows of a privacy unit are bounded, for which the source has to be encoded.
 
     Raises:
         PlanTooLarge: more cells than ``check_size`` allows.
@@ -139,7 +150,7 @@ def plan_counting(queries: Sequence[MarginalQuery], domain: Domain) -> CountingP
     cells = check_size(queries, domain)
     wanted = _wanted_attributes(queries, domain)
     singles = tuple((position,) for position in wanted)
-    if all(len(query.attrs) <= 1 for query in queries):
+    if not queries or (not bounded and all(len(query.attrs) <= 1 for query in queries)):
         groups = groups_for(queries, singles, domain)
         scans = -(-len(wanted) // SCAN_ATTRIBUTES)
         reason = f"all marginals are one-way: {scans} {_plural(scans, 'scan')} of the source"
@@ -149,9 +160,9 @@ def plan_counting(queries: Sequence[MarginalQuery], domain: Domain) -> CountingP
     marginals = f"{len(queries):,} {_plural(len(queries), 'marginal')}"
     if packs == singles:
         reason = f"{marginals} from {len(plain):,} GROUP BY; packing attributes would not be faster"
-        return CountingPlan("encoded", domain, singles, plain, cells, reason)
+        return CountingPlan("encoded", domain, singles, plain, cells, reason, bounded)
     reason = f"{marginals} from {len(groups):,} GROUP BY over packed columns, instead of {len(plain):,}"
-    return CountingPlan("packed", domain, packs, groups, cells, reason)
+    return CountingPlan("packed", domain, packs, groups, cells, reason, bounded)
 
 
 def check_size(queries: Sequence[MarginalQuery], domain: Domain) -> int:

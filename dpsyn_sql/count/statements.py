@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.encoding import code_type, encode_expression, encode_statement
+from dpsyn_sql.domain.unit import Bound
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
@@ -29,14 +30,20 @@ def pack_column(pack: int) -> Fragment:
 
 
 def encode(
-    relation_sql: Fragment, domain: Domain, packs: Sequence[tuple[int, ...]], table: Fragment, *, csv: bool
+    relation_sql: Fragment,
+    domain: Domain,
+    packs: Sequence[tuple[int, ...]],
+    table: Fragment,
+    *,
+    csv: bool,
+    bound: Bound | None = None,
 ) -> Fragment:
-    """Make the temporary table of codes, one column ``p<i>`` per pack; one row per source row.
+    """Make the temporary table of codes, one column ``p<i>`` per pack; one row per source row that is kept.
 
     A bound on the rows of one privacy unit is applied here and nowhere else: every later
     statement reads this table only.
     """
-    return encode_statement(relation_sql, domain, packs, table, csv)
+    return encode_statement(relation_sql, domain, packs, table, csv, bound)
 
 
 def marginal(table: Fragment, packs: Sequence[int]) -> Fragment:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Label
 from dpsyn_sql.domain.types import SqlType, edge_ticks, from_tick, type_of
+from dpsyn_sql.domain.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
@@ -154,11 +155,16 @@ def encode_statement(
     packs: Sequence[Sequence[int]],
     table: Fragment,
     csv: bool = False,
+    bound: Bound | None = None,
 ) -> Fragment:
     """The statement that makes the temporary table of codes.
 
     Column ``p<i>`` of ``table`` holds the mixed-radix code of the attributes in ``packs[i]``, first
     attribute most significant: (c0 * size1 + c1) * size2 + c2, in the smallest unsigned type.
+
+    With a ``bound`` at most ``bound.max_rows`` rows of a unit are in ``table``, drawn by ``bound.key``
+    from the unit's own value and codes alone (docs/privacy.md, "Units of several rows"); rows
+    without a unit are not.
 
     Args:
         relation_sql: what stands after FROM.
@@ -166,6 +172,7 @@ def encode_statement(
         packs: positions of attributes in the domain; ``((0,), (1,), ...)`` for plain codes.
         table: quoted name of the table to create.
         csv: the relation's columns are text.
+        bound: how many rows of one unit are kept; None keeps all rows.
     """
     used = sorted({position for pack in packs for position in pack})
     named = [_named(domain.attributes[i], i, csv) for i in used]
@@ -180,6 +187,9 @@ def encode_statement(
         coded=coded,
         lookups=lookups,
         packed=packed,
+        codes=[Fragment(f"p{i}") for i in range(len(packs))],
+        bound=bound,
+        unit=None if bound is None else unit_bytes(bound.column),
     )
 
 

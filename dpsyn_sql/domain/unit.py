@@ -59,8 +59,8 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     supported = found[0].sql_type in _OTHER_TYPES if kind is None else kind.family in _FAMILIES
     if not supported or (kind is not None and kind.zoned):
         raise InputError(
-            f"{given} is of type {_family(found[0].sql_type)}, which cannot say whose row it is: a value must "
-            "have one spelling only. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, TIMESTAMP, "
+            f"{given} is of type {_family(found[0].sql_type)}, which cannot say whose row it is: every value "
+            "must have one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, TIMESTAMP, "
             "UUID and BLOB; cast the column in a query or view, for example TRY_CAST(id AS BIGINT) AS id."
         )
     return found[0]
@@ -77,5 +77,4 @@ def unit_bytes(column: str) -> Fragment:
 
 def _family(sql_type: str) -> str:
     """A type without its arguments, which can hold labels made from the data."""
-    family = sql_type.split("(")[0].split("[")[0].strip()
-    return family if "[" not in sql_type else "LIST or ARRAY"
+    return "LIST or ARRAY" if sql_type.endswith("]") else sql_type.split("(")[0].strip()

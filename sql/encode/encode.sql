@@ -3,11 +3,17 @@
 --      named (raw columns under neutral names: <column> AS c<i>),
 --      coded (one total function of one value each: <expression> AS k<i>),
 --      lookups (LEFT JOIN with the labels of a text attribute that has many, AS l<i>),
---      packed (mixed-radix codes in the smallest unsigned type: <expression> AS p<i>)
--- out: temporary table with the columns p0, p1, ...; one row a row of the relation
+--      packed (mixed-radix codes in the smallest unsigned type: <expression> AS p<i>),
+--      codes (the names p<i>),
+--      bound (max_rows kept of one unit and the key of the draw among them; none: every row is kept),
+--      unit (whose row it is, as bytes)
+-- out: temporary table with the columns p0, p1, ...; one row a row of the relation that is kept
 CREATE TEMP TABLE {{ table }} AS
 WITH named AS (
     SELECT
+{% if bound %}
+        {{ unit }} AS unit,
+{% endif %}
 {% for column in named %}
         {{ column }}{% if not loop.last %},{% endif %}
 
@@ -16,6 +22,9 @@ WITH named AS (
 ),
 coded AS (
     SELECT
+{% if bound %}
+        unit,
+{% endif %}
 {% for column in coded %}
         {{ column }}{% if not loop.last %},{% endif %}
 
@@ -24,10 +33,85 @@ coded AS (
 {% for join in lookups %}
     {{ join }}
 {% endfor %}
+){% if bound %},
+packed AS (
+    SELECT
+        unit,
+{% for column in packed %}
+        {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    FROM coded
+    WHERE unit IS NOT NULL
+),
+-- Identical rows of a unit are numbered, so that each has its own lot; which of them gets which number
+-- makes no difference.
+numbered AS (
+    SELECT
+        unit,
+{% for code in codes %}
+        {{ code }},
+{% endfor %}
+        row_number() OVER (
+            PARTITION BY
+                unit,
+{% for code in codes %}
+                {{ code }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+        ) AS copy
+    FROM packed
+),
+-- The key passes through the unit, else one order of codes would hold in all units; and through a hash
+-- of its own on the outside, because the last argument of hash() is only xored in.
+drawn AS (
+    SELECT
+        unit,
+{% for code in codes %}
+        {{ code }},
+{% endfor %}
+        hash(xor(
+            hash(
+{% for code in codes %}
+                {{ code }},
+{% endfor %}
+                copy
+            ),
+            hash(xor(hash(unit), CAST({{ bound.key }} AS UBIGINT)))
+        )) AS lot
+    FROM numbered
+),
+-- Rows that tie in lot and codes are identical: the rows kept depend on nothing but the unit's own.
+ranked AS (
+    SELECT
+{% for code in codes %}
+        {{ code }},
+{% endfor %}
+        row_number() OVER (
+            PARTITION BY
+                unit
+            ORDER BY
+                lot,
+{% for code in codes %}
+                {{ code }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+        ) AS place
+    FROM drawn
 )
+SELECT
+{% for code in codes %}
+    {{ code }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM ranked
+WHERE place <= {{ bound.max_rows }}
+{% else %}
+
 SELECT
 {% for column in packed %}
     {{ column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM coded
+{% endif %}
