@@ -37,6 +37,7 @@ def main() -> None:
                 method=arguments.method,
                 domain=REPOSITORY / "examples" / "adult.domain.yml",
                 exclude=["split", "education_num"],
+                ledger=Path(folder) / "ledger",
             )
             con.close()
         return watch

@@ -16,9 +16,11 @@ import argparse
 import itertools
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
+import yaml
 from harness import DATA, REPOSITORY, machine, need, print_table
 from numpy.typing import NDArray
 
@@ -38,10 +40,8 @@ NUMERIC = {
 }
 
 
-def domain() -> dict[str, object]:
+def domain() -> dict[str, Any]:
     """The example's categories, '?' among them, and 74 bins for the numeric columns."""
-    import yaml
-
     columns = yaml.safe_load((REPOSITORY / "examples" / "adult.domain.yml").read_text())["columns"]
     for name in ("fnlwgt",):
         columns.pop(name)
@@ -53,11 +53,20 @@ def domain() -> dict[str, object]:
     return {"columns": columns}
 
 
-def codes(con: duckdb.DuckDBPyConnection, table: str, spec: dict[str, object]) -> NDArray[np.int64]:
+def size(facts: dict[str, Any]) -> int:
+    """Number of codes of a declared column."""
+    if "categories" in facts:
+        return len(facts["categories"])
+    if "edges" in facts:
+        return len(facts["edges"]) - 1
+    return facts.get("bins", facts["upper"] - facts["lower"] + 1)
+
+
+def codes(con: duckdb.DuckDBPyConnection, table: str, spec: dict[str, Any]) -> NDArray[np.int64]:
     """Rows as codes 0..k-1, by numpy, independent of the package's own encoding."""
     data = con.execute(f"SELECT * FROM {table}").fetchnumpy()
     columns = []
-    for name, facts in spec["columns"].items():  # type: ignore[attr-defined]
+    for name, facts in spec["columns"].items():
         values = np.asarray(data[name])
         if facts["type"] == "categorical":
             place = {str(label): code for code, label in enumerate(facts["categories"])}
@@ -66,7 +75,7 @@ def codes(con: duckdb.DuckDBPyConnection, table: str, spec: dict[str, object]) -
         if "edges" in facts:
             cuts = np.array(facts["edges"][1:-1])
         else:
-            low, high, bins = facts["lower"], facts["upper"], facts["bins"]
+            low, high, bins = facts["lower"], facts["upper"], size(facts)
             cuts = low + (np.arange(1, bins) * (high - low + 1)) // bins
         columns.append(np.searchsorted(cuts, values.astype(np.int64), side="right"))
     return np.stack(columns, axis=1)
@@ -115,10 +124,13 @@ def main() -> None:
                 method=arguments.method,
                 domain=spec,
                 exclude=["fnlwgt"],
+                ledger=Path(folder) / f"ledger{run}",
             )
             found.append(codes(con, f"'{out}'", spec))
     sizes = [1 + int(max(rows[:, a].max() for rows in (real, *found))) for a in range(real.shape[1])]
-    print(f"{real.shape[1]} attributes, {arguments.method}, {arguments.seeds} releases; {machine()}\n")
+    values = sum(size(facts) for facts in spec["columns"].values())
+    print(f"{real.shape[1]} attributes, {values} values, {arguments.method}, {arguments.seeds} releases")
+    print(f"{machine()}\n")
     header = ["queries", "who", *(f"{share:.0%} {what}" for share in SHARES for what in ("mean", "max"))]
     rows = []
     for ways in (1, 2, 3):

@@ -72,7 +72,12 @@ def main() -> None:
         with timed() as watch:
             con = duckdb.connect(str(out), config={"memory_limit": arguments.memory})
             result = dpsyn_sql.release(
-                con, source, into="dss_synthetic", method=arguments.method, domain=domain()
+                con,
+                source,
+                into="dss_synthetic",
+                method=arguments.method,
+                domain=domain(),
+                ledger=Path(folder) / "ledger",
             )
             con.close()
     rows = [[name, value] for name, value in watch.seconds.items()]

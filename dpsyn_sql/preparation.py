@@ -15,6 +15,7 @@ from pathlib import Path
 from dpsyn_sql.accounting.budget import exact_number
 from dpsyn_sql.count.planner import CountingPlan, check_size, plan_counting
 from dpsyn_sql.domain.file import domain_of
+from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Target, open_target
 from dpsyn_sql.interfaces import Ledger, Method
@@ -25,7 +26,7 @@ from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.report.certificate import attribute_facts
-from dpsyn_sql.source.relation import Source
+from dpsyn_sql.source.relation import PrivacyUnit, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,12 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
             warnings.warn(text, stacklevel=4)
         unit, relation = options.unit(), session.relation
         if unit.column is not None:
-            raise NotImplementedError
-        excluded = (*options.exclude, *([unit.column] if unit.column is not None else []))
-        domain = domain_of(options.domain, relation, excluded)
+            unit = PrivacyUnit(check_unit(relation.columns, unit).name, unit.max_rows)
+        of_unit = () if unit.column is None else (unit.column,)
+        domain = domain_of(options.domain, relation, tuple(dict.fromkeys((*options.exclude, *of_unit))))
         plan = method.plan(Source(relation, unit), domain, options.budget().without_thresholds())
         check_size(plan.queries, domain)
-        counting = plan_counting(plan.queries, domain)
+        counting = plan_counting(plan.queries, domain, bounded=unit.column is not None)
         place = _ledger_place(options, session)
 
         def key(identity: str) -> ReleaseKey:
@@ -73,6 +74,13 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
 
         target = open_target(con, options.into, session, replace=options.replace, written=written)
         yield Job(options, session, method, plan, counting, place, target, key(target.identity))
+
+
+def ledger_in_words(place: Ledger | Path | None) -> str:
+    """Where a debit is recorded, for the explained plan."""
+    if place is None:
+        return "in memory: what is spent is forgotten with the connection"
+    return str(place) if isinstance(place, Path) else "the one that was passed"
 
 
 def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | None:

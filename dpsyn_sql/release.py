@@ -34,7 +34,7 @@ from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyMarginal
-from dpsyn_sql.preparation import Job, opened_ledger, prepared
+from dpsyn_sql.preparation import Job, ledger_in_words, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, reported_epsilon
 from dpsyn_sql.report.progress_bar import progress_bar
@@ -127,6 +127,7 @@ class Explanation:
     plan: Plan
     counting: CountingPlan
     into: str
+    ledger: str
 
     def __str__(self) -> str:
         unit = self.plan.source.unit
@@ -135,7 +136,7 @@ class Explanation:
             for step in self.plan.steps
         ]
         lines = explain(self.plan, counting=self.counting.describe(), noise=noise)
-        return "\n".join([*lines, f"Writes      {self.into}"])
+        return "\n".join([*lines, f"Ledger      {self.ledger}", f"Writes      {self.into}"])
 
 
 def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Explanation:
@@ -148,7 +149,7 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
     arguments.apply_defaults()
     arguments.arguments.pop("con")
     with prepared(con, Options(**arguments.arguments)) as job:
-        return Explanation(job.plan, job.counting, job.target.name)
+        return Explanation(job.plan, job.counting, job.target.name, ledger_in_words(job.place))
 
 
 plan.__signature__ = inspect.signature(release).replace(return_annotation=Explanation)  # type: ignore[attr-defined]
@@ -201,6 +202,7 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> tuple[Model, tuple[NoisyMa
         domain,
         job.plan.queries,
         csv=relation.kind == "csv",
+        unit=job.plan.source.unit,
     )
     try:
         curator = LocalCurator(counter, domain, job.plan.source.unit.max_rows, entry, OpenDPNoise())

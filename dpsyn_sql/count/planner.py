@@ -112,7 +112,7 @@ class CountingPlan:
 
     def describe(self) -> list[str]:
         """Lines for people: what will run and why."""
-        lines = [f"counting: {self.strategy} ({self.reason})"]
+        lines = [f"Counting    {self.strategy} ({self.reason})"]
         if self.bounded:
             lines.append(
                 "  rows of one privacy unit beyond its bound, and rows without a unit, are left out of the "

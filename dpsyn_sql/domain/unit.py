@@ -60,8 +60,8 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     if not supported or (kind is not None and kind.zoned):
         raise InputError(
             f"{given} is of type {_family(found[0].sql_type)}, which cannot say whose row it is: every value "
-            "must have one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, TIMESTAMP, "
-            "UUID and BLOB; cast the column in a query or view, for example TRY_CAST(id AS BIGINT) AS id."
+            "must have one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, "
+            "TIMESTAMP, UUID and BLOB; cast the column in a query or view: TRY_CAST(id AS BIGINT) AS id."
         )
     return found[0]
 

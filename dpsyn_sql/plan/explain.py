@@ -14,7 +14,7 @@ def explain(plan: Plan, *, counting: Sequence[str], noise: Sequence[float]) -> l
 
     Args:
         plan: the plan.
-        counting: how the counts are made, a line each.
+        counting: how the counts are made, as the counting plan describes it.
         noise: standard deviation of the noise in a cell, in rows, one per step.
     """
     return [
@@ -35,6 +35,7 @@ def _about(plan: Plan) -> Iterator[str]:
         yield "Protects    one row, not a person: a person with several rows is protected less"
     else:
         yield f"Protects    all rows of one {unit.column}, at most {unit.max_rows} of them counted"
+        yield f"            rows without one are left out, and the column {unit.column} is not written"
     yield f"Method      {plan.method}"
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {float(plan.budget.fraction):.6g}, delta = 0 (Laplace noise)"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import CONVERSION_SHARE, DELTA_UNITS, Budget, Number, exact_number
@@ -15,6 +16,7 @@ from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict, total_units
 from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.source.relation import Relation
 
 _VERSIONED = ("dpsyn_sql", "duckdb", "numpy", "scipy", "opendp")
 
@@ -71,7 +73,7 @@ def certificate(
             "used_units_of_1e-15": total_units(events, plan.budget.kind),
             "threshold_delta": plan.budget.delta / DELTA_UNITS,
         },
-        "source": {"name": plan.source.relation.name, "kind": plan.source.relation.kind},
+        "source": {"name": _public_name(plan.source.relation), "kind": plan.source.relation.kind},
         "public_facts": {
             "statements": list(plan.source.relation.statements),
             "excluded": list(excluded),
@@ -82,6 +84,11 @@ def certificate(
         "not_promised": list(NOT_PROMISED),
         "versions": {name: metadata.version(name) for name in _VERSIONED},
     }
+
+
+def _public_name(relation: Relation) -> str:
+    """A file without its folders: readers of a release need not know the owner's machine."""
+    return Path(relation.name).name if relation.kind in ("parquet", "csv") else relation.name
 
 
 def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, Any]]:

@@ -204,7 +204,7 @@ def test_a_domain_without_attributes_is_our_own_fault():
 def test_describe_names_packs_statements_and_memory():
     domain = domain_of(*[2] * 10, 700)
     lines = plan_counting(all_of(domain, 2), domain).describe()
-    assert lines[0].startswith("counting: packed (55 marginals from ")
+    assert lines[0].startswith("Counting    packed (55 marginals from ")
     assert any("a0 x a1" in line for line in lines)
     assert any("GROUP BY" in line and "per million rows" in line for line in lines)
     assert lines[-1].endswith("MB of counts held at once")
