@@ -20,14 +20,14 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.accounting.budget import Number, exact_number
+from dpsyn_sql.accounting.budget import Number
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.planner import CountingPlan
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.engines.source_session import Connection, open_source
 from dpsyn_sql.interfaces import Ledger, LedgerEntry, Model
-from dpsyn_sql.measure.calibrate import marginals_event, standard_deviation
+from dpsyn_sql.measure.calibrate import planned_events, standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.plan.explain import explain
@@ -36,7 +36,7 @@ from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.preparation import Job, ledger_in_words, opened_ledger, prepared
 from dpsyn_sql.progress import phase
-from dpsyn_sql.report.certificate import certificate, reported_epsilon
+from dpsyn_sql.report.certificate import certificate, claim
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.sample.compile import compile_sampler
@@ -130,11 +130,7 @@ class Explanation:
     ledger: str
 
     def __str__(self) -> str:
-        unit = self.plan.source.unit
-        noise = [
-            standard_deviation(marginals_event(len(step.queries), unit.max_rows, step.budget))
-            for step in self.plan.steps
-        ]
+        noise = [standard_deviation(event) for event in planned_events(self.plan)]
         lines = explain(self.plan, counting=self.counting.describe(), noise=noise)
         return "\n".join([*lines, f"Ledger      {self.ledger}", f"Writes      {self.into}"])
 
@@ -249,15 +245,13 @@ def _released(
     seed: int,
     notes: tuple[str, ...],
 ) -> Release:
-    budget, delta = job.plan.budget, float(exact_number("delta", job.options.delta))
-    epsilon = reported_epsilon(budget, job.options.delta)
+    claimed = claim(job.plan, planned_events(job.plan), job.options.delta)
     facts = certificate(
         job.plan,
         entry.events,
         release_id=entry.release_id,
         debited_at=entry.debited_at,
-        epsilon=epsilon,
-        delta=delta,
+        claimed=claimed,
         excluded=job.options.exclude,
         rows=rows,
         seed=seed,
@@ -265,9 +259,9 @@ def _released(
     return Release(
         job.target.name,
         rows,
-        epsilon,
-        delta,
-        float(budget.rho),
+        claimed.epsilon,
+        claimed.delta,
+        float(job.plan.budget.rho),
         entry.release_id,
         model,
         measurements,

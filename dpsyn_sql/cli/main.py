@@ -113,9 +113,11 @@ def release_command(
         if certificate is not None:
             certificate.write_text(json.dumps(result.certificate(), indent=2, ensure_ascii=False) + "\n")
     typer.echo(f"Wrote {result.table}: {result.rows} synthetic rows")
-    typer.echo(
-        f"Privacy: epsilon = {result.epsilon:.6g}, delta = {result.delta:g} for each row of the source"
-    )
+    unit = "row" if privacy_unit == "row" else f"value of {privacy_unit}"
+    claim = f"epsilon = {result.epsilon:.6g}, delta = {result.delta:g}"
+    typer.echo(f"Privacy: {claim} for each {unit} of the source")
+    for note in result.notes:
+        typer.echo(note)
     typer.echo(f"Release {result.id}")
 
 

@@ -20,6 +20,7 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism, selection_mechanism
+from dpsyn_sql.plan.plan import Plan
 
 _MOST_STEPS = 64
 
@@ -38,6 +39,12 @@ def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianE
     if share.kind == "zcdp":
         return _gaussian(tables * rows_per_unit**2, share)
     return _laplace(tables * rows_per_unit, share)
+
+
+def planned_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
+    """The events that a plan's steps will reserve, known before anything is read."""
+    rows = plan.source.unit.max_rows
+    return [marginals_event(len(step.queries), rows, step.budget) for step in plan.steps]
 
 
 def _gaussian(l2_squared: int, share: Budget) -> GaussianEvent:

