@@ -133,7 +133,6 @@ def ranked(order):
 FAULTS = {
     "by rowid": ranked("rowid"),
     "by a hash of rowid": ranked("hash(rowid)"),
-    "by file position": ordered_by("row_number() OVER ()"),
     "by chance": ordered_by("hash(random())"),
     "LIMIT": lambda sql: replaced(sql, "(FROM source WHERE id IS NOT NULL ORDER BY hash(id, a, b) LIMIT 20)"),
     "units merged by a collation": lambda sql: sql.replace('encode(CAST("id" AS VARCHAR))', '"id"'),
