@@ -8,14 +8,18 @@ then the folders as the pipeline meets them: ``source``, ``domain``, ``plan``, `
 """
 
 from dpsyn_sql.errors import (
+    AccountError,
     BudgetError,
     DomainError,
     DpsynError,
     EngineFailure,
     InputError,
     InternalError,
+    LedgerDamaged,
+    LedgerError,
     PlanTooLarge,
     PrivacyBudgetExceeded,
+    ReleaseChanged,
     SourceError,
     TargetError,
 )
@@ -25,6 +29,7 @@ from dpsyn_sql.report.result import Release
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccountError",
     "BudgetError",
     "DomainError",
     "DpsynError",
@@ -32,9 +37,12 @@ __all__ = [
     "Explanation",
     "InputError",
     "InternalError",
+    "LedgerDamaged",
+    "LedgerError",
     "PlanTooLarge",
     "PrivacyBudgetExceeded",
     "Release",
+    "ReleaseChanged",
     "SourceError",
     "TargetError",
     "domain_template",

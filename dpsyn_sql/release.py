@@ -120,6 +120,10 @@ def release(
         return _released(job, entry, model, measurements, written, chosen, notes)
 
 
+_OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
+_CALLERS_ENGINE = "your connection: its memory limit, threads and folder for temporary files apply"
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """What a release would do; ``str()`` gives the text that ``dpsyn plan`` prints."""
@@ -128,11 +132,13 @@ class Explanation:
     counting: CountingPlan
     into: str
     ledger: str
+    engine: str
 
     def __str__(self) -> str:
         noise = [standard_deviation(event) for event in planned_events(self.plan)]
         lines = explain(self.plan, counting=self.counting.describe(), noise=noise)
-        return "\n".join([*lines, f"Ledger      {self.ledger}", f"Writes      {self.into}"])
+        places = (("Engine", self.engine), ("Ledger", self.ledger), ("Writes", self.into))
+        return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places)])
 
 
 def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Explanation:
@@ -145,7 +151,8 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
     arguments.apply_defaults()
     arguments.arguments.pop("con")
     with prepared(con, Options(**arguments.arguments)) as job:
-        return Explanation(job.plan, job.counting, job.target.name, ledger_in_words(job.place))
+        engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
+        return Explanation(job.plan, job.counting, job.target.name, ledger_in_words(job.place), engine)
 
 
 plan.__signature__ = inspect.signature(release).replace(return_annotation=Explanation)  # type: ignore[attr-defined]

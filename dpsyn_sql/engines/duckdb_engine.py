@@ -51,6 +51,11 @@ class DuckDBEngine:
         self._forbidden: tuple[str, ...] = ()
         self._closed = False
 
+    @property
+    def private(self) -> bool:
+        """Whether this is an instance of ours, with a private folder for what does not fit in memory."""
+        return self._scratch is not None
+
     def execute(self, sql: str, *, step: str) -> None:
         """Run a statement and drain its result.
 

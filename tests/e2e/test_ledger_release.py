@@ -1,0 +1,183 @@
+"""Releases and their ledger: replay, versions, limits, accounts, units."""
+
+import warnings
+
+import duckdb
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "w.duckdb"
+    with duckdb.connect(str(file)) as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT i // 4 AS person, (i % 10)::INTEGER AS n FROM range(400) AS r(i)"
+        )
+    return file
+
+
+def release(path, source="t", **options):
+    options.setdefault("exclude", ["person"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpsyn_sql.release(path, source, domain=SPEC, **options)
+
+
+class SqliteLedgerFile:
+    def __init__(self, path):
+        self.ledger = SqliteLedger(f"{path}.dpsyn-ledger")
+
+    def __enter__(self):
+        return self.ledger
+
+    def __exit__(self, *_):
+        self.ledger.close()
+
+
+def rows_of(path, table="t_synthetic"):
+    with duckdb.connect(str(path), read_only=True) as con:
+        return con.execute(f"FROM {table}").fetchall()
+
+
+def change_source(path):
+    with duckdb.connect(str(path)) as con:
+        con.execute("DELETE FROM t WHERE n > 2")
+
+
+def test_the_same_release_replays_byte_for_byte_whatever_the_data_are_now(path):
+    first = release(path)
+    rows = rows_of(path)
+    change_source(path)
+    with pytest.warns(UserWarning, match="Replayed .* nothing was charged"):
+        again = dpsyn_sql.release(path, "t", domain=SPEC, exclude=["person"])
+    assert again.replayed and not first.replayed and again.id == first.id
+    assert rows_of(path) == rows
+    for left, right in zip(first.measurements, again.measurements, strict=True):
+        assert left.values.tobytes() == right.values.tobytes()
+    with SqliteLedgerFile(path) as ledger:
+        assert len(ledger.overview().releases) == 1
+
+
+def test_a_new_version_measures_anew_and_costs(path):
+    release(path, version="1", epsilon=0.5)
+    change_source(path)
+    second = release(path, version="2", epsilon=0.5, replace=True)
+    assert not second.replayed and second.rows < 250
+    with SqliteLedgerFile(path) as ledger:
+        overview = ledger.overview()
+    assert [entry.version for entry in overview.releases] == ["1", "2"]
+    assert overview.accounts[0].epsilon == pytest.approx(0.71, abs=0.05)
+
+
+def test_other_settings_under_the_same_name_are_refused_and_priced(path):
+    release(path, name="weekly", into="a")
+    with pytest.raises(dpsyn_sql.ReleaseChanged, match="epsilon"):
+        release(path, name="weekly", epsilon=2, into="b")
+    assert release(path, name="weekly", epsilon=2, into="b", replace=True).replayed is False
+
+
+def test_output_rows_and_seed_are_not_part_of_the_identity(path):
+    first = release(path, name="r", into="a")
+    assert release(path, name="r", into="b", rows=5, seed=3).id == first.id
+    assert len(rows_of(path, "b")) == 5
+
+
+def test_a_limit_is_kept_and_the_message_says_what_is_left(path):
+    with SqliteLedgerFile(path) as ledger:
+        ledger.grant("w.duckdb:main.t#row", "1", "1e-9")
+    release(path, epsilon=1)
+    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match=r"(?s)left.*Nothing was read"):
+        release(path, epsilon="0.001", version="2", into="o")
+    with SqliteLedgerFile(path) as ledger:
+        assert len(ledger.overview().releases) == 1
+        assert ledger.verify()
+
+
+def test_a_hundred_small_releases_fit_their_sum(path):
+    with SqliteLedgerFile(path) as ledger:
+        ledger.grant("w.duckdb:main.t#row", "0.01", "1e-9")
+    for number in range(12):
+        release(path, epsilon="0.001", method="independent", version=str(number), replace=True)
+    with SqliteLedgerFile(path) as ledger:
+        assert len(ledger.overview().releases) == 12
+
+
+def test_a_view_or_query_is_charged_to_the_account_of_its_table(path):
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE VIEW v AS SELECT n FROM t WHERE n < 5")
+    release(path)
+    release(path, "v", exclude=[])
+    release(path, "SELECT n FROM t WHERE n > 3", into="q", exclude=[])
+    with duckdb.connect() as con:
+        con.execute(f"ATTACH '{path}' AS other_alias")
+        release(con, "other_alias.t", into="other_alias.z")
+    with SqliteLedgerFile(path) as ledger:
+        overview = ledger.overview()
+    assert [account.name for account in overview.accounts] == ["w.duckdb:main.t#row"]
+    assert len(overview.releases) == 4
+
+
+def test_a_source_keeps_its_unit(path):
+    release(path)
+    with pytest.raises(dpsyn_sql.InputError, match="unit"):
+        release(path, privacy_unit="person", max_rows_per_unit=4, into="o", exclude=[])
+
+
+def test_units_of_several_rows(path):
+    result = release(path, privacy_unit="PERSON", max_rows_per_unit=2, epsilon=20, exclude=[])
+    certificate = result.certificate()
+    assert certificate["guarantee"]["privacy_unit"] == "person"
+    assert certificate["guarantee"]["rows_per_unit"] == 2
+    assert [m["l2_squared"] for m in certificate["mechanisms"]] == [4]
+    assert abs(result.rows - 200) < 60
+    with duckdb.connect(str(path), read_only=True) as con:
+        assert [row[0] for row in con.execute("DESCRIBE t_synthetic").fetchall()] == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"privacy_unit": "nobody"}, "nobody"),
+        ({"privacy_unit": ""}, "privacy_unit"),
+        ({"max_rows_per_unit": 2}, "max_rows_per_unit"),
+        ({"privacy_unit": "person", "max_rows_per_unit": 0}, "max_rows_per_unit"),
+        ({"privacy_unit": "person", "max_rows_per_unit": 1.5}, "max_rows_per_unit"),
+        ({"account": "", "exclude": ["person"]}, "account"),
+        ({"name": "\ud800", "exclude": ["person"]}, "name"),
+    ],
+)
+def test_bad_units_and_labels(path, options, message):
+    with pytest.raises(dpsyn_sql.InputError, match=message):
+        release(path, **{"exclude": [], **options})
+    with SqliteLedgerFile(path) as ledger:
+        assert ledger.overview().releases == ()
+
+
+def test_a_ledger_can_be_chosen_by_path_or_variable(path, tmp_path, monkeypatch):
+    release(path, ledger=tmp_path / "mine")
+    monkeypatch.setenv("DPSYN_LEDGER", str(tmp_path / "variable"))
+    release(path, into="o")
+    assert (tmp_path / "mine").exists() and (tmp_path / "variable").exists()
+    assert not path.with_name("w.duckdb.dpsyn-ledger").exists()
+
+
+def test_plan_names_ledger_and_engine_and_makes_no_file(path):
+    text = str(dpsyn_sql.plan(path, "t", domain=SPEC, exclude=["person"]))
+    assert f"{path}.dpsyn-ledger" in text and "encrypted" in text
+    assert not path.with_name("w.duckdb.dpsyn-ledger").exists()
+    with duckdb.connect(str(path)) as con:
+        assert "your connection" in str(dpsyn_sql.plan(con, "t", domain=SPEC, exclude=["person"]))
+
+
+def test_a_source_in_memory_keeps_its_ledger_with_the_connection():
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT true AS b FROM range(50)")
+        with pytest.warns(UserWarning, match="in memory"):
+            first = dpsyn_sql.release(con, "t")
+        with pytest.warns(UserWarning, match="Replayed"):
+            assert dpsyn_sql.release(con, "t").id == first.id
