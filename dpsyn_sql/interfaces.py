@@ -134,6 +134,9 @@ class LedgerEntry(Protocol):
     def close_questions(self) -> None:
         """State measured: from here on the entry opens the source never again."""
 
+    def publishing(self, into: str) -> AbstractContextManager[None]:
+        """Announce ``into`` around the writing of it; a killed release may then write it again."""
+
     def published(self, into: str, rows: int) -> None:
         """State published."""
 
@@ -142,7 +145,7 @@ class Ledger(Protocol):
     """Accounts and entries."""
 
     def wrote(self, key: ReleaseKey, target: str) -> bool:
-        """Whether the release of exactly this key was published to ``target`` before."""
+        """Whether the release of exactly this key was published to ``target`` before, or died over it."""
 
     def open_release(
         self, key: ReleaseKey, budget: Budget, *, replace: bool = False

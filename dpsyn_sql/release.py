@@ -115,7 +115,7 @@ def release(
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
         written = max(0, round(model.total)) if rows is None else rows
-        _write(job, model, written, chosen)
+        _write(job, entry, model, written, chosen)
         entry.published(job.target.identity, written)
         return _released(job, entry, model, measurements, written, chosen, notes)
 
@@ -214,7 +214,7 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> tuple[Model, tuple[NoisyMa
         counter.close()
 
 
-def _write(job: Job, model: Model, rows: int, seed: int) -> None:
+def _write(job: Job, entry: LedgerEntry, model: Model, rows: int, seed: int) -> None:
     """Post-processing: sample codes, decode them by SQL, publish in one transaction."""
     if rows == 0:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
@@ -224,7 +224,7 @@ def _write(job: Job, model: Model, rows: int, seed: int) -> None:
         with phase("sample", rows) as advance:
             batches = _reported(compile_sampler(model).batches(rows, seed), advance)
             stage(engine, job.plan.domain, batches, staged)
-        with phase("write"):
+        with phase("write"), entry.publishing(job.target.identity):
             publish(engine, job.target, job.plan.domain, staged, seed)
     finally:
         engine.close()

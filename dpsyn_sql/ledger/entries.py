@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.account import describe, event_price, reported_delta, reported_epsilon
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict, event_to_dict
-from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged
+from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged, TargetError
 from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
@@ -158,6 +159,34 @@ class SqliteEntry:
                 self._store.run("move_entry", entry_id=self._id, state="measured", measured_on=today)
                 self._record("measured", {"on": today})
 
+    @contextmanager
+    def publishing(self, into: str) -> Iterator[None]:
+        """Announce ``into`` before it is written, so that a killed release finds its own output again.
+
+        ``into`` was free, or could be replaced, when it was checked. If the block finds that something
+        else came to exist there meanwhile (TargetError), the announcement is withdrawn.
+
+        Raises:
+            InternalError: questions may still be asked.
+        """
+        self._note_target("publishing", into)
+        taken = False
+        try:
+            yield
+        except TargetError:
+            taken = True
+            raise
+        finally:
+            if taken:
+                self._note_target("withdrawn", into)
+
+    @own_errors
+    def _note_target(self, kind: str, into: str) -> None:
+        with self._store.writing():
+            if self._row()["state"] == "debited":
+                raise InternalError("a release is published after its last question")
+            self._record(kind, {"target": into})
+
     @own_errors
     def published(self, into: str, rows: int) -> None:
         """State published; a replay that writes again adds a line.
@@ -260,7 +289,7 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, replace: bool) -> S
 
 
 def wrote(store: Store, key: ReleaseKey, target: str) -> bool:
-    """Whether the release of exactly this key was published to ``target`` before."""
+    """Whether the release of exactly this key was published to ``target`` before, or died over it."""
     account = accounts.find(store, accounts.for_release(store, key))
     if account is None:
         return False
@@ -269,7 +298,18 @@ def wrote(store: Store, key: ReleaseKey, target: str) -> bool:
     ours = [row for row in store.all("find_entries", **place) if row["configuration_hash"] == digest]
     numbers = {row["entry_id"] for row in ours}
     publications = store.all("all_publications")
-    return any(row["entry_id"] in numbers and row["target"] == target for row in publications)
+    if any(row["entry_id"] in numbers and row["target"] == target for row in publications):
+        return True
+    return any(_announced(store, row["release_id"], target) for row in ours)
+
+
+def _announced(store: Store, release: str, target: str) -> bool:
+    """Whether the last thing noted of this output is that it was about to be written."""
+    last = None
+    for row in store.all("announcements"):
+        if (body := json.loads(row["body"]))["release"] == release and body["target"] == target:
+            last = row["kind"]
+    return last == "publishing"
 
 
 def _change(key: ReleaseKey, budget: Budget, account: str, before: Mapping[str, Any]) -> str:

@@ -65,7 +65,7 @@ class SqliteLedger:
 
     @own_errors
     def wrote(self, key: ReleaseKey, target: str) -> bool:
-        """Whether the release of exactly this key was published to ``target`` before."""
+        """Whether the release of exactly this key was published to ``target`` before, or died over it."""
         with self._store.reading():
             return entries.wrote(self._store, key, target)
 

@@ -56,6 +56,7 @@ class _Release:
     measured_on: str | None = None
     spent: Budget = field(init=False)
     reserved: set[int] = field(default_factory=set)
+    announced: set[str] = field(default_factory=set)
     publications: int = 0
 
     def __post_init__(self) -> None:
@@ -216,6 +217,14 @@ class _Check:
     def _on_measured(self, body: Row) -> None:
         release = self._release(body, "debited")
         release.state, release.measured_on = "measured", body["on"]
+
+    def _on_publishing(self, body: Row) -> None:
+        release = self._release(body, "measured", "published")
+        release.announced.add(body["target"])
+
+    def _on_withdrawn(self, body: Row) -> None:
+        release = self._release(body, "measured", "published")
+        self.expect(body["target"] in release.announced, "an output is withdrawn that was never announced")
 
     def _on_published(self, body: Row) -> None:
         release = self._release(body, "measured", "published")

@@ -1,14 +1,14 @@
 """Codes become a table or a file, all of it or nothing (public side of the door).
 
 ``stage`` loads sampled codes into a temporary table with bounded memory; ``publish`` decodes them
-in SQL: into a table in one transaction, or into a temporary file beside the output which is moved
-into place when it is complete.
+in SQL: into a table in one transaction, or into a file in a work folder beside the output which is
+moved into place when it is complete.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
+from dpsyn_sql.write.work_folder import work_folder
 
 _DTYPES = {"UTINYINT": np.uint8, "USMALLINT": np.uint16, "UINTEGER": np.uint32, "UBIGINT": np.uint64}
 
@@ -138,16 +139,15 @@ def _publish_table(engine: Engine, target: Target, query: Fragment) -> None:
 def _publish_file(engine: Engine, target: Target, query: Fragment) -> None:
     if target.path is None or target.format not in ("parquet", "csv"):
         raise InternalError("a file target needs a path and one of the formats parquet and csv")
-    # The ending stays, because the database compresses by it.
-    part = target.path.with_name(f".dpsyn-{secrets.token_hex(8)}{target.path.suffix}")
     template = f"write/copy_{target.format}"
-    try:
+    problem = f"The file {str(target.path)!r} cannot be written in its folder."
+    with contextlib.suppress(OSError), work_folder(target.path.parent) as folder:
+        # The ending stays, because the database compresses by it.
+        part = folder / f"part{target.path.suffix}"
         engine.execute(
             render(template, path=string_literal(str(part)), query=query), step="writing the synthetic file"
         )
         problem = _move(part, target.path, replace=target.replace)
-    finally:
-        part.unlink(missing_ok=True)
     if problem:
         raise TargetError(problem)
 

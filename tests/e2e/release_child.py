@@ -1,0 +1,139 @@
+"""Processes that run one release each and may die on the way: forked from one that has imported
+everything and never touched a database, because importing takes longer than a small release.
+
+Reads a JSON line with a list of jobs, runs them at the same time, answers with their exit statuses.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+import duckdb
+
+import dpsyn_sql
+from dpsyn_sql.accounting import pld
+from dpsyn_sql.accounting.events import GaussianEvent
+from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import DpsynError
+
+
+class Steps:
+    """Counts what changes something outside the process; raises a signal before step ``at``."""
+
+    def __init__(self, job):
+        self.at, self.during = job.get("step"), job.get("during")
+        self.signal = getattr(signal, job.get("signal", "SIGKILL"))
+        self.labels = []
+
+    def take(self, label):
+        self.labels.append(label)
+        if len(self.labels) - 1 == self.at:
+            os.kill(os.getpid(), self.signal)
+        if self.during is not None and label == self.during:
+            threading.Timer(0.1, os.kill, (os.getpid(), self.signal)).start()
+
+    def hook(self):
+        for name in ("execute", "fetch", "load"):
+            self._wrap(DuckDBEngine, name, lambda engine, *_, step, **__: step)
+        self._wrap(os, "link", lambda *_: "linking the file")
+        self._wrap(Path, "replace", lambda *_: "moving the file")
+        self._wrap(shutil, "rmtree", lambda *_, **__: "removing a folder")
+        connect = sqlite3.connect
+
+        def traced(*arguments, **options):
+            connection = connect(*arguments, **options)
+            connection.set_trace_callback(self._ledger)
+            return connection
+
+        sqlite3.connect = traced
+
+    def _wrap(self, owner, name, label):
+        original = getattr(owner, name)
+
+        def counted(*arguments, **options):
+            self.take(label(*arguments, **options))
+            return original(*arguments, **options)
+
+        setattr(owner, name, counted)
+
+    def _ledger(self, statement):
+        """Reading changes nothing: a death there is a death before the next change."""
+        words = [line for line in statement.splitlines() if line and not line.startswith("--")]
+        if words and words[0].split()[0] in ("BEGIN", "INSERT", "UPDATE", "COMMIT"):
+            self.take(f"ledger: {words[0]}")
+
+
+def spilling(limit):
+    """Instances of ours with so little memory that they spill."""
+    made = instance.private_instance
+    for module in ("source_session", "target_session"):
+        owner = sys.modules[f"dpsyn_sql.engines.{module}"].instance
+        owner.private_instance = lambda memory_limit=None: made(limit)
+
+
+def run(job):
+    os.environ["TMPDIR"] = job["scratch"]
+    steps = Steps(job)
+    steps.hook()
+    if "memory" in job:
+        spilling(job["memory"])
+    if "file_size" in job:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_size"], job["file_size"]))
+    con = job["con"]
+    connection = duckdb.connect(con) if job.get("connect") else con
+    told = {}
+    try:
+        result = dpsyn_sql.release(connection, job["source"], **job["options"])
+        noisy = b"".join(table.values.tobytes() for table in result.measurements)
+        told = {"noisy": noisy.hex(), "rows": result.rows, "replayed": result.replayed, "id": result.id}
+    except (DpsynError, KeyboardInterrupt) as error:
+        told = {"error": type(error).__name__, "text": "".join(traceback.format_exception(error))}
+        told["message"] = str(error)
+        told["alone"] = error.__cause__ is None and error.__context__ is None
+    told["steps"] = steps.labels
+    if job.get("connect"):
+        told["tables"] = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
+        connection.close()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2) if os.getuid() == 0 else None
+    Path(job["result"]).write_text(json.dumps(told))
+
+
+def forked(job):
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        with Path(job["log"]).open("w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        run(job)
+        status = 0
+    except BaseException:  # noqa: BLE001 - the parent reads it in the log
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def main():
+    pld.epsilon_from_events([GaussianEvent(10.0, 1)], 1e-9)  # imports what is slow to import
+    for line in sys.stdin:
+        children = [forked(job) for job in json.loads(line)]
+        print(
+            json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]), flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
