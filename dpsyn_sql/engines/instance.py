@@ -27,8 +27,9 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
 
     Raises:
         InputError: the memory limit is not one DuckDB understands, such as ``'4GB'``.
+        EngineFailure: there is no place for the folder.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="dpsyn-"))
+    scratch = _scratch()
     connection = duckdb.connect(
         ":memory:", config={"temp_directory": str(scratch), "python_enable_replacements": "false"}
     )
@@ -46,6 +47,12 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
             engine.close()
             raise InputError(f"memory_limit={memory_limit!r} is not understood; write for example '4GB'.")
     return engine
+
+
+def _scratch() -> Path:
+    with contextlib.suppress(OSError):
+        return Path(tempfile.mkdtemp(prefix="dpsyn-"))
+    raise EngineFailure("making a private folder for temporary files (TMPDIR)", "OSError", "")
 
 
 def set_option(engine: DuckDBEngine, name: str, value: Fragment) -> None:

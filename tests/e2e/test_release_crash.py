@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -141,10 +142,10 @@ def case(request, children, tmp_path):
     return Case(children, tmp_path / "case", request.param)
 
 
-def killed_and_resumed(case, step):
+def killed_and_resumed(case, step, **when):
     """Kill at one step, look, and run the same call again."""
     case = case.copy(f"{case.kind}{step}")
-    assert case.run(step=step) is None
+    assert case.run(**(when or {"step": step})) is None or when
     before, stored = case.checked()
     written = case.output(killed=True)
     if written is not None:
@@ -206,3 +207,165 @@ def test_killed_at_every_step(case):
         before, stored = killed_and_resumed(case, step)
         seen.add((tuple(one.state for one in before.releases), len(stored)))
     assert len(seen) >= 5
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(children, tmp_path):
+    """Not only between steps: also while the database or the ledger is writing."""
+    for kind in ("database", "connection", "parquet"):
+        case = Case(children, tmp_path / kind, kind, rows=20_000)
+        for number, delay in enumerate(np.random.default_rng().uniform(0.0, 0.4, size=12)):
+            killed_and_resumed(case, number, delay=delay)
+
+
+def measured_then_killed(case):
+    """All answers are stored, nothing is written; the noisy bytes."""
+    assert case.run(step=steps_of(case).index("listing temporary tables")) is None
+    shown, stored = case.checked()
+    assert [one.state for one in shown.releases] == ["measured"] and case.output() is None
+    return stored
+
+
+def replaced_source(case, rows):
+    """Other rows under the same columns."""
+    query = f"SELECT 7::INTEGER AS n, true AS b FROM range({rows})"
+    if case.kind == "parquet":
+        with duckdb.connect() as con:
+            con.execute(f"COPY ({query}) TO '{case.source}'")
+    else:
+        with duckdb.connect(str(case.database)) as con:
+            con.execute(f"CREATE OR REPLACE TABLE t AS {query}")
+
+
+@pytest.mark.parametrize("rows", [0, 5000])
+def test_what_was_measured_is_finished_from_the_transcript_whatever_the_rows_are_now(case, rows):
+    stored = measured_then_killed(case)
+    replaced_source(case, rows)
+    again = case.run()
+    assert bytes.fromhex(again["noisy"]) == stored
+    assert not {"encoding the source", "counting marginals on the codes"} & set(again["steps"])
+    (only,) = case.checked()[0].releases
+    assert only.state == "published" and len(case.output()) == again["rows"]
+
+
+def test_a_source_that_vanished_after_the_last_answer_is_a_clear_error_that_costs_nothing(case):
+    """The names and types of its columns are still needed; any rows will do, or none."""
+    stored = measured_then_killed(case)
+    if case.kind == "parquet":
+        Path(case.source).unlink()
+    else:
+        with duckdb.connect(str(case.database)) as con:
+            con.execute("DROP TABLE t")
+    assert case.run()["error"] == "SourceError"
+    assert case.checked()[1] == stored
+    replaced_source(case, 0)
+    assert bytes.fromhex(case.run()["noisy"]) == stored
+    case.checked()
+
+
+def test_interrupted_between_statements(case):
+    labels = steps_of(case)
+    wanted = ("counting marginals on the codes", "listing temporary tables", "loading sampled rows")
+    for label in wanted:
+        twin = case.copy(label.replace(" ", "-"))
+        interrupted(twin, step=labels.index(label))
+
+
+def interrupted(case, **when):
+    """Ctrl-C: it stays a KeyboardInterrupt, the debit stays, nothing is written, a retry goes on."""
+    outcome = case.run(signal="SIGINT", **when)
+    assert outcome.get("error") == "KeyboardInterrupt" and outcome["alone"], outcome.get("text", outcome)
+    shown, stored = case.checked()
+    assert [one.state in ("debited", "measured") for one in shown.releases] == [True]
+    assert case.output() is None and not list(case.scratch.glob("dpsyn-*"))
+    again = case.run()
+    assert again["replayed"] and bytes.fromhex(again["noisy"]).startswith(stored)
+    assert case.checked()[0].accounts[0].spent == shown.accounts[0].spent
+    assert len(case.output()) == again["rows"]
+
+
+@pytest.mark.parametrize("kind", ["connection", "parquet"])
+def test_interrupted_while_the_database_counts(children, tmp_path, kind):
+    case = Case(children, tmp_path / "case", kind, rows=6_000_000)
+    interrupted(case, during="encoding the source")
+
+
+def raced(case, *options):
+    """The same case in four processes at once; what each told."""
+    jobs = [case.job(one) for one in options]
+    assert case.children(*jobs) == [0] * len(jobs)
+    return [told(job) for job in jobs]
+
+
+def test_four_writers_of_one_release_share_one_debit_and_one_transcript(children, tmp_path):
+    case = Case(children, tmp_path / "case", "parquet")
+    outcomes = raced(case, *[{}] * 4)
+    done = [one for one in outcomes if "error" not in one]
+    others = [one for one in outcomes if "error" in one]
+    assert done and len({one["noisy"] for one in done}) == 1
+    assert {one["error"] for one in others} <= {"TargetError"}, others
+    shown, stored = case.checked(most=1)
+    assert bytes.fromhex(done[0]["noisy"]) == stored
+    assert len(case.output()) == done[0]["rows"]
+    assert case.run()["noisy"] == done[0]["noisy"]
+
+
+def test_four_writers_race_for_the_last_of_the_budget(children, tmp_path):
+    case = Case(children, tmp_path / "case", "parquet")
+    outputs = [str(case.folder / f"o{number}.parquet") for number in range(4)]
+    outcomes = raced(case, *[{"into": into} for into in outputs])
+    shown, _ = case.checked(most=4)
+    fitting = shown.accounts[0].limit.amount // shown.releases[0].cost.amount
+    assert 1 <= fitting < 4
+    won = [into for into, one in zip(outputs, outcomes, strict=True) if "error" not in one]
+    lost = {one["error"] for one in outcomes if "error" in one}
+    assert len(won) == fitting == len(shown.releases) and lost == {"PrivacyBudgetExceeded"}
+    assert {str(path) for path in case.folder.glob("o*")} == set(won)
+
+
+def test_four_writers_into_one_database_file_never_spend_twice(children, tmp_path):
+    """One process may write a file: the others get an error of ours, and finish later."""
+    case = Case(children, tmp_path / "case", "database", epsilon="0.5")
+    options = [{"into": f"o{number}", "name": f"r{number}"} for number in range(4)]
+    outcomes = raced(case, *options)
+    refused = {one["error"] for one in outcomes if "error" in one}
+    assert refused <= {"SourceError", "TargetError", "EngineFailure"}, outcomes
+    case.checked(most=4)
+    for one, before in zip(options, outcomes, strict=True):
+        after = case.run(one)
+        assert "error" not in after, after["text"]
+        assert "noisy" not in before or before["noisy"] == after["noisy"]
+    shown, _ = case.checked(most=4)
+    assert [release.state for release in shown.releases] == ["published"] * 4
+
+
+def test_a_full_disk_under_the_ledger_is_a_clear_error(case):
+    outcomes = set()
+    for limit in (0, 20_000, 60_000, 90_000):
+        twin = case.copy(f"full{limit}")
+        outcome = twin.run(file_size=limit)
+        outcomes.add(outcome.get("error"))
+        if "error" in outcome:
+            assert outcome["alone"], outcome["text"]
+        resumed_after_a_full_disk(twin)
+    assert "LedgerError" in outcomes and outcomes <= {"LedgerError", "EngineFailure", "TargetError", None}
+
+
+def test_a_full_disk_under_the_output_writes_nothing(case):
+    options = {"rows": 1_500_000}
+    outcome = case.run(options, file_size=400_000)
+    assert outcome["error"] in ("EngineFailure", "TargetError") and outcome["alone"], outcome["text"]
+    shown, _ = case.checked()
+    assert [one.state for one in shown.releases] == ["measured"]
+    assert case.output() is None
+    resumed_after_a_full_disk(case)
+
+
+def resumed_after_a_full_disk(case):
+    before, stored = case.checked()
+    again = case.run()
+    assert "error" not in again, again["text"]
+    assert again["replayed"] == bool(before.releases)
+    assert bytes.fromhex(again["noisy"]).startswith(stored)
+    assert len(case.output()) == again["rows"]
+    case.checked()
