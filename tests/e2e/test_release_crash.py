@@ -304,7 +304,7 @@ def test_four_writers_of_one_release_share_one_debit_and_one_transcript(children
     others = [one for one in outcomes if "error" in one]
     assert done and len({one["noisy"] for one in done}) == 1
     assert {one["error"] for one in others} <= {"TargetError"}, others
-    shown, stored = case.checked(most=1)
+    _, stored = case.checked(most=1)
     assert bytes.fromhex(done[0]["noisy"]) == stored
     assert len(case.output()) == done[0]["rows"]
     assert case.run()["noisy"] == done[0]["noisy"]
