@@ -1,4 +1,4 @@
-"""The command ``dpsyn``: release, plan, init."""
+"""The command ``dpsyn``: release, plan, init, audit, ledger."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dpsyn_sql
+from dpsyn_sql.cli.audit import audit_command
 from dpsyn_sql.cli.ledger import ledger_app
 from dpsyn_sql.cli.messages import plain_errors
 from dpsyn_sql.errors import InputError
@@ -171,6 +172,9 @@ def init_command(
         _check_writable(into, replace=False)
         into.write_text(text, encoding="utf-8")
     typer.echo(f"Wrote {into}: fill in what it asks for, then pass it as --domain {into}")
+
+
+app.command("audit")(audit_command)
 
 
 def _options(arguments: dict[str, Any]) -> dict[str, Any]:

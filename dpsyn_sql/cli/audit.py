@@ -1,0 +1,69 @@
+"""``dpsyn audit``: a claim beside what an attack on the real noise can measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpsyn_sql.audit import CANNOT_SEE, ERROR, Audit, audit
+from dpsyn_sql.cli.messages import plain_errors
+
+
+def audit_command(
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="As for a release.")] = "1.0",
+    delta: Annotated[str, typer.Option("--delta", help="0 (pure differential privacy) to 1e-6.")] = "1e-9",
+    method: Annotated[str, typer.Option("--method", "-m", help="auto, copula or independent.")] = "auto",
+    domain: Annotated[
+        Path | None,
+        typer.Option("--domain", help="Domain file (keep it small). Default: three columns of three values."),
+    ] = None,
+    rows_per_unit: Annotated[
+        int, typer.Option("--rows-per-unit", help="Identical rows of the unit that is added.")
+    ] = 1,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            "--runs",
+            help="On each side. Default: what catches noise of half the scale with probability 0.99.",
+        ),
+    ] = None,
+) -> None:
+    """Attack the noise of a configuration on toy data; no row of yours is read.
+
+    Exit code 1: the measured lower bound of the privacy loss exceeds the claim.
+    """
+    with plain_errors():
+        found = audit(
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            domain=domain,
+            rows_per_unit=rows_per_unit,
+            runs=runs,
+        )
+    for line in _lines(found, f"epsilon={epsilon}, delta={delta}"):
+        typer.echo(line)
+    if found.violated:
+        raise typer.Exit(1)
+
+
+def _lines(found: Audit, asked: str) -> list[str]:
+    unit = "1 row" if found.rows_per_unit == 1 else f"{found.rows_per_unit} identical rows"
+    parameter = "mu = sqrt(2 rho)" if found.kind == "zcdp" else "epsilon"
+    verdict = (
+        "VIOLATED: the lower bound exceeds the claim"
+        if found.violated
+        else "no violation found: the lower bound is within the claim"
+    )
+    return [
+        f"Configuration  {asked}, method {found.method}, one unit of {unit} against no rows",
+        f"Questions      {found.marginals} marginals of {len(found.shape)} attributes, {found.cells} cells",
+        f"Runs           {found.runs} a side: {found.false_alarms} false alarms, {found.misses} misses",
+        f"Claim          {parameter} <= {found.claim:.4f}",
+        f"Lower bound    {parameter} >= {found.lower_bound:.4f}, confidence {1 - ERROR:g}",
+        f"Power          {found.power:.2f} that noise of half the scale is caught",
+        f"Verdict        {verdict}",
+        *(f"Not seen       {text}" for text in CANNOT_SEE),
+    ]
