@@ -36,7 +36,7 @@ ROUNDS = 200
 
 
 def key(version: str) -> ReleaseKey:
-    return ReleaseKey("people", "adult", version, {"sources": ["main.adult"], "epsilon": "1"})
+    return ReleaseKey("people", "adult", version, {"epsilon": "1"}, ("main.adult",))
 
 
 def debit(ledger: SqliteLedger, version: int) -> None:

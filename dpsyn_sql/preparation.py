@@ -64,7 +64,7 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
         place = _ledger_place(options, session)
 
         def key(identity: str) -> ReleaseKey:
-            return _key(options, plan, session, options.name or identity)
+            return _key(options, plan, session, options.name or identity, _home_of(place))
 
         def written(identity: str) -> bool:
             if isinstance(place, Path) and not place.exists():
@@ -92,6 +92,11 @@ def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | N
     return place_for(ledger=options.ledger, databases=databases, files=session.private_files)
 
 
+def _home_of(place: Ledger | Path | None) -> Path | None:
+    """The folder of the ledger: sources below it are named relative to it."""
+    return place.absolute().parent if isinstance(place, Path) else None
+
+
 @contextmanager
 def opened_ledger(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger]:
     """Open the ledger; close it if it was not open before."""
@@ -104,11 +109,10 @@ def opened_ledger(con: Connection, place: Ledger | Path | None) -> Iterator[Ledg
         yield place
 
 
-def _key(options: Options, plan: Plan, session: SourceSession, name: str) -> ReleaseKey:
+def _key(options: Options, plan: Plan, session: SourceSession, name: str, home: Path | None) -> ReleaseKey:
     """The idempotency key: public settings, never anything computed from rows."""
     configuration = {
         "source": session.resolved_name,
-        "sources": list(session.private_sources),
         "unit": plan.source.unit.column,
         "rows_per_unit": plan.source.unit.max_rows,
         "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
@@ -117,4 +121,5 @@ def _key(options: Options, plan: Plan, session: SourceSession, name: str) -> Rel
         "epsilon": str(exact_number("epsilon", options.epsilon)),
         "delta": str(exact_number("delta", options.delta)),
     }
-    return ReleaseKey(options.account, name, options.version, configuration)
+    sources = session.private_sources(home)
+    return ReleaseKey(options.account, name, options.version, configuration, sources)

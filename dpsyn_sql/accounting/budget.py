@@ -21,6 +21,9 @@ Number = int | float | str | Decimal | Fraction
 DELTA_UNITS = 10**18
 """Amounts of delta are integers of 1e-18."""
 
+LARGEST_EPSILON = 1000
+"""Policy, and what keeps sums within the integers of a ledger."""
+
 LARGEST_DELTA = Fraction(1, 10**6)
 """Policy: a delta above one in a million protects too few people too weakly."""
 
@@ -72,7 +75,7 @@ class Budget:
         (1, 1e-9) gives rho = 0.0148843.
 
         Raises:
-            BudgetError: epsilon not above 0, delta below 0 or above 1e-6, or either so small
+            BudgetError: epsilon not above 0 or above 1000, delta below 0 or above 1e-6, or either so small
                 that nothing could be bought.
         """
         exact_epsilon = exact_number("epsilon", epsilon)
@@ -81,6 +84,8 @@ class Budget:
             raise BudgetError(
                 f"epsilon={epsilon} is out of range: it must be greater than 0, usually 0.1 to 10"
             )
+        if exact_epsilon > LARGEST_EPSILON:
+            raise BudgetError(f"epsilon={epsilon} is out of range: more than 1000 protects nobody")
         if exact_delta < 0 or exact_delta > LARGEST_DELTA:
             raise BudgetError(
                 f"delta={delta} is out of range: allowed is 0 (pure differential privacy) to 1e-6; "

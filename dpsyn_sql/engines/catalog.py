@@ -15,7 +15,7 @@ from typing import Any
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, SourceError
-from dpsyn_sql.source.files import FileSet, find_files, read_csv_header, refuse_clashes
+from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes
 from dpsyn_sql.source.names import display_name, fold, near_matches, shorten, split_name, split_search_path
 from dpsyn_sql.source.query_check import Found, Identity, Scope, Syntax
 from dpsyn_sql.source.query_words import ROWWISE_MACROS
@@ -111,7 +111,7 @@ class DuckDBCatalog:
         Raises:
             SourceError: the first of two parts is a catalog and a schema, both with such a relation.
         """
-        path = (scope,) if scope is not None else self.session.path
+        path = (scope, (scope[0], _DEFAULT_SCHEMA)) if scope is not None else self.session.path
         if len(parts) == 1:
             return self._first((catalog, schema, parts[0]) for catalog, schema in path)
         if len(parts) == 3:
@@ -147,8 +147,13 @@ class DuckDBCatalog:
         wanted = {fold(text)}
         if len(parts) == 1 or fold(parts[0]) in ("temp", _DEFAULT_SCHEMA):
             wanted.add(fold(parts[-1]))
+        return any(fold(name) in wanted for name in self.temporary_names)
+
+    @cached_property
+    def temporary_names(self) -> tuple[str, ...]:
+        """Temporary tables and views, and registered data frames, of this connection."""
         rows = _rows(self._engine.fetch(render("source/relations"), step=_READING))
-        return any(row["temporary"] and fold(str(row["name"])) in wanted for row in rows)
+        return tuple(str(row["name"]) for row in rows if row["temporary"])
 
     def near(self, text: str) -> list[str]:
         """Relations with a name like the last part of ``text``, for messages."""
@@ -209,14 +214,30 @@ class DuckDBCatalog:
         paths = comma(path_literal(path) for path in files.paths)
         if files.format == "parquet":
             refuse_clashes(self._parquet_names(files.paths[0]), f"The file {shorten(files.paths[0])!r}")
+            self._refuse_mixed_schemas(files.paths)
             return render("source/read_parquet", paths=paths)
-        header = read_csv_header(files.paths[0], gzipped=files.gzipped)
+        header = common_header(files)
         pairs = comma(Fragment(f"{literal(name)}: 'VARCHAR'") for name in header.names)
         compression = literal("gzip" if files.gzipped else "none")
         delimiter = literal(header.delimiter)
         return render(
             "source/read_csv", paths=paths, columns=pairs, delimiter=delimiter, compression=compression
         )
+
+    def _refuse_mixed_schemas(self, paths: Sequence[str]) -> None:
+        """All files of a source have the columns of the first, in its order and of its types."""
+        schemas = [
+            self.describe_files(
+                render("source/read_parquet", paths=path_literal(path)), f"the file {shorten(path)!r}"
+            )
+            for path in (paths if len(paths) > 1 else ())
+        ]
+        for path, schema in zip(paths, schemas, strict=False):
+            if schema != schemas[0]:
+                raise SourceError(
+                    f"{shorten(path)!r} has other columns than {shorten(paths[0])!r}: the files of one "
+                    "source must have the same columns, in one order and of the same types."
+                )
 
     def syntax(self, sql: str) -> Syntax | None:
         """DuckDB's own reading of a query: kinds of expression and functions in it."""

@@ -34,9 +34,12 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
         ":memory:", config={"temp_directory": str(scratch), "python_enable_replacements": "false"}
     )
     engine = DuckDBEngine(connection, scratch=scratch)
-    # Older lines do not know the setting; the folder's mode protects the spill there.
+    # The wheel holds one cipher module, which DuckDB lets write on demand only, because its keys come
+    # from an ordinary generator (seeded by the system). Without it a spill fails, or fetches another
+    # module from the network. Where it cannot be had, the folder's mode alone protects the spill.
     with contextlib.suppress(EngineFailure):
-        set_option(engine, "temp_file_encryption", literal(True))
+        for name in ("force_mbedtls_unsafe", "temp_file_encryption"):
+            set_option(engine, name, literal(True))
     if memory_limit is not None:
         refused = False
         try:

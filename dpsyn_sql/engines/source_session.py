@@ -43,11 +43,21 @@ class PrivateTable:
     identity: Identity
     file: str | None
 
-    @property
-    def name(self) -> str:
-        """The same under any alias of an attached database, and when its file is moved."""
-        owner = "memory" if self.file is None else Path(self.file).name
+    def name(self, home: Path | None = None) -> str:
+        """The same under any alias of an attached database; see ``_file_name``."""
+        owner = "memory" if self.file is None else _file_name(self.file, home)
         return f"{owner}:{display_name(*self.identity[1:])}"
+
+
+def _file_name(path: str, home: Path | None) -> str:
+    """A file's name for the ledger: links are followed; below the ledger's folder, relative to it.
+
+    So a folder can be moved with its ledger, and equal names elsewhere are kept apart.
+    """
+    real = Path(os.path.realpath(path))
+    if home is not None and real.is_relative_to(home.resolve()):
+        return real.relative_to(home.resolve()).as_posix()
+    return str(real)
 
 
 @dataclass
@@ -77,15 +87,17 @@ class SourceSession:
     def resolved_name(self) -> str:
         """The name that stays the same however the source was spelled: paths are absolute."""
         if self.relation.kind == "table":
-            return self.tables[0].name
+            return self.tables[0].name()
         if self.relation.kind not in ("parquet", "csv"):
             return self.relation.name
         return self.pattern or self.paths[0]
 
-    @property
-    def private_sources(self) -> tuple[str, ...]:
-        """Names of the private tables and files for the ledger, without aliases and folders."""
-        names = [table.name for table in self.tables] + [Path(path).name for path in self.private_files]
+    def private_sources(self, home: Path | None) -> tuple[str, ...]:
+        """Names of the private tables and files for a ledger in the folder ``home``.
+
+        However a file is spelled (links, globs, folders, aliases), it has one name.
+        """
+        names = [table.name(home) for table in self.tables] + [_file_name(path, home) for path in self.paths]
         return tuple(dict.fromkeys(names))
 
     @property
@@ -171,6 +183,8 @@ def open_source(
         return _open_without_database(text, trust_query, public_tables, memory_limit)
     if isinstance(con, duckdb.DuckDBPyConnection):
         return _open_on_connection(con, text, trust_query, public_tables, memory_limit)
+    if not isinstance(con, str | os.PathLike):
+        raise InputError(f"con is a {type(con).__name__}: give a DuckDB connection, a database file or None.")
     return _open_database_file(Path(con), text, trust_query, public_tables, memory_limit)
 
 
@@ -264,6 +278,7 @@ def _open_on_connection(
         _refuse_if_shadowed(con, text)
         session = _resolve(engine, text, trusted, public_tables)
         if session is not None:
+            _refuse_if_reads_shadowed(con, session)
             if memory_limit is not None:
                 raise InputError(
                     "memory_limit= would change the settings of your connection; give the path of the "
@@ -309,6 +324,18 @@ def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection, text: str) -> None:
             "connection sees; write it to a table first (CREATE TABLE name AS FROM it), or give the full "
             "name database.schema.table of the table you mean."
         )
+
+
+def _refuse_if_reads_shadowed(con: duckdb.DuckDBPyConnection, session: SourceSession) -> None:
+    """The same for what a query or view reads."""
+    temporary = {fold(name) for name in DuckDBCatalog(DuckDBEngine(con)).temporary_names}
+    if session.relation.kind == "query":
+        for identity in session.reads:
+            if fold(identity[2]) in temporary:
+                raise SourceError(
+                    f"The query reads {shorten(identity[2])}, and a temporary table or registered data frame "
+                    "of your connection has the same name; drop or rename it: it is not clear which is meant."
+                )
 
 
 def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection, text: str) -> None:
@@ -423,6 +450,12 @@ def _public(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]
     missing = [name for name, relation in found.items() if relation is None]
     if missing:
         raise SourceError(f"public_tables= names no table: {', '.join(shorten(name) for name in missing)}.")
+    views = [name for name, relation in found.items() if relation is not None and relation.kind == "view"]
+    if views:
+        raise SourceError(
+            f"public_tables= names views: {', '.join(shorten(name) for name in views)}. A view can read "
+            "private tables; name base tables."
+        )
     return frozenset(relation.identity for relation in found.values() if relation is not None)
 
 

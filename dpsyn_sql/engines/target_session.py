@@ -49,7 +49,7 @@ class Target:
     @property
     def identity(self) -> str:
         """The full name or path, the same however ``into`` was spelled."""
-        return self.sql if self.sql is not None else str(self.path)
+        return self.name if self.kind == "table" else str(self.path)
 
     def open(self) -> DuckDBEngine:
         """The session that writes; it cannot name the source.
@@ -187,7 +187,7 @@ def _table(
         raise TargetError(f"{shown} is a view; choose another into=.")
     if existing is None:
         return identity, False
-    if not may_replace(qualified(*existing.identity)):
+    if not may_replace(display_name(*existing.identity)):
         raise TargetError(f"The table {shown} exists; choose another into=, or add replace=True.")
     return existing.identity, True
 

@@ -11,19 +11,17 @@ from typing import Any
 class ReleaseKey:
     """The idempotency key of a release.
 
-    ``configuration`` is JSON-ready: resolved source and what it reads, unit, domain, excluded
-    columns, method and settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
+    ``sources`` are the private tables and files that are read, whatever query reads them: they say
+    which account is charged and are not part of the identity, since a folder may grow.
+    ``configuration`` is JSON-ready: resolved source, unit, domain, excluded columns, method and
+    settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
     """
 
     account: str | None
     name: str
     version: str | None
     configuration: Mapping[str, Any]
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Names of the private tables and files that are read, whatever query reads them."""
-        return tuple(str(source) for source in self.configuration.get("sources", ()))
+    sources: tuple[str, ...] = ()
 
     @property
     def unit(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,20 @@ class Options:
         _check_integer("rows", self.rows, None)
         _check_integer("seed", self.seed, _SEEDS)
         for argument in ("exclude", "public_tables"):
-            if isinstance(getattr(self, argument), str):
-                raise InputError(f"{argument}={getattr(self, argument)!r} is one text; give a list of names")
+            _check_names(argument, getattr(self, argument))
+        for argument in ("replace", "trust_query"):
+            if not isinstance(getattr(self, argument), bool):
+                raise InputError(f"{argument}={getattr(self, argument)!r}: give True or False")
+        for argument in ("name", "version", "account"):
+            _check_label(argument, getattr(self, argument))
+        if not isinstance(self.source, str | os.PathLike):
+            raise InputError(f"source={self.source!r}: give a table, a path or a query as text")
+        if self.into is not None and not isinstance(self.into, str | os.PathLike):
+            raise InputError(f"into={self.into!r}: give the name of a table or a path, or None")
+        if self.domain is not None and not isinstance(self.domain, str | os.PathLike | Mapping):
+            raise InputError(f"domain={self.domain!r}: give a YAML file, a mapping, or None")
+        if not _is_ledger(self.ledger):
+            raise InputError(f"ledger={self.ledger!r}: give the path of a file, an open ledger, or None")
         if not isinstance(self.privacy_unit, str) or not self.privacy_unit:
             raise InputError(f"privacy_unit={self.privacy_unit!r}: give 'row' or the name of a column")
         _check_integer("max_rows_per_unit", self.max_rows_per_unit, _MOST_ROWS_PER_UNIT)
@@ -71,6 +83,29 @@ class Options:
         """Whom the release protects."""
         column = None if self.privacy_unit == "row" else self.privacy_unit
         return PrivacyUnit(column, self.max_rows_per_unit)
+
+
+def _check_names(argument: str, value: Any) -> None:
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence)
+        or not all(isinstance(x, str) for x in value)
+    ):
+        raise InputError(f"{argument}={value!r}: give a list of names")
+
+
+def _check_label(argument: str, value: Any) -> None:
+    """A label must survive a ledger, a message and a terminal."""
+    if value is None:
+        return
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise InputError(f"{argument}={value!r} is not a usable label: give some printable text, or None")
+
+
+def _is_ledger(value: Any) -> bool:
+    if value is None or hasattr(value, "open_release"):
+        return True
+    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
 
 
 def _check_integer(name: str, value: int | None, below: int | None) -> None:

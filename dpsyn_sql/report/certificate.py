@@ -86,7 +86,7 @@ def certificate(
             "rho": float(plan.budget.rho),
             "definition": "pure differential privacy" if plan.budget.kind == "pure" else "(epsilon, delta)",
             "neighbours": "add or remove one privacy unit; the number of rows is private",
-            "privacy_unit": "row" if unit.column is None else unit.column,
+            "privacy_unit": _unit_in_words(plan),
             "rows_per_unit": unit.max_rows,
         },
         "mechanisms": _mechanisms(plan, events),
@@ -112,6 +112,13 @@ def certificate(
 def _public_name(relation: Relation) -> str:
     """A file without its folders: readers of a release need not know the owner's machine."""
     return Path(relation.name).name if relation.kind in ("parquet", "csv") else relation.name
+
+
+def _unit_in_words(plan: Plan) -> str:
+    column, kind = plan.source.unit.column, plan.source.relation.kind
+    if column is not None:
+        return column
+    return f"a row of the {kind}'s result" if kind in ("query", "view") else "row"
 
 
 def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import glob
 import gzip
 import os
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -84,7 +85,37 @@ def find_files(path: str) -> FileSet | None:
     ending = endings.pop() or ""
     absolute = tuple(sorted(os.path.abspath(item) for item in found))  # noqa: PTH100 - links stay as named
     single = os.path.isfile(path)  # noqa: PTH113
+    _refuse_one_file_twice(path, absolute)
     return FileSet(path, absolute, _ENDINGS[ending], ending.endswith(".gz"), single)
+
+
+def _refuse_one_file_twice(path: str, found: Sequence[str]) -> None:
+    """Links would count each row of a file several times, which one unit of budget does not pay for."""
+    seen: dict[tuple[int, int], str] = {}
+    for item in found:
+        status = Path(item).stat()
+        other = seen.setdefault((status.st_dev, status.st_ino), item)
+        if other != item:
+            raise SourceError(
+                f"{shorten(path)!r} means one file twice: {shorten(other)!r} and {shorten(item)!r} are links "
+                "to the same; name it once."
+            )
+
+
+def common_header(files: FileSet) -> CsvHeader:
+    """The header of the first file, which all files of the source must share.
+
+    Raises:
+        SourceError: a header is unusable, or differs from the first.
+    """
+    first = read_csv_header(files.paths[0], gzipped=files.gzipped)
+    for path in files.paths[1:]:
+        if read_csv_header(path, gzipped=files.gzipped) != first:
+            raise SourceError(
+                f"The header of {shorten(path)!r} differs from that of {shorten(files.paths[0])!r}: the "
+                "files of one source must name the same columns in one order, with one delimiter."
+            )
+    return first
 
 
 def _in_folder(path: str) -> list[str]:

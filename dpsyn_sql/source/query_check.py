@@ -144,6 +144,11 @@ def _parse(sql: str) -> Node:
     for node in trees[0].walk():
         if isinstance(node, exp.DML | exp.DDL | exp.Command | exp.Into) and not isinstance(node, exp.Query):
             raise SourceError(f"The query holds {node.key.upper()}; a source only reads.")
+        if isinstance(node, exp.Pivot):
+            raise SourceError(
+                "The query holds PIVOT or UNPIVOT: the columns of a pivot are values of the rows, so they "
+                "cannot be known before anything is charged. Put the result into a table and release that."
+            )
     return trees[0]
 
 
@@ -269,6 +274,12 @@ class _Check:
             raise _refuse(
                 f"the table function {shorten(name)} (only read_parquet('path') and read_csv('path') without "
                 "options pass)"
+            )
+        elif name not in words.TABLE_FUNCTIONS_WITHOUT_FILES:
+            raise SourceError(
+                f"The query uses the table function {shorten(name)}. Even with trust_query=True only "
+                "read_parquet('path') and read_csv('path') without options pass: others can read rows to "
+                "find out their columns, before anything is charged."
             )
 
     def _bind_file(self, table: exp.Table, path: str) -> bool:

@@ -162,3 +162,6 @@ HOW_TO_GO_ON = (
     "tables only, say trust_query=True: that is your statement, it is printed in the plan and the "
     "certificate, and it is not checked."
 )
+
+TABLE_FUNCTIONS_WITHOUT_FILES = frozenset({"range", "generate_series", "unnest"})
+"""Their columns are known without reading anything; allowed where the owner answers for the query."""

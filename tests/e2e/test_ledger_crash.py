@@ -30,7 +30,7 @@ QUESTIONS = 2
 
 
 def key(version=None):
-    return ReleaseKey("people", "adult", version, {"sources": ["main.adult"], "unit": None})
+    return ReleaseKey("people", "adult", version, {"unit": None}, ("main.adult",))
 
 
 def release(ledger, size=4):

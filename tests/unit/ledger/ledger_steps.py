@@ -10,9 +10,7 @@ ANSWER = [np.arange(-3, 3, dtype=np.int64).reshape(2, 3), np.array([2**62, -(2**
 
 
 def key(name="adult", *, account="people", version=None, source="main.adult", unit=None, **settings):
-    return ReleaseKey(
-        account, name, version, {"sources": [source] if source else [], "unit": unit, **settings}
-    )
+    return ReleaseKey(account, name, version, {"unit": unit, **settings}, (source,) if source else ())
 
 
 def run(entry, questions=2, into="adult_synthetic"):

@@ -1,0 +1,158 @@
+"""However a file is spelled, its people are charged once, to one account; and no row counts twice."""
+
+import os
+
+import duckdb
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    data = tmp_path / "acc"
+    data.mkdir()
+    with duckdb.connect() as con:
+        con.execute(f"COPY (SELECT (i % 10)::INTEGER AS n FROM range(50) AS r(i)) TO '{data}/p.parquet'")
+    (data / "link.parquet").symlink_to(data / "p.parquet")
+    return data
+
+
+def test_every_spelling_of_a_file_has_one_limit(folder, tmp_path):
+    ledger = tmp_path / "acc" / ".dpsyn-ledger"
+    opened = SqliteLedger(ledger)
+    opened.grant("p.parquet#row", "1", "1e-9")
+    opened.close()
+    spellings = ["p.parquet", "p*.parquet", "p.parque[t]", "link.parquet", "../acc/p.parquet"]
+    done = 0
+    for number, spelling in enumerate(spellings):
+        try:
+            dpsyn_sql.release(
+                None, f"{folder}/{spelling}", domain=SPEC, epsilon=0.9, into=tmp_path / f"{number}.csv"
+            )
+            done += 1
+        except dpsyn_sql.PrivacyBudgetExceeded:
+            pass
+    query = f"SELECT n FROM '{folder}/p.parquet'"
+    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+        dpsyn_sql.release(None, query, domain=SPEC, epsilon=0.9, into=tmp_path / "q.csv")
+    assert done == 1
+
+
+def test_a_file_named_twice_is_refused(folder):
+    os.link(folder / "p.parquet", folder / "hard.parquet")
+    for source in (folder, f"{folder}/*.parquet", f"{folder}/[hp]*.parquet"):
+        with pytest.raises(dpsyn_sql.SourceError, match="twice"):
+            dpsyn_sql.release(None, source, domain=SPEC, into=folder / "o.csv")
+
+
+def test_a_growing_folder_keeps_its_release_and_its_account(tmp_path):
+    with duckdb.connect() as con:
+        con.execute(f"COPY (SELECT 1 AS n FROM range(50)) TO '{tmp_path}/d1.parquet'")
+        first = dpsyn_sql.release(None, f"{tmp_path}/d*.parquet", domain=SPEC, into=tmp_path / "o.csv")
+        con.execute(f"COPY (SELECT 2 AS n FROM range(50)) TO '{tmp_path}/d2.parquet'")
+    again = dpsyn_sql.release(None, f"{tmp_path}/d*.parquet", domain=SPEC, into=tmp_path / "o.csv")
+    assert again.id == first.id and again.replayed
+
+
+def test_files_of_one_source_have_one_shape(tmp_path):
+    (tmp_path / "a.csv").write_text("n,s\n1,2\n")
+    (tmp_path / "b.csv").write_text("s,n\n1,2\n")
+    with pytest.raises(dpsyn_sql.SourceError, match="header"):
+        dpsyn_sql.plan(None, f"{tmp_path}/*.csv", domain=SPEC, into=tmp_path / "o.parquet")
+    with duckdb.connect() as con:
+        con.execute(f"COPY (SELECT 1::INTEGER AS n) TO '{tmp_path}/a.parquet'")
+        con.execute(f"COPY (SELECT 'x' AS n) TO '{tmp_path}/b.parquet'")
+    with pytest.raises(dpsyn_sql.SourceError, match="same columns"):
+        dpsyn_sql.plan(None, f"{tmp_path}/*.parquet", domain=SPEC, into=tmp_path / "o.csv")
+
+
+@pytest.fixture
+def con():
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT (i % 10)::INTEGER AS n, 'SECRET' || i AS s FROM range(9) AS r(i)"
+        )
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM (PIVOT t ON s USING count(*))",
+        "SELECT * FROM read_csv('x.csv', auto_detect = true)",
+        "SELECT * FROM sniff_csv('x.csv')",
+        "SELECT * FROM query('SELECT s FROM t')",
+    ],
+)
+def test_trust_does_not_let_a_query_read_before_the_debit(con, query):
+    with pytest.raises(dpsyn_sql.SourceError) as caught:
+        dpsyn_sql.plan(con, query, domain=SPEC, trust_query=True, into="o")
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_view_cannot_be_called_public(con):
+    con.execute("CREATE VIEW agg AS SELECT n, count(*) AS c FROM t GROUP BY n")
+    with pytest.raises(dpsyn_sql.SourceError, match="views"):
+        dpsyn_sql.plan(
+            con, "SELECT n, c FROM t JOIN agg USING (n)", public_tables=["agg"], into="o", domain=SPEC
+        )
+
+
+def test_a_temporary_table_does_not_hide_what_a_query_reads(con):
+    con.execute("CREATE TEMP TABLE t AS SELECT 1 AS n")
+    with pytest.raises(dpsyn_sql.SourceError, match="temporary"):
+        dpsyn_sql.plan(con, "SELECT n FROM t", domain=SPEC, into="o")
+
+
+def test_a_view_of_another_schema_reads_main(con):
+    con.execute("CREATE SCHEMA sc")
+    con.execute("SET schema = 'sc'")
+    con.execute("CREATE VIEW sc.v AS SELECT n FROM t")
+    con.execute("SET schema = 'main'")
+    assert "9" not in dpsyn_sql.plan(con, "sc.v", domain=SPEC, into="o").into
+
+
+def test_the_certificate_of_a_query_names_its_unit(con):
+    result = dpsyn_sql.release(con, "SELECT n FROM t UNION ALL SELECT n FROM t", domain=SPEC, into="o")
+    assert result.certificate()["guarantee"]["privacy_unit"] == "a row of the query's result"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": "1e400"},
+        {"epsilon": 10**400},
+        {"epsilon": 1001},
+        {"name": 5},
+        {"version": ""},
+        {"account": "a\nb"},
+        {"ledger": 5},
+        {"ledger": ""},
+        {"into": 5},
+        {"exclude": None},
+        {"exclude": [1]},
+        {"public_tables": None},
+        {"trust_query": "no"},
+        {"replace": 1},
+        {"domain": 5},
+        {"method": 5},
+    ],
+)
+def test_arguments_of_wrong_types_are_explained(con, options):
+    with pytest.raises(dpsyn_sql.InputError):
+        dpsyn_sql.plan(con, "t", **{"domain": SPEC, "exclude": ["s"], **options})
+
+
+@pytest.mark.parametrize("source", [None, 5, b"t"])
+def test_a_source_is_text(con, source):
+    with pytest.raises(dpsyn_sql.InputError):
+        dpsyn_sql.plan(con, source)
+
+
+def test_a_connection_is_a_connection():
+    with pytest.raises(dpsyn_sql.InputError, match="con"):
+        dpsyn_sql.plan(5, "t")
