@@ -6,6 +6,7 @@ Reads a JSON line with a list of jobs, runs them at the same time, answers with 
 
 import contextlib
 import json
+import logging
 import os
 import resource
 import shutil
@@ -13,7 +14,9 @@ import signal
 import sqlite3
 import sys
 import threading
+import time
 import traceback
+import warnings
 from pathlib import Path
 
 import duckdb
@@ -24,6 +27,7 @@ from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError
+from dpsyn_sql.sqltext.fragments import literal
 
 
 class Steps:
@@ -75,22 +79,38 @@ class Steps:
             self.take(f"ledger: {words[0]}")
 
 
-def spilling(limit):
+def spilling(limit, encrypted):
     """Instances of ours with so little memory that they spill."""
     made = instance.private_instance
-    for module in ("source_session", "target_session"):
-        owner = sys.modules[f"dpsyn_sql.engines.{module}"].instance
-        owner.private_instance = lambda memory_limit=None: made(limit)
+
+    def small(memory_limit=None):
+        engine = made(limit)
+        if not encrypted:
+            instance.set_option(engine, "temp_file_encryption", literal(False))
+        return engine
+
+    instance.private_instance = small
+
+
+def die_once_spilled(scratch):
+    """SIGKILL as soon as something substantial lies in the folder for temporary files."""
+    while not any(file.stat().st_size > 2**22 for file in scratch.rglob("*") if file.is_file()):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run(job):
     os.environ["TMPDIR"] = job["scratch"]
+    logging.basicConfig(level=logging.DEBUG)
+    warnings.simplefilter("always")
     steps = Steps(job)
     steps.hook()
     if "delay" in job:
         steps.later(job["delay"])
     if "memory" in job:
-        spilling(job["memory"])
+        spilling(job["memory"], job.get("encrypted", True))
+        if job.get("die_once_spilled"):
+            threading.Thread(target=die_once_spilled, args=[Path(job["scratch"])], daemon=True).start()
     if "file_size" in job:
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_size"], resource.RLIM_INFINITY))
     con = job["con"]
