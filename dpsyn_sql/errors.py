@@ -12,6 +12,7 @@
     ├── ReleaseChanged             the same name and version with other settings; nothing was charged
     ├── LedgerError                the ledger file cannot be opened, read or written
     │   └── LedgerDamaged          the ledger's records contradict each other
+    ├── PublishError               the output was taken or went away after the debit; ask again, it is free
     ├── EngineFailure              a statement of ours failed in the database (its own text is withheld)
     └── InternalError              a broken promise between our own parts: please report it
 
@@ -87,6 +88,14 @@ class LedgerDamaged(LedgerError):
     def __init__(self, message: str, record: int | None) -> None:
         self.record = record
         super().__init__(message)
+
+
+class PublishError(DpsynError):
+    """The output was free when it was checked and is not now; it was left alone.
+
+    The debit stands and the noisy answers are stored: the same release, written elsewhere, costs
+    nothing more.
+    """
 
 
 class EngineFailure(DpsynError):

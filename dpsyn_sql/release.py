@@ -99,6 +99,8 @@ def release(
         PrivacyBudgetExceeded: the ledger refuses the debit; nothing was read.
         ReleaseChanged: name and version were released with other settings; nothing was charged.
         LedgerError: the ledger cannot be found, opened or written; nothing was read.
+        PublishError: something else came to stand at ``into`` meanwhile; the debit stays, and the same
+            call with another ``into`` costs nothing more.
         EngineFailure: a statement failed in the database; the debit stays.
     """
     arguments = {key: value for key, value in locals().items() if key != "con"}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.account import describe, event_price, reported_delta, reported_epsilon
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict, event_to_dict
-from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged, TargetError
+from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, PublishError, ReleaseChanged
 from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
@@ -164,7 +164,7 @@ class SqliteEntry:
         """Announce ``into`` before it is written, so that a killed release finds its own output again.
 
         ``into`` was free, or could be replaced, when it was checked. If the block finds that something
-        else came to exist there meanwhile (TargetError), the announcement is withdrawn.
+        else came to exist there meanwhile (PublishError), the announcement is withdrawn.
 
         Raises:
             InternalError: questions may still be asked.
@@ -173,7 +173,7 @@ class SqliteEntry:
         taken = False
         try:
             yield
-        except TargetError:
+        except PublishError:
             taken = True
             raise
         finally:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.decoding import decode_statement
 from dpsyn_sql.domain.encoding import code_type
-from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
+from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
@@ -106,7 +106,7 @@ def publish(engine: Engine, target: Target, domain: Domain, staged: Fragment, se
         seed: of the positions inside bins; public.
 
     Raises:
-        TargetError: the output came to exist meanwhile, or cannot be written.
+        PublishError: the output came to exist meanwhile, or cannot be written.
         EngineFailure: the database failed otherwise.
     """
     query = decode_statement(domain, staged, seed)
@@ -129,7 +129,7 @@ def _publish_table(engine: Engine, target: Target, query: Fragment) -> None:
     if failure is None:
         return
     if failure.kind in ("CatalogException", "TransactionException"):
-        raise TargetError(
+        raise PublishError(
             f"The table {target.sql} cannot be created: something of that name exists there meanwhile, or "
             "its schema is gone. Nothing was written; choose another into=, or replace=True for a table."
         )
@@ -149,7 +149,7 @@ def _publish_file(engine: Engine, target: Target, query: Fragment) -> None:
         )
         problem = _move(part, target.path, replace=target.replace)
     if problem:
-        raise TargetError(problem)
+        raise PublishError(problem)
 
 
 def _move(part: Path, path: Path, *, replace: bool) -> str:

@@ -303,7 +303,7 @@ def test_four_writers_of_one_release_share_one_debit_and_one_transcript(children
     done = [one for one in outcomes if "error" not in one]
     others = [one for one in outcomes if "error" in one]
     assert done and len({one["noisy"] for one in done}) == 1
-    assert {one["error"] for one in others} <= {"TargetError"}, others
+    assert {one["error"] for one in others} <= {"PublishError"}, others
     _, stored = case.checked(most=1)
     assert bytes.fromhex(done[0]["noisy"]) == stored
     assert len(case.output()) == done[0]["rows"]
@@ -329,7 +329,7 @@ def test_four_writers_into_one_database_file_never_spend_twice(children, tmp_pat
     options = [{"into": f"o{number}", "name": f"r{number}"} for number in range(4)]
     outcomes = raced(case, *options)
     refused = {one["error"] for one in outcomes if "error" in one}
-    assert refused <= {"SourceError", "TargetError", "EngineFailure"}, outcomes
+    assert refused <= {"SourceError", "PublishError", "EngineFailure"}, outcomes
     case.checked(most=4)
     for one, before in zip(options, outcomes, strict=True):
         after = case.run(one)
@@ -348,13 +348,13 @@ def test_a_full_disk_under_the_ledger_is_a_clear_error(case):
         if "error" in outcome:
             assert outcome["alone"], outcome["text"]
         resumed_after_a_full_disk(twin)
-    assert "LedgerError" in outcomes and outcomes <= {"LedgerError", "EngineFailure", "TargetError", None}
+    assert "LedgerError" in outcomes and outcomes <= {"LedgerError", "EngineFailure", "PublishError", None}
 
 
 def test_a_full_disk_under_the_output_writes_nothing(case):
     options = {"rows": 1_500_000}
     outcome = case.run(options, file_size=400_000)
-    assert outcome["error"] in ("EngineFailure", "TargetError") and outcome["alone"], outcome["text"]
+    assert outcome["error"] in ("EngineFailure", "PublishError") and outcome["alone"], outcome["text"]
     shown, _ = case.checked()
     assert [one.state for one in shown.releases] == ["measured"]
     assert case.output() is None

@@ -10,7 +10,7 @@ import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
+from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.write.publish import publish, stage
 
@@ -94,7 +94,7 @@ def test_table_in_one_transaction(session):
 def test_existing_table_is_kept_without_replace_and_swapped_with_it(session):
     staged(session)
     session.con.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
-    with pytest.raises(TargetError) as caught:
+    with pytest.raises(PublishError) as caught:
         publish(session, table(), DOMAIN, STAGED, 1)
     assert caught.value.__context__ is None
     assert rows(session) == [(42,)]
@@ -104,7 +104,7 @@ def test_existing_table_is_kept_without_replace_and_swapped_with_it(session):
 
 def test_failure_while_replacing_keeps_the_old_table(session):
     session.con.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
-    with pytest.raises((EngineFailure, TargetError)):
+    with pytest.raises((EngineFailure, PublishError)):
         publish(session, table(replace=True), DOMAIN, Fragment("temp.no_such_table"), 1)
     assert rows(session) == [(42,)]
 
@@ -145,7 +145,7 @@ def test_existing_file_is_kept_without_replace(session, tmp_path):
     staged(session)
     path = tmp_path / "o.csv"
     path.write_text("mine")
-    with pytest.raises(TargetError, match="replace=True"):
+    with pytest.raises(PublishError, match="replace=True"):
         publish(session, Out("file", path=path, format="csv"), DOMAIN, STAGED, 1)
     assert path.read_text() == "mine"
     assert not list(tmp_path.glob(".dpsyn*"))
@@ -164,7 +164,7 @@ def test_file_systems_without_hard_links(session, tmp_path, monkeypatch):
     publish(session, target, DOMAIN, STAGED, 1)
     assert len(rows(session, f"'{path}'")) == 5
     before = path.read_bytes()
-    with pytest.raises(TargetError):
+    with pytest.raises(PublishError):
         publish(session, target, DOMAIN, STAGED, 2)
     assert path.read_bytes() == before
     assert not list(tmp_path.glob(".dpsyn*"))
@@ -180,7 +180,7 @@ def test_failed_copy_leaves_nothing(session, tmp_path):
 def test_missing_folder_is_our_own_error(session, tmp_path):
     staged(session)
     target = Out("file", path=tmp_path / "none" / "o.csv", format="csv")
-    with pytest.raises((EngineFailure, TargetError)):
+    with pytest.raises((EngineFailure, PublishError)):
         publish(session, target, DOMAIN, STAGED, 1)
 
 
@@ -188,13 +188,13 @@ def test_a_table_made_meanwhile_by_another_connection_wins(session):
     staged(session)
     other = session.con.cursor()
     other.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
-    with pytest.raises(TargetError, match="Nothing was written"):
+    with pytest.raises(PublishError, match="Nothing was written"):
         publish(session, table(), DOMAIN, STAGED, 1)
     assert rows(session) == [(42,)]
     other.execute('DROP TABLE "syn""thetic"')
     other.execute("BEGIN")
     other.execute('CREATE TABLE "syn""thetic" AS SELECT 43 AS kept')
-    with pytest.raises(TargetError):
+    with pytest.raises(PublishError):
         publish(session, table(), DOMAIN, STAGED, 1)
     other.execute("COMMIT")
     assert rows(session) == [(43,)]
@@ -204,6 +204,6 @@ def test_a_view_is_never_replaced(session):
     staged(session)
     session.con.execute('CREATE VIEW "syn""thetic" AS SELECT 42 AS kept')
     for replace in (False, True):
-        with pytest.raises(TargetError):
+        with pytest.raises(PublishError):
             publish(session, table(replace=replace), DOMAIN, STAGED, 1)
     assert rows(session) == [(42,)]
