@@ -6,7 +6,7 @@ put after FROM, and the columns as the catalog or a file's header states them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -20,11 +20,12 @@ class Column:
 
     ``sql_type`` is the database's own spelling (``"DECIMAL(10,2)"``, ``"ENUM('a', 'b')"``).
     ``enum_labels`` is set for a *named* ENUM type only: an anonymous one may have been made
-    from the data itself. ``not_null`` is a constraint of a base table, never an observation.
+    from the data itself, so the repr does not show the type.
+    ``not_null`` is a constraint of a base table, never an observation.
     """
 
     name: str
-    sql_type: str
+    sql_type: str = field(repr=False)
     not_null: bool = False
     enum_labels: tuple[str, ...] | None = None
 

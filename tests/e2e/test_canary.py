@@ -1,0 +1,315 @@
+"""A unique text planted in the source shows nowhere: output, ledger, errors, logs, temporary files."""
+
+import io
+import json
+import logging
+import secrets
+import subprocess
+import sys
+import traceback
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import dpsyn_sql
+from dpsyn_sql.cli.main import app
+
+CHILD = Path(__file__).with_name("release_child.py")
+COUNTED = "a" * 5  # a public category, to see that the search finds what is there
+
+
+@pytest.fixture
+def canary():
+    return f"canary{secrets.token_hex(8)}"
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """The folder for temporary files; whatever is left there is searched."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def everything_of(error, *, locals_too=True):
+    """An error with all that hangs on it, as text: chains, notes, arguments, attributes, traceback."""
+    texts, waiting, seen = [], [error], set()
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        texts += [str(one), repr(one), repr(one.args), repr(vars(one)), repr(getattr(one, "__notes__", ()))]
+        texts += traceback.format_exception(one)
+        if locals_too:
+            texts += traceback.TracebackException.from_exception(one, capture_locals=True).format()
+        waiting += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return "\n".join(texts)
+
+
+class Watched:
+    """Runs something and keeps all that it said: value, error, output, warnings, log."""
+
+    def __init__(self, work):
+        self.value = self.error = None
+        text, log = io.StringIO(), logging.StreamHandler(io.StringIO())
+        root = logging.getLogger()
+        level = root.level
+        root.addHandler(log)
+        root.setLevel(logging.DEBUG)
+        try:
+            with redirect_stdout(text), redirect_stderr(text), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    self.value = work()
+                except dpsyn_sql.DpsynError as error:
+                    self.error = error
+        finally:
+            root.removeHandler(log)
+            root.setLevel(level)
+        said = [text.getvalue(), log.stream.getvalue(), *(str(one.message) for one in caught)]
+        said.append(repr(self.value) if self.error is None else everything_of(self.error))
+        if isinstance(self.value, dpsyn_sql.Release):
+            said += [json.dumps(self.value.certificate()), str(self.value.notes)]
+            said += [str(table.values.tolist()) for table in self.value.measurements]
+        self.said = "\n".join(said)
+
+
+def holding(folder, text, sources=()):
+    """Files under a folder that hold the text; the source may."""
+    needles = [text.encode(), text.encode("utf-16-le"), text.encode().hex().encode()]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in sources]
+    return [path for path in files if any(needle in path.read_bytes() for needle in needles)]
+
+
+def silent(watched, canary, tmp_path, scratch, *sources):
+    assert canary not in watched.said.lower()
+    assert holding(tmp_path, canary, sources) == []
+    assert list(scratch.iterdir()) == []
+
+
+LABELS = {"type": "categorical", "categories": [COUNTED, "b"], "other": True}
+
+
+def contents(path):
+    with duckdb.connect() as con:
+        return str(con.execute(f"DESCRIBE FROM '{path}'").fetchall()) + str(
+            con.execute(f"FROM '{path}'").fetchall()
+        )
+
+
+@pytest.mark.parametrize("place", ["connection", "database"])
+@pytest.mark.parametrize("into", ["o.csv", "o.parquet", "table"])
+def test_text_outside_the_categories(tmp_path, scratch, canary, place, into):
+    """Neither the values nor the labels of an ENUM that may have been made from them."""
+    source, target = tmp_path / "w.duckdb", tmp_path / into
+    con = duckdb.connect(str(source))
+    con.execute(
+        f"""CREATE TABLE t AS SELECT CASE WHEN i < 200 THEN '{canary}' ELSE '{COUNTED}' END AS v,
+        (CASE WHEN i < 200 THEN '{canary}' ELSE 'b' END)::ENUM ('{canary}', 'b') AS e
+        FROM range(1000) AS r(i)"""
+    )
+    if into == "table":
+        con.execute(f"ATTACH '{tmp_path}/other.duckdb' AS other")
+        target = "other.main.o"
+    if place == "database":
+        con.close()
+        if into == "table":
+            pytest.skip("a table goes into the database that was given, which holds the source")
+    spec = {"columns": {"v": LABELS, "e": {**LABELS, "categories": ["b", "c"]}}}
+    watched = Watched(
+        lambda: dpsyn_sql.release(
+            con if place == "connection" else source, "t", domain=spec, into=target, epsilon=20
+        )
+    )
+    assert watched.error is None, watched.said
+    if into == "table":
+        con.execute("USE other")
+        shown = str(con.execute("DESCRIBE o").fetchall()) + str(con.execute("FROM o").fetchall())
+        con.execute("USE w")
+        con.execute("DETACH other")
+    else:
+        shown = contents(target)
+    con.close()
+    assert canary not in shown and COUNTED in shown
+    silent(watched, canary, tmp_path, scratch, "w.duckdb", "w.duckdb.wal")
+    ledger = source.with_name("w.duckdb.dpsyn-ledger")
+    assert ledger in holding(tmp_path, COUNTED)  # the search finds what is there
+
+
+BROKEN_LINES = {
+    "stray quote": b'"%s,3\nb,4\n',
+    "text after a quote": b'"b"%s,3\n',
+    "too many fields": b"b,1,2,3,%s,%s\n",
+    "no unicode": b"\xff\xfe%s,\xc3\x28\n",
+    "NUL": b"\x00%s,\x00\n",
+    "too long": b"%s" + b"x" * 3_000_000 + b",3\n",
+    "no number": b"b,%s\n",
+    "padded": b"%s\n",
+}
+
+
+@pytest.mark.parametrize("line", BROKEN_LINES)
+def test_lines_of_a_csv_file_that_do_not_parse(tmp_path, scratch, canary, line):
+    path = tmp_path / "in.csv"
+    broken = BROKEN_LINES[line].replace(b"%s", canary.encode())
+    path.write_bytes(b"v,n\n" + f"{COUNTED},1\n".encode() * 300 + broken + b"b,2\n" * 300)
+    spec = {"columns": {"v": LABELS, "n": {"type": "numeric", "lower": 0, "upper": 9}}}
+    watched = Watched(lambda: dpsyn_sql.release(None, path, domain=spec, epsilon=20))
+    silent(watched, canary, tmp_path, scratch, "in.csv")
+    if watched.error is None:
+        assert COUNTED in contents(tmp_path / "in_synthetic.parquet")
+    else:
+        assert isinstance(watched.error, dpsyn_sql.EngineFailure)
+
+
+FAILING = {
+    "cast": "CAST(v AS INTEGER)",
+    "date": "strptime(v, '%Y')",
+    "enum": "CAST(CAST(v AS ENUM ('aaaaa')) AS VARCHAR)",
+    "arithmetic": "CAST(9223372036854775807 + length(v) AS VARCHAR)",
+    "decimal": "CAST(CAST(v AS DECIMAL(3, 1)) AS VARCHAR)",
+    "regex": "regexp_replace(v, '(' || v, 'x')",
+    "error": "error(v)",
+}
+
+
+def broken_view(path, canary, expression):
+    with duckdb.connect(str(path)) as con:
+        con.execute(
+            f"""CREATE TABLE people AS
+            SELECT CASE WHEN i = 7 THEN '({canary}' ELSE '1' END AS v FROM range(100) AS r(i)"""
+        )
+        con.execute(f"CREATE VIEW broken AS SELECT {expression} AS n, v FROM people")
+
+
+def domain_of(path):
+    with duckdb.connect(str(path)) as con:
+        kind = con.execute("DESCRIBE broken").fetchone()[1]
+    one = LABELS
+    if kind in ("INTEGER", "BIGINT"):
+        one = {"type": "numeric", "lower": 0, "upper": 9}
+    elif kind.startswith("TIMESTAMP"):
+        one = {"type": "temporal", "lower": "2000-01-01", "upper": "2001-01-01"}
+    return {"columns": {"n": one, "v": LABELS}}
+
+
+@pytest.mark.parametrize("expression", FAILING)
+@pytest.mark.parametrize("place", ["connection", "database"])
+def test_a_row_that_makes_a_statement_fail(tmp_path, scratch, canary, place, expression):
+    path = tmp_path / "w.duckdb"
+    broken_view(path, canary, FAILING[expression])
+    spec = domain_of(path)
+
+    def work():
+        if place == "database":
+            return dpsyn_sql.release(path, "broken", domain=spec, into=tmp_path / "o.parquet")
+        with duckdb.connect(str(path)) as con:
+            return dpsyn_sql.release(con, "broken", domain=spec, into=tmp_path / "o.parquet")
+
+    watched = Watched(work)
+    assert isinstance(watched.error, (dpsyn_sql.EngineFailure, dpsyn_sql.SourceError)), watched.said
+    if expression in ("cast", "date", "decimal"):
+        assert isinstance(watched.error, dpsyn_sql.EngineFailure), watched.said
+    assert watched.error.__cause__ is None and watched.error.__context__ is None
+    assert not (tmp_path / "o.parquet").exists()
+    silent(watched, canary, tmp_path, scratch, "w.duckdb", "w.duckdb.wal")
+
+
+UNDECLARED = {
+    "alone": "{enum}",
+    "list": "[{enum}]",
+    "struct": "{{'a': {enum}}}",
+    "map": "MAP {{{enum}: 1}}",
+    "union": "union_value(a := {enum})",
+}
+
+
+@pytest.mark.parametrize("shape", UNDECLARED)
+@pytest.mark.parametrize("call", ["release", "plan", "template", "wrong", "unit"])
+def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call):
+    """Such a type may have been made from the values: no message shows its labels."""
+    con = duckdb.connect(str(tmp_path / "w.duckdb"))
+    enum = f"'{canary}'::ENUM ('{canary}', 'b')"
+    con.execute(f"CREATE TABLE t AS SELECT {UNDECLARED[shape].format(enum=enum)} AS e, true AS b")
+    wrong = {"columns": {"e": {"type": "numeric", "lower": 0, "upper": 1}}}
+    work = {
+        "release": lambda: dpsyn_sql.release(con, "t"),
+        "plan": lambda: str(dpsyn_sql.plan(con, "t")),
+        "template": lambda: dpsyn_sql.domain_template(con, "t"),
+        "wrong": lambda: dpsyn_sql.release(con, "t", domain=wrong),
+        "unit": lambda: dpsyn_sql.release(con, "t", privacy_unit="e", max_rows_per_unit=2, into="o"),
+    }[call]
+    watched = Watched(work)
+    if call in ("release", "plan", "wrong"):
+        assert isinstance(watched.error, dpsyn_sql.DomainError)
+    con.close()
+    silent(watched, canary, tmp_path, scratch, "w.duckdb", "w.duckdb.wal")
+
+
+def test_the_command_says_nothing_of_a_row(tmp_path, scratch, canary):
+    path, domain = tmp_path / "w.duckdb", tmp_path / "domain.yml"
+    broken_view(path, canary, FAILING["cast"])
+    domain.write_text(json.dumps(domain_of(path)))
+    into = ["--into", str(tmp_path / "o.parquet")]
+    arguments = ["release", "broken", "--database", str(path), "--domain", str(domain), *into]
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", "from dpsyn_sql.cli.main import app; app()", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"TMPDIR": str(scratch), "PATH": "", "HOME": str(scratch)},
+    )
+    assert done.returncode == 1 and "Error: The database failed" in done.stderr
+    assert canary not in done.stdout + done.stderr
+    for more in (["ledger", "show"], ["ledger", "verify"]):
+        result = CliRunner().invoke(app, [*more, f"{path}.dpsyn-ledger"])
+        assert result.exit_code == 0 and canary not in result.output
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1 and canary not in result.output + everything_of(result.exception)
+    assert holding(tmp_path, canary, ("w.duckdb", "w.duckdb.wal")) == []
+
+
+@pytest.mark.parametrize("killed", [True, False])
+@pytest.mark.parametrize("encrypted", [True, pytest.param(False, id="planted-fault")])
+def test_what_does_not_fit_in_memory(tmp_path, canary, encrypted, killed):
+    """Long names are sorted in little memory; a killed process leaves what it had spilled."""
+    if not (killed or encrypted):
+        pytest.skip("what is removed at the end need not be searched")
+    source, scratch = tmp_path / "t.parquet", tmp_path / "scratch"
+    scratch.mkdir()
+    with duckdb.connect() as con:
+        con.execute(
+            f"""COPY (SELECT '{canary}' || '-' || repeat(i::VARCHAR, 8) AS person, (i % 10)::INTEGER AS n
+            FROM range(1_500_000) AS r(i)) TO '{source}'"""
+        )
+    spec = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
+    job = {
+        "con": None,
+        "source": str(source),
+        "options": {"domain": spec, "privacy_unit": "person", "method": "independent", "rows": 10},
+        "scratch": str(scratch),
+        "result": str(tmp_path / "result.json"),
+        "log": str(tmp_path / "log"),
+        "memory": "130MB",
+        "encrypted": encrypted,
+        "die_once_spilled": killed,
+    }
+    done = subprocess.run(
+        [sys.executable, str(CHILD)], input=json.dumps([job]), capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [-9 if killed else 0], (tmp_path / "log").read_text()
+    left = [path for path in scratch.rglob("*") if path.is_file()]
+    if not killed:
+        assert left == [] and list(scratch.iterdir()) == []
+        assert "error" not in json.loads((tmp_path / "result.json").read_text())
+    else:
+        assert sum(path.stat().st_size for path in left) > 2**20
+        assert all(path.stat().st_mode & 0o077 == 0 for path in scratch.iterdir())
+    found = holding(tmp_path, canary, ("t.parquet",))
+    assert (found == []) == encrypted
