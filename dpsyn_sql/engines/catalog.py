@@ -37,8 +37,10 @@ class Session:
 
     @property
     def path(self) -> tuple[Scope, ...]:
-        """The (catalog, schema) pairs in order."""
-        return split_search_path(self.setting) or ((self.catalog, self.schema),)
+        """The (catalog, schema) pairs in order; the current catalog's main schema is always the last."""
+        entries = split_search_path(self.setting) or ((self.catalog, self.schema),)
+        pairs = [entry if len(entry) == 2 else (self.catalog, *entry) for entry in entries]
+        return tuple(dict.fromkeys((pair[0], pair[1]) for pair in [*pairs, (self.catalog, _DEFAULT_SCHEMA)]))
 
 
 class DuckDBCatalog:

@@ -42,14 +42,15 @@ def split_name(text: str) -> tuple[str, ...] | None:
         position += 1
 
 
-def split_search_path(text: str) -> tuple[tuple[str, str], ...]:
-    """The (catalog, schema) pairs of a ``search_path`` setting, as DuckDB spells it back."""
-    pairs = []
+def split_search_path(text: str) -> tuple[tuple[str, ...], ...]:
+    """The entries of a ``search_path`` setting, as DuckDB spells it back: (catalog, schema), or
+    (schema,) of the current catalog."""
+    entries = []
     for entry in re.findall(r'(?:"(?:[^"]|"")*"|[^",])+', text):
         parts = split_name(entry.strip())
-        if parts is not None and len(parts) == 2:
-            pairs.append((parts[0], parts[1]))
-    return tuple(pairs)
+        if parts is not None and len(parts) <= 2:
+            entries.append(parts)
+    return tuple(entries)
 
 
 def display_name(*parts: str) -> str:

@@ -423,3 +423,39 @@ def test_the_callers_connection_is_as_it_was(con):
     assert con.execute(settings_sql).fetchall() == before
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (1,)
     con.execute("INSERT INTO t VALUES (1)")
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["USE two"],
+        ["USE two.s"],
+        ["SET schema = 'other'"],
+        ["SET search_path = 'other,two'"],
+        ["SET search_path = 'other,main'"],
+        ["SET search_path = 'two.s,other'"],
+        ["SET search_path = 'two,one.other'"],
+        ["USE two", "SET search_path = 'main,s'"],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["everywhere", "in_main", "in_other", "in_two", "in_s"])
+def test_a_bare_name_means_what_it_means_to_the_caller(tmp_path, statements, name):
+    """Entries of the search path with and without a catalog, and the main schema behind them all."""
+    con = duckdb.connect(str(tmp_path / "one.duckdb"))
+    con.execute(f"ATTACH '{tmp_path}/two.duckdb' AS two; CREATE SCHEMA one.other; CREATE SCHEMA two.s")
+    homes = {"one.main": "in_main", "one.other": "in_other", "two.main": "in_two", "two.s": "in_s"}
+    for home, alone in homes.items():
+        for table in (alone, "everywhere"):
+            con.execute(f"CREATE TABLE {home}.{table} AS SELECT '{home}' AS home")
+    for statement in statements:
+        con.execute(statement)
+    try:
+        (home,) = con.execute(f"FROM {name}").fetchone()
+    except duckdb.CatalogException:
+        with pytest.raises(SourceError):
+            open_source(con, name)
+    else:
+        with open_source(con, name) as session:
+            assert session.relation.name == f"{home}.{name}"
+    con.close()
