@@ -1,0 +1,57 @@
+"""``dpsyn audit`` as a stranger types it."""
+
+import pytest
+from typer.testing import CliRunner
+
+from dpsyn_sql.cli.main import app
+from dpsyn_sql.measure.noise import OpenDPNoise
+
+QUICK = ("--method", "independent", "--domain", "d.yml", "--runs", "200")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.yml").write_text("columns:\n  n: {type: numeric, lower: 0, upper: 3}\n")
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["audit", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("options", "claim"), [(("--delta", "0"), "epsilon <= 1.0000"), ((), "mu = sqrt(2 rho) <= 0.1725")]
+)
+def test_it_prints_claim_bound_runs_power_and_what_it_cannot_see(folder, options, claim):
+    result = run(*QUICK, *options)
+    assert result.exit_code == 0, result.output
+    lines = dict(line.split(maxsplit=1) for line in result.stdout.splitlines() if "Lower" not in line)
+    assert lines["Claim"] == claim and lines["Runs"].startswith("200 a side: ")
+    assert lines["Questions"] == "1 marginals of 1 attributes, 4 cells"
+    assert "Lower bound" in result.stdout and "confidence 0.999" in result.stdout
+    assert "no violation found" in lines["Verdict"] and "half the scale" in lines["Power"]
+    assert result.stdout.count("Not seen") == 3 and "probability delta" in result.stdout
+    assert [path.name for path in folder.iterdir()] == ["d.yml"]
+
+
+def test_a_violation_is_exit_code_1(monkeypatch):
+    true = OpenDPNoise.laplace
+    monkeypatch.setattr(OpenDPNoise, "laplace", lambda self, v, scale: true(self, v, scale / 4))
+    result = run(*QUICK, "--delta", "0")
+    assert result.exit_code == 1 and "VIOLATED" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--epsilon", "0"),
+        ("--rows-per-unit", "0"),
+        ("--runs", "0"),
+        ("--domain", "no.yml"),
+        ("--method", "magic"),
+    ],
+)
+def test_errors_are_one_message(options):
+    result = run(*options)
+    assert result.exit_code == 2 and "Error: " in result.output and "Traceback" not in result.output
