@@ -12,7 +12,7 @@ import re
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
@@ -36,6 +36,9 @@ from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
 RELEASE = import_module("dpsyn_sql.release")  # the package has a function of that name
+CERTIFICATE = import_module("dpsyn_sql.report.certificate")
+epsilon_of = cache(CERTIFICATE.epsilon_from_events)  # half of the time of a small release
+
 BOUNDING_KEY = 7
 K = 3
 COLUMNS = "(who VARCHAR, n INTEGER, x DOUBLE, s VARCHAR, d DATE)"
@@ -130,6 +133,7 @@ def released(con, source, noise, **options):
         patch.setitem(METHODS, Adaptive.name, EVERY[Adaptive.name])
         patch.setattr(RELEASE, "OpenDPNoise", lambda: recorder)
         patch.setattr(RELEASE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
+        patch.setattr(CERTIFICATE, "epsilon_from_events", lambda found, at: epsilon_of(tuple(found), at))
         patch.setattr(DuckDBEngine, "_guarded", traced)
         result = dpsyn_sql.release(con, source, domain=SPEC, ledger=ledger, **options)
     calls = [(call.mechanism, call.scale, call.exact.shape, call.answer.tolist()) for call in recorder.calls]
@@ -177,7 +181,7 @@ def check_coupled(run, first, second, answers, rows_per_unit):
 
 
 def paid(one, two, k):
-    """The price of what differs behind the door, held against declaration, event and debit."""
+    """The share of the debit that the difference behind the door costs, once it is as declared."""
     assert len(one.calls) == len(two.calls) == len(one.events) == len(one.questions)
     used = [
         price(after.exact - before.exact, before, event, question, k, one.budget.kind)
@@ -223,7 +227,7 @@ ADDED = st.lists(ROW, min_size=1, max_size=2 * K)
 
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @pytest.mark.parametrize("method", sorted(EVERY))
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rows=st.lists(ROW, max_size=6),
     added=ADDED,
@@ -266,8 +270,9 @@ def test_a_score_changes_by_as_much_as_is_declared(delta):
 
 
 @pytest.mark.parametrize("method", sorted(EVERY))
-@pytest.mark.parametrize("output", ["o.csv", "o.parquet"])
-@pytest.mark.parametrize("source", ["t.csv", "t.parquet", "a query over a file"])
+@pytest.mark.parametrize(
+    ("source", "output"), [("t.csv", "o.csv"), ("t.parquet", "o.parquet"), ("a query over a file", "o.csv")]
+)
 def test_files_of_neighbours_give_the_same_bytes(tmp_path, source, output, method):
     base = [("ann", 3, 0.5, "a", "2001-05-05"), ("ann", None, math.nan, "zz", None)] * 3
 

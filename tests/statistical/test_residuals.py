@@ -1,0 +1,212 @@
+"""The noise that reaches the reader is the noise that the ledger was charged for.
+
+Residuals are what was released minus counts that are made here, without the package. They are
+compared with the ledger's event, not with what the release says of itself.
+"""
+
+import itertools
+import math
+
+import duckdb
+import numpy as np
+import pytest
+from scipy.stats import chi2, chisquare, norm
+
+import dpsyn_sql
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.testing.recording import RecordingLedger
+
+LOWEST_P = 1e-7
+SIZES = (40, 30, 20)
+MANY = 500  # cells for which sums are near enough to normal
+ROWS = 1500
+SPEC = {
+    "columns": {
+        name: {"type": "numeric", "lower": 0, "upper": size - 1, "bins": size}
+        for name, size in zip("abc", SIZES, strict=True)
+    }
+}
+
+
+def weights(event, z):
+    """Probabilities of the noise, up to a factor, by the definition of the mechanism."""
+    if isinstance(event, GaussianEvent):
+        return np.exp(-(z.astype(float) ** 2) / (2 * event.sigma**2))
+    return np.exp(-np.abs(z) / event.scale)
+
+
+def moments(event):
+    """Variance and kurtosis of the noise, by its exact probabilities."""
+    reach = math.ceil(60 * (event.sigma if isinstance(event, GaussianEvent) else event.scale))
+    z = np.arange(-reach, reach + 1)
+    mass = weights(event, z) / weights(event, z).sum()
+    variance = (mass * z**2).sum()
+    return variance, (mass * z.astype(float) ** 4).sum() / variance**2
+
+
+def two_sided(z):
+    return 2 * norm.sf(abs(z))
+
+
+def residuals(epsilon, delta, unit):
+    """One release of a fixed table: (ledgered event, residual tables) for each question."""
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, size, ROWS) for size in SIZES], axis=1)  # most cells are empty
+    ledger = RecordingLedger()
+    with duckdb.connect() as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT 'p' || row_number() OVER () AS who, * FROM "
+            "(SELECT unnest(?::INTEGER[]) AS a, unnest(?::INTEGER[]) AS b, unnest(?::INTEGER[]) AS c)",
+            [column.tolist() for column in codes.T],
+        )
+        result = dpsyn_sql.release(
+            con,
+            "t",
+            epsilon=epsilon,
+            delta=delta,
+            domain=SPEC,
+            ledger=ledger,
+            rows=1,
+            method="copula",
+            **unit,
+        )
+    found = iter(result.measurements)
+    for event, question in zip(ledger.events, ledger.questions, strict=True):
+        yield event, [residual(next(found), tuple(attrs), codes) for attrs in question["tables"]]
+
+
+def residual(noisy, attrs, codes):
+    axes = ["abc".index(name) for name in attrs]
+    exact = np.zeros([SIZES[axis] for axis in axes], dtype=np.int64)
+    np.add.at(exact, tuple(codes[:, axis] for axis in axes), 1)
+    assert noisy.attrs == attrs and noisy.values.shape == exact.shape
+    return noisy.values - exact
+
+
+CASES = {
+    "gaussian": (2.0, 1e-9, dict(exclude=("who",))),
+    "laplace": (3.0, 0, dict(exclude=("who",))),
+    "gaussian, units of 3 rows": (5.0, 1e-9, dict(privacy_unit="who", max_rows_per_unit=3)),
+    "laplace, units of 3 rows": (9.0, 0, dict(privacy_unit="who", max_rows_per_unit=3)),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_residuals_have_the_ledgered_variance_and_nothing_in_common(case):
+    """A variance that is off by a third fails, and so does noise that cells share or that sums lack."""
+    large = [found for found in residuals(*case) if sum(table.size for table in found[1]) > MANY]
+    assert large
+    for event, tables in large:
+        flat = np.concatenate([table.ravel() for table in tables]).astype(float)
+        variance, kurtosis = moments(event)
+        size = len(flat)
+        square = (flat**2).mean() / variance
+        assert two_sided((square - 1) / math.sqrt((kurtosis - 1) / size)) > LOWEST_P, "variance"
+        assert two_sided(flat.mean() / math.sqrt(variance / size)) > LOWEST_P, "mean"
+        for lag in (1, 2, 7, SIZES[-1]):
+            product = (flat[lag:] * flat[:-lag]).mean() / variance
+            assert two_sided(product * math.sqrt(size - lag)) > LOWEST_P, f"correlation at lag {lag}"
+        for table in tables:
+            check_sums(table, variance)
+
+
+def check_sums(table, variance):
+    """A sum over n cells has n times the variance of one only if they are independent."""
+    for sums, cells in ((table.sum(axis=1), table.shape[1]), (table.sum(axis=0), table.shape[0])):
+        statistic = (sums.astype(float) ** 2).sum() / (cells * variance)
+        # Sums of few cells have heavier tails than the normal: a wide bound, and shared noise is far outside.
+        assert chi2.sf(statistic / 1.5, len(sums)) > LOWEST_P
+        assert chi2.cdf(statistic * 1.5, len(sums)) > LOWEST_P
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0])
+def test_two_releases_of_one_table_share_no_noise(delta):
+    """Nothing is seeded: the same question on the same rows is answered anew."""
+    for (event, first), (_, second) in zip(
+        residuals(2.0, delta, dict(exclude=("who",))),
+        residuals(2.0, delta, dict(exclude=("who",))),
+        strict=True,
+    ):
+        one, two = (np.concatenate([table.ravel() for table in side]) for side in (first, second))
+        variance, _ = moments(event)
+        assert two_sided((one * two).mean() / variance * math.sqrt(len(one))) > LOWEST_P
+
+
+# -- the whole distribution, through the real curator ---------------------------------------------
+
+CELLS = 30_000
+WIDE = Domain((Attribute("a", "INTEGER", "numeric", edges=tuple(range(CELLS + 1))),))
+LETTERS = Domain(tuple(Attribute(name, "BOOLEAN", "categorical", labels=(False, True)) for name in "abc"))
+
+
+class Zeros:
+    """A source without rows."""
+
+    def __init__(self, domain):
+        self.domain = domain
+
+    def count(self, queries):
+        return [np.zeros(self.domain.shape(query.attrs), dtype=np.int64) for query in queries]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize(
+    "budget", [Budget("zcdp", 2 * 10**13), Budget("zcdp", 10**15), Budget("pure", 5 * 10**14)], ids=str
+)
+def test_noise_has_the_exact_probabilities_of_the_ledgered_event(budget, rows):
+    """Chi-square over all values: a scale off by five per cent fails, whatever the shape."""
+    ledger = RecordingLedger()
+    with ledger.open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
+        door = LocalCurator(Zeros(WIDE), WIDE, rows, entry, OpenDPNoise())
+        (table,) = door.measure([MarginalQuery(("a",))], budget)
+    (event,) = ledger.events
+    scale = event.scale if isinstance(event, LaplaceEvent) else event.sigma
+    z = np.arange(-math.ceil(60 * scale), math.ceil(60 * scale) + 1)
+    expected = CELLS * weights(event, z) / weights(event, z).sum()
+    seen = np.bincount(table.values - z[0], minlength=len(z))
+    assert seen.sum() == CELLS and len(seen) == len(z)
+    frequent = expected >= 10
+    pooled = [np.append(each[frequent], each[~frequent].sum()) for each in (seen, expected)]
+    assert chisquare(*pooled).pvalue > LOWEST_P
+
+
+def exponential_mechanism(scores, scale):
+    mass = np.exp((scores - scores.max()) / scale)
+    return mass / mass.sum()
+
+
+def permute_and_flip(scores, scale):
+    """McKenna and Sheldon (2020), Algorithm 1, over all orders of the candidates."""
+    accept = np.exp((scores - scores.max()) / scale)
+    chosen = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        reached = 1 / math.factorial(len(scores))
+        for candidate in order:
+            chosen[candidate] += reached * accept[candidate]
+            reached *= 1 - accept[candidate]
+    return chosen
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("zcdp", 1), ("zcdp", 3), ("pure", 1)])
+def test_choices_have_the_probabilities_of_the_ledgered_event(kind, rows):
+    """Scores 0, 2k and 4k: the score of an empty table is the sum of its reference."""
+    draws, share = 400, Budget(kind, {"zcdp": 10**14, "pure": 8 * 10**14}[kind])
+    scores = np.array([0, 2, 4]) * rows
+    candidates = [MarginalQuery((name,)) for name in "abc"]
+    references = [np.array([score, 0]) for score in scores]
+    ledger = RecordingLedger()
+    with ledger.open_release(ReleaseKey(None, "r", None, {}), Budget(kind, draws * share.amount)) as entry:
+        door = LocalCurator(Zeros(LETTERS), LETTERS, rows, entry, OpenDPNoise())
+        picked = [door.select(candidates, references, share).attrs[0] for _ in range(draws)]
+    (event,) = set(ledger.events)
+    assert isinstance(event, SelectionEvent) and event.sensitivity == rows
+    probabilities = {"zcdp": exponential_mechanism, "pure": permute_and_flip}[kind]
+    expected, halved = (draws * probabilities(scores, event.scale / part) for part in (1, 2))
+    assert chisquare([picked.count(name) for name in "abc"], expected).pvalue > LOWEST_P
+    assert chisquare(expected, halved).pvalue < LOWEST_P**2, "so few draws could not tell half the scale"
