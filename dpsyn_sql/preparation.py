@@ -21,6 +21,7 @@ from dpsyn_sql.engines.target_session import Target, open_target
 from dpsyn_sql.interfaces import Ledger, Method
 from dpsyn_sql.ledger.locations import memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.methods import method_named
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
@@ -94,7 +95,8 @@ def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | N
 
 def _home_of(place: Ledger | Path | None) -> Path | None:
     """The folder of the ledger: sources below it are named relative to it."""
-    return place.absolute().parent if isinstance(place, Path) else None
+    file = place if isinstance(place, Path) else getattr(place, "place", None)
+    return None if file is None or file == IN_MEMORY else Path(os.path.realpath(file)).parent
 
 
 @contextmanager
@@ -113,6 +115,7 @@ def _key(options: Options, plan: Plan, session: SourceSession, name: str, home: 
     """The idempotency key: public settings, never anything computed from rows."""
     configuration = {
         "source": session.resolved_name,
+        "statements": list(plan.source.relation.statements),
         "unit": plan.source.unit.column,
         "rows_per_unit": plan.source.unit.max_rows,
         "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],

@@ -180,12 +180,14 @@ def _notes_on(entry: LedgerEntry) -> tuple[str, ...]:
     """What the ledger has to say to the operator; a replay is also a warning."""
     notes = []
     if entry.replayed:
-        when = f"measured on {entry.measured_on}" if entry.measured_on else "resumed where it stopped"
         label = repr(entry.name) if entry.version is None else f"{entry.name!r} version {entry.version!r}"
-        notes.append(
-            f"Replayed {label}, {when}: nothing was charged and the noisy answers are those of then. "
-            "To measure new data pass another version=."
-        )
+        if entry.measured_on is None:
+            notes.append(f"Resumed {label} where it stopped, under the debit that was made then.")
+        else:
+            notes.append(
+                f"Replayed {label}, measured on {entry.measured_on}: nothing was charged and the noisy "
+                "answers are those of then. To measure new data pass another version=."
+            )
         warnings.warn(notes[0], stacklevel=3)
     standing = entry.standing
     spent = f"epsilon={standing.spent_epsilon:.4g} at delta={standing.delta:g} is spent"

@@ -80,6 +80,18 @@ class DuckDBCatalog:
         return {(fold(catalog), fold(schema)): (catalog, schema) for catalog, schema in pairs}
 
     @cached_property
+    def _macros(self) -> frozenset[str]:
+        rows = _rows(self._engine.fetch(render("source/functions"), step=_READING))
+        kinds = ("macro", "table_macro")
+        return frozenset(
+            fold(str(row["name"])) for row in rows if row["kind"] in kinds and not row["internal"]
+        )
+
+    def is_macro(self, function: str) -> bool:
+        """Whether a user-defined macro, of values or of tables, has this name."""
+        return fold(function) in self._macros
+
+    @cached_property
     def _functions(self) -> dict[str, bool]:
         allowed: dict[str, bool] = {}
         for row in _rows(self._engine.fetch(render("source/functions"), step=_READING)):

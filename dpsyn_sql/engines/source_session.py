@@ -32,7 +32,10 @@ _TRUSTED = (
     "trust_query=True: the owner states that each row of the result is computed from the rows of one "
     "privacy unit and public tables only; this was not checked"
 )
-_ROW_OF_RESULT = "a row of the query's result is what unit='row' protects"
+_ROW_OF_RESULT = (
+    "a row of a private table can give several rows of the result; without a unit column, a row of the "
+    "result is what is protected"
+)
 _SKIPPED = "Lines of the CSV source that cannot be parsed are skipped; fields that are missing are NULL."
 
 

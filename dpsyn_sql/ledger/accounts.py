@@ -75,6 +75,8 @@ def for_release(store: Store, key: ReleaseKey) -> str:
         AccountError: a source belongs to another account, or sources belong to different ones.
     """
     bound = {source: row["account"] for source in key.sources if (row := _bound(store, source)) is not None}
+    if not bound:
+        bound = _granted_for(store, key)
     named = {key.account} if key.account else set()
     if len(named | set(bound.values())) > 1:
         known = "; ".join(f"{source} is charged to {account!r}" for source, account in bound.items())
@@ -85,6 +87,26 @@ def for_release(store: Store, key: ReleaseKey) -> str:
         )
     first = key.sources[0] if key.sources else "unnamed"
     return next(iter(named | set(bound.values())), f"{first}#{key.unit}")
+
+
+def _granted_for(store: Store, key: ReleaseKey) -> dict[str, str]:
+    """Accounts that were granted under the name of a source which is not charged yet.
+
+    Otherwise a grant made before the first release could be passed by naming another account or unit.
+    """
+    names = [row["name"] for row in store.all("all_accounts")]
+    return {source: name for source in key.sources for name in names if name.rpartition("#")[0] == source}
+
+
+def bind_sources(store: Store, name: str, key: ReleaseKey) -> None:
+    """Record which account the sources of a release are charged to."""
+    account = find(store, name)
+    if account is None:
+        return
+    for source in key.sources:
+        if _bound(store, source) is None:
+            store.run("add_source", name=source, account_id=account.account_id)
+            append(store, "source", {"account": name, "source": source})
 
 
 def _bound(store: Store, source: str) -> dict[str, Any] | None:
@@ -106,10 +128,7 @@ def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
             f"The account {name!r} protects the unit {account.unit!r}; this release protects {key.unit!r}. "
             f"Use privacy_unit={account.unit!r}. Nothing was read or charged."
         )
-    for source in key.sources:
-        if _bound(store, source) is None:
-            store.run("add_source", name=source, account_id=account.account_id)
-            append(store, "source", {"account": name, "source": source})
+    bind_sources(store, name, key)
     return account
 
 

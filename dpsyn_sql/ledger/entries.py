@@ -266,6 +266,8 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, replace: bool) -> S
         rows = store.all("find_entries", **place)
         for row in rows:
             if row["configuration_hash"] == digest:
+                if row["state"] == "debited":  # questions may still be asked of what is read now
+                    accounts.bind_sources(store, name, key)
                 return SqliteEntry(store, row, account, replayed=True)
         if rows and not replace:
             raise ReleaseChanged(_change(key, budget, name, json.loads(rows[0]["configuration"])))

@@ -73,7 +73,7 @@ class Options:
         if not isinstance(self.privacy_unit, str) or not self.privacy_unit:
             raise InputError(f"privacy_unit={self.privacy_unit!r}: give 'row' or the name of a column")
         _check_integer("max_rows_per_unit", self.max_rows_per_unit, _MOST_ROWS_PER_UNIT)
-        if self.max_rows_per_unit < 1 or (self.privacy_unit == "row" and self.max_rows_per_unit != 1):
+        if self.max_rows_per_unit < 1 or (self.unit().column is None and self.max_rows_per_unit != 1):
             raise InputError(
                 f"max_rows_per_unit={self.max_rows_per_unit} is out of range: it is 1 with "
                 "privacy_unit='row', and from 1 up with a column; rows beyond it are left out"
@@ -81,7 +81,7 @@ class Options:
 
     def unit(self) -> PrivacyUnit:
         """Whom the release protects."""
-        column = None if self.privacy_unit == "row" else self.privacy_unit
+        column = None if self.privacy_unit.lower() == "row" else self.privacy_unit
         return PrivacyUnit(column, self.max_rows_per_unit)
 
 

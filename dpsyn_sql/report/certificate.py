@@ -6,6 +6,7 @@ It holds public facts only. Its one timestamp is that of the debit; it has no du
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -111,7 +112,9 @@ def certificate(
 
 def _public_name(relation: Relation) -> str:
     """A file without its folders: readers of a release need not know the owner's machine."""
-    return Path(relation.name).name if relation.kind in ("parquet", "csv") else relation.name
+    if relation.kind in ("parquet", "csv"):
+        return Path(relation.name).name
+    return re.sub(r"'[^']*/([^'/]*)'", r"'\1'", relation.name)
 
 
 def _unit_in_words(plan: Plan) -> str:

@@ -72,6 +72,9 @@ class QueryCatalog(Protocol):
     def rowwise(self, function: str) -> bool:
         """Whether every function of this name is built in, scalar and repeatable."""
 
+    def is_macro(self, function: str) -> bool:
+        """Whether a user-defined macro has this name."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuery:
@@ -205,6 +208,8 @@ class _Check:
     def finish(self, tree: Node, scope: Scope | None) -> CheckedQuery:
         """Bind, check and print."""
         self._bind(tree, scope)
+        if self.trusted:
+            self._refuse_macros(tree)
         if not self.trusted and not self._query(tree, {}, scope):
             raise SourceError(
                 "The query reads no private table: all that it names is constant or listed in public_tables=."
@@ -247,16 +252,39 @@ class _Check:
             parts = tuple(part.name for part in table.parts)
             if len(parts) == 1 and _is_cte(table, parts[0]):
                 self.bound[id(table)] = "cte"
+                hidden = self.catalog.find(parts, scope) if self.trusted else None
+                if hidden is not None:  # the database may read it after all; it is charged in any case
+                    self._remember(hidden)
                 continue
             found = self.catalog.find(parts, scope)
             if found is not None:
-                self.relations[found.identity] = None
+                self._remember(found)
                 self.bound[id(table)] = found
                 _write_name(table, found.identity)
             elif len(parts) > 1 or not self._bind_file(table, parts[0]):
                 raise SourceError(
                     f"The query reads {shorten('.'.join(parts))!r}, which is no table or view of the "
                     "database and no file. A data frame in a Python variable must be written to a table."
+                )
+
+    def _remember(self, found: Found) -> None:
+        """Note what is read. A trusted query is not checked, but what its views read is charged."""
+        if found.identity in self.relations:
+            return
+        self.relations[found.identity] = None
+        if self.trusted and found.kind == "view":
+            query, _ = _definition(found)
+            self._refuse_macros(query)
+            self._bind(query, found.identity[:2])
+
+    def _refuse_macros(self, tree: Node) -> None:
+        """A macro can read tables that do not show in the query."""
+        for call in tree.find_all(exp.Func):
+            name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
+            if self.catalog.is_macro(name):
+                raise SourceError(
+                    f"The query uses the macro {shorten(name)}. Even with trust_query=True macros are "
+                    "refused: they can read tables that are then not charged. Write it out."
                 )
 
     def _bind_function(self, table: exp.Table, scope: Scope | None) -> None:

@@ -114,6 +114,12 @@ NEVER_FUNCTIONS = frozenset(
         "current_localtime",
         "current_localtimestamp",
         "current_setting",
+        # What they say of a value is a fact of its type, and a type can be made from the rows.
+        "enum_code",
+        "enum_first",
+        "enum_last",
+        "enum_range",
+        "enum_range_boundary",
         "error",
         "finalize",
         "getenv",
@@ -125,6 +131,7 @@ NEVER_FUNCTIONS = frozenset(
         "sleep_ms",
         "stats",
         "to_aggregate_state",
+        "typeof",
         "vector_type",
         "write_log",
     }

@@ -156,3 +156,101 @@ def test_a_source_is_text(con, source):
 def test_a_connection_is_a_connection():
     with pytest.raises(dpsyn_sql.InputError, match="con"):
         dpsyn_sql.plan(5, "t")
+
+
+def spent_out(path, name, epsilon="1"):
+    ledger = SqliteLedger(path)
+    ledger.grant(name, epsilon, "1e-9")
+    ledger.close()
+
+
+def test_a_ledger_has_one_home_however_it_is_named(folder, tmp_path, monkeypatch):
+    place = folder / "L"
+    spent_out(place, "p.parquet#row")
+    (tmp_path / "other").symlink_to(place)
+    first = dpsyn_sql.release(None, folder / "p.parquet", domain=SPEC, ledger=place, into=tmp_path / "1.csv")
+    assert first.rows >= 0
+    monkeypatch.setenv("DPSYN_LEDGER", str(tmp_path / "other"))
+    opened = SqliteLedger(place)
+    for number, ledger in enumerate((opened, tmp_path / "other", None)):
+        with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+            dpsyn_sql.release(
+                None, folder / "p.parquet", domain=SPEC, ledger=ledger, into=tmp_path / f"o{number}.csv"
+            )
+    opened.close()
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE t AS SELECT i % 7 AS person, (i % 10)::INTEGER AS n FROM range(70) AS r(i)")
+        con.execute("CREATE VIEW v AS FROM t")
+        con.execute("CREATE VIEW v2 AS FROM v")
+        con.execute("CREATE TABLE dummy AS SELECT 1 AS one")
+        con.execute("CREATE MACRO m() AS (SELECT count(*) FROM t)")
+    return path
+
+
+def trusted(file, source, **options):
+    settings = {"domain": SPEC, "exclude": ["person"], "into": "o", "trust_query": True, **options}
+    return dpsyn_sql.release(file, source, **settings)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "v2",
+        "SELECT * FROM v",
+        "WITH RECURSIVE t AS (SELECT * FROM t) SELECT * FROM t",
+        "SELECT n, person FROM dummy CROSS JOIN v2",
+    ],
+)
+def test_a_trusted_query_is_charged_to_every_table_behind_it(file, source):
+    spent_out(f"{file}.dpsyn-ledger", "w.duckdb:main.t#row", "0.1")
+    with pytest.raises((dpsyn_sql.PrivacyBudgetExceeded, dpsyn_sql.SourceError)):
+        trusted(file, source)
+    with pytest.raises((dpsyn_sql.TargetError, dpsyn_sql.SourceError)):
+        trusted(file, source, into="t", replace=True, epsilon="0.01")
+
+
+def test_macros_cannot_hide_a_table(file):
+    with pytest.raises(dpsyn_sql.SourceError, match="macro"):
+        trusted(file, "SELECT (m() % 10)::INTEGER AS n, 1 AS person FROM dummy")
+
+
+def test_a_grant_cannot_be_passed_by_another_account_or_unit(file):
+    spent_out(f"{file}.dpsyn-ledger", "w.duckdb:main.t#row", "0.1")
+    with pytest.raises(dpsyn_sql.AccountError):
+        dpsyn_sql.release(file, "t", domain=SPEC, exclude=["person"], account="mine")
+    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+        dpsyn_sql.release(file, "t", domain=SPEC, privacy_unit="person", max_rows_per_unit=10)
+
+
+def test_what_a_resumed_release_reads_is_recorded(file):
+    with duckdb.connect(str(file)) as con:
+        con.execute("CREATE TABLE bad AS SELECT 'a' AS n")
+        con.execute("CREATE VIEW w AS SELECT n::INTEGER AS n FROM bad")
+    with pytest.raises(dpsyn_sql.EngineFailure):
+        dpsyn_sql.release(file, "w", domain=SPEC, into="s")
+    with duckdb.connect(str(file)) as con:
+        con.execute("CREATE OR REPLACE VIEW w AS SELECT n FROM t")
+    with pytest.warns(UserWarning, match="Resumed"):
+        dpsyn_sql.release(file, "w", domain=SPEC, into="s")
+    ledger = SqliteLedger(f"{file}.dpsyn-ledger")
+    (account,) = ledger.overview().accounts
+    assert ledger.verify()
+    ledger.close()
+    assert set(account.sources) == {"w.duckdb:main.bad", "w.duckdb:main.t"}
+
+
+def test_facts_of_a_type_are_not_facts_of_a_row(file):
+    for query in ("SELECT enum_code(n) AS n FROM t", "SELECT typeof(n) AS n FROM t"):
+        with pytest.raises(dpsyn_sql.SourceError, match="function"):
+            dpsyn_sql.plan(file, query, domain=SPEC, into="o")
+
+
+def test_a_certificate_names_no_folder(folder, tmp_path):
+    query = f"SELECT n FROM '{folder}/p.parquet'"
+    result = dpsyn_sql.release(None, query, domain=SPEC, into=tmp_path / "o.csv")
+    assert str(tmp_path) not in str(result.certificate())

@@ -202,7 +202,7 @@ def test_queries_and_views(con):
     with open_source(con, "SELECT a FROM t LEFT JOIN p ON k = a", public_tables=["p"]) as session:
         assert session.relation.kind == "query" and session.default_into is None
         assert any("memory.main.p" in line for line in session.relation.statements)
-        assert any("unit='row'" in line for line in session.relation.statements)
+        assert any("a row of the result is what is protected" in line for line in session.relation.statements)
     with open_source(con, "SELECT sum(a) AS s FROM t", trust_query=True) as session:
         assert "trust_query=True" in session.relation.statements[0]
         assert rows(session) == 1
