@@ -124,7 +124,12 @@ def test_text_outside_the_categories(tmp_path, scratch, canary, place, into):
     spec = {"columns": {"v": LABELS, "e": {**LABELS, "categories": ["b", "c"]}}}
     watched = Watched(
         lambda: dpsyn_sql.release(
-            con if place == "connection" else source, "t", domain=spec, into=target, epsilon=20
+            con if place == "connection" else source,
+            "t",
+            domain=spec,
+            into=target,
+            epsilon=20,
+            method="independent",
         )
     )
     assert watched.error is None, watched.said
@@ -160,7 +165,7 @@ def test_lines_of_a_csv_file_that_do_not_parse(tmp_path, scratch, canary, line):
     broken = BROKEN_LINES[line].replace(b"%s", canary.encode())
     path.write_bytes(b"v,n\n" + f"{COUNTED},1\n".encode() * 300 + broken + b"b,2\n" * 300)
     spec = {"columns": {"v": LABELS, "n": {"type": "numeric", "lower": 0, "upper": 9}}}
-    watched = Watched(lambda: dpsyn_sql.release(None, path, domain=spec, epsilon=20))
+    watched = Watched(lambda: dpsyn_sql.release(None, path, domain=spec, epsilon=20, method="independent"))
     silent(watched, canary, tmp_path, scratch, "in.csv")
     if watched.error is None:
         assert COUNTED in contents(tmp_path / "in_synthetic.parquet")
@@ -290,7 +295,7 @@ def test_what_does_not_fit_in_memory(tmp_path, canary, encrypted, killed):
     with duckdb.connect() as con:
         con.execute(
             f"""COPY (SELECT '{canary}' || '-' || repeat(i::VARCHAR, 8) AS person, (i % 10)::INTEGER AS n
-            FROM range(1_500_000) AS r(i)) TO '{source}'"""
+            FROM range(1_000_000) AS r(i)) TO '{source}'"""
         )
     spec = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
     job = {
@@ -300,7 +305,7 @@ def test_what_does_not_fit_in_memory(tmp_path, canary, encrypted, killed):
         "scratch": str(scratch),
         "result": str(tmp_path / "result.json"),
         "log": str(tmp_path / "log"),
-        "memory": "130MB",
+        "memory": "110MB",
         "encrypted": encrypted,
         "die_once_spilled": killed,
     }
