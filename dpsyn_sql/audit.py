@@ -56,6 +56,7 @@ _SIGMA_PER_ROW = 2
 the bound's own width."""
 _MOST_RUNS = 100_000
 _MOST_ROWS = 2**31
+_RUNS_PER_LEDGER = 50
 _MOST_CELLS = 20_000_000
 _SIMULATIONS = 200_000
 _SIMULATED_CELLS = 20_000_000
@@ -122,8 +123,7 @@ def audit(
     if runs is not None:
         _check_integer("runs", runs, _MOST_RUNS)
     plan, recipe = _planned(epsilon, delta, method, domain, rows_per_unit)
-    with closing(MemoryLedger()) as ledger:
-        door = _Door(plan, ledger)
+    with closing(_Door(plan)) as door:
         test = _Test(plan, door.rehearsed(recipe))
         design = test.designed(runs)
         _check_time(plan, design.runs, chosen=runs is not None)
@@ -194,10 +194,14 @@ class _ToyCounter:
 class _Door:
     """The real curator in front of toy counts; each run is a release with a debit of its own."""
 
-    def __init__(self, plan: Plan, ledger: MemoryLedger) -> None:
-        self._plan, self._ledger = plan, ledger
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._ledger = plan, MemoryLedger()
         self._counters: dict[int, _ToyCounter] = {}
         self._opened = 0
+
+    def close(self) -> None:
+        """Forget the ledger."""
+        self._ledger.close()
 
     def rehearsed(self, recipe: Method) -> tuple[PrivacyEvent, ...]:
         """The events that the whole method charges; its questions must be those of its plan."""
@@ -226,8 +230,12 @@ class _Door:
 
     @contextmanager
     def _open(self, rows: int) -> Iterator[tuple[LocalCurator, LedgerEntry]]:
-        """An account for each run: thousands of debits together may be more than one can hold."""
+        """An account for each run, since thousands of debits may be more than one can hold; and a new
+        ledger now and then, since a debit looks at all accounts."""
         self._opened += 1
+        if self._opened % _RUNS_PER_LEDGER == 0:
+            self._ledger.close()
+            self._ledger = MemoryLedger()
         counter = self._counters.setdefault(rows, _ToyCounter(self._plan.domain, rows))
         key = ReleaseKey(f"audit {self._opened}", "audit", None, {})
         with self._ledger.open_release(key, self._plan.budget) as entry:
