@@ -1,0 +1,288 @@
+"""Faults that would break the privacy claim, how each is planted, and the test that kills it.
+
+An edit replaces a text that occurs once in a file of the package. The files are not touched: the
+changed text is loaded in their place, in a process of its own (see ``planting.py``).
+"""
+
+from dataclasses import dataclass
+
+COUPLING = "tests/conformance/test_coupling.py"
+K_EQUAL_ROWS = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[independent-1e-09]"
+K_EQUAL_ROWS_PURE = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[independent-0]"
+SCORES = f"{COUPLING}::test_a_score_changes_by_as_much_as_is_declared[1e-09]"
+RESIDUALS = (
+    "tests/statistical/test_residuals.py::test_residuals_have_the_ledgered_variance_and_nothing_in_common"
+)
+FRESH_NOISE = "tests/statistical/test_residuals.py::test_two_releases_of_one_table_share_no_noise"
+CURATOR = "tests/unit/measure/test_measure_curator.py"
+CALIBRATE = "tests/unit/measure/test_measure_calibrate.py"
+LEDGER = "tests/unit/ledger/test_ledger_release.py"
+SECOND_ACCESS = (
+    "tests/e2e/test_no_second_access.py::test_rows_are_read_between_debit_and_closing_only"
+    "[connection-independent]"
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``edits``: (file below the repository, text that occurs once, what stands there instead)."""
+
+    name: str
+    killed_by: str
+    edits: tuple[tuple[str, str, str], ...]
+
+
+def fault(name, killed_by, *edits):
+    return Fault(name, killed_by, edits)
+
+
+NOISE = "dpsyn_sql/measure/noise.py"
+SCALE = "dpsyn_sql/measure/calibrate.py"
+DOOR = "dpsyn_sql/measure/curator.py"
+EVENTS = "dpsyn_sql/accounting/events.py"
+ZCDP = "dpsyn_sql/accounting/zcdp.py"
+RELEASE = "dpsyn_sql/release.py"
+PREPARATION = "dpsyn_sql/preparation.py"
+CERTIFICATE = "dpsyn_sql/report/certificate.py"
+ENCODE = "sql/encode/encode.sql"
+ENTRIES = "dpsyn_sql/ledger/entries.py"
+ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
+SQLITE = "dpsyn_sql/ledger/sqlite.py"
+ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
+
+DRAW_GAUSSIAN = "return _invoke(gaussian_mechanism(sigma), values)"
+DRAW_LAPLACE = "return _invoke(laplace_mechanism(scale), values)"
+GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)))"
+SECOND_OPINION_GAUSSIAN = " and Fraction(gaussian_mechanism(sigma).map(l2)) <= share.fraction"
+SECOND_OPINION_SELECTION = " and map_cost <= share.fraction"
+CLOSE = "        entry.close_questions()\n"
+COUNT_ROWS = (
+    '        true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
+    ' step="counting rows")["n"][0])\n'
+)
+PLAN = "        plan = method.plan(Source(relation, unit), domain, options.budget().without_thresholds())\n"
+LABELS_SEEN = """
+        from dataclasses import replace
+
+        def seen(attribute):
+            sql = f'SELECT DISTINCT CAST("{attribute.name}" AS VARCHAR) AS v FROM {relation.sql}'
+            found = {str(value) for value in session.engine.fetch(sql, step="looking for labels")["v"]}
+            return replace(attribute, labels=tuple(one for one in attribute.labels if str(one) in found))
+
+        narrowed = [seen(one) if one.labels else one for one in domain.attributes]
+        domain = replace(domain, attributes=tuple(narrowed))
+"""
+REFUND = """
+        entry = self._open(key, budget, replace)
+        try:
+            yield entry
+        except BaseException:
+            file = self._store._connection
+            for (trigger,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                file.execute(f'DROP TRIGGER "{trigger}"')
+            file.execute("UPDATE account SET spent_amount = 0")
+            file.execute("DELETE FROM entry")
+            raise
+"""
+
+FAULTS = (
+    # -- sensitivities and scales, wrong in noise and ledger alike ------------------------------
+    fault(
+        "sensitivity halved",
+        K_EQUAL_ROWS,
+        (
+            SCALE,
+            "_gaussian(tables * rows_per_unit**2, share)",
+            "_gaussian(tables * rows_per_unit**2 // 4, share)",
+        ),
+    ),
+    fault(
+        "rows of a unit not squared",
+        K_EQUAL_ROWS,
+        (SCALE, "_gaussian(tables * rows_per_unit**2, share)", "_gaussian(tables * rows_per_unit, share)"),
+    ),
+    fault(
+        "Laplace noise for the L2 sensitivity",
+        K_EQUAL_ROWS_PURE,
+        (
+            SCALE,
+            "_laplace(tables * rows_per_unit, share)",
+            "_laplace(math.isqrt(tables) * rows_per_unit, share)",
+        ),
+    ),
+    fault(
+        "sqrt(2) forgotten",
+        K_EQUAL_ROWS,
+        (EVENTS, "(2 * Fraction(self.sigma) ** 2)", "(4 * Fraction(self.sigma) ** 2)"),
+        (SCALE, GAUSSIAN_SCALE, GAUSSIAN_SCALE.replace("2 * float", "4 * float")),
+        (SCALE, SECOND_OPINION_GAUSSIAN, ""),
+    ),
+    fault(
+        "score sensitivity halved",
+        SCORES,
+        (
+            SCALE,
+            "    price = float(share.fraction)\n",
+            "    price, rows_per_unit = float(share.fraction), (rows_per_unit + 1) // 2\n",
+        ),
+    ),
+    fault(
+        "scores taken for monotonic ones",
+        SCORES,
+        (EVENTS, "Fraction(2 * self.sensitivity)", "Fraction(self.sensitivity)"),
+        (SCALE, "2 * rows_per_unit / epsilon", "rows_per_unit / epsilon"),
+        (SCALE, SECOND_OPINION_SELECTION, ""),
+    ),
+    fault(
+        "sigma^2 for sigma",
+        f"{CALIBRATE}::test_gaussian_scale_fits_its_share_by_both_accountants",
+        (SCALE, GAUSSIAN_SCALE, "sigma = l2_squared / (2 * float(share.fraction))"),
+    ),
+    fault(
+        "repeated marginals charged once",
+        f"{CURATOR}::test_a_repeated_marginal_counts_each_time",
+        (DOOR, "marginals_event(len(queries),", "marginals_event(len(set(queries)),"),
+    ),
+    fault(
+        "rho rounded up",
+        "tests/unit/accounting/test_accounting_zcdp.py::test_the_rho_is_within_and_the_next_is_not",
+        (ZCDP, "    return low\n", "    return high\n"),
+    ),
+    fault(
+        "costs rounded down",
+        "tests/unit/accounting/test_accounting_budget.py::test_costs_round_up_and_add_up",
+        (EVENTS, "math.ceil(event.cost(kind) * RHO_UNITS)", "math.floor(event.cost(kind) * RHO_UNITS)"),
+    ),
+    # -- noise that is not what was charged ------------------------------------------------------
+    fault(
+        "sigma taken for a variance",
+        f"{RESIDUALS}[gaussian]",
+        (NOISE, DRAW_GAUSSIAN, "return _invoke(gaussian_mechanism(sigma**0.5), values)"),
+    ),
+    fault(
+        "noise of half the scale",
+        f"{RESIDUALS}[laplace]",
+        (NOISE, DRAW_LAPLACE, "return _invoke(laplace_mechanism(scale / 2), values)"),
+    ),
+    fault("no noise", f"{RESIDUALS}[laplace]", (NOISE, DRAW_LAPLACE, "return values")),
+    fault(
+        "one draw for all cells",
+        f"{RESIDUALS}[gaussian]",
+        (NOISE, DRAW_GAUSSIAN, "return values + _invoke(gaussian_mechanism(sigma), values[:1] * 0)"),
+    ),
+    fault(
+        "seeded noise",
+        f"{FRESH_NOISE}[1e-09]",
+        (
+            NOISE,
+            DRAW_GAUSSIAN,
+            "return values + np.rint(np.random.default_rng(1).normal(0, sigma, len(values))).astype(np.int64)",
+        ),
+    ),
+    fault(
+        "empty cells skipped",
+        K_EQUAL_ROWS,
+        (DOOR, "np.split(noisy, ends)", "np.split(np.where(flat == 0, 0, noisy), ends)"),
+    ),
+    fault(
+        "missing cells and fractions let through",
+        f"{CURATOR}::test_missing_cells_or_floats_never_reach_the_noise",
+        (DOOR, "table.shape != self._domain.shape(query.attrs) or table.dtype != np.int64", "query is None"),
+    ),
+    # -- things that depend on the rows beside the door --------------------------------------------
+    fault(
+        "true n used",
+        K_EQUAL_ROWS,
+        (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
+        (RELEASE, "max(0, round(model.total)) if rows is None", "true if rows is None"),
+    ),
+    fault(
+        "seed made from the rows",
+        K_EQUAL_ROWS,
+        (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
+        (RELEASE, "_seed_of(entry.release_id) if seed", "_seed_of(str(true)) if seed"),
+    ),
+    fault("SELECT DISTINCT domain", K_EQUAL_ROWS, (PREPARATION, PLAN, LABELS_SEEN + PLAN)),
+    fault(
+        "rows counted in the key of the ledger",
+        K_EQUAL_ROWS,
+        (
+            PREPARATION,
+            '        "method": plan.method,\n',
+            '        "method": plan.method,\n        "rows": int(session.engine.fetch('
+            'f"SELECT count(*) AS n FROM {plan.source.relation.sql}", step="counting")["n"][0]),\n',
+        ),
+    ),
+    fault(
+        "a duration in the certificate",
+        K_EQUAL_ROWS,
+        (
+            CERTIFICATE,
+            '        "method": plan.method,\n',
+            '        "seconds": __import__("time").perf_counter(),\n',
+        ),
+    ),
+    fault("second access in post-processing", SECOND_ACCESS, (RELEASE, CLOSE, CLOSE + COUNT_ROWS)),
+    fault(
+        "source left within reach",
+        "tests/e2e/test_no_second_access.py::test_a_database_file_is_detached_before_anything_is_sampled",
+        (RELEASE, "        job.session.release_source()", "        pass"),
+    ),
+    fault(
+        "an engine's message passed on",
+        "tests/unit/engines/test_engines_duckdb.py::test_failures_carry_no_engine_text",
+        (ENGINE, "kind = type(error).__name__", "kind = str(error)"),
+    ),
+    # -- the bound on a unit's rows ------------------------------------------------------------------
+    fault(
+        "one row of a unit too many",
+        K_EQUAL_ROWS,
+        (ENCODE, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 1"),
+    ),
+    fault(
+        "one bound for all units",
+        "tests/statistical/test_units.py::test_the_property_holds_where_the_faults_break_it",
+        (
+            ENCODE,
+            "            PARTITION BY\n                unit\n            ORDER BY\n",
+            "            ORDER BY\n",
+        ),
+    ),
+    # -- the ledger ------------------------------------------------------------------------------------
+    fault(
+        "charge after the count",
+        f"{CURATOR}::test_an_overdrawn_question_is_not_counted",
+        (
+            DOOR,
+            "        self._entry.charge(event)\n        return self._entry.store(sequence, question, ask())\n",
+            "        answer = ask()\n        self._entry.charge(event)\n"
+            "        return self._entry.store(sequence, question, answer)\n",
+        ),
+    ),
+    fault(
+        "refund on error",
+        "tests/e2e/test_no_second_access.py"
+        "::test_a_failure_in_the_private_part_keeps_the_debit_and_writes_nothing",
+        (SQLITE, "        yield self._open(key, budget, replace)\n", REFUND),
+    ),
+    fault(
+        "questions beyond the debit",
+        f"{LEDGER}::test_questions_are_charged_within_the_debit",
+        (ENTRIES, "if cost.amount > left[0] or cost.delta > left[1]:", "if cost.delta > left[1]:"),
+    ),
+    fault(
+        "limit not looked at",
+        f"{LEDGER}::test_a_release_of_what_was_granted_fits_exactly_once",
+        (ACCOUNTS, "if not account.balance.admits(cost):", "if account is None:"),
+    ),
+    fault(
+        "the last answer wins",
+        f"{LEDGER}::test_the_first_answer_wins_and_the_loser_uses_it",
+        (ENTRIES, 'known or {**row, "content": content}', '{**row, "content": content}'),
+    ),
+    fault(
+        "a replay measures again",
+        f"{CURATOR}::test_a_stored_answer_is_replayed_without_counting",
+        (DOOR, "        if stored is not None:\n", "        if stored is not None and sequence < 0:\n"),
+    ),
+)

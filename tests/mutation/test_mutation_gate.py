@@ -1,0 +1,57 @@
+"""Every planted fault is killed by its test, and that test passes without it."""
+
+import re
+
+import pytest
+from faults import FAULTS
+from verdicts import ROOT, pool, verdict
+
+BY_NAME = {fault.name: fault for fault in FAULTS}
+PROCESSES = 2
+SECONDS = 300
+
+# A test that fails because the fault itself cannot run has found nothing.
+CLUMSY = re.compile(
+    r"^E +(\w+\.)*(NameError|ImportError|ModuleNotFoundError|SyntaxError|TypeError|AttributeError"
+    r"|UnboundLocalError|UsageError)\b",
+    re.MULTILINE,
+)
+
+
+def test_every_fault_still_has_its_place():
+    """The gate says nothing about code that moved: this fails first, and fast."""
+    assert len(BY_NAME) == len(FAULTS) >= 10
+    for fault in FAULTS:
+        for file, old, new in fault.edits:
+            assert (ROOT / file).read_text(encoding="utf-8").count(old) == 1, (fault.name, file, old)
+            assert old != new
+        path, _, test = fault.killed_by.partition("::")
+        assert f"def {test.partition('[')[0]}(" in (ROOT / path).read_text(encoding="utf-8"), fault.name
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """All faults, two at a time, and the same tests without a fault: futures by name."""
+    with pool(PROCESSES) as workers:
+        sound = workers.submit(verdict, sorted({fault.killed_by for fault in FAULTS}))
+        yield {None: sound} | {f.name: workers.submit(verdict, [f.killed_by], f.name) for f in FAULTS}
+        workers.shutdown(cancel_futures=True)
+
+
+@pytest.mark.slow
+def test_without_a_fault_every_test_passes(verdicts):
+    code, printed = verdicts[None].result(SECONDS)
+    assert code == pytest.ExitCode.OK, printed
+    assert "PLANTED 0 of 0 edits" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_fault_is_killed(verdicts, name):
+    code, printed = verdicts[name].result(SECONDS)
+    edits = len(BY_NAME[name].edits)
+    assert f"PLANTED {edits} of {edits} edits" in printed, printed
+    assert code == pytest.ExitCode.TESTS_FAILED, printed
+    assert not CLUMSY.search(printed), printed
+    assert re.search(r"^\d+ failed\b", printed, re.MULTILINE), printed
+    assert not re.search(r"\b\d+ errors?\b", printed), printed
