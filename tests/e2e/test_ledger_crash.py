@@ -195,7 +195,7 @@ def raced(work):
     start = time.time() + 0.2
 
     def together(say):
-        time.sleep(start - time.time())
+        time.sleep(max(0.0, start - time.time()))
         work(say)
 
     ended = [child.end() for child in [Forked(together) for _ in range(4)]]

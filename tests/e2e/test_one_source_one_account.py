@@ -230,7 +230,7 @@ def test_a_grant_cannot_be_passed_by_another_account_or_unit(file):
 def test_what_a_resumed_release_reads_is_recorded(file):
     with duckdb.connect(str(file)) as con:
         con.execute("CREATE TABLE bad AS SELECT 'a' AS n")
-        con.execute("CREATE VIEW w AS SELECT n::INTEGER AS n FROM bad")
+        con.execute("CREATE VIEW w AS SELECT n::INTEGER AS n FROM bad UNION ALL SELECT 1 AS n FROM bad")
     with pytest.raises(dpsyn_sql.EngineFailure):
         dpsyn_sql.release(file, "w", domain=SPEC, into="s")
     with duckdb.connect(str(file)) as con:

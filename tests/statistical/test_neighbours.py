@@ -1,14 +1,21 @@
 """The sensitivity argument, on the counts themselves: one row more changes one cell of each table by one."""
 
+import csv
+from itertools import combinations
+
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpsyn_sql
+from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.domain.file import domain_of
+from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
+from dpsyn_sql.plan.queries import MarginalQuery
 
 SPEC = {
     "columns": {
@@ -56,3 +63,84 @@ def test_one_row_changes_one_cell_of_each_table_by_one(method, rows, extra, plac
         assert change.min() >= 0 and change.max() == 1
         assert change.sum() == mechanism["marginals"] == mechanism["l2_squared"]
         assert np.count_nonzero(before) <= before.sum() == len(rows) * mechanism["marginals"]
+
+
+# -- every type of column, from a table and from text -------------------------------------------
+
+TYPES = {
+    "big": ("BIGINT", {"type": "numeric", "lower": -(2**63), "upper": 2**63 - 1, "bins": 3}),
+    "money": ("DECIMAL(7, 2)", {"type": "numeric", "lower": "-1.00", "upper": "99999.99", "bins": 4}),
+    "ratio": ("FLOAT", {"type": "numeric", "lower": 0.0, "upper": 0.1, "bins": 3, "nullable": True}),
+    "at": ("TIMESTAMP", {"type": "temporal", "lower": "1999-12-31", "upper": "2000-01-02", "bins": 2}),
+    "yes": ("BOOLEAN", {"type": "categorical", "categories": [True, False], "nullable": True}),
+    "small": ("TINYINT", {"type": "categorical", "categories": [-128, 0, 7]}),
+    "word": ("VARCHAR", {"type": "categorical", "categories": [f"v{i}" for i in range(300)]}),
+}
+EVERY_TYPE = {"columns": {name: spec for name, (_, spec) in TYPES.items()}}
+QUERIES = [MarginalQuery(attrs) for size in (0, 1, 2) for attrs in combinations(TYPES, size)]
+TYPED = st.tuples(
+    *(
+        st.one_of(st.none(), values)
+        for values in (
+            st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(2**63), 2**63 - 1])),
+            st.decimals(-99999, 99999, places=2),
+            st.floats(width=32),
+            st.datetimes().map(str),
+            st.booleans(),
+            st.integers(-128, 127),
+            st.sampled_from(["v0", "V0", "v299", "v300", "", "NULL", "__other__"]),
+        )
+    )
+)
+TEXT = st.tuples(
+    *[
+        st.sampled_from(
+            [None, "", " ", "0", " 7", "-128", "1e400", "nan", "true", "v1", "2000-01-01", '"', ","]
+        )
+    ]
+    * len(TYPES)
+)
+
+
+def counted(source, con):
+    with open_source(con, source) as session:
+        domain = domain_of(EVERY_TYPE, session.relation)
+        counter = SqlCounter(
+            session.engine, session.relation.sql, domain, QUERIES, csv=session.relation.kind == "csv"
+        )
+        try:
+            return counter.count(QUERIES)
+        finally:
+            counter.close()
+
+
+def check_one_cell_a_table(before, after, rows):
+    for without, with_it in zip(before, after, strict=True):
+        change = with_it - without
+        assert change.min() >= 0 and change.sum() == 1
+        assert without.sum() == rows
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=st.lists(TYPED, max_size=4), extra=TYPED)
+def test_a_row_of_any_types_changes_one_cell_of_each_table(rows, extra):
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE t ({', '.join(f'{name} {sql}' for name, (sql, _) in TYPES.items())})")
+        insert = f"INSERT INTO t VALUES ({', '.join('?' * len(TYPES))})"
+        if rows:
+            con.executemany(insert, rows)
+        before = counted("t", con)
+        con.execute(insert, extra)
+        check_one_cell_a_table(before, counted("t", con), len(rows))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(TEXT, max_size=4), extra=TEXT)
+def test_a_line_of_any_text_changes_one_cell_of_each_table(tmp_path, rows, extra):
+    path = tmp_path / "t.csv"
+    found = []
+    for lines in (rows, [*rows, extra]):
+        with path.open("w", newline="") as file:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([list(TYPES), *lines])
+        found.append(counted(path, None))
+    check_one_cell_a_table(*found, len(rows))
