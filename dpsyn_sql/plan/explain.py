@@ -17,13 +17,7 @@ def explain(plan: Plan, *, counting: Sequence[str], noise: Sequence[float]) -> l
         counting: how the counts are made, as the counting plan describes it.
         noise: standard deviation of the noise in a cell, in rows, one per step.
     """
-    return [
-        *_about(plan),
-        *_attributes(plan),
-        *_steps(plan, noise),
-        "Counting",
-        *(f"  {x}" for x in counting),
-    ]
+    return [*_about(plan), *_attributes(plan), *_steps(plan, noise), *counting]
 
 
 def _about(plan: Plan) -> Iterator[str]:
