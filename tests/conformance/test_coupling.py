@@ -227,7 +227,7 @@ ADDED = st.lists(ROW, min_size=1, max_size=2 * K)
 
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @pytest.mark.parametrize("method", sorted(EVERY))
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rows=st.lists(ROW, max_size=6),
     added=ADDED,
