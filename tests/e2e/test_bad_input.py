@@ -56,7 +56,7 @@ CASES = {
     "into is the source": (dict(into="t", replace=True), dpsyn_sql.TargetError, "source"),
     "into is a view": (dict(into="summed", replace=True), dpsyn_sql.TargetError, "view"),
     "into in no schema": (dict(into="nowhere.o"), dpsyn_sql.TargetError, "nowhere"),
-    "unknown ending": (dict(into="/tmp/x/o.xlsx"), dpsyn_sql.TargetError, "parquet"),
+    "unknown ending": (dict(into="folder/o.xlsx"), dpsyn_sql.TargetError, "parquet"),
     "folder missing": (dict(into="/no/such/folder/o.parquet"), dpsyn_sql.TargetError, "folder"),
     "rows below zero": (dict(rows=-1), dpsyn_sql.InputError, "rows"),
     "rows as text": (dict(rows="5"), dpsyn_sql.InputError, "rows"),
