@@ -17,18 +17,28 @@ from faults import FAULTS
 from hypothesis import Phase, settings
 
 VARIABLE = "DPSYN_FAULT"
-ROOT = Path(__file__).resolve().parents[2]
 
 _chosen = [fault for fault in FAULTS if fault.name == os.environ.get(VARIABLE)]
 _edits = [edit for fault in _chosen for edit in fault.edits]
 _done = []
 
 
+def _loaded_from():
+    """Where the checkout's two folders are loaded from: the checkout itself, or an installed copy."""
+    package = Path(PathFinder.find_spec("dpsyn_sql").origin).resolve().parent
+    shipped = package / "_sql"
+    return {"dpsyn_sql": package, "sql": shipped if shipped.is_dir() else package.parent / "sql"}
+
+
+_FOLDERS = _loaded_from()
+
+
 def changed(path, text):
     """The text of a file with the edits of the fault."""
     for edit in _edits:
         file, old, new = edit
-        if Path(path).resolve() == ROOT / file:
+        folder, _, below = file.partition("/")
+        if Path(path).resolve() == _FOLDERS[folder] / below:
             if text.count(old) != 1:
                 raise pytest.UsageError(f"{old!r} occurs {text.count(old)} times in {file}")
             text = text.replace(old, new)
