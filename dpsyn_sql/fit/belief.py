@@ -1,0 +1,254 @@
+"""Exact inference in a junction tree: calibration, marginals, tables across cliques.
+
+Sum-product belief propagation with division (Koller and Friedman 2009, 10.3) in probability space: the
+logarithm of every message's sum is kept apart, so that nothing underflows, and no exponential is
+taken of a whole clique. Tables have one axis per variable of their scope, ascending.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
+
+FloatArray = NDArray[np.float64]
+
+_BLAS_BELOW = 12
+# Summing a short middle axis is faster as a product with stacked identities (measured).
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """A calibrated tree: ``tables[i]`` is the joint distribution of clique i (sums to 1);
+    ``log_partition`` is the logarithm of the sum of the product of all potentials."""
+
+    tree: JunctionTree
+    tables: tuple[FloatArray, ...]
+    log_partition: float
+
+
+def calibrate(tree: JunctionTree, potentials: Mapping[Scope, FloatArray]) -> Beliefs:
+    """Clique beliefs of the distribution proportional to exp(sum of ``potentials``).
+
+    Args:
+        tree: some clique of it holds every scope of ``potentials``.
+        potentials: log-factors by scope, finite; -1000 acts as minus infinity.
+    """
+    factors, shift = _initial(tree, potentials)
+    tables: list[FloatArray] = [np.ones(1)] * len(tree.cliques)
+    upward: list[FloatArray] = [np.ones(1)] * len(tree.cliques)
+    sums = [1.0] * len(tree.cliques)
+    for index in reversed(tree.order):  # collect: children before parents
+        table = _product(tree, index, factors[index])
+        message = summed(table, _axes_outside(tree.cliques[index], tree.separators[index]))
+        sums[index] = float(message.sum())
+        upward[index] = message / sums[index]
+        tables[index] = table / sums[index]
+        if tree.parents[index] >= 0:
+            factors[tree.parents[index]].append((tree.separators[index], upward[index]))
+    for index in tree.order:  # distribute: multiply by the ratio of the parent's to the own message
+        parent = tree.parents[index]
+        if parent >= 0:
+            separator = tree.separators[index]
+            wanted = summed(tables[parent], _axes_outside(tree.cliques[parent], separator))
+            ratio = np.divide(wanted, upward[index], out=np.zeros_like(wanted), where=upward[index] > 0)
+            tables[index] *= _widened(tree, ratio, separator, tree.cliques[index])
+    return Beliefs(tree, tuple(tables), shift + sum(math.log(value) for value in sums))
+
+
+def _initial(
+    tree: JunctionTree, potentials: Mapping[Scope, FloatArray]
+) -> tuple[list[list[tuple[Scope, FloatArray]]], float]:
+    """Factors by the clique they are assigned to, each scaled to a maximum of 1; the log of the scales."""
+    factors: list[list[tuple[Scope, FloatArray]]] = [[] for _ in tree.cliques]
+    shift = 0.0
+    for scope, potential in potentials.items():
+        highest = float(potential.max())
+        shift += highest
+        factors[home_of(tree, scope)].append((scope, np.exp(potential - highest)))
+    return factors, shift
+
+
+def home_of(tree: JunctionTree, scope: Scope) -> int:
+    """The smallest clique that holds ``scope``.
+
+    Raises:
+        InternalError: there is none.
+    """
+    home = tree.home(scope)
+    if home is None:
+        raise InternalError("no clique of the tree holds these variables")
+    return home
+
+
+def _product(tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, FloatArray]]) -> FloatArray:
+    """Factor product over a clique; small unions first, so that few passes have full size."""
+    clique = tree.cliques[index]
+    left = [(frozenset(scope), _widened(tree, table, scope, clique)) for scope, table in factors]
+    while len(left) > 2:
+        _, i, j = min(
+            (cells_of([tuple(left[i][0] | left[j][0])], tree.sizes), i, j)
+            for i in range(len(left))
+            for j in range(i)
+        )
+        first, second = left.pop(i), left.pop(j)
+        left.append((first[0] | second[0], first[1] * second[1]))
+    result = np.ones([tree.sizes[v] for v in clique])
+    for _, table in left:
+        result *= table
+    return result
+
+
+def _widened(tree: JunctionTree, table: FloatArray, scope: Scope, clique: Scope) -> FloatArray:
+    """A table over ``scope`` that broadcasts over ``clique``."""
+    return table.reshape([tree.sizes[v] if v in scope else 1 for v in clique])
+
+
+def _axes_outside(clique: Sequence[int], kept: Iterable[int]) -> list[int]:
+    kept = set(kept)
+    return [axis for axis, variable in enumerate(clique) if variable not in kept]
+
+
+def summed(table: FloatArray, axes: Sequence[int]) -> FloatArray:
+    """``table.sum(axes)``, several times faster: runs of neighbouring axes are summed by BLAS."""
+    if not axes:
+        return table
+    shape = [size for axis, size in enumerate(table.shape) if axis not in axes]
+    blocks = _blocks(table.shape, set(axes))
+    flat = np.ascontiguousarray(table).reshape(-1)
+    while any(dropped for dropped, _ in blocks):
+        flat = _sum_one_block(flat, blocks)
+    return flat.reshape(shape)
+
+
+def _blocks(shape: Sequence[int], axes: set[int]) -> list[tuple[bool, int]]:
+    """Runs of neighbouring axes that are all dropped or all kept, with their number of cells."""
+    blocks: list[tuple[bool, int]] = []
+    for axis, size in enumerate(shape):
+        if blocks and blocks[-1][0] == (axis in axes):
+            blocks[-1] = (blocks[-1][0], blocks[-1][1] * size)
+        else:
+            blocks.append((axis in axes, size))
+    return blocks
+
+
+def _sum_one_block(flat: FloatArray, blocks: list[tuple[bool, int]]) -> FloatArray:
+    """Sum out the last, else the first, else the innermost dropped block; ``blocks`` is updated."""
+    if blocks[-1][0]:
+        _, size = blocks.pop()
+        return np.asarray(flat.reshape(-1, size) @ np.ones(size))
+    if blocks[0][0]:
+        _, size = blocks.pop(0)
+        return np.asarray(np.ones(size) @ flat.reshape(size, -1))
+    place = max(index for index, (dropped, _) in enumerate(blocks) if dropped)
+    size, inner = blocks[place][1], blocks[place + 1][1]
+    table = flat.reshape(-1, size, inner)
+    if inner < _BLAS_BELOW and len(table) > 1:
+        result = table.reshape(-1, size * inner) @ np.tile(np.eye(inner), (size, 1))
+    else:
+        result = np.add.reduce(table, axis=1)
+    blocks[place - 1 : place + 2] = [(False, blocks[place - 1][1] * inner)]
+    return np.asarray(result).reshape(-1)
+
+
+def marginals(beliefs: Beliefs, wanted: Iterable[Scope]) -> dict[Scope, FloatArray]:
+    """Marginals within cliques, each with ascending axes; partial sums are shared."""
+    tree = beliefs.tree
+    by_clique: dict[int, list[Scope]] = {}
+    for scope in wanted:
+        by_clique.setdefault(home_of(tree, scope), []).append(scope)
+    found: dict[Scope, FloatArray] = {}
+    for index, scopes in by_clique.items():
+        _collect(beliefs.tables[index], tree.cliques[index], scopes, tree.sizes, found)
+    return found
+
+
+def _collect(
+    table: FloatArray,
+    variables: Scope,
+    wanted: Sequence[Scope],
+    sizes: Sequence[int],
+    found: dict[Scope, FloatArray],
+) -> None:
+    """Sum out one variable for all scopes that lack it, the largest variable first; recurse."""
+    if variables in wanted:
+        found[variables] = table
+        wanted = [scope for scope in wanted if scope != variables]
+    for variable in sorted(variables, key=lambda v: -sizes[v]):
+        lacking = [scope for scope in wanted if variable not in scope]
+        if lacking:
+            axis = variables.index(variable)
+            rest = variables[:axis] + variables[axis + 1 :]
+            _collect(summed(table, [axis]), rest, lacking, sizes, found)
+            wanted = [scope for scope in wanted if variable in scope]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """The joint distribution of a variable and the separator through which a clique was entered."""
+
+    clique: int
+    origin: int
+    separator: Scope
+    joint: FloatArray
+
+
+def pair_tables(beliefs: Beliefs, variable: int, others: Iterable[int]) -> dict[int, FloatArray]:
+    """Joint distributions (size of ``variable``, size of the other) with each of ``others``.
+
+    Out-of-clique queries (Koller and Friedman 10.3.3.2) of one variable at once: its joint table with
+    a separator is carried outwards, from clique to clique, by the conditional distribution of the
+    next separator given the last.
+    """
+    tree, left = beliefs.tree, set(others) - {variable}
+    found: dict[int, FloatArray] = {}
+    edges = tree.neighbours()
+    waiting = [_Arrival(home_of(tree, (variable,)), -1, (), np.ones(1))]
+    while waiting and left:
+        arrival = waiting.pop()
+        clique = set(tree.cliques[arrival.clique])
+        for other in left & clique:
+            found[other] = _joint_with(beliefs, variable, arrival, (other,))
+        left -= clique
+        for neighbour in edges[arrival.clique]:
+            if neighbour != arrival.origin:
+                separator = tuple(sorted((clique & set(tree.cliques[neighbour])) - {variable}))
+                joint = _joint_with(beliefs, variable, arrival, separator)
+                waiting.append(_Arrival(neighbour, arrival.clique, separator, joint))
+    if left:  # in other trees of the forest: independent
+        own = marginals(beliefs, [(v,) for v in {variable, *left}])
+        found |= {other: np.outer(own[variable,], own[other,]) for other in left}
+    return found
+
+
+def _joint_with(beliefs: Beliefs, variable: int, arrival: _Arrival, target: Scope) -> FloatArray:
+    """Joint table of ``variable`` (first axis) and ``target``, some variables of the clique arrived at:
+    P(v, T) = sum over S without T of P(v, S) P(T without S | S), S the separator."""
+    clique, sizes = beliefs.tree.cliques[arrival.clique], beliefs.tree.sizes
+    table = beliefs.tables[arrival.clique]
+    if variable in clique:
+        return _arranged(table, clique, (variable, *target))
+    kept = tuple(v for v in arrival.separator if v in target)
+    gone = tuple(v for v in arrival.separator if v not in target)
+    new = tuple(v for v in target if v not in arrival.separator)
+    groups = [math.prod(sizes[v] for v in group) for group in (kept, gone, new)]
+    local = _arranged(table, clique, kept + gone + new).reshape(groups)
+    weight = local.sum(axis=2, keepdims=True)
+    conditional = np.divide(local, weight, out=np.zeros_like(local), where=weight > 0)
+    carried = _arranged(arrival.joint, (variable, *arrival.separator), (*kept, variable, *gone))
+    mixed = carried.reshape(groups[0], sizes[variable], groups[1]) @ conditional
+    names = (*kept, variable, *new)
+    return _arranged(mixed.reshape([sizes[v] for v in names]), names, (variable, *target))
+
+
+def _arranged(table: FloatArray, scope: Scope, wanted: Scope) -> FloatArray:
+    """The marginal over ``wanted``, axes in that order, of a table over ``scope``."""
+    part = summed(table, _axes_outside(scope, wanted))
+    present = [v for v in scope if v in wanted]
+    return part.transpose([present.index(v) for v in wanted])
