@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Method
+from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.independent import Independent
 
 METHODS: dict[str, Method] = {
+    "adaptive": Adaptive(),
     "copula": Copula(),
     "independent": Independent(),
 }
