@@ -39,7 +39,12 @@ def domain_of(sizes: Mapping[str, int]) -> dict[str, object]:
     """Public codes; the numeric columns in order."""
     return {
         "columns": {
-            name: {"type": "categorical", "categories": list(range(size)), "ordered": name in ORDERED}
+            name: {
+                "type": "categorical",
+                "categories": list(range(size)),
+                "ordered": name in ORDERED,
+                "other": False,
+            }
             for name, size in sizes.items()
         }
     }

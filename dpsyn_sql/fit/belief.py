@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,8 @@ from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
 
 FloatArray = NDArray[np.float64]
 
-_BLAS_BELOW = 12
-# Summing a short middle axis is faster as a product with stacked identities (measured).
+_SMALLEST = float(np.finfo(np.float64).tiny)
+# Factors that contradict each other beyond float64 leave zeros, which must not become NaN.
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class Beliefs:
     tree: JunctionTree
     tables: tuple[FloatArray, ...]
     log_partition: float
+
+    @property
+    def proper(self) -> bool:
+        """Whether every table is a distribution; not so where factors contradict beyond float64."""
+        return all(abs(float(table.sum()) - 1) < 1e-6 for table in self.tables)
 
 
 def calibrate(tree: JunctionTree, potentials: Mapping[Scope, FloatArray]) -> Beliefs:
@@ -47,7 +53,7 @@ def calibrate(tree: JunctionTree, potentials: Mapping[Scope, FloatArray]) -> Bel
     for index in reversed(tree.order):  # collect: children before parents
         table = _product(tree, index, factors[index])
         message = summed(table, _axes_outside(tree.cliques[index], tree.separators[index]))
-        sums[index] = float(message.sum())
+        sums[index] = max(float(message.sum()), _SMALLEST)
         upward[index] = message / sums[index]
         tables[index] = table / sums[index]
         if tree.parents[index] >= 0:
@@ -90,19 +96,34 @@ def home_of(tree: JunctionTree, scope: Scope) -> int:
 def _product(tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, FloatArray]]) -> FloatArray:
     """Factor product over a clique; small unions first, so that few passes have full size."""
     clique = tree.cliques[index]
-    left = [(frozenset(scope), _widened(tree, table, scope, clique)) for scope, table in factors]
+    left = [_widened(tree, table, scope, clique) for scope, table in factors]
+    for i, j in _joins(tuple(scope for scope, _ in factors), tree.sizes):
+        first, second = left.pop(i), left.pop(j)
+        left.append(first * second)
+    result = np.empty([tree.sizes[v] for v in clique])
+    if len(left) == 2:
+        np.multiply(*left, out=result)
+    else:
+        result[...] = left[0] if left else 1.0
+    return result
+
+
+@lru_cache(maxsize=4096)
+def _joins(scopes: tuple[Scope, ...], sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Which two factors (places, i > j) to multiply next, until two are left: the smallest union.
+
+    Remembered, as every calibration of a tree joins the same scopes.
+    """
+    left = [frozenset(scope) for scope in scopes]
+    joins = []
     while len(left) > 2:
         _, i, j = min(
-            (cells_of([tuple(left[i][0] | left[j][0])], tree.sizes), i, j)
-            for i in range(len(left))
-            for j in range(i)
+            (cells_of([tuple(left[i] | left[j])], sizes), i, j) for i in range(len(left)) for j in range(i)
         )
+        joins.append((i, j))
         first, second = left.pop(i), left.pop(j)
-        left.append((first[0] | second[0], first[1] * second[1]))
-    result = np.ones([tree.sizes[v] for v in clique])
-    for _, table in left:
-        result *= table
-    return result
+        left.append(first | second)
+    return tuple(joins)
 
 
 def _widened(tree: JunctionTree, table: FloatArray, scope: Scope, clique: Scope) -> FloatArray:
@@ -116,15 +137,22 @@ def _axes_outside(clique: Sequence[int], kept: Iterable[int]) -> list[int]:
 
 
 def summed(table: FloatArray, axes: Sequence[int]) -> FloatArray:
-    """``table.sum(axes)``, several times faster: runs of neighbouring axes are summed by BLAS."""
+    """``table.sum(axes)``, several times faster, on one thread and in one order.
+
+    Runs of neighbouring axes are summed together, by einsum: BLAS would be as fast, but its threads get in
+    each other's way on tables of this size, and the order of its sums depends on their number.
+    """
     if not axes:
         return table
     shape = [size for axis, size in enumerate(table.shape) if axis not in axes]
     blocks = _blocks(table.shape, set(axes))
-    flat = np.ascontiguousarray(table).reshape(-1)
     while any(dropped for dropped, _ in blocks):
-        flat = _sum_one_block(flat, blocks)
-    return flat.reshape(shape)
+        place = max(index for index, (dropped, _) in enumerate(blocks) if dropped)
+        before = math.prod(size for _, size in blocks[:place])
+        after = math.prod(size for _, size in blocks[place + 1 :])
+        table = np.einsum("akb->ab", table.reshape(before, blocks[place][1], after))
+        del blocks[place]
+    return table.reshape(shape)
 
 
 def _blocks(shape: Sequence[int], axes: set[int]) -> list[tuple[bool, int]]:
@@ -136,25 +164,6 @@ def _blocks(shape: Sequence[int], axes: set[int]) -> list[tuple[bool, int]]:
         else:
             blocks.append((axis in axes, size))
     return blocks
-
-
-def _sum_one_block(flat: FloatArray, blocks: list[tuple[bool, int]]) -> FloatArray:
-    """Sum out the last, else the first, else the innermost dropped block; ``blocks`` is updated."""
-    if blocks[-1][0]:
-        _, size = blocks.pop()
-        return np.asarray(flat.reshape(-1, size) @ np.ones(size))
-    if blocks[0][0]:
-        _, size = blocks.pop(0)
-        return np.asarray(np.ones(size) @ flat.reshape(size, -1))
-    place = max(index for index, (dropped, _) in enumerate(blocks) if dropped)
-    size, inner = blocks[place][1], blocks[place + 1][1]
-    table = flat.reshape(-1, size, inner)
-    if inner < _BLAS_BELOW and len(table) > 1:
-        result = table.reshape(-1, size * inner) @ np.tile(np.eye(inner), (size, 1))
-    else:
-        result = np.add.reduce(table, axis=1)
-    blocks[place - 1 : place + 2] = [(False, blocks[place - 1][1] * inner)]
-    return np.asarray(result).reshape(-1)
 
 
 def marginals(beliefs: Beliefs, wanted: Iterable[Scope]) -> dict[Scope, FloatArray]:

@@ -80,14 +80,14 @@ def working_bins(attribute: Attribute, values: FloatArray, least: float, most: f
         least: rows below which a code does not stand alone (a few sigmas).
         most: about how many bins an ordered attribute gets at most.
 
-    Ordered codes are merged with their neighbours (``merged_neighbours``); of unordered ones, and of
-    ``__other__`` and NULL, all below ``least`` share one bin.
+    Ordered codes are merged with their neighbours (``merged_neighbours``), ``__other__`` and NULL with
+    the last of them if they are below ``least``; unordered codes below ``least`` share one bin.
     """
     if not attribute.ordered:
         return merged_rare(values, least)
     regular = merged_neighbours(values[: attribute.regular], least, most)
-    extra = merged_rare(values[attribute.regular :], least)
-    return np.concatenate([regular, extra + (regular.max(initial=-1) + 1)])
+    apart = values[attribute.regular :] >= least
+    return np.concatenate([regular, regular[-1] + np.cumsum(apart) * apart])
 
 
 def merged_neighbours(values: FloatArray, least: float, most: float) -> IntArray:

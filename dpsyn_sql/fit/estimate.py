@@ -113,7 +113,10 @@ class Likelihood:
 def fit_potentials(
     likelihood: Likelihood, start: Mapping[Scope, FloatArray], iterations: int
 ) -> tuple[Potentials, Beliefs]:
-    """L-BFGS from ``start`` (empty, or an earlier fit); the fitted potentials and their model."""
+    """L-BFGS from ``start`` (empty, or an earlier fit); the fitted potentials and their model.
+
+    Tables so contradictory that no model in float64 fits them leave the start as it was.
+    """
     scale = likelihood.scale
 
     def scaled(point: FloatArray) -> tuple[float, FloatArray]:
@@ -134,4 +137,8 @@ def fit_potentials(
         },
     )
     flat = np.asarray(found.x * scale)
-    return likelihood.potentials(flat), likelihood.beliefs(flat)
+    beliefs = likelihood.beliefs(flat)
+    if not beliefs.proper:
+        flat = likelihood.flat(start)
+        beliefs = likelihood.beliefs(flat)
+    return likelihood.potentials(flat), beliefs

@@ -121,7 +121,9 @@ def working_domain(
         fine = simplex_projection(smooth, total) / total + _TRACE
         codes = np.bincount(bins)
         variables.append(Variable(index, bins))
-        observed[index,] = Observation(np.bincount(bins, weights=smooth), sigma * np.sqrt(codes.astype(np.float64)))
+        observed[index,] = Observation(
+            np.bincount(bins, weights=smooth), sigma * np.sqrt(codes.astype(np.float64))
+        )
         start = np.maximum(np.bincount(bins, weights=fine), _LEAST_PROBABILITY / codes.size)
         base[index,] = np.log(start / start.sum())
         within.append(within_bins(fine, bins))
