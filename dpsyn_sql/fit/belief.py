@@ -102,7 +102,7 @@ def _product(tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, Floa
         left.append(first * second)
     result = np.empty([tree.sizes[v] for v in clique])
     if len(left) == 2:
-        np.multiply(*left, out=result)
+        np.multiply(left[0], left[1], out=result)
     else:
         result[...] = left[0] if left else 1.0
     return result

@@ -122,7 +122,8 @@ def working_domain(
         codes = np.bincount(bins)
         variables.append(Variable(index, bins))
         observed[index,] = Observation(
-            np.bincount(bins, weights=smooth), sigma * np.sqrt(codes.astype(np.float64))
+            np.asarray(np.bincount(bins, weights=smooth), dtype=np.float64),
+            np.asarray(sigma * np.sqrt(codes)),
         )
         start = np.maximum(np.bincount(bins, weights=fine), _LEAST_PROBABILITY / codes.size)
         base[index,] = np.log(start / start.sum())

@@ -27,7 +27,7 @@ TABLES = {
 A, B, AB = (MarginalQuery(attrs) for attrs in TABLES)
 BINS = (1, 0, 1, 0, 2)
 BINNED = MarginalQuery(("a", "b"), (None, BINS))
-BUDGET = Budget("zcdp", 10**13)
+BUDGET, LARGE = Budget("zcdp", 10**13), Budget("zcdp", 10**15)
 
 
 class Counts:
@@ -50,7 +50,7 @@ class NoNoise:
     laplace = gaussian
 
 
-def door(noise=None, rows=1, budget=Budget("zcdp", 10**15)):
+def door(noise=None, rows=1, budget=LARGE):
     with MemoryLedger().open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
         return LocalCurator(Counts(), DOMAIN, rows, entry, noise or NoNoise()), entry
 
