@@ -36,7 +36,7 @@ def _about(plan: Plan) -> Iterator[str]:
     else:
         yield f"Protects    all rows of one {unit.column}, at most {unit.max_rows} of them counted"
         yield f"            rows without one are left out, and the column {unit.column} is not written"
-    yield f"Method      {plan.method}" + (f" ({plan.reason})" if plan.reason else "")
+    yield f"Method      {plan.method}"
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {float(plan.budget.fraction):.6g}, delta = 0 (Laplace noise)"
     else:

@@ -40,8 +40,6 @@ class Plan:
     method: str
     steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
-    reason: str = ""
-    """Why this method, where it was not the caller's choice."""
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:
