@@ -145,7 +145,10 @@ def _planned(
     relation = Relation("toy", "csv", ident("toy"), columns)
     unit = PrivacyUnit() if rows == 1 else PrivacyUnit("unit", rows)
     shape = _toy_domain() if domain is None else domain_of(domain, relation)
-    return recipe.plan(Source(relation, unit), shape, budget), recipe
+    plan = recipe.plan(Source(relation, unit), shape, budget)
+    if plan.known != plan.steps:
+        raise _not_static()
+    return plan, recipe
 
 
 def _toy_domain() -> Domain:
@@ -208,7 +211,7 @@ class _Door:
         with self._open(0) as (curator, entry):
             asked = _Asked(curator)
             recipe.run(self._plan, asked)
-            if asked.questions != [(step.queries, step.budget) for step in self._plan.steps]:
+            if asked.questions != [(step.queries, step.budget) for step in self._plan.known]:
                 raise InputError(
                     f"method {recipe.name!r} asks other questions than its plan says: it cannot be audited"
                 )
@@ -221,7 +224,7 @@ class _Door:
         answers = []
         for _ in range(runs):
             with self._open(rows) as (curator, entry):
-                tables = [curator.measure(step.queries, step.budget) for step in self._plan.steps]
+                tables = [curator.measure(step.queries, step.budget) for step in self._plan.known]
                 if entry.events != events:
                     raise InternalError("two runs of one plan charged different events")
             answers.append([[int(table.values.flat[0]) for table in step] for step in tables])
@@ -262,9 +265,20 @@ class _Asked:
         self, candidates: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]], budget: Budget
     ) -> MarginalQuery:
         """Refused: the likelihood ratio here is that of marginals."""
-        raise InputError(
-            "the method makes private choices: only methods that measure marginals can be audited"
-        )
+        raise _not_static()
+
+    def distance(
+        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]], budget: Budget
+    ) -> list[int]:
+        """Refused likewise."""
+        raise _not_static()
+
+
+def _not_static() -> InputError:
+    return InputError(
+        "the questions of this method depend on noisy answers: only methods that measure the marginals of "
+        "their plan can be audited, such as method='copula' or 'independent'"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +300,7 @@ class _Test:
 
     def __init__(self, plan: Plan, events: tuple[PrivacyEvent, ...]) -> None:
         self._kind, self._rows = plan.budget.kind, plan.source.unit.max_rows
-        self._tables = [len(step.queries) for step in plan.steps]
+        self._tables = [len(step.queries) for step in plan.known]
         self.events = tuple(event for event in events if isinstance(event, Noised))
         if len(self.events) != len(events) or len(events) != len(self._tables):
             raise InternalError("a plan of marginals charged other events than one of noise a step")

@@ -176,6 +176,14 @@ class Curator(Protocol):
     ) -> MarginalQuery:
         """A private choice of the marginal that differs most from its public reference."""
 
+    def distance(
+        self,
+        queries: Sequence[MarginalQuery],
+        references: Sequence[NDArray[np.int64]],
+        budget: Budget,
+    ) -> list[int]:
+        """Noisy L1 distances (rows) of marginals to public references, all at the same noise."""
+
 
 class Model(Protocol):
     """A fitted model; public."""

@@ -75,7 +75,7 @@ def release(
             with ``_synthetic``, beside it.
         epsilon: privacy loss; smaller is more private.
         delta: 0 (pure differential privacy, Laplace noise) to 1e-6.
-        method: ``"auto"``, ``"copula"`` or ``"independent"``.
+        method: ``"auto"`` (the copula), ``"adaptive"``, ``"copula"`` or ``"independent"``.
         domain: YAML file, mapping, or None where the catalog knows every column's values.
         privacy_unit: ``"row"``, or the column that says whose row it is: then all rows of one value are
             protected together, rows without a value are left out, and the column is not written.

@@ -44,7 +44,7 @@ Into = Annotated[
 ]
 Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="Privacy loss; smaller is more private.")]
 Delta = Annotated[str, typer.Option("--delta", help="0 (pure differential privacy) to 1e-6.")]
-Method = Annotated[str, typer.Option("--method", "-m", help="auto, copula or independent.")]
+Method = Annotated[str, typer.Option("--method", "-m", help="auto, adaptive, copula or independent.")]
 DomainFile = Annotated[
     Path | None,
     typer.Option("--domain", help="YAML file with the public domain of the columns; see 'dpsyn init'."),

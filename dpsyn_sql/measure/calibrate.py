@@ -26,10 +26,11 @@ _MOST_STEPS = 64
 
 
 def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
-    """The event of measuring ``tables`` full marginals within ``share``.
+    """The event of measuring ``tables`` full marginals, or as many L1 distances, within ``share``.
 
-    One row adds 1 to one cell of every table: L1 sensitivity m, L2 sensitivity sqrt(m); k rows
-    of a unit change at most k times that. Gaussian noise for zCDP, Laplace for pure budgets.
+    One row adds 1 to one cell of every table, or changes every distance by at most 1: L1 sensitivity
+    m, L2 sensitivity sqrt(m); k rows of a unit change at most k times that. Gaussian noise for zCDP,
+    Laplace for pure budgets.
 
     Raises:
         BudgetError: the share is nothing.
@@ -42,9 +43,9 @@ def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianE
 
 
 def planned_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
-    """The events that a plan's steps will reserve, known before anything is read."""
+    """The events that a plan's known steps will reserve, known before anything is read."""
     rows = plan.source.unit.max_rows
-    return [marginals_event(len(step.queries), rows, step.budget) for step in plan.steps]
+    return [marginals_event(len(step.queries), rows, step.budget) for step in plan.known]
 
 
 def _gaussian(l2_squared: int, share: Budget) -> GaussianEvent:

@@ -19,7 +19,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Counter, LedgerEntry, NoiseSource
 from dpsyn_sql.measure.calibrate import marginals_event, selection_event, standard_deviation
-from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.plan.queries import Map, MarginalQuery, NoisyMarginal
 from dpsyn_sql.progress import phase
 
 _LARGEST_REFERENCE = 2**62
@@ -56,7 +56,7 @@ class LocalCurator:
         event = marginals_event(len(queries), self._rows_per_unit, budget)
         question = {
             "ask": "measure",
-            "tables": [list(query.attrs) for query in queries],
+            **_named(queries),
             **event_to_dict(event),
         }
 
@@ -68,7 +68,8 @@ class LocalCurator:
         answer = self._answer(question, event, noisy)
         sigma = standard_deviation(event)
         tables = [
-            NoisyMarginal(query.attrs, table, sigma) for query, table in zip(queries, answer, strict=True)
+            NoisyMarginal(query.attrs, table, sigma, query.maps)
+            for query, table in zip(queries, answer, strict=True)
         ]
         self._measured += tables
         return tables
@@ -97,18 +98,54 @@ class LocalCurator:
         event = selection_event(self._rows_per_unit, budget)
         question = {
             "ask": "select",
-            "tables": [list(query.attrs) for query in candidates],
+            **_named(candidates),
             "references": _digest(references),
             **event_to_dict(event),
         }
 
         def chosen() -> list[NDArray[np.int64]]:
-            pairs = zip(self._exact(candidates), references, strict=True)
-            scores = np.array([np.abs(count - reference).sum() for count, reference in pairs])
+            scores = self._distances(candidates, references)
             return [np.array([self._noise.select(scores, event.scale, budget.kind)])]
 
         index = self._answer(question, event, chosen)[0].item()
         return candidates[index]
+
+    def distance(
+        self,
+        queries: Sequence[MarginalQuery],
+        references: Sequence[NDArray[np.int64]],
+        budget: Budget,
+    ) -> list[int]:
+        """Noisy L1 distances |counts - reference|_1 in rows, at the same noise, within ``budget``.
+
+        Each distance has sensitivity k for k rows a unit (docs/privacy.md, "Distances").
+
+        Raises:
+            InternalError: no queries, or references that are not int64 tables of the full shape.
+            PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
+        """
+        self._check_references(queries, references)
+        event = marginals_event(len(queries), self._rows_per_unit, budget)
+        question = {
+            "ask": "distance",
+            **_named(queries),
+            "references": _digest(references),
+            **event_to_dict(event),
+        }
+
+        def noisy() -> list[NDArray[np.int64]]:
+            distances = self._distances(queries, references)
+            with phase("noise"):
+                return self._add_noise([distances], event)
+
+        return [int(distance) for distance in self._answer(question, event, noisy)[0]]
+
+    def _distances(
+        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        """Exact L1 distances. PRIVATE."""
+        pairs = zip(self._exact(queries), references, strict=True)
+        return np.array([np.abs(count - reference).sum() for count, reference in pairs], dtype=np.int64)
 
     def _answer(
         self, question: dict[str, Any], event: PrivacyEvent, ask: Callable[[], list[NDArray[np.int64]]]
@@ -122,16 +159,32 @@ class LocalCurator:
         return self._entry.store(sequence, question, ask())
 
     def _exact(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        counts = self._counter.count(queries)
-        self._check_shapes(queries, counts)
-        return counts
+        for query in queries:
+            self._check_maps(query)
+        originals = list(dict.fromkeys(query.original for query in queries))
+        counts = self._counter.count(originals)
+        self._check_shapes(originals, counts)
+        found = dict(zip(originals, counts, strict=True))
+        return [_aggregated(found[query.original], query.maps) for query in queries]
+
+    def _check_maps(self, query: MarginalQuery) -> None:
+        """A code in no bin or in two would break the proof."""
+        if query.maps and len(query.maps) != len(query.attrs):
+            raise InternalError("a marginal over bins needs a map, or None, for every attribute")
+        for name, bins in zip(query.attrs, query.maps, strict=False):
+            if bins is not None and (
+                len(bins) != self._domain[name].size or set(bins) != set(range(max(bins, default=0) + 1))
+            ):
+                raise InternalError("a map needs one bin for every code, and a code for every bin")
 
     def _check_references(
         self, candidates: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
     ) -> None:
-        """Public tables, bounded so that no score can overflow."""
+        """Public tables, bounded so that no distance can overflow."""
         if not candidates or len(candidates) != len(references):
-            raise InternalError("a choice needs one reference per candidate, and a candidate")
+            raise InternalError("distances need one reference per candidate, and a candidate")
+        for query in candidates:
+            self._check_maps(query)
         self._check_shapes(candidates, references)
         if any(np.abs(table.astype(np.float64)).sum() >= _LARGEST_REFERENCE for table in references):
             raise InternalError("a reference is too large: its cells must sum to less than 2^62")
@@ -139,7 +192,7 @@ class LocalCurator:
     def _check_shapes(self, queries: Sequence[MarginalQuery], counts: Sequence[NDArray[np.int64]]) -> None:
         """A missing cell would show which cells are empty; a float would break the proof."""
         for query, table in zip(queries, counts, strict=True):
-            if table.shape != self._domain.shape(query.attrs) or table.dtype != np.int64:
+            if table.shape != query.shape(self._domain) or table.dtype != np.int64:
                 raise InternalError("counts must be int64 tables over the full domain")
 
     def _add_noise(
@@ -153,6 +206,25 @@ class LocalCurator:
         ends = np.cumsum([table.size for table in counts])[:-1]
         parts = np.split(noisy, ends)
         return [part.reshape(table.shape) for part, table in zip(parts, counts, strict=True)]
+
+
+def _named(queries: Sequence[MarginalQuery]) -> dict[str, Any]:
+    """The tables of a question; public maps by a digest, so that a replay with others is noticed."""
+    named: dict[str, Any] = {"tables": [list(query.attrs) for query in queries]}
+    if any(query.maps for query in queries):
+        maps = repr([query.maps for query in queries])
+        named["maps"] = hashlib.sha256(maps.encode()).hexdigest()
+    return named
+
+
+def _aggregated(table: NDArray[np.int64], maps: Sequence[Map | None]) -> NDArray[np.int64]:
+    """Sum the codes of each bin, axis by axis; exact integers. PRIVATE."""
+    for axis, bins in enumerate(maps):
+        if bins is not None:
+            order = np.argsort(bins, kind="stable")
+            starts = np.searchsorted(np.asarray(bins)[order], np.arange(max(bins) + 1))
+            table = np.add.reduceat(table.take(order, axis=axis), starts, axis=axis)
+    return table
 
 
 def _digest(references: Sequence[NDArray[np.int64]]) -> str:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Method
+from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.independent import Independent
 
 METHODS: dict[str, Method] = {
+    "adaptive": Adaptive(),
     "copula": Copula(),
     "independent": Independent(),
 }
 
 AUTO = "copula"
-"""What ``method="auto"`` means: the most accurate method there is."""
+"""What ``method="auto"`` means."""
 
 
 def method_named(name: str) -> Method:
-    """The method of a name, or the most accurate one for ``"auto"``.
+    """The method of a name, or that of ``AUTO`` for ``"auto"``.
 
     Raises:
         InputError: there is no such method; the message lists those there are.

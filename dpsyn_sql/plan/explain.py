@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.plan import Plan, ReservedStep
 
 
 def explain(plan: Plan, *, counting: Sequence[str], noise: Sequence[float]) -> list[str]:
@@ -15,7 +15,7 @@ def explain(plan: Plan, *, counting: Sequence[str], noise: Sequence[float]) -> l
     Args:
         plan: the plan.
         counting: how the counts are made, as the counting plan describes it.
-        noise: standard deviation of the noise in a cell, in rows, one per step.
+        noise: standard deviation of the noise in a cell, in rows, one per known step.
     """
     return [*_about(plan), *_attributes(plan), *_steps(plan, noise), *counting]
 
@@ -56,10 +56,17 @@ def _shortened(name: str, width: int = 60) -> str:
 
 def _steps(plan: Plan, noise: Sequence[float]) -> Iterator[str]:
     yield "Questions"
-    for step, deviation in zip(plan.steps, noise, strict=True):
-        cells = sum(plan.domain.cells(query.attrs) for query in step.queries)
+    deviations = iter(noise)
+    for step in plan.steps:
         share = step.budget.amount / plan.budget.amount
+        if isinstance(step, ReservedStep):
+            yield (
+                f"  {step.name}: {share:.1%} of the budget, for questions that depend on earlier noisy "
+                f"answers, about {len(step.queries)} candidate marginals"
+            )
+            continue
+        cells = sum(plan.domain.cells(query.attrs) for query in step.queries)
         yield (
             f"  {step.name}: {len(step.queries)} marginals, {cells} cells, {share:.1%} of the budget, "
-            f"noise of standard deviation {deviation:.4g} rows a cell"
+            f"noise of standard deviation {next(deviations):.4g} rows a cell"
         )

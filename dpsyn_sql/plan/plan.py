@@ -20,16 +20,33 @@ class MeasureStep:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservedStep:
+    """Several questions about ``queries``, or coarser tables of them, that depend on noisy answers.
+
+    How many there will be, and which, is not known in advance; ``budget`` pays for all of them.
+    """
+
+    name: str
+    queries: tuple[MarginalQuery, ...]
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything a release will do that touches private data."""
 
     source: Source
     domain: Domain
     method: str
-    steps: tuple[MeasureStep, ...]
+    steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:
-        """All marginals of all steps, in order."""
+        """All marginals that may be asked of the source, in order."""
         return tuple(query for step in self.steps for query in step.queries)
+
+    @property
+    def known(self) -> tuple[MeasureStep, ...]:
+        """The steps known in every detail before anything is read; they come first."""
+        return tuple(step for step in self.steps if isinstance(step, MeasureStep))

@@ -53,14 +53,15 @@ def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
 
     A pure budget is its own epsilon. Otherwise zCDP, and, with the package dp-accounting and units of
     one row, the privacy loss distribution of the reserved events, both at the share of ``delta``
-    that pays for conversion. A smaller spend than planned changes nothing.
+    that pays for conversion. A smaller spend than planned changes nothing. Where a step is reserved for
+    questions not known in advance there is no such distribution, and zCDP alone counts.
     """
     budget = plan.budget
     if budget.kind == "pure":
         return Claim(0.0, None, None, math.nextafter(float(budget.fraction), math.inf))
     share = exact_number("delta", delta) * CONVERSION_SHARE
-    single = plan.source.unit.max_rows == 1
-    pld = epsilon_from_events(reserved, share) if single else None
+    fixed = plan.source.unit.max_rows == 1 and plan.known == plan.steps
+    pld = epsilon_from_events(reserved, share) if fixed else None
     return Claim(float(exact_number("delta", delta)), epsilon_from_rho(budget.rho, share), pld, None)
 
 
@@ -125,11 +126,13 @@ def _unit_in_words(plan: Plan) -> str:
 
 
 def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, Any]]:
-    """Static methods ask one question a step, in order."""
-    return [
+    """The known steps ask one question each, in order; what follows belongs to the reserved step."""
+    known = [
         {"step": step.name, "marginals": len(step.queries), **event_to_dict(event)}
-        for step, event in zip(plan.steps, events, strict=True)
+        for step, event in zip(plan.known, events, strict=False)
     ]
+    name = plan.steps[-1].name
+    return known + [{"step": name, **event_to_dict(event)} for event in events[len(known) :]]
 
 
 def attribute_facts(attribute: Attribute) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: S
     """
     names = _checked(model.domain, attrs)
     estimate = model.project(names)
-    containing = [table for table in measurements if set(names) <= set(table.attrs)]
+    containing = [table for table in measurements if _contains(table, names)]
     exact = any(set(table.attrs) == set(names) for table in containing)
     basis = "measured" if exact else "summed" if containing else "modelled"
     noisy, error = _combine(model.domain, containing, names, estimate.shape)
@@ -44,6 +44,12 @@ def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: S
         columns
         | {"estimate": estimate.ravel(), "noisy": noisy.ravel(), "standard_error": error, "basis": basis}
     )
+
+
+def _contains(table: NoisyMarginal, names: Sequence[str]) -> bool:
+    """Whether the marginal over original codes can be summed from a table (perhaps over bins)."""
+    maps = dict(zip(table.attrs, table.maps or (None,) * len(table.attrs), strict=True))
+    return all(name in maps and maps[name] is None for name in names)
 
 
 def _checked(domain: Domain, attrs: Sequence[str]) -> tuple[str, ...]:
@@ -66,7 +72,7 @@ def _combine(
         others = tuple(axis for axis, name in enumerate(table.attrs) if name not in names)
         kept = [name for name in table.attrs if name in names]
         summed = table.values.sum(axis=others).transpose([kept.index(name) for name in names])
-        weight = 1 / (table.sigma**2 * domain.cells(table.attrs) / domain.cells(names))
+        weight = 1 / (table.sigma**2 * table.values.size / domain.cells(names))
         weighted, weights = weighted + weight * summed, weights + weight
     if not tables:
         return np.full(shape, np.nan), math.nan

@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import singledispatch
 
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.copula import CopulaModel
 from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.interfaces import Model, Sampler
 from dpsyn_sql.sample.copula import CopulaSampler
+from dpsyn_sql.sample.graphical import GraphicalSampler
 from dpsyn_sql.sample.independent import ProductSampler
 
 
@@ -30,3 +32,8 @@ def _(model: ProductModel) -> Sampler:
 @compile_sampler.register
 def _(model: CopulaModel) -> Sampler:
     return CopulaSampler(model)
+
+
+@compile_sampler.register
+def _(model: GraphicalModel) -> Sampler:
+    return GraphicalSampler(model)

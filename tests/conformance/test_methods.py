@@ -45,14 +45,22 @@ class FakeCurator:
         self.rng = np.random.default_rng(1)
 
     def measure(self, queries, budget):
-        self.asked += queries
+        self.asked += [q.original for q in queries]
         self.budgets.append(budget)
         return [
             NoisyMarginal(
-                q.attrs, self.value(self.domain.shape(q.attrs), self.rng).astype(np.int64), self.sigma
+                q.attrs, self.value(q.shape(self.domain), self.rng).astype(np.int64), self.sigma, q.maps
             )
             for q in queries
         ]
+
+    def distance(self, queries, references, budget):
+        assert len(queries) == len(references)
+        self.asked += [q.original for q in queries]
+        self.budgets.append(budget)
+        for query, table in zip(queries, references, strict=True):
+            assert table.dtype == np.int64 and table.shape == query.shape(self.domain)
+        return [int(np.abs(table).sum() * self.rng.uniform(-0.2, 1)) for table in references]
 
 
 ANSWERS = {
@@ -100,7 +108,10 @@ def test_any_answer_gives_a_usable_model(method, shape, answer):
     plan = method.plan(SOURCE, shape, BUDGETS[0])
     curator = FakeCurator(shape, answer)
     model = method.run(plan, curator)
-    assert curator.asked == list(plan.queries)
+    if plan.known == plan.steps:
+        assert curator.asked == list(plan.queries)
+    assert set(curator.asked) <= set(plan.queries)
+    assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
     assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
     assert model.domain is shape and np.isfinite(model.total)
     _check_projections(model, shape)
@@ -138,10 +149,12 @@ def test_a_seed_fixes_the_rows_and_another_changes_them(method):
     assert len(first) == rows and np.any(first != largest)
     for axis, name in enumerate(shape.names):
         wanted = model.project([name]) * rows / model.total
-        assert np.abs(np.bincount(first[:, axis], minlength=wanted.size) - wanted).max() < 3
+        # Quotas meet one-way counts within rounding; conditional draws stay within those of chance.
+        allowed = 3 + 4 * np.sqrt(wanted) * (method.name == "adaptive")
+        assert np.all(np.abs(np.bincount(first[:, axis], minlength=wanted.size) - wanted) < allowed)
 
 
 def test_an_unknown_method_names_those_there_are():
-    with pytest.raises(InputError, match="method='magic' is not known; use one of auto, copula, independent"):
+    with pytest.raises(InputError, match="method='magic' is not known; use one of auto, adaptive, copula"):
         method_named("magic")
     assert method_named("auto") is METHODS["copula"]

@@ -1,0 +1,171 @@
+"""Undirected graphs over attributes: triangulation and junction trees.
+
+Terms as in Koller and Friedman, Probabilistic Graphical Models (2009): variable elimination
+orders (9.4.3), cliques of the triangulated graph, junction (clique) trees (10.4). Variables are
+the integers 0..n-1; a scope is an ascending tuple of variables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+Scope = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JunctionTree:
+    """Maximal cliques of a triangulated graph, joined to a forest with running intersection.
+
+    ``parents[i]`` is the parent of clique i or -1 for a root, ``separators[i]`` what it shares with its
+    parent, ``order`` lists every clique after its parent. Every variable is in some clique.
+    """
+
+    sizes: tuple[int, ...]
+    cliques: tuple[Scope, ...]
+    parents: tuple[int, ...]
+    separators: tuple[Scope, ...]
+    order: tuple[int, ...]
+    _homes: dict[Scope, int | None] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def cells(self) -> int:
+        """Cells of all cliques together: what one calibration costs."""
+        return cells_of(self.cliques, self.sizes)
+
+    def home(self, scope: Scope) -> int | None:
+        """The smallest clique that holds all of ``scope``, or None (remembered: a fit asks often)."""
+        if scope not in self._homes:
+            wanted = set(scope)
+            holding = [index for index, clique in enumerate(self.cliques) if wanted <= set(clique)]
+            self._homes[scope] = min(
+                holding, key=lambda index: cells_of([self.cliques[index]], self.sizes), default=None
+            )
+        return self._homes[scope]
+
+    def neighbours(self) -> list[list[int]]:
+        """Of each clique those it shares an edge of the forest with."""
+        edges: list[list[int]] = [[] for _ in self.cliques]
+        for child, parent in enumerate(self.parents):
+            if parent >= 0:
+                edges[child].append(parent)
+                edges[parent].append(child)
+        return edges
+
+
+def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:
+    """Cells of the tables over ``cliques``."""
+    return sum(math.prod(sizes[v] for v in clique) for clique in cliques)
+
+
+def triangulated(sizes: Sequence[int], scopes: Iterable[Scope]) -> list[Scope]:
+    """Maximal cliques after greedy elimination: variables that need no fill edge first, then the
+    least table (min-weight, Koller and Friedman 9.4.3.2); ties go to the lower number.
+
+    Sets of neighbours are bit masks: a selection of pairs triangulates thousands of times.
+    """
+    weight = [math.log(max(size, 2)) for size in sizes]
+    adjacent = _adjacency(len(sizes), scopes)
+
+    def price(variable: int) -> tuple[bool, float]:
+        around = adjacent[variable]
+        fills = any(around & ~adjacent[other] & ~(1 << other) for other in _members(around))
+        return fills, weight[variable] + sum(weight[other] for other in _members(around))
+
+    prices = {variable: price(variable) for variable in range(len(sizes))}
+    cliques: list[int] = []
+    while prices:
+        variable = min(prices, key=prices.__getitem__)
+        del prices[variable]
+        around = adjacent[variable]
+        clique = around | 1 << variable
+        if not any(clique & ~other == 0 for other in cliques):
+            cliques.append(clique)
+        for changed in _members(_eliminate(variable, adjacent)):
+            if changed in prices:
+                prices[changed] = price(changed)
+    return [tuple(_members(clique)) for clique in cliques]
+
+
+def _adjacency(variables: int, scopes: Iterable[Scope]) -> list[int]:
+    adjacent = [0] * variables
+    for scope in scopes:
+        together = sum(1 << variable for variable in scope)
+        for variable in scope:
+            adjacent[variable] |= together & ~(1 << variable)
+    return adjacent
+
+
+def _eliminate(variable: int, adjacent: list[int]) -> int:
+    """Join the neighbours of a variable and take it out; returns whose price may have changed."""
+    around = adjacent[variable]
+    changed = around
+    for other in _members(around):
+        fill = around & ~adjacent[other] & ~(1 << other)
+        for end in _members(fill):
+            changed |= adjacent[other] & adjacent[end]
+        adjacent[other] = (adjacent[other] | fill) & ~(1 << variable)
+    return changed
+
+
+def _members(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def junction_tree(sizes: Sequence[int], scopes: Iterable[Scope]) -> JunctionTree:
+    """A junction tree whose cliques hold all ``scopes``.
+
+    A maximum spanning forest of the separator sizes has the running intersection property (Koller and
+    Friedman, 10.4.2). The largest clique of each tree is its root.
+    """
+    return _rooted(tuple(sizes), triangulated(sizes, scopes))
+
+
+def _rooted(sizes: tuple[int, ...], cliques: list[Scope]) -> JunctionTree:
+    sets = [set(clique) for clique in cliques]
+    edges = _spanning_forest(sets)
+    parents, order = [-1] * len(cliques), list[int]()
+    seen: set[int] = set()
+    for root in sorted(range(len(cliques)), key=lambda index: -cells_of([cliques[index]], sizes)):
+        waiting = [] if root in seen else [root]
+        seen.add(root)
+        while waiting:
+            clique = waiting.pop()
+            order.append(clique)
+            for other in edges[clique]:
+                if other not in seen:
+                    seen.add(other)
+                    parents[other] = clique
+                    waiting.append(other)
+    separators = tuple(
+        () if parent < 0 else tuple(sorted(sets[index] & sets[parent]))
+        for index, parent in enumerate(parents)
+    )
+    return JunctionTree(sizes, tuple(cliques), tuple(parents), separators, tuple(order))
+
+
+def _spanning_forest(sets: Sequence[set[int]]) -> list[list[int]]:
+    """Kruskal's algorithm on the sizes of the intersections; disjoint cliques stay apart."""
+    leader = list(range(len(sets)))
+
+    def find(index: int) -> int:
+        while leader[index] != index:
+            leader[index] = leader[leader[index]]
+            index = leader[index]
+        return index
+
+    shared = sorted(
+        ((len(sets[i] & sets[j]), i, j) for i in range(len(sets)) for j in range(i) if sets[i] & sets[j]),
+        reverse=True,
+    )
+    edges: list[list[int]] = [[] for _ in sets]
+    for _, i, j in shared:
+        if find(i) != find(j):
+            leader[find(i)] = find(j)
+            edges[i].append(j)
+            edges[j].append(i)
+    return edges

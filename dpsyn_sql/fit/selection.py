@@ -1,0 +1,111 @@
+"""Which pairs to measure next, at which share of the budget: greedy, from noisy distances.
+
+Post-processing of noisy answers only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dpsyn_sql.fit.graph import Scope, cells_of, triangulated
+from dpsyn_sql.fit.settings import Settings
+
+MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
+"""Mean absolute value of a standard normal variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLaw:
+    """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows a cell.
+
+    ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
+    under zCDP and 1 for Laplace noise under pure differential privacy.
+    """
+
+    unit: float
+    power: float
+
+
+@dataclass
+class _Basket:
+    """Pairs taken so far: gains, and the noise they would carry at the best division of the budget.
+
+    With weights w_c = cells^allocation and shares w_c / W, table c has noise cells_c unit (W / w_c)^power.
+    """
+
+    sizes: Sequence[int]
+    law: NoiseLaw
+    settings: Settings
+    weights: dict[Scope, float] = field(default_factory=dict)
+    weight: float = 0.0
+    spread: float = 0.0
+
+    def price(self, pair: Scope) -> float:
+        """By how much the L1 noise of all tables would grow."""
+        weight, spread = self._shares(pair)
+        power = self.law.power
+        now = self.weight**power * self.spread
+        grown = (self.weight + weight) ** power * (self.spread + spread)
+        return float(self.law.unit * (grown - now))
+
+    def take(self, pair: Scope) -> None:
+        weight, spread = self._shares(pair)
+        self.weights[pair] = weight
+        self.weight += weight
+        self.spread += spread
+
+    def _shares(self, pair: Scope) -> tuple[float, float]:
+        cells = cells_of([pair], self.sizes)
+        weight = cells**self.settings.allocation
+        return weight, cells / weight**self.law.power
+
+
+def selected(
+    scores: Mapping[Scope, float],
+    twins: Mapping[Scope, Scope],
+    sizes: Sequence[int],
+    held: Sequence[Scope],
+    cap: float,
+    law: NoiseLaw,
+    settings: Settings,
+) -> dict[Scope, float]:
+    """Pairs to measure, with their weights in the budget.
+
+    Greedy by score / cells^greed. A pair is taken when its score is more than the noise (at ``charge``
+    of its full L1 norm) that it adds to all tables, and while the triangulated graph stays under the cap.
+
+    Args:
+        scores: rows by which the model is off, less what chance explains; may be negative.
+        twins: of a fine pair its coarse twin; a twin is dispensable once the fine pair is taken, and the
+            gain of a fine pair is then what its twin does not already give.
+        sizes: of the variables.
+        held: scopes the graph has already.
+        cap: cells of the junction tree at most.
+        law: the noise that this round's budget buys.
+        settings: of the recipe.
+    """
+    fine_of = {twin: fine for fine, twin in twins.items()}
+    basket, scopes, misses = _Basket(sizes, law, settings), list(held), 0
+    cliques = [set(clique) for clique in triangulated(sizes, scopes)]
+    patience = 4 * len(sizes) + 40
+    wanted = [pair for pair, score in scores.items() if score > 0]
+    for pair in sorted(wanted, key=lambda p: -scores[p] / cells_of([p], sizes) ** settings.greed):
+        if fine_of.get(pair) in basket.weights:
+            continue
+        twin = twins.get(pair)
+        gain = scores[pair] - (scores[twin] if twin is not None and twin in basket.weights else 0.0)
+        if gain <= settings.charge * basket.price(pair):
+            continue
+        if not any(clique >= set(pair) for clique in cliques):
+            if misses > patience:  # the tree is full: only pairs that it holds already
+                continue
+            grown = triangulated(sizes, [*scopes, pair])
+            if cells_of(grown, sizes) > cap:
+                misses += 1
+                continue
+            cliques = [set(clique) for clique in grown]
+        scopes.append(pair)
+        basket.take(pair)
+    return basket.weights

@@ -1,0 +1,176 @@
+"""The variables of a graphical model made from noisy one-way tables: working bins and coarse twins.
+
+Post-processing of noisy answers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.adaptive import within_bins
+from dpsyn_sql.fit.consistency import simplex_projection
+from dpsyn_sql.fit.denoise import denoised, merged_neighbours, working_bins
+from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_FORBIDDEN = -1e3
+"""Log-factor of a structural zero: its exponential is 0 in float64, and it stays finite in sums."""
+
+_LEAST_PROBABILITY = 1e-3
+"""A bin starts with at least this share of an even one: a zero could never be corrected by the fit."""
+
+_TRACE = 1e-9
+"""Added to each code (of the total), so that every code can occur."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of the model: an attribute (by position) and the bin of each of its codes."""
+
+    attribute: int
+    bins: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return int(self.bins.max()) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """What the rounds start from.
+
+    ``variables``: the attributes in their working bins, in domain order, then coarse twins. ``observed`` are
+    the one-way tables over working bins, ``base`` their logarithms, ``links`` the 0/1 tables (as
+    logarithms) that tie a twin to its attribute. ``within``: as in ``GraphicalModel``.
+    """
+
+    domain: Domain
+    variables: tuple[Variable, ...]
+    observed: Mapping[Scope, Observation]
+    base: Mapping[Scope, FloatArray]
+    links: Mapping[Scope, FloatArray]
+    within: tuple[FloatArray, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bins of each variable."""
+        return tuple(variable.size for variable in self.variables)
+
+    def query(self, scope: Scope) -> MarginalQuery:
+        """The question for the table over ``scope``, attributes in domain order."""
+        chosen = sorted((self.variables[v] for v in scope), key=lambda variable: variable.attribute)
+        attributes = [self.domain.attributes[variable.attribute] for variable in chosen]
+        maps = tuple(
+            None if variable.size == attribute.size else tuple(variable.bins.tolist())
+            for variable, attribute in zip(chosen, attributes, strict=True)
+        )
+        names = tuple(attribute.name for attribute in attributes)
+        return MarginalQuery(names, maps if any(maps) else ())
+
+    def turned(self, pair: Scope, table: NDArray[np.generic]) -> FloatArray:
+        """A table from the axes of ``query(pair)`` to those of ``pair``, or back."""
+        first, second = (self.variables[v].attribute for v in pair)
+        return np.asarray(table if first < second else table.T, dtype=np.float64)
+
+
+def total_of(observations: Sequence[Observation]) -> float:
+    """Inverse-variance mean of the totals of independent tables (rows, may be negative)."""
+    weights = np.array([1.0 / max(table.variance_of_total, 1e-12) for table in observations])
+    totals = np.array([float(table.values.sum()) for table in observations])
+    return float(weights @ totals / weights.sum())
+
+
+def as_observation(table: NoisyMarginal) -> Observation:
+    """A noisy answer as an observation."""
+    return Observation(table.values.astype(np.float64), np.asarray(table.sigma, dtype=np.float64))
+
+
+def working_domain(
+    domain: Domain, one_ways: Sequence[Observation], strength: float, settings: Settings
+) -> Working:
+    """Denoise the one-way tables, choose working bins and twins.
+
+    Args:
+        domain: the public domain.
+        one_ways: one noisy table per attribute, in domain order.
+        strength: N sqrt(rho), how much there is to see.
+        settings: of the recipe.
+    """
+    total = max(total_of(one_ways), 1.0)
+    most = settings.bins * (strength / settings.bins_strength) ** settings.bins_power
+    most = float(np.clip(most, *settings.bins_range))
+    variables, within = list[Variable](), list[FloatArray]()
+    observed: dict[Scope, Observation] = {}
+    base: dict[Scope, FloatArray] = {}
+    for index, (attribute, table) in enumerate(zip(domain.attributes, one_ways, strict=True)):
+        sigma = float(table.sigma)
+        bins = working_bins(attribute, table.values, settings.merge_sigmas * sigma, most)
+        smooth = denoised(attribute, table.values, sigma)
+        fine = simplex_projection(smooth, total) / total + _TRACE
+        codes = np.bincount(bins)
+        variables.append(Variable(index, bins))
+        observed[index,] = Observation(
+            np.asarray(np.bincount(bins, weights=smooth), dtype=np.float64),
+            np.asarray(sigma * np.sqrt(codes)),
+        )
+        start = np.maximum(np.bincount(bins, weights=fine), _LEAST_PROBABILITY / codes.size)
+        base[index,] = np.log(start / start.sum())
+        within.append(within_bins(fine, bins))
+    coarse = strength < settings.twin_strength
+    twins, links = _twins(domain.attributes if coarse else (), variables, observed, settings)
+    return Working(domain, (*variables, *twins), observed, base, links, tuple(within))
+
+
+def _twins(
+    attributes: Sequence[Attribute],
+    variables: Sequence[Variable],
+    observed: Mapping[Scope, Observation],
+    settings: Settings,
+) -> tuple[list[Variable], dict[Scope, FloatArray]]:
+    """Coarse twins of ordered attributes with many working bins, and what ties them."""
+    twins = list[Variable]()
+    links: dict[Scope, FloatArray] = {}
+    for index, (attribute, variable) in enumerate(zip(attributes, variables, strict=False)):
+        if not attribute.ordered or variable.size <= settings.twin_from * settings.twin_bins:
+            continue
+        coarse = merged_neighbours(observed[index,].values, 0.0, settings.twin_bins)
+        match = coarse[:, None] == np.arange(coarse.max() + 1)
+        links[index, len(variables) + len(twins)] = np.where(match, 0.0, _FORBIDDEN)
+        twins.append(Variable(index, coarse[variable.bins]))
+    return twins, links
+
+
+def candidate_pairs(
+    working: Working, allowed: Sequence[MarginalQuery]
+) -> tuple[list[Scope], dict[Scope, Scope]]:
+    """Pairs of variables that may be measured, and of fine pairs their coarse twins.
+
+    ``allowed`` are the pairs of attributes the plan announced. A variable of one bin has nothing to say.
+    """
+    named = {query.attrs for query in allowed}
+    names, sizes = working.domain.names, working.sizes
+    coarse = {attribute: attribute for attribute in range(len(names))}
+    coarse |= {working.variables[v].attribute: v for v in range(len(names), len(sizes))}
+    pairs: list[Scope] = [
+        pair
+        for pair in combinations(range(len(names)), 2)
+        if (names[pair[0]], names[pair[1]]) in named and min(sizes[v] for v in pair) > 1
+    ]
+    twins: dict[Scope, Scope] = {}
+    for first, second in pairs:
+        twin = tuple(sorted((coarse[first], coarse[second])))
+        if twin != (first, second):
+            twins[first, second] = twin
+    return [*pairs, *twins.values()], twins

@@ -1,0 +1,259 @@
+"""Adaptive marginals: one-way tables, then the pairs in which the model is most wrong.
+
+    one-way tables -> denoise -> working bins, coarse twins          fit/denoise.py, fit/working.py
+    twice:  noisy distances of all pairs to the model -> score       through the door
+            greedy choice under a cap on the junction tree           fit/selection.py
+            measure them, fit a graphical model                      fit/estimate.py
+
+The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a
+time and refits after each; two rounds of many marginals need two fits, and spend less on choosing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
+from dpsyn_sql.fit.belief import Beliefs, calibrate
+from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, pooled
+from dpsyn_sql.fit.graph import Scope, junction_tree
+from dpsyn_sql.fit.selection import MEAN_ABSOLUTE, NoiseLaw, selected
+from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.fit.working import (
+    Working,
+    as_observation,
+    candidate_pairs,
+    total_of,
+    working_domain,
+)
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.progress import phase
+from dpsyn_sql.source.relation import Source
+
+SETTINGS = Settings()
+
+MAX_PAIR_CELLS = 2**22
+"""Cells of a pair of original codes that is a candidate: 32 MB to count."""
+
+MAX_CANDIDATE_CELLS = 2**25
+"""Cells of all candidates together: 256 MB, counted at once for the distances. Smaller pairs first."""
+
+_BAND = 8
+# One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
+
+_LARGEST_TOTAL = 2.0**60
+# References of distances have to stay below 2^62.
+
+
+class Adaptive:
+    """One-way marginals, then the pairs that matter most, in two rounds."""
+
+    name = "adaptive"
+
+    def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
+        """One-way marginals by bands of size; the rest is reserved for the rounds."""
+        candidates = _candidates(domain)
+        first, rest = budget, None
+        if candidates:
+            first, rest = budget.split((SETTINGS.one_way_share, 1 - SETTINGS.one_way_share))
+        steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first)]
+        if rest is not None:
+            steps.append(ReservedStep("two-way, in two rounds", candidates, rest))
+        return Plan(source, domain, self.name, tuple(steps), budget)
+
+    def run(self, plan: Plan, curator: Curator) -> GraphicalModel:
+        """Measure the one-ways, then as many rounds as there are candidates for; fit."""
+        one_ways = {
+            table.attrs: as_observation(table)
+            for step in plan.known
+            for table in curator.measure(step.queries, step.budget)
+        }
+        observed = [one_ways[name,] for name in plan.domain.names]
+        state = _State(plan, curator, _prepared(plan, observed))
+        reserved = [step for step in plan.steps if isinstance(step, ReservedStep)]
+        if reserved and total_of(observed) > 0:
+            left = _rounds(state, reserved[0])
+            if left is not None:  # no pair stands out of the noise: all for the one-ways
+                again = curator.measure([MarginalQuery((name,)) for name in plan.domain.names], left)
+                observed = [pooled(a, as_observation(b)) for a, b in zip(observed, again, strict=True)]
+                state = _State(plan, curator, _prepared(plan, observed))
+        working = state.working
+        return GraphicalModel(
+            plan.domain,
+            total_of(observed) if not state.pairs else state.total,
+            state.beliefs,
+            tuple(variable.bins for variable in working.variables[: len(plan.domain.attributes)]),
+            working.within,
+        )
+
+
+def _candidates(domain: Domain) -> tuple[MarginalQuery, ...]:
+    """Pairs of attributes within the limits, in domain order; public."""
+    pairs = [
+        pair
+        for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
+        if domain.cells(pair) <= MAX_PAIR_CELLS
+    ]
+    cells = {pair: domain.cells(pair) for pair in pairs}
+    kept, held = set(), 0
+    for pair in sorted(pairs, key=cells.__getitem__):
+        held += cells[pair]
+        if held > MAX_CANDIDATE_CELLS:
+            break
+        kept.add(pair)
+    return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
+
+
+def _one_way_steps(domain: Domain, budget: Budget) -> list[MeasureStep]:
+    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise."""
+    bands: dict[int, list[str]] = {}
+    for attribute in domain.attributes:
+        band = max(1, math.ceil(math.log(attribute.size, _BAND)))
+        bands.setdefault(band, []).append(attribute.name)
+    powers = {a.name: a.size**SETTINGS.size_power for a in domain.attributes}
+    shared = sum(powers.values())
+    weights = {name: 0.5 / len(powers) + 0.5 * power / shared for name, power in powers.items()}
+    ordered = sorted(bands)
+    shares = budget.split([sum(weights[name] for name in bands[band]) for band in ordered])
+    return [
+        MeasureStep(
+            f"one-way, up to {_BAND**band} codes", tuple(MarginalQuery((n,)) for n in bands[band]), share
+        )
+        for band, share in zip(ordered, shares, strict=True)
+    ]
+
+
+@dataclass
+class _State:
+    """What is known after each round."""
+
+    plan: Plan
+    curator: Curator
+    working: Working
+    pairs: dict[Scope, Observation] = field(default_factory=dict)
+    potentials: Potentials = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        fixed = {**self.working.base, **self.working.links}
+        self.total = max(total_of(list(self.working.observed.values())), 1.0)
+        self.beliefs: Beliefs = calibrate(junction_tree(self.working.sizes, fixed), fixed)
+
+
+def _prepared(plan: Plan, one_ways: Sequence[Observation]) -> Working:
+    total = max(total_of(one_ways), 1.0)
+    return working_domain(plan.domain, one_ways, total * math.sqrt(_equivalent_rho(plan)), SETTINGS)
+
+
+def _rounds(state: _State, step: ReservedStep) -> Budget | None:
+    """All rounds; returns what is left when no pair was worth measuring, else None.
+
+    A round that finds nothing passes its budget on. If the last one finds nothing, the pairs of
+    earlier rounds are measured again with it.
+    """
+    candidates, twins = candidate_pairs(state.working, step.queries)
+    if not candidates:
+        return step.budget
+    shares = step.budget.split(SETTINGS.rounds)
+    carried, weights = 0, dict[Scope, float]()
+    for number, share in enumerate(shares):
+        last = number == len(shares) - 1
+        for_scores, for_tables = share.split((SETTINGS.score_share, 1 - SETTINGS.score_share))
+        for_tables = replace(for_tables, amount=for_tables.amount + carried)
+        scores = _scores(state, candidates, for_scores)
+        found = _selected(state, scores, twins, for_tables, last)
+        weights = found or (weights if last else {})
+        if weights:
+            carried = 0
+            _measure(state, weights, for_tables)
+            _fit(state)
+        else:
+            carried = for_tables.amount
+        weights = found or weights
+    return Budget(step.budget.kind, carried) if carried else None
+
+
+def _scores(state: _State, candidates: Sequence[Scope], budget: Budget) -> dict[Scope, float]:
+    """Noisy distances to the model, less what sampling and luck explain (rows)."""
+    total = min(state.total, _LARGEST_TOTAL)
+    with phase("model"):
+        expected = {pair: total * table for pair, table in all_pairs(state.beliefs, candidates).items()}
+    queries = [state.working.query(pair) for pair in candidates]
+    references = [np.rint(state.working.turned(pair, expected[pair])).astype(np.int64) for pair in candidates]
+    noisy = state.curator.distance(queries, references, budget)
+    curse = _curse(state.plan, len(candidates), budget)
+    return {
+        pair: distance
+        - SETTINGS.sampling * MEAN_ABSOLUTE * float(np.sqrt(np.maximum(expected[pair], 0)).sum())
+        - curse
+        for pair, distance in zip(candidates, noisy, strict=True)
+    }
+
+
+def _curse(plan: Plan, number: int, budget: Budget) -> float:
+    """How far the luckiest of so many noises is expected beyond what is tolerated (rows)."""
+    rows = plan.source.unit.max_rows
+    if budget.kind == "pure":
+        deviation = math.sqrt(2) * number * rows / float(budget.fraction)
+        highest = math.log(number) / math.sqrt(2)
+    else:
+        deviation = rows * math.sqrt(number / (2 * float(budget.rho)))
+        highest = math.sqrt(2 * math.log(number))
+    return deviation * max(0.0, highest - SETTINGS.luck)
+
+
+def _selected(
+    state: _State, scores: Mapping[Scope, float], twins: Mapping[Scope, Scope], budget: Budget, last: bool
+) -> dict[Scope, float]:
+    """The greedy choice; before the last round under a smaller cap."""
+    working = state.working
+    attributes = working.sizes[: len(working.domain.attributes)]
+    small = SETTINGS.cap_first * sum(float(size) ** 2 for size in attributes)
+    cap = SETTINGS.cap if last else min(small, SETTINGS.cap)
+    rows = state.plan.source.unit.max_rows
+    if budget.kind == "pure":
+        law = NoiseLaw(rows / float(budget.fraction), 1.0)
+    else:
+        law = NoiseLaw(MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho)), 0.5)
+    held = [*working.links, *state.pairs]
+    with phase("select"):
+        return selected(scores, twins, working.sizes, held, cap, law, SETTINGS)
+
+
+def _measure(state: _State, weights: Mapping[Scope, float], budget: Budget) -> None:
+    """Measure each pair with its share; repeated ones are pooled."""
+    shares = budget.split(list(weights.values()))
+    for pair, share in zip(weights, shares, strict=True):
+        (table,) = state.curator.measure([state.working.query(pair)], share)
+        found = Observation(state.working.turned(pair, table.values), np.asarray(table.sigma))
+        state.pairs[pair] = pooled(state.pairs[pair], found) if pair in state.pairs else found
+
+
+def _fit(state: _State) -> None:
+    """Fit the graphical model to everything measured, from where the last fit ended."""
+    working = state.working
+    observed = {**working.observed, **state.pairs}
+    state.total = max(total_of(list(observed.values())), 1.0)
+    tree = junction_tree(working.sizes, [*observed, *working.links])
+    likelihood = Likelihood(tree, observed, state.total, {**working.base, **working.links})
+    with phase("fit"):
+        state.potentials, state.beliefs = fit_potentials(likelihood, state.potentials, SETTINGS.iterations)
+
+
+def _equivalent_rho(plan: Plan) -> float:
+    """The rho, for units of one row, whose Gaussian noise is that of this plan's budget.
+
+    Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
+    """
+    rows = plan.source.unit.max_rows
+    if plan.budget.kind == "zcdp":
+        return float(plan.budget.rho) / rows**2
+    return float(plan.budget.fraction) ** 2 / (4 * max(1, len(plan.domain.attributes)) * rows**2)

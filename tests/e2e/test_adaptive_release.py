@@ -1,0 +1,97 @@
+"""Adaptive releases from end to end, on input that leaves a method little to choose."""
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpsyn_sql
+
+pytestmark = pytest.mark.filterwarnings("ignore:The source is a database in memory")
+
+
+def coded(size, ordered=False):
+    return {"type": "categorical", "categories": list(range(size)), "other": False, "ordered": ordered}
+
+
+def released(columns, sizes, **options):
+    con = duckdb.connect()
+    names = ", ".join(f"{name} INTEGER" for name in columns)
+    con.execute(f"CREATE TABLE t({names})")
+    rows = list(zip(*(np.asarray(v).tolist() for v in columns.values()), strict=True))
+    if rows:
+        con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)
+    spec = {"columns": {name: coded(*size) for name, size in sizes.items()}}
+    release = dpsyn_sql.release(con, "t", domain=spec, method="adaptive", **options)
+    return con, release
+
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(0, 6, 3000)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0])
+def test_identical_columns_stay_identical_and_independent_ones_independent(delta):
+    con, release = released(
+        {"x": X, "same": X, "other": RNG.integers(0, 3, 3000), "one": np.zeros(3000, dtype=int)},
+        {"x": (6,), "same": (6,), "other": (3,), "one": (1,)},
+        epsilon=5.0,
+        delta=delta,
+        seed=1,
+    )
+    rows = np.array(con.execute('SELECT x, same, other, "one" FROM t_synthetic').fetchall())
+    assert abs(len(rows) - 3000) < 200 and np.mean(rows[:, 0] == rows[:, 1]) > 0.95
+    joint = np.bincount(rows[:, 0] * 3 + rows[:, 2], minlength=18) / len(rows)
+    assert np.abs(joint - 1 / 18).sum() < 0.15
+    facts = release.certificate()
+    assert facts["guarantee"]["epsilon"] <= 5.0 * (1 + 1e-9)
+    assert facts["budget"]["used_units_of_1e-15"] <= facts["budget"]["reserved_units_of_1e-15"]
+    assert set(release.marginal(["x", "same"]).basis) <= {"measured", "modelled"}
+
+
+def test_a_round_that_finds_nothing_passes_its_budget_on():
+    _, release = released(
+        {"x": X, "y": RNG.integers(0, 6, 3000)}, {"x": (6,), "y": (6,)}, epsilon=0.5, seed=1
+    )
+    budget = release.certificate()["budget"]
+    assert budget["used_units_of_1e-15"] > 0.999 * budget["reserved_units_of_1e-15"]
+
+
+@pytest.mark.filterwarnings("ignore:The noisy total is not above zero")
+@pytest.mark.parametrize("rows", [0, 3])
+def test_next_to_no_rows_at_a_tiny_budget(rows):
+    con, release = released({"x": X[:rows], "y": X[:rows]}, {"x": (6, True), "y": (6,)}, epsilon=0.01)
+    assert con.execute("SELECT count(*) FROM t_synthetic").fetchone() == (release.rows,)
+
+
+def test_an_attribute_of_very_many_codes_is_coarsened():
+    size = 10_000
+    con, release = released(
+        {"x": X, "wide": X * 1_600 + 5, "y": X // 2},
+        {"x": (6,), "wide": (size, True), "y": (3,)},
+        epsilon=5.0,
+        seed=1,
+    )
+    assert release.model.beliefs.tree.sizes[1] <= 200
+    assert con.execute("SELECT count(DISTINCT wide) > 3 FROM t_synthetic").fetchone() == (True,)
+
+
+def test_a_plan_says_what_is_reserved():
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t(x BOOLEAN, y BOOLEAN)")
+    text = str(dpsyn_sql.plan(con, "t", into="s", method="adaptive"))
+    assert "Method      adaptive" in text
+    assert "two-way, in two rounds: 60.0% of the budget" in text
+
+
+def test_a_replay_gives_the_same_answers_and_model(tmp_path):
+    con = duckdb.connect(str(tmp_path / "d.duckdb"))
+    con.execute(
+        "CREATE TABLE t AS SELECT i % 4 > 1 AS x, i % 4 > 1 AS y, i % 3 > 1 AS z FROM range(2000) r(i)"
+    )
+    first = dpsyn_sql.release(con, "t", method="adaptive", epsilon=3)
+    rows = con.execute("FROM t_synthetic").fetchall()
+    with pytest.warns(UserWarning, match="Replayed"):
+        second = dpsyn_sql.release(con, "t", method="adaptive", epsilon=3)
+    assert second.replayed and con.execute("FROM t_synthetic").fetchall() == rows
+    for one, other in zip(first.measurements, second.measurements, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)

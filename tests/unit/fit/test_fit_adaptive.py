@@ -1,0 +1,164 @@
+"""Denoising, working bins, the greedy choice and the model of adaptive marginals."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs, within_bins
+from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.denoise import denoised, haar_shrinkage, merged_neighbours, merged_rare, working_bins
+from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.fit.graph import cells_of, junction_tree, triangulated
+from dpsyn_sql.fit.selection import NoiseLaw, selected
+from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.fit.working import candidate_pairs, total_of, working_domain
+from dpsyn_sql.plan.queries import MarginalQuery
+
+SETTINGS = Settings()
+GAUSSIAN = NoiseLaw(10.0, 0.5)
+
+
+def attribute(name, size, ordered=True, other=False, nullable=False):
+    return Attribute(name, "INTEGER", "categorical", tuple(range(size)), (), other, nullable, ordered)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 31, 100])
+def test_haar_shrinkage_without_a_threshold_changes_nothing(size):
+    values = np.random.default_rng(size).normal(0, 9, size)
+    np.testing.assert_allclose(haar_shrinkage(values, 0.0), values, atol=1e-9)
+
+
+def test_haar_shrinkage_takes_noise_out_and_keeps_steps_and_spikes():
+    rng = np.random.default_rng(1)
+    truth = np.repeat([100.0, 400.0, 50.0], 30)
+    truth[45] = 5_000
+    raw = truth + rng.normal(0, 20, truth.size)
+    smooth = haar_shrinkage(raw, 20.0)
+    assert np.abs(smooth - truth).sum() < 0.6 * np.abs(raw - truth).sum()
+    assert abs(smooth[45] - 5_000) < 100
+
+
+def test_codes_without_an_order_are_not_smoothed():
+    values = np.random.default_rng(2).normal(0, 1, 12)
+    np.testing.assert_array_equal(denoised(attribute("x", 12, ordered=False), values, 1.0), values)
+    smooth = denoised(attribute("x", 10, other=True, nullable=True), values, 1.0)
+    np.testing.assert_array_equal(smooth[10:], values[10:])
+    assert np.any(smooth[:10] != values[:10])
+
+
+VALUES = st.lists(st.floats(-100, 1e4), min_size=1, max_size=60).map(np.array)
+
+
+@given(VALUES, st.floats(0, 500), st.integers(1, 40), st.booleans(), st.booleans())
+def test_working_bins_are_numbered_without_gaps_and_neighbours_stay_together(
+    values, least, most, order, null
+):
+    null = null and values.size > 1
+    bins = working_bins(attribute("x", values.size - null, order, nullable=null), values, least, most)
+    assert bins.shape == values.shape and set(bins) == set(range(bins.max() + 1))
+    if order:
+        assert np.all(np.diff(bins[: values.size - null]) >= 0)
+
+
+def test_heavy_codes_stay_alone_and_light_ones_are_merged():
+    assert merged_neighbours(np.array([1.0, 1, 1, 50, 1, 1, 1, 1]), 3.0, 100).tolist() == [
+        0,
+        0,
+        0,
+        1,
+        2,
+        2,
+        2,
+        2,
+    ]
+    assert merged_rare(np.array([9.0, 1, 8, 1, 1]), 3.0).tolist() == [0, 2, 1, 2, 2]
+    assert merged_rare(np.array([9.0, 1, 8]), 3.0).tolist() == [0, 1, 2]
+    with_null = working_bins(
+        attribute("x", 3, nullable=True, other=True), np.array([9.0, 9, 9, 0, 9]), 3.0, 9
+    )
+    assert with_null.tolist() == [0, 1, 2, 2, 3]
+
+
+def test_probabilities_within_bins():
+    given_bin = within_bins(np.array([0.1, 0.3, 0.0, 0.0, 0.6]), np.array([0, 0, 1, 1, 2]))
+    np.testing.assert_allclose(given_bin, [0.25, 0.75, 0.5, 0.5, 1.0])
+
+
+def test_the_total_weighs_tables_by_the_noise_of_their_sums():
+    tables = [
+        Observation(np.array([60.0, 40.0]), np.asarray(1.0)),
+        Observation(np.array([55.0] * 8), np.asarray(1.0)),
+    ]
+    assert total_of(tables) == pytest.approx((100 / 2 + 440 / 8) / (1 / 2 + 1 / 8))
+
+
+def choice(scores, sizes, cap=1e6, law=GAUSSIAN, twins=(), held=()):
+    return selected(scores, dict(twins), sizes, held, cap, law, SETTINGS)
+
+
+def test_only_pairs_that_are_worth_their_noise_are_taken():
+    found = choice({(0, 1): 5000.0, (0, 2): 1.0, (1, 2): -40.0}, (4, 4, 4))
+    assert found.keys() == {(0, 1)} and found[0, 1] == pytest.approx(16**SETTINGS.allocation)
+    assert choice({(0, 1): 5000.0}, (4, 4), law=NoiseLaw(1e6, 1.0)) == {}
+
+
+def test_a_second_pair_is_charged_for_the_budget_it_takes_from_the_first():
+    one = 16 * GAUSSIAN.unit
+    both = math.sqrt(2) * 2 * one - one  # at half the budget each
+    for score, taken in ((0.5 * both * 1.02, 2), (0.5 * both * 0.98, 1)):
+        assert len(choice({(0, 1): 1e5, (2, 3): score}, (4, 4, 4, 4))) == taken
+
+
+def test_the_tree_stays_under_the_cap():
+    sizes = (10,) * 8
+    scores = {pair: 1e6 - sum(pair) for pair in combinations(range(8), 2)}
+    for cap in (1e3, 1e4, 1e5):
+        found = choice(scores, sizes, cap=cap)
+        assert found and cells_of(triangulated(sizes, found), sizes) <= cap
+
+
+def test_a_twin_is_not_measured_beside_its_fine_pair():
+    scores, twins = {(0, 1): 1e5, (1, 2): 1e4}, {(0, 1): (1, 2)}
+    assert choice(scores, (20, 4, 5), twins=twins).keys() == {(0, 1)}
+
+
+def test_working_domain_has_twins_of_large_ordered_attributes_only():
+    domain = Domain((attribute("x", 40), attribute("y", 40, ordered=False), attribute("z", 3)))
+    tables = [Observation(np.full(a.size, 3000.0 / a.size), np.asarray(1.0)) for a in domain.attributes]
+    working = working_domain(domain, tables, 6000.0, SETTINGS)
+    assert len(working.variables) == 4 and working.variables[3].attribute == 0
+    twin = working.variables[3]
+    assert twin.size < working.sizes[0]
+    link = np.exp(working.links[0, 3])
+    np.testing.assert_array_equal(link.argmax(axis=1)[working.variables[0].bins], twin.bins)
+    pairs, twins = candidate_pairs(working, [MarginalQuery(p) for p in combinations("xyz", 2)])
+    assert twins == {(0, 1): (1, 3), (0, 2): (2, 3)} and len(pairs) == 5
+    assert working.query((1, 3)).attrs == ("x", "y") and working.query((1, 3)).maps[1] is None
+    assert len(working_domain(domain, tables, 1e5, SETTINGS).variables) == 3
+
+
+def model():
+    domain = Domain(tuple(attribute(n, 3) for n in "abcd"))
+    bins = (np.array([0, 0, 1]),) + (np.arange(3),) * 3
+    rng = np.random.default_rng(5)
+    potentials = {p: rng.normal(0, 1, (2 if p[0] == 0 else 3, 3)) for p in ((0, 1), (1, 2), (2, 3))}
+    beliefs = calibrate(junction_tree((2, 3, 3, 3), potentials), potentials)
+    return GraphicalModel(domain, 100.0, beliefs, bins, (np.array([0.2, 0.8, 1.0]),) + (np.ones(3),) * 3)
+
+
+def test_marginals_of_a_model_agree_with_each_other():
+    fitted = model()
+    for pair in combinations("abcd", 2):
+        table = fitted.project(pair)
+        np.testing.assert_allclose(table.sum(axis=1), fitted.project(pair[:1]))
+        np.testing.assert_allclose(fitted.project(pair[::-1]), table.T)
+    assert fitted.project("a")[0] == pytest.approx(fitted.project("a")[1] / 4)
+    assert all_pairs(fitted.beliefs, [(0, 3), (1, 2)]).keys() == {(0, 3), (1, 2)}
+    with pytest.raises(InputError, match="fitted together"):
+        fitted.project("abd")

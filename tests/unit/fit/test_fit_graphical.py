@@ -1,0 +1,179 @@
+"""Triangulation, calibration, marginals and the fit, against brute force over the whole domain."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.belief import calibrate, home_of, marginals, pair_tables, summed
+from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
+from dpsyn_sql.fit.graph import cells_of, junction_tree, triangulated
+
+GRAPHS = {
+    "tree": ((2, 3, 4, 2, 3), [(0, 1), (1, 2), (1, 3), (3, 4)]),
+    "cyclic": ((2, 3, 4, 2, 3), [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)]),
+    "two cycles": ((2, 3, 2, 2, 3, 2, 2), [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5), (5, 6)]),
+    "disconnected": ((2, 3, 4, 2, 3), [(0, 1), (2, 3)]),
+    "one attribute": ((4,), [(0,)]),
+    "no edges": ((2, 3, 2), [(0,), (1,), (2,)]),
+    "full": ((2, 3, 2, 2), [(0, 1, 2, 3)]),
+    "of one code": ((2, 1, 3), [(0, 1), (1, 2)]),
+    "long chain": ((2, 3, 2, 3, 2, 3, 2), [(i, i + 1) for i in range(6)]),
+    "band": ((2, 3, 2, 2, 3, 2), [(i, i + 1, i + 2) for i in range(4)]),
+}
+
+
+@pytest.fixture(params=GRAPHS, ids=str)
+def graph(request):
+    sizes, scopes = GRAPHS[request.param]
+    rng = np.random.default_rng(len(request.param))
+    return sizes, {scope: rng.normal(0, 2, [sizes[v] for v in scope]) for scope in scopes}
+
+
+def brute_force(sizes, potentials):
+    """Log-factors added over the whole domain."""
+    logs = np.zeros(sizes)
+    for scope, table in potentials.items():
+        logs = logs + table.reshape([sizes[v] if v in scope else 1 for v in range(len(sizes))])
+    joint = np.exp(logs)
+    return joint / joint.sum(), np.log(joint.sum())
+
+
+def marginal_of(joint, scope):
+    return joint.sum(axis=tuple(v for v in range(joint.ndim) if v not in scope))
+
+
+def test_a_junction_tree_holds_every_scope_and_has_running_intersection(graph):
+    sizes, potentials = graph
+    tree = junction_tree(sizes, potentials)
+    sets = [set(clique) for clique in tree.cliques]
+    assert set().union(*sets) == set(range(len(sizes)))
+    assert all(any(set(scope) <= s for s in sets) for scope in potentials)
+    assert not any(a < b for a in sets for b in sets)
+    assert sorted(tree.order) == list(range(len(sets)))
+    for place, index in enumerate(tree.order):
+        parent = tree.parents[index]
+        assert parent < 0 or parent in tree.order[:place]
+        before = set().union(*(sets[i] for i in tree.order[:place]))
+        assert sets[index] & before == set(tree.separators[index])
+        assert parent < 0 or set(tree.separators[index]) <= sets[parent]
+    assert tree.cells == cells_of(triangulated(sizes, potentials), sizes)
+
+
+def test_elimination_leaves_chordal_graphs_without_fill():
+    for name in ("tree", "band", "full", "long chain"):
+        sizes, scopes = GRAPHS[name]
+        assert sorted(triangulated(sizes, scopes)) == sorted(scopes)
+    assert all(len(clique) == 3 for clique in triangulated(*GRAPHS["cyclic"]))
+
+
+def test_beliefs_and_the_partition_function(graph):
+    sizes, potentials = graph
+    joint, log_partition = brute_force(sizes, potentials)
+    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
+    assert beliefs.log_partition == pytest.approx(log_partition)
+    for clique, table in zip(beliefs.tree.cliques, beliefs.tables, strict=True):
+        np.testing.assert_allclose(table, marginal_of(joint, clique), atol=1e-12)
+
+
+def test_marginals_within_cliques(graph):
+    sizes, potentials = graph
+    joint, _ = brute_force(sizes, potentials)
+    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
+    wanted = {s for c in beliefs.tree.cliques for k in range(1, len(c) + 1) for s in combinations(c, k)}
+    found = marginals(beliefs, wanted)
+    assert found.keys() == wanted
+    for scope, table in found.items():
+        np.testing.assert_allclose(table, marginal_of(joint, scope), atol=1e-12)
+
+
+def test_all_pairs_across_cliques_too(graph):
+    sizes, potentials = graph
+    joint, _ = brute_force(sizes, potentials)
+    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
+    for a in range(len(sizes)):
+        found = pair_tables(beliefs, a, range(len(sizes)))
+        assert found.keys() == set(range(len(sizes))) - {a}
+        for b, table in found.items():
+            pair = marginal_of(joint, (a, b))
+            np.testing.assert_allclose(table, pair if a < b else pair.T, atol=1e-12)
+
+
+def test_structural_zeros_and_extreme_potentials_stay_finite():
+    link = np.where(np.array([0, 0, 1, 1])[:, None] == np.arange(2), 0.0, -1e3)
+    potentials = {(0, 1): link, (1, 2): np.array([[700.0, -700.0], [0.0, 5.0]]), (0,): np.full(4, 900.0)}
+    beliefs = calibrate(junction_tree((4, 2, 2), potentials), potentials)
+    table = marginals(beliefs, [(0, 1)])[0, 1]
+    assert table[0, 1] == table[3, 0] == 0 and np.isfinite(beliefs.log_partition)
+    assert all(np.isfinite(t).all() and t.sum() == pytest.approx(1) for t in beliefs.tables)
+
+
+def test_a_scope_that_no_clique_holds_is_an_error():
+    with pytest.raises(InternalError):
+        home_of(junction_tree((2, 2, 2), [(0, 1), (1, 2)]), (0, 2))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (4, 1, 15, 2), (2, 3, 20, 2, 3), (1, 1)])
+def test_sums_over_axes(shape):
+    table = np.random.default_rng(1).random(shape)
+    for count in range(len(shape) + 1):
+        for axes in combinations(range(len(shape)), count):
+            np.testing.assert_allclose(summed(table, axes), table.sum(axis=axes))
+
+
+def observations(sizes, scopes, rng, sigma=3.0):
+    return {
+        scope: Observation(
+            rng.normal(0, sigma, [sizes[v] for v in scope]) + 200 / np.prod([sizes[v] for v in scope]),
+            np.asarray(sigma if len(scope) > 1 else np.full(sizes[scope[0]], sigma)),
+        )
+        for scope in scopes
+    }
+
+
+def test_the_gradient_against_finite_differences(graph):
+    sizes, potentials = graph
+    rng = np.random.default_rng(3)
+    base = {scope: table / 4 for scope, table in list(potentials.items())[:1]} | {
+        (0,): rng.normal(0, 1, sizes[0])
+    }
+    likelihood = Likelihood(
+        junction_tree(sizes, potentials), observations(sizes, potentials, rng), 200.0, base
+    )
+    point = rng.normal(0, 0.5, likelihood.flat({}).size)
+    assert check_grad(lambda x: likelihood(x)[0], lambda x: likelihood(x)[1], point) < 1e-5
+
+
+def test_vectors_and_tables_of_potentials_are_inverses(graph):
+    sizes, potentials = graph
+    likelihood = Likelihood(
+        junction_tree(sizes, potentials),
+        observations(sizes, potentials, np.random.default_rng(4)),
+        200.0,
+        {},
+    )
+    back = likelihood.potentials(likelihood.flat(potentials))
+    assert all(np.array_equal(back[scope], table) for scope, table in potentials.items())
+
+
+def test_the_fit_meets_tables_without_noise_and_a_warm_start_stays(graph):
+    sizes, potentials = graph
+    joint, _ = brute_force(sizes, {scope: table / 4 for scope, table in potentials.items()})
+    observed = {scope: Observation(1e4 * marginal_of(joint, scope), np.asarray(1e-4)) for scope in potentials}
+    likelihood = Likelihood(junction_tree(sizes, potentials), observed, 1e4, {})
+    fitted, beliefs = fit_potentials(likelihood, {}, 300)
+    for scope in potentials:
+        np.testing.assert_allclose(marginals(beliefs, [scope])[scope], marginal_of(joint, scope), atol=1e-3)
+    again, _ = fit_potentials(likelihood, fitted, 3)
+    first, second = (likelihood(likelihood.flat(p))[0] for p in (fitted, again))
+    assert second <= first + 1e-12
+
+
+def test_pooling_weighs_by_inverse_variance():
+    both = pooled(
+        Observation(np.array([0.0]), np.asarray(1.0)), Observation(np.array([10.0]), np.asarray(3.0))
+    )
+    assert both.values == pytest.approx([1.0]) and both.sigma == pytest.approx(np.sqrt(0.9))
+    assert Observation(np.zeros((2, 3)), np.asarray(2.0)).variance_of_total == 24

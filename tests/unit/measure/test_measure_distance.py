@@ -1,0 +1,162 @@
+"""Noisy distances to public references, and marginals over public bins."""
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.plan.queries import MarginalQuery
+
+DOMAIN = Domain(
+    tuple(
+        Attribute(name, "VARCHAR", "categorical", labels=tuple("vwxyz"[:size]))
+        for name, size in (("a", 2), ("b", 5))
+    )
+)
+TABLES = {
+    ("a",): np.array([60, 40]),
+    ("b",): np.array([10, 20, 30, 0, 40]),
+    ("a", "b"): np.array([[10, 20, 30, 0, 0], [0, 0, 0, 0, 40]]),
+}
+A, B, AB = (MarginalQuery(attrs) for attrs in TABLES)
+BINS = (1, 0, 1, 0, 2)
+BINNED = MarginalQuery(("a", "b"), (None, BINS))
+BUDGET, LARGE = Budget("zcdp", 10**13), Budget("zcdp", 10**15)
+
+
+class Counts:
+    def __init__(self):
+        self.asked = []
+
+    def count(self, queries):
+        self.asked.append(list(queries))
+        return [TABLES[query.attrs].copy() for query in queries]
+
+
+class NoNoise:
+    def __init__(self):
+        self.given = []
+
+    def gaussian(self, values, sigma):
+        self.given.append(values.tolist())
+        return values
+
+    laplace = gaussian
+
+
+def door(noise=None, rows=1, budget=LARGE):
+    with MemoryLedger().open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
+        return LocalCurator(Counts(), DOMAIN, rows, entry, noise or NoNoise()), entry
+
+
+def test_distances_are_l1_and_charged_together():
+    curator, entry = door()
+    references = [np.array([50, 50]), np.zeros(5, dtype=np.int64)]
+    assert curator.distance([A, B], references, BUDGET) == [20, 100]
+    (event,) = entry.events
+    assert isinstance(event, GaussianEvent) and event.l2_squared == 2
+    assert curator.measurements == ()
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_sensitivity_of_m_distances_for_units_of_k_rows(rows):
+    references = [TABLES["a",], TABLES["b",], TABLES["a", "b"]]
+    curator, entry = door(rows=rows)
+    curator.distance([A, B, AB], references, BUDGET)
+    assert entry.events[0].l2_squared == 3 * rows**2
+    curator, entry = door(rows=rows, budget=Budget("pure", 10**15))
+    curator.distance([A, B, AB], references, Budget("pure", 10**14))
+    assert isinstance(entry.events[0], LaplaceEvent) and entry.events[0].l1 == 3 * rows
+
+
+def test_a_unit_changes_a_distance_by_at_most_its_rows():
+    """Brute force: k rows more in any cell, against every reference."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        counts, reference = rng.integers(0, 20, 6), rng.integers(-5, 25, 6)
+        more = counts + rng.multinomial(3, np.full(6, 1 / 6))
+        assert abs(np.abs(more - reference).sum() - np.abs(counts - reference).sum()) <= 3
+
+
+def test_the_noise_has_the_scale_charged():
+    curator, entry = door(OpenDPNoise(), budget=Budget("zcdp", 10**18))
+    errors = [
+        curator.distance([A, B], [np.array([50, 50]), np.zeros(5, dtype=np.int64)], BUDGET)[0] - 20
+        for _ in range(300)
+    ]
+    assert np.std(errors) == pytest.approx(entry.events[0].sigma, rel=0.2)
+    assert abs(np.mean(errors)) < 5 * entry.events[0].sigma / np.sqrt(300)
+
+
+def test_nothing_is_counted_beyond_the_budget():
+    curator, entry = door(budget=Budget("zcdp", 10**12))
+    with pytest.raises(PrivacyBudgetExceeded):
+        curator.distance([A], [np.array([50, 50])], BUDGET)
+    assert curator._counter.asked == [] and entry.events == ()
+
+
+def test_a_replay_gives_the_stored_distances_and_stops_at_other_references():
+    first, entry = door(OpenDPNoise())
+    answer = first.distance([A], [np.array([50, 50])], BUDGET)
+    again = LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise())
+    assert again.distance([A], [np.array([50, 50])], BUDGET) == answer and len(entry.events) == 1
+    with pytest.raises(InternalError):
+        LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise()).distance([A], [np.array([50, 51])], BUDGET)
+
+
+@pytest.mark.parametrize(
+    "references", [[], [np.zeros(3, dtype=np.int64)], [np.zeros(2)], [np.full(2, 2**61)]]
+)
+def test_references_are_checked_before_the_charge(references):
+    curator, entry = door()
+    with pytest.raises(InternalError):
+        curator.distance([A], references, BUDGET)
+    assert entry.events == ()
+
+
+def test_codes_of_a_bin_are_summed_before_the_noise():
+    noise = NoNoise()
+    curator, entry = door(noise)
+    binned, plain = curator.measure([BINNED, AB], BUDGET)
+    expected = np.array([[20, 40, 0], [0, 0, 40]])
+    np.testing.assert_array_equal(binned.values, expected)
+    assert binned.maps == BINNED.maps and plain.maps == ()
+    assert noise.given == [[*expected.ravel(), *TABLES["a", "b"].ravel()]]
+    assert entry.events[0].l2_squared == 2
+    assert curator._counter.asked == [[AB]]  # both from one table of original codes
+    assert curator.distance([BINNED], [expected], BUDGET) == [0]
+
+
+def test_bins_partition_the_codes_so_that_one_row_changes_one_cell():
+    for place in np.ndindex(2, 5):
+        curator, _ = door()
+        before = curator._exact([BINNED])[0]
+        TABLES["a", "b"][place] += 1
+        try:
+            change = curator._exact([BINNED])[0] - before
+        finally:
+            TABLES["a", "b"][place] -= 1
+        assert change.min() == 0 and change.sum() == change.max() == 1
+
+
+@pytest.mark.parametrize(
+    "maps", [((0, 0), None, None), (None, (0, 1)), (None, (0, 2, 0, 2, 0)), (None, (1, 1, 1, 1, 2)), (None,)]
+)
+def test_maps_give_every_code_a_bin_and_every_bin_a_code(maps):
+    curator, _ = door()
+    with pytest.raises(InternalError):
+        curator.measure([MarginalQuery(("a", "b"), maps)], BUDGET)
+
+
+def test_a_replay_with_other_maps_stops():
+    first, entry = door()
+    first.measure([BINNED], BUDGET)
+    again = LocalCurator(Counts(), DOMAIN, 1, entry, NoNoise())
+    with pytest.raises(InternalError):
+        again.measure([MarginalQuery(("a", "b"), (None, (0, 1, 1, 0, 2)))], BUDGET)
