@@ -10,17 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
-from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.attributes import Domain, Label
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.plan.queries import (
+    ContributionQuery,
+    DiscoveryQuery,
+    GridQuery,
+    KeyQuery,
+    MarginalQuery,
+    NoisyContributions,
+    NoisyKeys,
+    NoisyMarginal,
+    NoisyTree,
+    TreeQuery,
+)
 from dpsyn_sql.source.relation import Source
 
 
@@ -50,6 +61,22 @@ class Counter(Protocol):
 
     def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """One int64 array of the marginal's full shape per query."""
+
+
+class DiscoveryCounter(Protocol):
+    """PRIVATE: exact counts for discovery; each unit counts for at most k keys, cells or points."""
+
+    def keys(self, query: KeyQuery) -> tuple[list[Label], NDArray[np.int64]]:
+        """Distinct values with the number of distinct units that have each."""
+
+    def cells(self, query: GridQuery) -> NDArray[np.int64]:
+        """Distinct units per code of the grid, int64[grid.size]."""
+
+    def points(self, query: TreeQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Occupied cells of the finest level, ascending, and their numbers of distinct units."""
+
+    def contributions(self, query: ContributionQuery) -> NDArray[np.int64]:
+        """Units by number of bounded rows, int64[query.most]."""
 
 
 class NoiseSource(Protocol):
@@ -183,6 +210,29 @@ class Curator(Protocol):
         budget: Budget,
     ) -> list[int]:
         """Noisy L1 distances (rows) of marginals to public references, all at the same noise."""
+
+
+class Discoverer(Protocol):
+    """The fourth question of the door, asked before a method runs: what the owner did not declare."""
+
+    @overload
+    def discover(self, query: KeyQuery, budget: Budget) -> NoisyKeys: ...
+
+    @overload
+    def discover(self, query: GridQuery, budget: Budget) -> NoisyMarginal: ...
+
+    @overload
+    def discover(self, query: TreeQuery, budget: Budget) -> NoisyTree: ...
+
+    @overload
+    def discover(self, query: ContributionQuery, budget: Budget) -> NoisyContributions: ...
+
+    def discover(self, query: DiscoveryQuery, budget: Budget) -> object:
+        """What is not public about a column, or about the units' numbers of rows.
+
+        Raises:
+            BudgetError: keys are asked for without threshold delta; nothing was charged.
+        """
 
 
 class Model(Protocol):

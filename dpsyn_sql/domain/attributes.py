@@ -42,7 +42,7 @@ class Attribute:
     other: bool = False
     nullable: bool = False
     ordered: bool = False
-    origin: Literal["declared", "catalog"] = "declared"
+    origin: Literal["declared", "catalog", "discovered"] = "declared"
 
     @property
     def regular(self) -> int:

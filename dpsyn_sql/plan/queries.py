@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.attributes import Attribute, Domain, Label
 
 Map = tuple[int, ...]
 """Of each code of an attribute the bin it falls into; every bin 0..max has a code."""
@@ -48,3 +49,81 @@ class NoisyMarginal:
     values: NDArray[np.int64]
     sigma: float
     maps: tuple[Map | None, ...] = ()
+
+
+# -- what is asked about columns whose domain is not public ------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KeyQuery:
+    """Which values a text or integer column has: those whose noisy count passes the threshold.
+
+    Counts are of distinct units per value; a unit counts for at most k values. NULL and text longer
+    than ``longest`` characters are no keys.
+    """
+
+    attr: str
+    sql_type: str
+    longest: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyKeys:
+    """The surviving keys, sorted by value, with their noisy counts (int64, each >= ``threshold``)."""
+
+    attr: str
+    keys: tuple[Label, ...]
+    values: NDArray[np.int64]
+    sigma: float
+    threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class GridQuery:
+    """Noisy counts of distinct units per code of a public ``grid`` over a column; all codes, empty ones
+    included. A unit counts for at most k codes."""
+
+    grid: Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class TreeQuery:
+    """Where a column is dense: a binary tree over [low, low + width 2^depth), split by PrivTree.
+
+    ``low`` and ``width`` (of a cell of the finest level) are whole ticks for discrete types
+    (``domain.types``) and exact doubles as fractions for FLOAT and DOUBLE. Values outside, NULL and NaN
+    are in no cell.
+    """
+
+    attr: str
+    sql_type: str
+    low: Fraction
+    width: Fraction
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyTree:
+    """The nodes that were split, as (level, index): level 0 is the root, index counts from the left.
+    The leaves are the children that were not split."""
+
+    query: TreeQuery
+    split: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionQuery:
+    """How many units have 1, 2, ..., ``most`` rows after the bound; one cell a unit, sensitivity 1."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyContributions:
+    """``values[i]``: noisy number of units with i + 1 rows, int64[most], noise of deviation ``sigma``."""
+
+    values: NDArray[np.int64]
+    sigma: float
+
+
+DiscoveryQuery = KeyQuery | GridQuery | TreeQuery | ContributionQuery

@@ -1,0 +1,133 @@
+"""The public shape of a release: which columns are measured, which are made otherwise, which are still unknown.
+
+A column of the output is measured (an ``Attribute``, perhaps still ``Undiscovered``) or has a role: a
+key, a constant, derived from other columns, or the privacy unit. Roles, like domains, are the owner's
+statements or the catalog's; nothing here was looked up in a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpsyn_sql.domain.attributes import Attribute, Domain, Label
+from dpsyn_sql.errors import InternalError
+
+MAX_CODES = 100
+"""Codes that an undiscovered attribute may get, unless the owner says otherwise: enough for most code
+lists, few enough that pairs of such attributes can be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undiscovered:
+    """A column without a public domain: what is planned before it is learnt through the door.
+
+    ``kind`` says how it will be learnt: values above a threshold (categorical) or bins (numeric,
+    temporal). It never gets more than ``max_codes`` codes, ``__other__`` and NULL included.
+    """
+
+    name: str
+    sql_type: str
+    kind: str
+    nullable: bool = True
+    max_codes: int = MAX_CODES
+
+    def stand_in(self) -> Attribute:
+        """An attribute of the largest size it can get, for planning only."""
+        extras = self.nullable + (self.kind == "categorical")
+        labels: tuple[Label, ...] = tuple(str(code) for code in range(max(1, self.max_codes - extras)))
+        return Attribute(
+            self.name,
+            "VARCHAR",
+            "categorical",
+            labels,
+            other=self.kind == "categorical",
+            nullable=self.nullable,
+            ordered=self.kind != "categorical",
+            origin="discovered",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column that tells rows apart: the output gets fresh values, unique in it."""
+
+    name: str
+    sql_type: str
+    origin: str = "declared"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitId:
+    """The privacy unit's column: fresh values, each repeated as often as its unit has rows."""
+
+    name: str
+    sql_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A column of one public value (None: all NULL), written as the owner states it."""
+
+    name: str
+    sql_type: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A column computed from other columns of the output by a SQL expression of the owner's."""
+
+    name: str
+    sql_type: str
+    expression: str
+
+
+Role = Key | UnitId | Constant | Derived
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Everything public about the table to be written.
+
+    ``measured``: the attributes in source order. ``roles``: the other columns that are written.
+    ``order``: names of all written columns in source order. ``never``: SQL conditions that hold for
+    no row of the output (the owner's ``never:`` and the catalog's CHECK constraints).
+    """
+
+    measured: tuple[Attribute | Undiscovered, ...]
+    roles: tuple[Role, ...] = ()
+    order: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+    @property
+    def undiscovered(self) -> tuple[Undiscovered, ...]:
+        """What has to be learnt through the door."""
+        return tuple(item for item in self.measured if isinstance(item, Undiscovered))
+
+    def planned(self) -> Domain:
+        """The domain to plan with: every undiscovered attribute at the largest size it can get."""
+        return Domain(
+            tuple(item.stand_in() if isinstance(item, Undiscovered) else item for item in self.measured)
+        )
+
+    def completed(self, found: dict[str, Attribute]) -> Shape:
+        """The same shape with every undiscovered attribute replaced by what was found."""
+        if set(found) != {item.name for item in self.undiscovered}:
+            raise InternalError("a domain was completed with other attributes than it lacks")
+        return replace(
+            self,
+            measured=tuple(
+                found[item.name] if isinstance(item, Undiscovered) else item for item in self.measured
+            ),
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """The complete domain.
+
+        Raises:
+            InternalError: something is still undiscovered.
+        """
+        if self.undiscovered:
+            raise InternalError("the domain is not complete yet")
+        return Domain(tuple(item for item in self.measured if isinstance(item, Attribute)))
