@@ -1,4 +1,4 @@
-"""The public shape of a release: which columns are measured, which are made otherwise, which are still unknown.
+"""The public shape of a release: what is measured, what is made otherwise, what is still unknown.
 
 A column of the output is measured (an ``Attribute``, perhaps still ``Undiscovered``) or has a role: a
 key, a constant, derived from other columns, or the privacy unit. Roles, like domains, are the owner's
