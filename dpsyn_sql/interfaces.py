@@ -73,7 +73,8 @@ class DiscoveryCounter(Protocol):
         """Distinct units per code of the grid, int64[grid.size]."""
 
     def points(self, query: TreeQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Occupied cells of the finest level, ascending, and their numbers of distinct units."""
+        """Occupied cells of the finest level (numbered through all roots), ascending, and their numbers
+        of distinct units."""
 
     def contributions(self, query: ContributionQuery) -> NDArray[np.int64]:
         """Units by number of bounded rows, int64[query.most]."""

@@ -88,27 +88,28 @@ class GridQuery:
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """Where a column is dense: a binary tree over [low, low + width 2^depth), split by PrivTree.
+    """Where a column is dense: binary trees over disjoint intervals, split by PrivTree.
 
-    ``low`` and ``width`` (of a cell of the finest level) are whole ticks for discrete types
-    (``domain.types``) and exact doubles as fractions for FLOAT and DOUBLE. Values outside, NULL and NaN
-    are in no cell.
+    Each of ``roots`` is (low, width of a cell of its finest level) and covers
+    [low, low + width 2^depth): all roots have the same ``depth``. Roots are ascending and disjoint, so a
+    value lies in at most one. Lows and widths are whole ticks for discrete types (``domain.types``) and
+    exact doubles, as fractions, for FLOAT and DOUBLE. Values outside, NULL and NaN are in no cell. Cells
+    of the finest level are numbered through all roots: root * 2^depth + index.
     """
 
     attr: str
     sql_type: str
-    low: Fraction
-    width: Fraction
+    roots: tuple[tuple[Fraction, Fraction], ...]
     depth: int
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyTree:
-    """The nodes that were split, as (level, index): level 0 is the root, index counts from the left.
-    The leaves are the children that were not split."""
+    """The nodes that were split, as (root, level, index): level 0 is the root itself, index counts from
+    the left within the root. The leaves are the roots and children that were not split."""
 
     query: TreeQuery
-    split: tuple[tuple[int, int], ...]
+    split: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
