@@ -87,20 +87,30 @@ class GridQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeRoot:
+    """One interval [low, low + width 2^depth); ``width`` is that of a cell of its finest level.
+
+    Low and width are whole ticks for discrete types (``domain.types``) and exact doubles, as
+    fractions, for FLOAT and DOUBLE.
+    """
+
+    low: Fraction
+    width: Fraction
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
 class TreeQuery:
     """Where a column is dense: binary trees over disjoint intervals, split by PrivTree.
 
-    Each of ``roots`` is (low, width of a cell of its finest level) and covers
-    [low, low + width 2^depth): all roots have the same ``depth``. Roots are ascending and disjoint, so a
-    value lies in at most one. Lows and widths are whole ticks for discrete types (``domain.types``) and
-    exact doubles, as fractions, for FLOAT and DOUBLE. Values outside, NULL and NaN are in no cell. Cells
-    of the finest level are numbered through all roots: root * 2^depth + index.
+    Roots are ascending and disjoint, so a value lies in at most one; values outside, NULL and NaN are in
+    no cell. Cells of the finest level are numbered through all roots: those of root i come after
+    the sum of 2^depth of the roots before it.
     """
 
     attr: str
     sql_type: str
-    roots: tuple[tuple[Fraction, Fraction], ...]
-    depth: int
+    roots: tuple[TreeRoot, ...]
 
 
 @dataclass(frozen=True, slots=True)
