@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.plan.discovery import DiscoveryStep
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.source.relation import Source
 
@@ -33,13 +34,18 @@ class ReservedStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything a release will do that touches private data."""
+    """Everything a release will do that touches private data.
+
+    ``discovery`` comes before ``steps``; ``budget`` pays for both. Until discovery has been, ``domain`` has
+    every undiscovered attribute at the largest size it can get.
+    """
 
     source: Source
     domain: Domain
     method: str
     steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
+    discovery: tuple[DiscoveryStep, ...] = ()
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:

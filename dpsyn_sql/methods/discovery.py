@@ -1,0 +1,73 @@
+"""Private discovery: every column without a public domain gets one, through the door.
+
+    values of text            keys above a threshold                  -> categories, the rest is __other__
+    numbers and times         noisy counts on a fixed grid -> bounds  -> PrivTree -> bins
+
+The questions and their budgets were planned before anything was charged; what they answer is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.grids import grid_attribute
+from dpsyn_sql.domain.shape import Shape, Undiscovered
+from dpsyn_sql.fit.discovered import (
+    attribute_from_keys,
+    attribute_from_tree,
+    bounds_from_grid,
+    tree_query,
+)
+from dpsyn_sql.interfaces import Discoverer
+from dpsyn_sql.plan.discovery import Ask, DiscoveryStep
+from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, NoisyContributions
+from dpsyn_sql.progress import phase
+
+
+def discovered(
+    shape: Shape, steps: Sequence[DiscoveryStep], door: Discoverer, rows_per_unit: int
+) -> tuple[Shape, NoisyContributions | None, tuple[DiscoveryStep, ...]]:
+    """Ask as planned.
+
+    Returns:
+        The completed shape; how many units have how many rows, if that was planned; the steps that
+        were asked, in order (a column whose values the grid tells apart needs no tree).
+    """
+    planned = {(step.ask, step.attr): step for step in steps}
+    found: dict[str, Attribute] = {}
+    asked: list[DiscoveryStep] = []
+    with phase("discover", len(shape.undiscovered)) as advance:
+        for column in shape.undiscovered:
+            ask = _keys if column.kind == "categorical" else _bins
+            found[column.name] = ask(column, planned, door, asked)
+            advance(1)
+    contributions = None
+    rows = planned.get(("contributions", None))
+    if rows is not None:
+        asked.append(rows)
+        contributions = door.discover(ContributionQuery(rows_per_unit), rows.budget)
+    return shape.completed(found), contributions, tuple(asked)
+
+
+_Steps = Mapping[tuple[Ask, str | None], DiscoveryStep]
+
+
+def _keys(column: Undiscovered, planned: _Steps, door: Discoverer, asked: list[DiscoveryStep]) -> Attribute:
+    step = planned["keys", column.name]
+    asked.append(step)
+    return attribute_from_keys(column, door.discover(KeyQuery(column.name, column.sql_type), step.budget))
+
+
+def _bins(column: Undiscovered, planned: _Steps, door: Discoverer, asked: list[DiscoveryStep]) -> Attribute:
+    grid = planned["grid", column.name]
+    asked.append(grid)
+    query = GridQuery(grid_attribute(column.name, column.sql_type, nullable=column.nullable))
+    noisy = door.discover(query, grid.budget)
+    bounds = bounds_from_grid(column, noisy.values, noisy.sigma)
+    question = tree_query(column, bounds)
+    if question is None:
+        return attribute_from_tree(column, bounds, None)
+    tree = planned["tree", column.name]
+    asked.append(tree)
+    return attribute_from_tree(column, bounds, door.discover(question, tree.budget))
