@@ -1,0 +1,104 @@
+"""Six real inputs (Adult in two forms): where the data lie, whom a release protects, what is declared.
+
+Beside each domain file in ``domains/`` stands the CREATE TABLE of an owner (``.sql``) with types, NOT NULL,
+CHECK and PRIMARY KEY. The real rows are loaded into it, the release reads it, and the synthetic rows have
+to fit into a second table of the same statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import yaml
+
+from dpsyn_sql.domain.file import read_domain
+
+DOMAINS = Path(__file__).resolve().parent / "domains"
+
+
+@dataclass(frozen=True)
+class RealTable:
+    """One input. ``path`` is relative to the data folder; ``unit`` is None where a row is protected."""
+
+    name: str
+    path: str
+    unit: str | None = None
+    max_rows: int = 1
+
+    @property
+    def domain(self) -> Path:
+        return DOMAINS / f"{self.name}.yml"
+
+    @property
+    def ddl(self) -> Path:
+        return DOMAINS / f"{self.name}.sql"
+
+    @property
+    def protects(self) -> dict[str, Any]:
+        """Arguments of ``release`` that say whom it protects."""
+        return {} if self.unit is None else {"privacy_unit": self.unit, "max_rows_per_unit": self.max_rows}
+
+    @property
+    def rows_that_count(self) -> str:
+        """SQL condition: rows without a unit are left out of a release."""
+        return "true" if self.unit is None else f'"{self.unit}" IS NOT NULL'
+
+    def load(self, con: duckdb.DuckDBPyConnection, data: Path) -> None:
+        """The owner's table, full of the real rows."""
+        self.create(con, self.name)
+        con.execute(f"INSERT INTO {self.name} FROM '{data / self.path}'")
+
+    def create(self, con: duckdb.DuckDBPyConnection, name: str) -> None:
+        """An empty table of the owner's statement."""
+        statement = self.ddl.read_text(encoding="utf-8")
+        con.execute(statement.replace(f"CREATE TABLE {self.name} (", f'CREATE TABLE "{name}" ('))
+
+    def declared(self) -> Mapping[str, Any]:
+        """The domain file as a mapping."""
+        document: Mapping[str, Any] = yaml.safe_load(self.domain.read_text(encoding="utf-8"))
+        return document
+
+    def kinds(self) -> dict[str, str]:
+        """What each declared column is: numeric, temporal, categorical, key, constant or derived."""
+        columns = self.declared()["columns"]
+        return {name: "derived" if "derived" in entry else entry["type"] for name, entry in columns.items()}
+
+    def to_release(self) -> dict[str, Any]:
+        """Arguments of ``release`` for the declared domain."""
+        if not roles_are_read():
+            return self._measured_only()
+        return {"domain": self.domain, **self.protects}
+
+    def _measured_only(self) -> dict[str, Any]:
+        """The same without roles, for a version that does not read them: such columns are left out."""
+        document = self.declared()["columns"]
+        measured = {
+            name: {key: value for key, value in entry.items() if key != "granularity"}
+            for name, entry in document.items()
+            if entry.get("type") in ("numeric", "temporal", "categorical")
+        }
+        exclude = [name for name in document if name not in measured]
+        return {"domain": {"columns": measured}, "exclude": exclude, **self.protects}
+
+
+def roles_are_read() -> bool:
+    """Whether this version of the package reads keys, constants and derived columns."""
+    return not read_domain({"columns": {"id": {"type": "key"}}}).faults
+
+
+REAL_TABLES = {
+    table.name: table
+    for table in (
+        RealTable("adult_train", "uci_adult/adult_train.parquet"),
+        RealTable("adult_all", "uci_adult/adult_all.parquet"),
+        RealTable("german_credit", "german_credit/german_symbolic.parquet"),
+        RealTable("diabetes_130", "diabetes_130/diabetic_data.parquet", "patient_nbr", 2),
+        RealTable("online_retail", "online_retail/online_retail.parquet", "CustomerID", 20),
+        RealTable("flights", "nycflights13/flights.parquet"),
+        RealTable("green_taxi", "nyc_green_taxi_2022_01/green_trips.parquet"),
+    )
+}
