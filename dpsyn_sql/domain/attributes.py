@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Literal
 
@@ -17,9 +17,12 @@ from dpsyn_sql.errors import InternalError
 
 Kind = Literal["categorical", "numeric", "temporal"]
 Label = bool | int | str
-Edge = int | float | Decimal | date | datetime
+Edge = int | float | Decimal | date | datetime | time
+Granularity = int | Decimal | Literal["month"]
 
 OTHER = "__other__"
+MAX_SIZE = 65_536
+"""Codes that an attribute can have at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Attribute:
     types the last bin also holds its upper edge. Values beyond the edges fall into the end
     bins. ``ordered`` says that neighbouring codes are alike (always so for bins).
     ``origin`` says who made the domain public.
+    ``granularity`` says which values inside a bin are written: whole multiples of so many ticks
+    (discrete types), of a number (FLOAT, DOUBLE), or first days of months; None: the type's own.
     """
 
     name: str
@@ -43,6 +48,7 @@ class Attribute:
     nullable: bool = False
     ordered: bool = False
     origin: Literal["declared", "catalog", "discovered"] = "declared"
+    granularity: Granularity | None = None
 
     @property
     def regular(self) -> int:

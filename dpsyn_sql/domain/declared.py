@@ -6,49 +6,21 @@ and show all faults of all columns in one message. Nothing here reads a row.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import OTHER, Attribute, Edge, Label
+from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER, Attribute, Edge, Granularity, Label
+from dpsyn_sql.domain.entries import Bins, Categories, Cut, Step, moments
 from dpsyn_sql.domain.types import SqlType, enum_type, from_tick, parse_type, to_tick
 from dpsyn_sql.source.relation import Column
 
-MAX_CODES = 65_536
 _UNIT_BINS = 100
 _DEFAULT_BINS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Bins:
-    """Declared cuts of a column: either ``lower``, ``upper`` and perhaps ``bins``, or ``edges``."""
-
-    kind: Literal["numeric", "temporal"]
-    lower: Decimal | date | None = None
-    upper: Decimal | date | None = None
-    bins: int | None = None
-    edges: tuple[Decimal | date, ...] = ()
-    nullable: bool = False
-
-    @property
-    def values(self) -> tuple[Decimal | date, ...]:
-        """Every value the owner wrote."""
-        return (*(value for value in (self.lower, self.upper) if value is not None), *self.edges)
-
-
-@dataclass(frozen=True, slots=True)
-class Categories:
-    """Declared categories; ``other=None`` means that the owner said nothing about completeness."""
-
-    labels: tuple[Label, ...]
-    other: bool | None = None
-    ordered: bool = False
-    nullable: bool = False
 
 
 def catalog_attribute(column: Column, kind: SqlType) -> Attribute | None:
@@ -70,7 +42,7 @@ def categorical_attribute(
     """A declared categorical attribute of a VARCHAR, integer, BOOLEAN or ENUM column."""
     who = f"column {column.name!r}"
     if kind.family not in ("text", "integer", "boolean", "enum"):
-        faults.append(f"{who}: type {kind.text} cannot be categorical; write type: {_fitting(kind)}")
+        faults.append(f"{who}: type {kind.text} cannot be categorical; write type: {fitting(kind)}")
         return None
     before = len(faults)
     _check_labels(who, column, kind, spec, faults)
@@ -97,8 +69,13 @@ def categorical_attribute(
     )
 
 
-def _fitting(kind: SqlType) -> str:
-    return "temporal" if kind.family in ("date", "timestamp") else "numeric"
+def fitting(kind: SqlType) -> str:
+    """The kind of entry that suits a type."""
+    if kind.family == "uuid":
+        return "key"
+    if kind.family in ("boolean", "text", "enum"):
+        return "categorical"
+    return "temporal" if kind.temporal else "numeric"
 
 
 def _complete(column: Column, kind: SqlType, labels: Sequence[Label]) -> bool:
@@ -110,13 +87,13 @@ def _complete(column: Column, kind: SqlType, labels: Sequence[Label]) -> bool:
 def _check_labels(who: str, column: Column, kind: SqlType, spec: Categories, faults: list[str]) -> None:
     if not spec.labels:
         faults.append(f"{who}: categories is empty; list at least one value")
-    if len(spec.labels) > MAX_CODES:
-        faults.append(f"{who}: {len(spec.labels)} categories; at most {MAX_CODES} are allowed")
+    if len(spec.labels) > MAX_SIZE:
+        faults.append(f"{who}: {len(spec.labels)} categories; at most {MAX_SIZE} are allowed")
     wanted = {"integer": int, "boolean": bool}.get(kind.family, str)
     wrong = [label for label in spec.labels if type(label) is not wanted]
     if wrong:
         advice = "write it in quotes" if wanted is str else f"write {wanted.__name__} values"
-        faults.append(f"{who}: category {wrong[0]!r} does not fit the type {_shown(kind)}; {advice}")
+        faults.append(f"{who}: category {wrong[0]!r} does not fit the type {shown(kind)}; {advice}")
         return
     doubles = (
         sorted({str(label) for label in spec.labels if spec.labels.count(label) > 1})
@@ -142,34 +119,80 @@ def _label_fault(label: Label, column: Column, kind: SqlType) -> str | None:
     return None
 
 
-def _shown(kind: SqlType) -> str:
+def shown(kind: SqlType) -> str:
+    """A type without labels, which can be made from the data."""
     return "ENUM" if kind.family == "enum" else kind.text
 
 
 def binned_attribute(column: Column, kind: SqlType, spec: Bins, faults: list[str]) -> Attribute | None:
     """A declared numeric or temporal attribute, cut exactly in the column's own type."""
     who = f"column {column.name!r}"
-    numeric = kind.family in ("integer", "decimal", "float")
-    if numeric != (spec.kind == "numeric") or kind.family in ("boolean", "text", "enum"):
-        fitting = "categorical" if kind.family in ("boolean", "text", "enum") else _fitting(kind)
+    if fitting(kind) != spec.kind:
         faults.append(
-            f"{who}: type {_shown(kind)} cannot be {spec.kind}; write type: {fitting}, or exclude the column"
+            f"{who}: type {shown(kind)} cannot be {spec.kind}; write type: {fitting(kind)}, or exclude the "
+            "column"
         )
         return None
-    if spec.bins is not None and not 1 <= spec.bins <= MAX_CODES:
-        faults.append(f"{who}: bins is {spec.bins}; allowed are 1 to {MAX_CODES}")
+    if spec.bins is not None and not 1 <= spec.bins <= MAX_SIZE:
+        faults.append(f"{who}: bins is {spec.bins}; allowed are 1 to {MAX_SIZE}")
         return None
-    if len(spec.edges) > MAX_CODES:
-        faults.append(f"{who}: {len(spec.edges)} edges; at most {MAX_CODES} are allowed")
+    if len(spec.edges) > MAX_SIZE:
+        faults.append(f"{who}: {len(spec.edges)} edges; at most {MAX_SIZE} are allowed")
         return None
-    edges = (
-        _float_edges(who, kind, spec, faults)
-        if kind.family == "float"
-        else (_discrete_edges(who, kind, spec, faults))
+    before = len(faults)
+    granularity = granularity_of(who, kind, spec.granularity, faults)
+    cut = _float_edges if kind.family == "float" else _discrete_edges
+    edges = cut(who, kind, spec, faults)
+    if edges is None or len(faults) > before:
+        return None
+    return Attribute(
+        column.name,
+        kind.text,
+        spec.kind,
+        edges=edges,
+        nullable=spec.nullable,
+        ordered=True,
+        granularity=granularity,
     )
-    if edges is None:
+
+
+def granularity_of(who: str, kind: SqlType, stated: Step | None, faults: list[str]) -> Granularity | None:
+    """A stated granularity in the terms of an attribute; None for the type's own."""
+    if stated is None:
         return None
-    return Attribute(column.name, kind.text, spec.kind, edges=edges, nullable=spec.nullable, ordered=True)
+    if isinstance(stated, str):
+        return _temporal_step(who, kind, stated, faults)
+    if kind.family not in ("integer", "decimal", "float"):
+        faults.append(f"{who}: granularity of a {kind.text} is one of {', '.join(_steps(kind)) or 'none'}")
+        return None
+    ticks = 0
+    if kind.family != "float":
+        with contextlib.suppress(ValueError):
+            ticks = to_tick(kind, stated)
+    if stated <= 0 or (kind.family != "float" and not 0 < ticks < 2**62):
+        faults.append(f"{who}: granularity {stated} is no positive value of the type {kind.text}")
+        return None
+    return stated if kind.family == "float" else ticks
+
+
+def _steps(kind: SqlType) -> dict[str, Granularity]:
+    """Names of granularities that fit a temporal type."""
+    if not kind.temporal:
+        return {}
+    if kind.family == "date":
+        return {"day": 1, "month": "month"}
+    second = 1_000_000 // kind.unit
+    steps: dict[str, Granularity] = {"second": second, "minute": 60 * second, "hour": 3600 * second}
+    return steps if kind.family == "time" else {**steps, "day": kind.day, "month": "month"}
+
+
+def _temporal_step(who: str, kind: SqlType, name: str, faults: list[str]) -> Granularity | None:
+    steps = _steps(kind)
+    if name in steps:
+        return steps[name]
+    allowed = ", ".join(steps) or "a number"
+    faults.append(f"{who}: granularity {name} does not fit the type {kind.text}; allowed: {allowed}")
+    return None
 
 
 def _float_edges(who: str, kind: SqlType, spec: Bins, faults: list[str]) -> tuple[Edge, ...] | None:
@@ -250,16 +273,15 @@ def _listed_edges(
 
 def _no_edge_past(kind: SqlType, top: int) -> bool:
     """Whether the edge past ``top`` would be taken for the mark of year 9999's end."""
-    return (
-        kind.family in ("date", "timestamp")
-        and kind.unit == 1
-        and kind.high - 1 == top
-        and (kind.text != "TIMESTAMP_NS")
-    )
+    return kind.temporal and kind.unit == 1 and kind.high - 1 == top and (kind.text != "TIMESTAMP_NS")
 
 
-def _tick(who: str, kind: SqlType, value: Decimal | date, faults: list[str]) -> int:
-    moment: Decimal | date = value
+def _tick(who: str, kind: SqlType, value: Cut, faults: list[str]) -> int:
+    moment = value
+    if kind.temporal and isinstance(value, time) != (kind.family == "time"):
+        needs = "a time of day such as 12:30:00" if kind.family == "time" else "a date"
+        faults.append(f"{who}: {value} is no value of the type {kind.text}; write {needs}")
+        return 0
     if kind.family == "date" and isinstance(value, datetime):
         faults.append(f"{who}: {value} has a time of day, the column is a DATE")
         return 0
@@ -287,9 +309,11 @@ def declared_type(spec: Bins | Categories) -> SqlType:
         whole = bool(spec.labels) and all(type(label) is int for label in spec.labels)
         name = _integer_name([int(label) for label in spec.labels]) if whole else "VARCHAR"
     elif spec.kind == "temporal":
-        moments = [value for value in spec.values if isinstance(value, datetime)]
-        zoned = any(moment.tzinfo is not None for moment in moments)
-        name = "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP" if moments else "DATE"
+        found = moments(spec.values)
+        zoned = any(moment.tzinfo is not None for moment in found)
+        name = "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP" if found else "DATE"
+        if any(isinstance(value, time) for value in spec.values):
+            name = "TIME"
     else:
         numbers = [value for value in spec.values if isinstance(value, Decimal)]
         whole = all(number.as_tuple().exponent == 0 for number in numbers)

@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Label
 from dpsyn_sql.domain.types import SqlType, edge_ticks, from_tick, type_of
@@ -127,9 +129,10 @@ def tick_literal(kind: SqlType, tick: int) -> Fragment:
     """A value of a discrete type as a literal of that very type."""
     if kind.text in _PLAIN and -(2**31) < tick < 2**31:
         return Fragment(str(tick))
-    if kind.family == "date":
-        return literal(from_tick(kind, tick))
-    text = str(from_tick(kind, tick)) if kind.family != "decimal" else format(from_tick(kind, tick), "f")
+    value = from_tick(kind, tick)
+    if isinstance(value, date) and kind.family == "date":
+        return literal(value)
+    text = format(value, "f") if isinstance(value, Decimal) else str(value)
     return Fragment(f"CAST('{text}' AS {kind.sql})")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Label
+from dpsyn_sql.domain.attributes import Attribute, Domain, Granularity, Label
 from dpsyn_sql.errors import InternalError
 
 MAX_CODES = 100
@@ -23,6 +23,7 @@ class Undiscovered:
 
     ``kind`` says how it will be learnt: values above a threshold (categorical) or bins (numeric,
     temporal). It never gets more than ``max_codes`` codes, ``__other__`` and NULL included.
+    ``granularity`` is what its bins get.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Undiscovered:
     kind: str
     nullable: bool = True
     max_codes: int = MAX_CODES
+    granularity: Granularity | None = None
 
     def stand_in(self) -> Attribute:
         """An attribute of the largest size it can get, for planning only."""
@@ -83,6 +85,11 @@ class Derived:
 
 
 Role = Key | UnitId | Constant | Derived
+
+
+def shape_of_domain(domain: Domain) -> Shape:
+    """A table of measured attributes and nothing else."""
+    return Shape(domain.attributes, order=domain.names)
 
 
 @dataclass(frozen=True, slots=True)

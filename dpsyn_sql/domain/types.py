@@ -1,15 +1,16 @@
 """SQL types that an attribute can have, and the exact integers behind their values.
 
 Every discrete value is a whole number of *ticks*: an integer is itself, a decimal counts units
-of its last digit, a date counts days and a timestamp its own unit since 1970-01-01. Bins are
-cut and drawn in ticks, so that no value passes through floating point.
+of its last digit, a date counts days, a timestamp its own unit since 1970-01-01 and a time of day
+microseconds since midnight. Bins are cut and drawn in ticks, so that no value passes through
+floating point.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Literal
 
@@ -17,7 +18,9 @@ from dpsyn_sql.domain.attributes import Attribute, Edge
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 
-Family = Literal["boolean", "integer", "decimal", "float", "text", "enum", "date", "timestamp"]
+Family = Literal[
+    "boolean", "integer", "decimal", "float", "text", "enum", "date", "time", "timestamp", "uuid"
+]
 
 _SIGNED = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63, "HUGEINT": 127}
 _UNSIGNED = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32, "UBIGINT": 64, "UHUGEINT": 128}
@@ -45,6 +48,7 @@ _ALIASES = {
 }
 _PYTHON_EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_DAY = 86_400_000_000
 # Nanoseconds since 1970 in 64 bits end within these days.
 _NS_LOW, _NS_HIGH = datetime(1677, 9, 22), datetime(2262, 4, 11)
 
@@ -64,7 +68,12 @@ class SqlType:
     @property
     def discrete(self) -> bool:
         """Whether the values are whole numbers of ticks."""
-        return self.family in ("integer", "decimal", "date", "timestamp")
+        return self.family in ("integer", "decimal", "date", "time", "timestamp")
+
+    @property
+    def temporal(self) -> bool:
+        """Whether the values are dates or times."""
+        return self.family in ("date", "time", "timestamp")
 
     @property
     def zoned(self) -> bool:
@@ -73,7 +82,7 @@ class SqlType:
 
     @property
     def day(self) -> int:
-        """Ticks in a day (dates and timestamps)."""
+        """Ticks in a day (dates, times and timestamps)."""
         return 1 if self.family == "date" else 86_400_000_000 // self.unit
 
     @property
@@ -96,8 +105,12 @@ def parse_type(text: str) -> SqlType | None:
         return _timestamp(name, _TIMESTAMPS[name])
     if name == "DATE":
         return SqlType(name, "date", *((day - date(1970, 1, 1)).days for day in (date.min, date.max)))
+    if name == "TIME":
+        return SqlType(name, "time", 0, _DAY - 1)
     if name in ("FLOAT", "DOUBLE"):
         return SqlType(name, "float")
+    if name == "UUID":
+        return SqlType(name, "uuid")
     if name in ("BOOLEAN", "VARCHAR"):
         return SqlType(name, "boolean" if name == "BOOLEAN" else "text")
     return _decimal(name)
@@ -152,6 +165,8 @@ def to_tick(kind: SqlType, value: Edge) -> int:
         return _whole(scaled, kind.scale)
     if kind.family == "date" and isinstance(value, date):
         return (date(value.year, value.month, value.day) - date(1970, 1, 1)).days
+    if kind.family == "time" and isinstance(value, time):
+        return (datetime.combine(_PYTHON_EPOCH, value) - _PYTHON_EPOCH) // _MICROSECOND
     if isinstance(value, datetime):
         naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
         ticks, rest = divmod((naive - _PYTHON_EPOCH) // _MICROSECOND, kind.unit)
@@ -183,6 +198,8 @@ def from_tick(kind: SqlType, tick: int) -> Edge:
         return Decimal((int(tick < 0), tuple(map(int, str(abs(tick)))), -kind.scale))
     if kind.family == "date":
         return date(1970, 1, 1) + timedelta(days=tick) if tick <= kind.high else date.max
+    if kind.family == "time":
+        return (_PYTHON_EPOCH + tick * _MICROSECOND).time() if tick <= kind.high else time.max
     past = kind.high if kind.text != "TIMESTAMP_NS" else tick
     moment = _PYTHON_EPOCH + tick * kind.unit * _MICROSECOND if tick <= past else datetime.max
     return moment.replace(tzinfo=UTC) if kind.zoned else moment
@@ -191,15 +208,14 @@ def from_tick(kind: SqlType, tick: int) -> Edge:
 def edge_ticks(attribute: Attribute) -> tuple[int, ...]:
     """The k+1 cuts of a discrete binned attribute in ticks: bin i holds ticks[i] <= t < ticks[i+1].
 
-    The day after 9999-12-31 has no Python date. An upper bound of that day is therefore kept as
-    the last edge itself and turned into the tick past it here.
+    The day after 9999-12-31 has no Python date, nor has the end of a day a Python time. An upper bound
+    of the last one is therefore kept as the last edge itself and turned into the tick past it here.
     """
     kind = type_of(attribute)
     last = attribute.edges[-1]
-    marks_the_end = (
-        last == date.max
-        if kind.family == "date"
-        else (isinstance(last, datetime) and last.replace(tzinfo=None) == datetime.max)
-    )
+    if kind.family in ("date", "time"):
+        marks_the_end = last in (date.max, time.max)
+    else:
+        marks_the_end = isinstance(last, datetime) and last.replace(tzinfo=None) == datetime.max
     end = kind.high + 1 if marks_the_end else to_tick(kind, last)
     return (*(to_tick(kind, edge) for edge in attribute.edges[:-1]), end)

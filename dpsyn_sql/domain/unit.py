@@ -18,8 +18,8 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 # Types whose values have exactly one text each. A float has 0 and -0, which are equal, and NaN; the
 # text of a moment with time zone depends on the session; an INTERVAL of 30 days equals one month.
-_FAMILIES = frozenset({"boolean", "integer", "decimal", "text", "enum", "date", "timestamp"})
-_OTHER_TYPES = frozenset({"UUID", "BLOB"})
+_FAMILIES = frozenset({"boolean", "integer", "decimal", "text", "enum", "date", "timestamp", "uuid"})
+_OTHER_TYPES = frozenset({"BLOB"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,33 @@ put after FROM, and the columns as the catalog or a file's header states them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal
 
 from dpsyn_sql.sqltext.fragments import Fragment
 
 RelationKind = Literal["table", "view", "query", "parquet", "csv"]
+
+
+Constant = Decimal | str
+"""A literal of a constraint: a number, or text (dates and times included)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDomain:
+    """What CHECK constraints say of one column: all its values, or both bounds (included)."""
+
+    values: tuple[Constant, ...] = ()
+    lower: Constant | None = None
+    upper: Constant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A CHECK constraint of a base table that looks at single rows: its SQL and the columns in it."""
+
+    expression: str
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +43,16 @@ class Column:
     ``sql_type`` is the database's own spelling (``"DECIMAL(10,2)"``, ``"ENUM('a', 'b')"``).
     ``enum_labels`` is set for a *named* ENUM type only: an anonymous one may have been made
     from the data itself, so the repr does not show the type.
-    ``not_null`` is a constraint of a base table, never an observation.
+    ``not_null``, ``unique`` (alone a PRIMARY KEY or UNIQUE) and ``check`` are constraints of a base
+    table, never observations.
     """
 
     name: str
     sql_type: str = field(repr=False)
     not_null: bool = False
     enum_labels: tuple[str, ...] | None = None
+    unique: bool = False
+    check: CheckDomain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +61,8 @@ class Relation:
 
     ``statements`` are the owner's public statements that made it admissible
     (``trust_query``, ``public_tables``), printed in plan and certificate.
+    ``checks`` are the CHECK constraints of a base table. ``strict`` says that text of a CSV file that
+    does not parse is an error (outside the privacy promise), not NULL.
     """
 
     name: str
@@ -43,6 +70,8 @@ class Relation:
     sql: Fragment
     columns: tuple[Column, ...]
     statements: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    strict: bool = False
 
     def without(self, names: frozenset[str]) -> tuple[Column, ...]:
         """The columns that are not excluded, in source order."""

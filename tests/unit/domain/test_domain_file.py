@@ -211,7 +211,15 @@ def test_csv_boolean_words_must_be_quoted_or_typed():
     "sql_type",
     [
         *("INTEGER[]", "INTEGER[3]", "STRUCT(a INTEGER)", "MAP(VARCHAR, INTEGER)", "UNION(a INTEGER)"),
-        *("BLOB", "JSON", "INTERVAL", "BIT", "TIME", "UUID", "GEOMETRY", 'STRUCT("ENUM(\'x" INTEGER)[]'),
+        *(
+            "BLOB",
+            "JSON",
+            "INTERVAL",
+            "BIT",
+            "TIME WITH TIME ZONE",
+            "GEOMETRY",
+            'STRUCT("ENUM(\'x" INTEGER)[]',
+        ),
     ],
 )
 def test_unsupported_types_ask_for_exclude(sql_type):

@@ -1,0 +1,89 @@
+"""What an owner can declare about a column, as plain values: the domain file after reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Literal
+
+from dpsyn_sql.domain.attributes import Label
+
+Cut = Decimal | date | time
+Scalar = bool | int | Decimal | str | date | None
+Step = Decimal | Literal["second", "minute", "hour", "day", "month"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Declared cuts of a column: either ``lower``, ``upper`` and perhaps ``bins``, or ``edges``.
+
+    ``granularity``: the values that occur are whole multiples of it; None: the type's own.
+    """
+
+    kind: Literal["numeric", "temporal"]
+    lower: Cut | None = None
+    upper: Cut | None = None
+    bins: int | None = None
+    edges: tuple[Cut, ...] = ()
+    nullable: bool = False
+    granularity: Step | None = None
+
+    @property
+    def values(self) -> tuple[Cut, ...]:
+        """Every value the owner wrote."""
+        return (*(value for value in (self.lower, self.upper) if value is not None), *self.edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """Declared categories; ``other=None`` means that the owner said nothing about completeness."""
+
+    labels: tuple[Label, ...]
+    other: bool | None = None
+    ordered: bool = False
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Discover:
+    """To be learnt through the door; None: as the type and the catalog say."""
+
+    kind: Literal["categorical", "numeric"] | None = None
+    max_codes: int | None = None
+    nullable: bool | None = None
+    granularity: Step | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """Tells rows apart: fresh values in the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantColumn:
+    """One public value in every row."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedColumn:
+    """Computed from other columns: a SQL expression, or a table of the values of one ``column``.
+
+    ``otherwise`` is the value where the table has none.
+    """
+
+    expression: str | None = None
+    column: str = ""
+    pairs: tuple[tuple[Scalar, Scalar], ...] = ()
+    otherwise: Scalar = None
+
+
+Entry = Bins | Categories | Discover | KeyColumn | ConstantColumn | DerivedColumn
+
+
+def moments(values: Sequence[Cut]) -> list[datetime]:
+    """The timestamps among declared values."""
+    return [value for value in values if isinstance(value, datetime)]

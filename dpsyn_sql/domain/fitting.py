@@ -1,0 +1,193 @@
+"""One column and its declaration, if any: an attribute, a role, or something to be learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.declared import (
+    binned_attribute,
+    catalog_attribute,
+    categorical_attribute,
+    declared_type,
+    fitting,
+    granularity_of,
+    shown,
+)
+from dpsyn_sql.domain.document import read_document
+from dpsyn_sql.domain.entries import (
+    Bins,
+    Categories,
+    ConstantColumn,
+    DerivedColumn,
+    Discover,
+    Entry,
+    KeyColumn,
+)
+from dpsyn_sql.domain.roles import constant_role, derived_role, key_role
+from dpsyn_sql.domain.shape import MAX_CODES, Role, Undiscovered
+from dpsyn_sql.domain.types import SqlType, parse_type
+from dpsyn_sql.source.relation import CheckDomain, Column
+
+
+class Faulty:
+    """The column's declaration is wrong; the fault was noted."""
+
+
+class Undeclared:
+    """Nobody made the column's domain public, and it is not to be learnt."""
+
+
+Fitted = Attribute | Undiscovered | Role | type[Faulty] | type[Undeclared]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Declarations by declared name, and the declared name of each column."""
+
+    entries: Mapping[str, Entry | None]
+    sql_types: Mapping[str, str]
+    names: Mapping[str, str]
+    csv: bool
+    discover: bool
+
+    def column(self, column: Column, faults: list[str]) -> Fitted:
+        """What becomes of a column; a fault is noted, but that a type is unsupported or that a domain
+        is missing is for the caller to say, once for all columns."""
+        kind = parse_type(column.sql_type)
+        if kind is None:
+            return Faulty
+        name = self.names.get(column.name)
+        if name is None:
+            return self._undeclared(column, kind)
+        entry = self.entries[name]
+        if entry is None:
+            return Faulty
+        chosen = _chosen_type(column, kind, entry, self.sql_types.get(name), self.csv, faults)
+        return Faulty if chosen is None else _declared(column, chosen, entry, faults)
+
+    def _undeclared(self, column: Column, kind: SqlType) -> Fitted:
+        if column.unique or kind.family == "uuid":
+            return key_role(column, kind, "catalog")
+        known = catalog_attribute(column, kind) or _checked(column, kind)
+        if known is not None:
+            return known
+        return _to_discover(column, kind, Discover(), []) if self.discover else Undeclared
+
+
+def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) -> Fitted:
+    if isinstance(entry, KeyColumn):
+        return key_role(column, kind, "declared")
+    if isinstance(entry, ConstantColumn):
+        return constant_role(column, kind, entry, faults) or Faulty
+    if isinstance(entry, Discover):
+        if kind.family == "uuid":
+            faults.append(f"column {column.name!r}: a UUID is no measure of anything; write type: key")
+            return Faulty
+        return catalog_attribute(column, kind) or _to_discover(column, kind, entry, faults)
+    if isinstance(entry, DerivedColumn):
+        return derived_role(column, kind, entry)
+    nullable = entry.nullable and not column.not_null
+    if isinstance(entry, Categories):
+        return categorical_attribute(column, kind, replace(entry, nullable=nullable), faults) or Faulty
+    return binned_attribute(column, kind, replace(entry, nullable=nullable), faults) or Faulty
+
+
+def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[str]) -> Fitted:
+    """A column to learn; whole numbers may be codes if the owner says so."""
+    who = f"column {column.name!r}"
+    how = entry.kind or fitting(kind)
+    by_type = fitting(kind)
+    if (
+        entry.kind is not None
+        and entry.kind != by_type
+        and not (entry.kind == "categorical" and kind.family == "integer")
+    ):
+        faults.append(f"{who}: type {shown(kind)} cannot be learnt as {entry.kind}; leave out as:")
+        return Faulty
+    if how == "categorical" and entry.granularity is not None:
+        faults.append(f"{who}: categories have no granularity")
+        return Faulty
+    before = len(faults)
+    granularity = granularity_of(who, kind, entry.granularity, faults)
+    if len(faults) > before:
+        return Faulty
+    nullable = not column.not_null and entry.nullable is not False
+    size = MAX_CODES if entry.max_codes is None else entry.max_codes
+    return Undiscovered(column.name, kind.text, how, nullable, size, granularity)
+
+
+def _checked(column: Column, kind: SqlType) -> Attribute | None:
+    """The domain that a simple CHECK constraint makes public, if it fits the type."""
+    check = column.check
+    if check is None:
+        return None
+    faults: list[str] = []
+    nullable = not column.not_null
+    made: Attribute | None
+    if check.values:
+        labels = tuple(
+            int(value)
+            if kind.family == "integer" and isinstance(value, Decimal) and value == int(value)
+            else str(value)
+            for value in dict.fromkeys(check.values)
+        )
+        made = categorical_attribute(column, kind, Categories(labels, False, nullable=nullable), faults)
+    else:
+        made = _between(column, kind, check, nullable, faults)
+    return None if made is None or faults else replace(made, origin="catalog")
+
+
+def _between(
+    column: Column, kind: SqlType, check: CheckDomain, nullable: bool, faults: list[str]
+) -> Attribute | None:
+    """Bounds as the domain file would state them: dates are read from text."""
+    how = fitting(kind)
+    if how not in ("numeric", "temporal"):
+        return None
+    entry = {"type": how, "lower": str(check.lower), "upper": str(check.upper)}
+    document = read_document({"columns": {"bounds": entry}})
+    bounds = document.columns["bounds"]
+    if not isinstance(bounds, Bins):
+        return None
+    return binned_attribute(column, kind, replace(bounds, nullable=nullable), faults)
+
+
+def _chosen_type(
+    column: Column, kind: SqlType, spec: Entry, named: str | None, csv: bool, faults: list[str]
+) -> SqlType | None:
+    """The type of the column in the output: its own, or for CSV the declared one."""
+    if named is None:
+        return _implied_type(kind, spec) if csv else kind
+    parsed = parse_type(named)
+    if parsed is None or parsed.family == "enum":
+        faults.append(f"column {column.name!r}: sql_type {named!r} is not a type that can be declared")
+        return None
+    if not csv and parsed != kind:
+        faults.append(
+            f"column {column.name!r}: sql_type {named!r} contradicts the source, whose type is "
+            f"{shown(kind)}; remove it, or cast in a query"
+        )
+        return None
+    return parsed
+
+
+def _implied_type(kind: SqlType, spec: Entry) -> SqlType:
+    """The type of a CSV column whose declaration names none."""
+    if isinstance(spec, Bins | Categories):
+        return declared_type(spec)
+    name = "VARCHAR"
+    if isinstance(spec, ConstantColumn):
+        value = spec.value
+        if isinstance(value, bool):
+            name = "BOOLEAN"
+        elif isinstance(value, int):
+            name = "BIGINT" if -(2**63) <= value < 2**63 else "HUGEINT"
+        elif isinstance(value, Decimal):
+            name = "DOUBLE"
+        elif isinstance(value, date):
+            name = "DATE" if type(value) is date else "TIMESTAMP"
+    return parse_type(name) or kind
