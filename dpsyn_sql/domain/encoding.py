@@ -42,7 +42,7 @@ def encode_expression(attribute: Attribute, column: Fragment, *, from_text: bool
     """
     kind = type_of(attribute)
     if from_text and kind.family != "text":
-        column = _read(kind, column)
+        column = read_expression(kind, column)
     return _or_missing(attribute, column, _present(attribute, kind, column))
 
 
@@ -222,11 +222,11 @@ def _named(attribute: Attribute, position: int, csv: bool) -> Fragment:
     """The raw value under a neutral name, text already read as its type."""
     kind = type_of(attribute)
     column = ident(attribute.name)
-    read = _read(kind, column) if csv and kind.family != "text" else column
+    read = read_expression(kind, column) if csv and kind.family != "text" else column
     return Fragment(f"{read} AS c{position}")
 
 
-def _read(kind: SqlType, text: Fragment) -> Fragment:
+def read_expression(kind: SqlType, text: Fragment) -> Fragment:
     """Text as a value, NULL where it is none.
 
     A bare TRY_CAST of a column is pushed into DuckDB's CSV reader, which then drops the whole line
