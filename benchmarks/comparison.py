@@ -24,7 +24,8 @@ class Distance:
     """``variation``: total variation distance of the one-way marginals, NULL a value of its own.
 
     ``transport``: 1-Wasserstein distance of the values that are not NULL, in units of the source's range;
-    None where a column has no order or no range. ``nulls``: share of NULL in the copy less that in the source.
+    None where a column has no order or no range. ``nulls``: share of NULL in the copy less
+    that in the source.
     """
 
     column: str
