@@ -96,13 +96,13 @@ def run(table: RealTable, method: str, domains: str, epsilon: float, seed: int) 
 
 
 def discovery_share(certificate: dict[str, Any]) -> float:
-    """Part of the reserved budget that went into learning domains."""
+    """Part of the reserved budget that went into learning domains, and rows per unit."""
     spent = 0
     kind = certificate["budget"]["kind"]
     for mechanism in certificate["mechanisms"]:
         if str(mechanism["step"]).startswith("discover"):
-            fields = {key: value for key, value in mechanism.items() if key not in ("step", "marginals")}
-            spent += cost_units(event_from_dict(fields), kind)
+            event = {key: value for key, value in mechanism.items() if key not in ("step", "column")}
+            spent += cost_units(event_from_dict(event), kind)
     return spent / int(certificate["budget"]["reserved_units_of_1e-15"])
 
 
