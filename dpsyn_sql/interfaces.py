@@ -66,8 +66,9 @@ class Counter(Protocol):
 class DiscoveryCounter(Protocol):
     """PRIVATE: exact counts for discovery; each unit counts for at most k keys, cells or points."""
 
-    def keys(self, query: KeyQuery) -> tuple[list[Label], NDArray[np.int64]]:
-        """Distinct values with the number of distinct units that have each."""
+    def keys(self, query: KeyQuery) -> Iterator[tuple[list[Label], NDArray[np.int64]]]:
+        """Distinct values with the number of distinct units that have each, in parts: there may be more
+        of them than memory holds."""
 
     def cells(self, query: GridQuery) -> NDArray[np.int64]:
         """Distinct units per code of the grid, int64[grid.size]."""

@@ -25,7 +25,7 @@ from dpsyn_sql.accounting.budget import (
     Number,
     exact_number,
 )
-from dpsyn_sql.accounting.events import PrivacyEvent, cost_units
+from dpsyn_sql.accounting.events import PrivacyEvent, cost_units, delta_units
 from dpsyn_sql.accounting.zcdp import RHO_UNITS, epsilon_from_rho
 from dpsyn_sql.errors import AccountError, BudgetError
 
@@ -62,8 +62,8 @@ def price_of_all(budgets: Iterable[Budget], kind: Kind) -> Budget:
 
 
 def event_price(event: PrivacyEvent, kind: Kind) -> Budget:
-    """Cost of an event within a release of ``kind``; no event of today spends threshold delta."""
-    return Budget(kind, cost_units(event, kind), 0)
+    """Cost of an event within a release of ``kind``: an amount, and the delta of a threshold."""
+    return Budget(kind, cost_units(event, kind), delta_units(event))
 
 
 @dataclass(frozen=True, slots=True)

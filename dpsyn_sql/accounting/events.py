@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Kind
+from dpsyn_sql.accounting.tails import threshold_delta_units
 from dpsyn_sql.accounting.zcdp import RHO_UNITS
 from dpsyn_sql.errors import InternalError
 
@@ -74,18 +75,83 @@ class SelectionEvent:
         return epsilon if kind == "pure" else epsilon**2 / 8
 
 
-PrivacyEvent = GaussianEvent | LaplaceEvent | SelectionEvent
+@dataclass(frozen=True, slots=True)
+class ThresholdEvent:
+    """Discrete Gaussian noise of scale ``sigma`` on the units of every key present, where only keys whose
+    noisy count reaches ``threshold`` are shown; a unit has at most ``keys_per_unit`` keys.
+
+    Cost: rho = keys_per_unit / (2 sigma^2), and ``delta_units`` for the keys that one unit alone has
+    (docs/privacy.md, "Keys"; Bun, Steinke 2016, Definition 8.1).
+    """
+
+    sigma: float
+    keys_per_unit: int
+    threshold: int
+
+    @property
+    def l2_squared(self) -> int:
+        """Squared L2 sensitivity of the counts: at most k of them change, by one each."""
+        return self.keys_per_unit
+
+    @property
+    def delta_units(self) -> int:
+        """1 - (1 - P[Z >= threshold - 1])^keys_per_unit in units of 1e-18, rounded up."""
+        return threshold_delta_units(self.sigma, self.keys_per_unit, self.threshold)
+
+    def cost(self, kind: Kind) -> Fraction:
+        """Exact rho.
+
+        Raises:
+            InternalError: the account is pure.
+        """
+        if kind == "pure":
+            raise InternalError("a threshold cannot be charged to a pure account")
+        return Fraction(self.keys_per_unit) / (2 * Fraction(self.sigma) ** 2)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEvent:
+    """PrivTree (Zhang, Xiao, Xie 2016) with discrete Laplace noise of ``scale`` in every test.
+
+    A unit has at most ``points_per_unit`` points k. Cost: epsilon = 3 k / scale, in an approximate account
+    epsilon^2 / 2; the proof for integers is in docs/privacy.md, "Trees".
+    """
+
+    scale: float
+    points_per_unit: int
+
+    @property
+    def decay(self) -> int:
+        """What a level takes off a count: the least whole number >= scale ln 2, at least 1."""
+        return max(1, math.ceil(Fraction(self.scale) * _LN_2_ABOVE))
+
+    def cost(self, kind: Kind) -> Fraction:
+        """Exact epsilon (pure) or rho (zcdp)."""
+        epsilon = Fraction(3 * self.points_per_unit) / Fraction(self.scale)
+        return epsilon if kind == "pure" else epsilon**2 / 2
+
+
+_LN_2_ABOVE = Fraction(69_314_718_055_994_531, 10**17)
+
+PrivacyEvent = GaussianEvent | LaplaceEvent | SelectionEvent | ThresholdEvent | TreeEvent
 
 _KINDS: dict[str, type[PrivacyEvent]] = {
     "gaussian": GaussianEvent,
     "laplace": LaplaceEvent,
     "selection": SelectionEvent,
+    "threshold": ThresholdEvent,
+    "tree": TreeEvent,
 }
 
 
 def cost_units(event: PrivacyEvent, kind: Kind) -> int:
     """Cost of an event in units of 1e-15, rounded up."""
     return math.ceil(event.cost(kind) * RHO_UNITS)
+
+
+def delta_units(event: PrivacyEvent) -> int:
+    """Threshold delta of an event in units of 1e-18; only thresholds have any."""
+    return event.delta_units if isinstance(event, ThresholdEvent) else 0
 
 
 def total_units(events: Iterable[PrivacyEvent], kind: Kind) -> int:

@@ -9,13 +9,21 @@ always the smaller one and the minimum of both is reported.
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
+from dpsyn_sql.accounting.events import (
+    GaussianEvent,
+    LaplaceEvent,
+    PrivacyEvent,
+    SelectionEvent,
+    ThresholdEvent,
+    TreeEvent,
+)
 
 _INTERVAL = 1e-4
 
@@ -34,7 +42,7 @@ def epsilon_from_events(events: Sequence[PrivacyEvent], delta: Fraction) -> floa
 
     Args:
         events: of one release; sensitivities as for one row a unit.
-        delta: in (0, 1).
+        delta: in (0, 1); the deltas of thresholds are beside it and add to it.
 
     Returns:
         Epsilon, or None without dp-accounting or without events.
@@ -51,13 +59,19 @@ def _distribution(event: PrivacyEvent, count: int) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     settings = {"value_discretization_interval": _INTERVAL, "use_connect_dots": True}
-    if isinstance(event, GaussianEvent):
+    if isinstance(event, GaussianEvent | ThresholdEvent):
         single = pld.from_discrete_gaussian_mechanism(event.sigma, sensitivity=1, **settings)
         return single.self_compose(event.l2_squared * count)
     if isinstance(event, LaplaceEvent):
         single = pld.from_discrete_laplace_mechanism(1 / event.scale, sensitivity=1, **settings)
         return single.self_compose(event.l1 * count)
-    parameters = common.DifferentialPrivacyParameters(2 * event.sensitivity / event.scale, 0.0)
+    parameters = common.DifferentialPrivacyParameters(_pure_epsilon(event), 0.0)
     return pld.from_privacy_parameters(parameters, value_discretization_interval=_INTERVAL).self_compose(
         count
     )
+
+
+def _pure_epsilon(event: SelectionEvent | TreeEvent) -> float:
+    exact = event.cost("pure")
+    epsilon = float(exact)
+    return epsilon if epsilon >= exact else math.nextafter(epsilon, math.inf)

@@ -15,11 +15,15 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
     LaplaceEvent,
+    PrivacyEvent,
     SelectionEvent,
+    ThresholdEvent,
+    TreeEvent,
     cost_units,
 )
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism, selection_mechanism
+from dpsyn_sql.plan.discovery import Ask
 from dpsyn_sql.plan.plan import Plan
 
 _MOST_STEPS = 64
@@ -89,6 +93,96 @@ def selection_event(rows_per_unit: int, share: Budget) -> SelectionEvent:
         return cost_units(event, share.kind) <= share.amount and map_cost <= share.fraction
 
     return SelectionEvent(_grown_until(fits, 2 * rows_per_unit / epsilon), rows_per_unit)
+
+
+def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
+    """The event of asking which values a column has, within ``share``: noise, and the least threshold.
+
+    A unit counts for at most k values, one each: L2 sensitivity sqrt(k). The delta is by our own exact
+    tail: OpenDP's map of a threshold takes that of the continuous Gaussian, which is smaller.
+
+    Raises:
+        BudgetError: the share has no threshold delta (pure budgets never have), or no amount.
+    """
+    if share.kind == "pure" or share.delta == 0:
+        raise BudgetError(
+            "the values of a column cannot be discovered with delta=0: whether a rare value is shown would "
+            "give away who has it. Declare its categories in the domain, or release with delta > 0"
+        )
+    _refuse_nothing(share)
+    sigma = _gaussian(keys_per_unit, share).sigma
+    low = high = 2 + math.ceil(sigma)
+    while ThresholdEvent(sigma, keys_per_unit, high).delta_units > share.delta:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = ThresholdEvent(sigma, keys_per_unit, middle).delta_units <= share.delta
+        low, high = (low, middle) if fits else (middle, high)
+    return ThresholdEvent(sigma, keys_per_unit, high)
+
+
+def grid_event(codes_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
+    """The event of counting distinct units per code of a grid within ``share``.
+
+    A unit counts for at most k codes, one each: L1 sensitivity k, L2 sensitivity sqrt(k).
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    _refuse_nothing(share)
+    return _gaussian(codes_per_unit, share) if share.kind == "zcdp" else _laplace(codes_per_unit, share)
+
+
+def contributions_event(share: Budget) -> GaussianEvent | LaplaceEvent:
+    """The event of counting units by their number of rows within ``share``: one cell a unit.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    return grid_event(1, share)
+
+
+def discovery_events(plan: Plan) -> list[PrivacyEvent]:
+    """The events that a plan's discovery may reserve, known before anything is read.
+
+    A tree is asked for only where the grid showed something, so not all of them need be.
+    """
+    return [_discovery_event(step.ask, plan.source.unit.max_rows, step.budget) for step in plan.discovery]
+
+
+def _discovery_event(ask: Ask, rows_per_unit: int, share: Budget) -> PrivacyEvent:
+    if ask == "keys":
+        return keys_event(rows_per_unit, share)
+    if ask == "grid":
+        return grid_event(rows_per_unit, share)
+    return tree_event(rows_per_unit, share) if ask == "tree" else contributions_event(share)
+
+
+def tree_event(points_per_unit: int, share: Budget) -> TreeEvent:
+    """The event of growing trees over the points of units, at most k each, within ``share``.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    _refuse_nothing(share)
+    price = float(share.fraction)
+    epsilon = math.sqrt(2 * price) if share.kind == "zcdp" else price
+
+    def fits(scale: float) -> bool:
+        # Three tests of sensitivity 1 are the worst case of a path, for each of the points.
+        tests = Fraction(laplace_mechanism(scale).map(1)) * 3 * points_per_unit
+        map_cost = tests if share.kind == "pure" else tests**2 / 2
+        return (
+            cost_units(TreeEvent(scale, points_per_unit), share.kind) <= share.amount
+            and map_cost <= share.fraction
+        )
+
+    return TreeEvent(_grown_until(fits, 3 * points_per_unit / epsilon), points_per_unit)
+
+
+def _refuse_nothing(share: Budget) -> None:
+    if share.amount == 0:
+        raise BudgetError("discovery was given no budget; raise epsilon, or declare the domain")
 
 
 def _grown_until(fits: Callable[[float], bool], scale: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,22 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent, event_to_dict
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import Counter, LedgerEntry, NoiseSource
+from dpsyn_sql.interfaces import Counter, DiscoveryCounter, LedgerEntry, NoiseSource
 from dpsyn_sql.measure.calibrate import marginals_event, selection_event, standard_deviation
-from dpsyn_sql.plan.queries import Map, MarginalQuery, NoisyMarginal
+from dpsyn_sql.measure.discovery import Found, inquiry
+from dpsyn_sql.plan.queries import (
+    ContributionQuery,
+    DiscoveryQuery,
+    GridQuery,
+    KeyQuery,
+    Map,
+    MarginalQuery,
+    NoisyContributions,
+    NoisyKeys,
+    NoisyMarginal,
+    NoisyTree,
+    TreeQuery,
+)
 from dpsyn_sql.progress import phase
 
 _LARGEST_REFERENCE = 2**62
@@ -28,14 +41,22 @@ _LARGEST_REFERENCE = 2**62
 class LocalCurator:
     """Answers a method's questions about one source, within one ledger entry.
 
-    Holds the counter (private) and nothing else of the source; its repr shows neither.
+    Holds the counters (private) and nothing else of the source; its repr shows neither. While the domain
+    is not complete it is made without counter and domain and asked to discover alone; ``open`` gives it
+    both, and its questions go on being numbered.
     """
 
     def __init__(
-        self, counter: Counter, domain: Domain, rows_per_unit: int, entry: LedgerEntry, noise: NoiseSource
+        self,
+        counter: Counter | None,
+        domain: Domain | None,
+        rows_per_unit: int,
+        entry: LedgerEntry,
+        noise: NoiseSource,
+        discovery: DiscoveryCounter | None = None,
     ) -> None:
-        self._counter = counter
-        self._domain = domain
+        self._opened = None if counter is None or domain is None else (counter, domain)
+        self._discovery = discovery
         self._rows_per_unit = rows_per_unit
         self._entry = entry
         self._noise = noise
@@ -44,6 +65,39 @@ class LocalCurator:
 
     def __repr__(self) -> str:
         return f"LocalCurator(questions={self._asked})"
+
+    def open(self, counter: Counter, domain: Domain) -> None:
+        """The domain is complete: marginals may be asked for, and nothing is discovered any more."""
+        self._opened, self._discovery = (counter, domain), None
+
+    @overload
+    def discover(self, query: KeyQuery, budget: Budget) -> NoisyKeys: ...
+
+    @overload
+    def discover(self, query: GridQuery, budget: Budget) -> NoisyMarginal: ...
+
+    @overload
+    def discover(self, query: TreeQuery, budget: Budget) -> NoisyTree: ...
+
+    @overload
+    def discover(self, query: ContributionQuery, budget: Budget) -> NoisyContributions: ...
+
+    def discover(self, query: DiscoveryQuery, budget: Budget) -> Found:
+        """What is not public about a column, or about the units' numbers of rows.
+
+        Sensitivities: docs/privacy.md, "Keys", "Grids", "Trees" and "Rows per unit".
+
+        Raises:
+            BudgetError: keys are asked for without threshold delta; nothing was charged.
+            InternalError: this curator was given nothing to discover with.
+            PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
+        """
+        counter = self._discovery
+        if counter is None:
+            raise InternalError("nothing can be discovered once the domain is complete")
+        asked = inquiry(query, self._rows_per_unit, budget)
+        question = {"ask": "discover", **asked.question, **event_to_dict(asked.event)}
+        return asked.read(self._answer(question, asked.event, lambda: asked.ask(counter, self._noise)))
 
     def measure(self, queries: Sequence[MarginalQuery], budget: Budget) -> list[NoisyMarginal]:
         """Noisy full marginals, all at the same noise, costing at most ``budget`` together.
@@ -157,6 +211,19 @@ class LocalCurator:
             return stored
         self._entry.charge(event)
         return self._entry.store(sequence, question, ask())
+
+    @property
+    def _counter(self) -> Counter:
+        return self._complete()[0]
+
+    @property
+    def _domain(self) -> Domain:
+        return self._complete()[1]
+
+    def _complete(self) -> tuple[Counter, Domain]:
+        if self._opened is None:
+            raise InternalError("marginals were asked for before the domain was complete")
+        return self._opened
 
     def _exact(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         for query in queries:

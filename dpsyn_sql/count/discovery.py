@@ -1,0 +1,175 @@
+"""PRIVATE: exact numbers of units for private discovery: keys, codes of grids, cells of trees, rows.
+
+A unit counts once for each of at most k things, drawn among its own by a hash; rows without a unit
+count nowhere. What a row says is a total function of its own value: nothing here raises on a value.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.count import statements
+from dpsyn_sql.count.cells import cell_expression
+from dpsyn_sql.count.marginalise import scatter
+from dpsyn_sql.domain.attributes import Label
+from dpsyn_sql.domain.encoding import encode_expression, read_expression
+from dpsyn_sql.domain.types import SqlType, parse_type
+from dpsyn_sql.domain.unit import Bound, unit_bytes
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery
+from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
+from dpsyn_sql.sqltext.render import render
+
+PART = 100_000
+"""Keys read at a time."""
+
+_VALUE = Fragment("c")
+
+
+class SqlDiscoveryCounter:
+    """Counts units by GROUP BY in the database (implements ``DiscoveryCounter``).
+
+    Args:
+        engine: a session that can read the source and make temporary tables.
+        relation_sql: what to put after FROM.
+        csv: whether the columns of the source are text, still to be read as their types.
+        unit: with a column, units are its values and count for at most ``max_rows`` things; else each row
+            is a unit. The column is one ``check_unit`` accepts.
+        key: of the draw, 0 to 2**64 - 1; fresh unless a test needs to know it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        relation_sql: Fragment,
+        csv: bool = False,
+        unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
+        key: int | None = None,
+    ) -> None:
+        self._engine = engine
+        self._relation = relation_sql
+        self._csv = csv
+        self._bound: Bound | None = None
+        if unit.column is not None:
+            if unit.max_rows < 1:
+                raise InternalError("a unit counts for at least one row")
+            drawn = secrets.randbits(64) if key is None else key
+            self._bound = Bound(unit.column, unit.max_rows, drawn)
+
+    def __repr__(self) -> str:
+        return "SqlDiscoveryCounter()"
+
+    def keys(self, query: KeyQuery) -> Iterator[tuple[list[Label], NDArray[np.int64]]]:
+        """Distinct values with the number of distinct units that have each, in parts. PRIVATE.
+
+        Ascending by the bytes of their texts, also if they are numbers.
+
+        Raises:
+            InternalError: a type whose values are no keys.
+            EngineFailure: a statement failed.
+        """
+        kind = _key_type(query)
+        table = qualified("temp", "main", f"dpsyn_keys_{uuid4().hex}")
+        counted = self._counted(query.attr, kind, _key_expression(kind, query.longest))
+        try:
+            sql = render("discover/keys", table=table, counted=counted)
+            self._engine.execute(sql, step="counting units per key")
+            start, full = 0, True
+            while full:
+                sql = render("discover/part", table=table, start=start, stop=start + PART)
+                found = self._engine.fetch(sql, step="reading keys")
+                texts = [bytes(text).decode() for text in found["thing"]]
+                yield [_label(kind, text) for text in texts], _counts(found["units"])
+                start, full = start + PART, len(texts) == PART
+        finally:
+            self._engine.execute(statements.drop(table), step="dropping the table of keys")
+
+    def cells(self, query: GridQuery) -> NDArray[np.int64]:
+        """Distinct units per code of the grid, int64[grid.size]. PRIVATE."""
+        grid = query.grid
+        kind = _type(grid.sql_type)
+        code = Fragment(f"CAST({encode_expression(grid, _VALUE)} AS BIGINT)")
+        sql = self._counted(grid.name, kind, code)
+        found = self._engine.fetch(sql, step="counting units per cell of a grid")
+        return scatter([found["thing"]], found["units"], (grid.size,))
+
+    def points(self, query: TreeQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Occupied finest cells, ascending, and their numbers of distinct units (int64 both). PRIVATE."""
+        kind = _type(query.sql_type)
+        sql = self._counted(query.attr, kind, cell_expression(kind, query.roots, _VALUE))
+        found = self._engine.fetch(sql, step="counting units per cell of a tree")
+        cells, units = _counts(found["thing"]), _counts(found["units"])
+        order = np.argsort(cells)
+        return cells[order], units[order]
+
+    def contributions(self, query: ContributionQuery) -> NDArray[np.int64]:
+        """Units by number of rows after the bound, int64[query.most]. PRIVATE.
+
+        Raises:
+            InternalError: rows are their own units, or another bound than theirs is asked for.
+        """
+        if self._bound is None or self._bound.max_rows != query.most:
+            raise InternalError("rows of units are counted up to the bound of a unit column")
+        sql = render(
+            "discover/contributions",
+            relation=self._relation,
+            unit=unit_bytes(self._bound.column),
+            most=query.most,
+        )
+        found = self._engine.fetch(sql, step="counting units by their rows")
+        return scatter([found["thing"]], found["units"], (query.most,))
+
+    def _counted(self, attr: str, kind: SqlType, thing: Fragment) -> Fragment:
+        column = ident(attr)
+        return render(
+            "discover/units",
+            relation=self._relation,
+            value=read_expression(kind, column) if self._csv and kind.family != "text" else column,
+            thing=thing,
+            unit=None if self._bound is None else unit_bytes(self._bound.column),
+            bound=self._bound,
+        )
+
+
+def _type(sql_type: str) -> SqlType:
+    kind = parse_type(sql_type)
+    if kind is None:
+        raise InternalError("a column of an unsupported type is discovered")
+    return kind
+
+
+def _key_type(query: KeyQuery) -> SqlType:
+    kind = _type(query.sql_type)
+    if kind.family not in ("text", "enum", "integer", "boolean"):
+        raise InternalError(f"values of type {kind.family} are no keys")
+    return kind
+
+
+def _key_expression(kind: SqlType, longest: int) -> Fragment:
+    """A key as bytes, so that no collation can merge two of them; each has one text."""
+    if kind.family in ("integer", "boolean"):
+        return Fragment(f"encode(CAST({_VALUE} AS VARCHAR))")
+    text = Fragment(f"CAST({_VALUE} AS VARCHAR)") if kind.family == "enum" else _VALUE
+    # Bytes first: long text is never looked at.
+    short = f"strlen({text}) <= {4 * longest} AND length({text}) <= {longest}"
+    return Fragment(f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN encode({text}) END")
+
+
+def _label(kind: SqlType, text: str) -> Label:
+    if kind.family == "integer":
+        return int(text)
+    return text == "true" if kind.family == "boolean" else text
+
+
+def _counts(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Integers as they came: a missing or fractional one breaks the promise of the statement."""
+    if np.ma.is_masked(values) or (len(values) and values.dtype != np.int64):
+        raise InternalError("the database returned no whole numbers")
+    return np.asarray(values, dtype=np.int64)

@@ -1,0 +1,11 @@
+-- One part of the keys, in their order.
+-- in:  table, start, stop (places; stop is not included)
+-- out: one row per key: thing BLOB, units BIGINT
+SELECT
+    thing,
+    units
+FROM {{ table }}
+WHERE place >= {{ start }}
+AND place < {{ stop }}
+ORDER BY
+    place
