@@ -194,4 +194,4 @@ def decode_statement(domain: Domain, staged: Fragment, seed: int) -> Fragment:
         bits = position_bits(attribute, ident("row"), seed)
         value = decode_expression(attribute, Fragment(f"a{position}"), bits)
         columns.append(Fragment(f"{value} AS {ident(attribute.name)}"))
-    return render("write/decode", staged=staged, columns=columns)
+    return render("write/decode", staged=staged, numbers=[], columns=columns, written=[])

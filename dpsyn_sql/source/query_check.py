@@ -452,18 +452,26 @@ class _Check:
 
 
 def _check_expression(node: Node) -> None:
+    what = refused_construct(node)
+    if what is not None:
+        raise _refuse(what)
+
+
+def refused_construct(node: Node) -> str | None:
+    """What a node of an expression is, in words, if it may not stand there; else None."""
     for kind, what in words.REFUSED_EXPRESSIONS:
         if isinstance(node, kind):
-            raise _refuse(what)
+            return what
     name = type(node).__name__
     if name.startswith(words.REFUSED_PREFIXES):
-        raise _refuse(f"{name}, which is no row-wise deterministic expression")
+        return f"{name}, which is no row-wise deterministic expression"
     if not isinstance(node, words.ALLOWED_EXPRESSIONS):
-        raise _refuse(f"{node.key.upper()}, which this check does not know")
+        return f"{node.key.upper()}, which this check does not know"
     if isinstance(node, exp.Identifier) and fold(node.name) in words.POSITIONAL_COLUMNS:
-        raise _refuse(f"{node.name}, the place of a row among the others")
+        return f"{node.name}, the place of a row among the others"
     if isinstance(node, exp.Column) and not node.table and fold(node.name) in words.CLOCK_COLUMNS:
-        raise _refuse(f"{node.name}, the time of the query (name a column of that name with its table)")
+        return f"{node.name}, the time of the query (name a column of that name with its table)"
+    return None
 
 
 def _is_cte(table: Node, name: str) -> bool:

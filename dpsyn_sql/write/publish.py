@@ -1,31 +1,30 @@
 """Codes become a table or a file, all of it or nothing (public side of the door).
 
-``stage`` loads sampled codes into a temporary table with bounded memory; ``publish`` decodes them
-in SQL: into a table in one transaction, or into a file in a work folder beside the output which is
-moved into place when it is complete.
+``publish`` decodes staged codes (see ``staging``) in SQL: into a table in one transaction, or into a
+file in a work folder beside the output which is moved into place when it is complete.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.decoding import decode_statement
-from dpsyn_sql.domain.encoding import code_type
+from dpsyn_sql.domain.output import output_statement, units_of
+from dpsyn_sql.domain.shape import Key, Shape, UnitId
+from dpsyn_sql.domain.surrogates import capacity
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
+from dpsyn_sql.write.staging import stage, stage_rows, staged_rows
 from dpsyn_sql.write.work_folder import work_folder
 
-_DTYPES = {"UTINYINT": np.uint8, "USMALLINT": np.uint16, "UINTEGER": np.uint32, "UBIGINT": np.uint64}
+__all__ = ["Target", "publish", "stage", "stage_rows"]
 
 
 class Target(Protocol):
@@ -52,68 +51,52 @@ class Target(Protocol):
         """Whether an existing output may be overwritten."""
 
 
-def stage(
-    engine: Engine, domain: Domain, batches: Iterator[NDArray[np.integer[Any]]], table: Fragment
-) -> int:
-    """Load codes into a new temporary table with the columns row (from 0), a0, a1, ...
-
-    Args:
-        engine: the session that writes; it cannot reach the source.
-        domain: attributes in the order of the batches' columns.
-        batches: arrays of shape (n, attributes) of codes; one at a time is held in memory.
-        table: quoted name of the table to create.
-
-    Returns:
-        The number of rows loaded.
-
-    Raises:
-        InternalError: a batch has another number of columns, or a code outside the domain.
-        EngineFailure: the database failed.
-    """
-    sizes = [attribute.size for attribute in domain.attributes]
-    types = [code_type(size) for size in sizes]
-    columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
-    engine.execute(render("write/stage", table=table, columns=columns), step="making room for sampled rows")
-    rows = 0
-    for batch in batches:
-        _check(batch, sizes)
-        if len(batch) == 0:
-            continue
-        loaded: dict[str, NDArray[Any]] = {"row": np.arange(rows, rows + len(batch), dtype=np.int64)}
-        for position, name in enumerate(types):
-            loaded[f"a{position}"] = np.ascontiguousarray(batch[:, position], dtype=_DTYPES[name])
-        engine.load(table, loaded, step="loading sampled rows")
-        rows += len(batch)
-    return rows
-
-
-def _check(batch: NDArray[np.integer[Any]], sizes: list[int]) -> None:
-    """A narrowing cast would wrap a wrong code silently into another valid one."""
-    if batch.ndim != 2 or batch.shape[1] != len(sizes):
-        raise InternalError(f"a batch of codes has shape {batch.shape}, expected (rows, {len(sizes)})")
-    if len(batch) and not (batch.min() >= 0 and np.all(batch.max(axis=0) < np.array(sizes))):
-        raise InternalError("a sampled code lies outside its attribute's domain")
-
-
-def publish(engine: Engine, target: Target, domain: Domain, staged: Fragment, seed: int) -> None:
-    """Decode the staged codes into the target; on any failure the target is as it was before.
+def publish(
+    engine: Engine,
+    target: Target,
+    shape: Shape,
+    staged: Fragment,
+    seed: int,
+    units: NDArray[np.int64] | None = None,
+) -> None:
+    """Write the staged rows as values; on any failure the target is as it was before.
 
     Args:
         engine: the session that holds the staged table and writes.
         target: a table or a file.
-        domain: attributes of the staged codes.
+        shape: complete; its expressions were checked (``expressions.check_expressions``).
         staged: quoted name of the table of codes.
-        seed: of the positions inside bins; public.
+        seed: of positions inside bins, keys and unit ids; public.
+        units: int64; entry i is the number of privacy units with i+1 rows (``sample.units``); together
+            they have the staged rows. None: every row has a unit of its own.
 
     Raises:
-        PublishError: the output came to exist meanwhile, or cannot be written.
+        PublishError: the output came to exist meanwhile, cannot be written, or a key's type cannot
+            hold so many values.
         EngineFailure: the database failed otherwise.
     """
-    query = decode_statement(domain, staged, seed)
+    rows = staged_rows(engine, staged)
+    shared = units_of(units, rows)
+    _check_capacity(shape, rows, shared.count)
+    query = output_statement(shape, staged, rows, shared, seed)
     if target.kind == "table":
         _publish_table(engine, target, query)
     else:
         _publish_file(engine, target, query)
+
+
+def _check_capacity(shape: Shape, rows: int, units: int) -> None:
+    """Refuse types that cannot hold as many different values as keys or units are needed."""
+    for role in shape.roles:
+        if isinstance(role, Key | UnitId):
+            needed, what = (rows, "rows") if isinstance(role, Key) else (units, "units")
+            most = capacity(role.sql_type)
+            if most is not None and needed > most:
+                raise PublishError(
+                    f"Column {role.name!r} gets a fresh value for each of {needed} {what}, and its type has "
+                    f"only {most} values. Nothing was written; the same call with rows={most} or less costs "
+                    "nothing more."
+                )
 
 
 def _publish_table(engine: Engine, target: Target, query: Fragment) -> None:

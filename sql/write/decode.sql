@@ -1,15 +1,54 @@
 -- Synthetic rows as values, with the source's column names, order and types.
 -- Rows are ordered while they are still narrow codes, so that files are the same byte for byte.
--- in:  staged (table with the columns row, a0, a1, ...), columns (<expression> AS <column name>)
+-- in:  staged (table with the columns row, a0, a1, ...),
+--      numbers (places of rows in shuffled orders, for keys and unit ids: <window> AS n<i>; often none),
+--      columns (<expression> AS <column name>),
+--      written (all columns in order, computed ones as <expression> AS <column name>; none: columns are all)
 -- out: one row a staged row, in the order of row
+{% if numbers %}
+WITH numbered AS (
+    SELECT
+        *,
+{% for number in numbers %}
+        {{ number }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    FROM {{ staged }}
+),
+ordered AS (
+    SELECT *
+    FROM numbered
+    ORDER BY "row"
+)
+{%- else %}
 WITH ordered AS (
     SELECT *
     FROM {{ staged }}
     ORDER BY "row"
 )
+{%- endif %}
+{% if written %}
+,
+decoded AS (
+    SELECT
+{% for column in columns %}
+        {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    FROM ordered
+)
+SELECT
+{% for column in written %}
+    {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM decoded
+{% else %}
+
 SELECT
 {% for column in columns %}
     {{ column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM ordered
+{% endif %}

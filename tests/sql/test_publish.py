@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.shape import shape_of_domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
@@ -20,6 +21,7 @@ DOMAIN = Domain(
         Attribute('it\'s "x"', "VARCHAR", "categorical", labels=("", "b,c"), other=True, nullable=True),
     )
 )
+SHAPE = shape_of_domain(DOMAIN)
 STAGED = Fragment("temp.staged")
 BATCHES = (np.array([[0, 0], [2, 1]]), np.zeros((0, 2), dtype=np.int64), np.array([[1, 2], [1, 3], [1, 0]]))
 
@@ -80,10 +82,10 @@ def test_stage_refuses_codes_outside_the_domain(session, wrong):
 def test_table_in_one_transaction(session):
     staged(session)
     start = len(session.log)
-    publish(session, table(), DOMAIN, STAGED, 1)
+    publish(session, table(), SHAPE, STAGED, 1)
     log = session.log[start:]
-    assert log[0] == "BEGIN TRANSACTION" and log[2:] == ["COMMIT"]
-    assert "CREATE TABLE" in log[1] and "OR REPLACE" not in log[1]
+    assert "count(*)" in log[0] and log[1] == "BEGIN TRANSACTION" and log[3:] == ["COMMIT"]
+    assert "CREATE TABLE" in log[2] and "OR REPLACE" not in log[2]
     got = rows(session)
     assert [row[1] for row in got] == ["", "b,c", "__other__", None, ""]
     assert 0 <= got[0][0] < 10 and got[1][0] is None and all(10 <= row[0] < 100 for row in got[2:])
@@ -95,17 +97,17 @@ def test_existing_table_is_kept_without_replace_and_swapped_with_it(session):
     staged(session)
     session.con.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
     with pytest.raises(PublishError) as caught:
-        publish(session, table(), DOMAIN, STAGED, 1)
+        publish(session, table(), SHAPE, STAGED, 1)
     assert caught.value.__context__ is None
     assert rows(session) == [(42,)]
-    publish(session, table(replace=True), DOMAIN, STAGED, 1)
+    publish(session, table(replace=True), SHAPE, STAGED, 1)
     assert len(rows(session)) == 5
 
 
 def test_failure_while_replacing_keeps_the_old_table(session):
     session.con.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
     with pytest.raises((EngineFailure, PublishError)):
-        publish(session, table(replace=True), DOMAIN, Fragment("temp.no_such_table"), 1)
+        publish(session, table(replace=True), SHAPE, Fragment("temp.no_such_table"), 1)
     assert rows(session) == [(42,)]
 
 
@@ -115,7 +117,7 @@ def test_no_rows(session, tmp_path, batches, form):
     assert staged(session, batches) == 0
     path = tmp_path / f"o.{form}"
     target = table() if form == "table" else Out("file", path=path, format=form)
-    publish(session, target, DOMAIN, STAGED, 1)
+    publish(session, target, SHAPE, STAGED, 1)
     source = 'out.main."syn""thetic"' if form == "table" else f"'{path}'"
     assert rows(session, source) == []
     names = [name for name, *_ in session.con.execute(f"DESCRIBE FROM {source}").fetchall()]
@@ -130,10 +132,10 @@ def test_file_is_complete_and_deterministic(session, tmp_path, form):
     contents = []
     for name in ("one", "two"):
         target = Out("file", path=folder / f"{name}.{form}", format=form)
-        publish(session, target, DOMAIN, STAGED, 1)
+        publish(session, target, SHAPE, STAGED, 1)
         contents.append(target.path.read_bytes())
     assert contents[0] == contents[1]
-    publish(session, table(), DOMAIN, STAGED, 1)
+    publish(session, table(), SHAPE, STAGED, 1)
     quoted = str(folder / f"one.{form}").replace("'", "''")
     reader = "read_parquet" if form == "parquet" else "read_csv"
     options = "" if form == "parquet" else ", allow_quoted_nulls = FALSE"
@@ -146,10 +148,10 @@ def test_existing_file_is_kept_without_replace(session, tmp_path):
     path = tmp_path / "o.csv"
     path.write_text("mine")
     with pytest.raises(PublishError, match="replace=True"):
-        publish(session, Out("file", path=path, format="csv"), DOMAIN, STAGED, 1)
+        publish(session, Out("file", path=path, format="csv"), SHAPE, STAGED, 1)
     assert path.read_text() == "mine"
     assert not list(tmp_path.glob(".dpsyn*"))
-    publish(session, Out("file", path=path, format="csv", replace=True), DOMAIN, STAGED, 1)
+    publish(session, Out("file", path=path, format="csv", replace=True), SHAPE, STAGED, 1)
     assert len(path.read_text().splitlines()) == 6
 
 
@@ -161,11 +163,11 @@ def test_file_systems_without_hard_links(session, tmp_path, monkeypatch):
     staged(session)
     path = tmp_path / "o.parquet"
     target = Out("file", path=path, format="parquet")
-    publish(session, target, DOMAIN, STAGED, 1)
+    publish(session, target, SHAPE, STAGED, 1)
     assert len(rows(session, f"'{path}'")) == 5
     before = path.read_bytes()
     with pytest.raises(PublishError):
-        publish(session, target, DOMAIN, STAGED, 2)
+        publish(session, target, SHAPE, STAGED, 2)
     assert path.read_bytes() == before
     assert not list(tmp_path.glob(".dpsyn*"))
 
@@ -173,7 +175,7 @@ def test_file_systems_without_hard_links(session, tmp_path, monkeypatch):
 def test_failed_copy_leaves_nothing(session, tmp_path):
     path = tmp_path / "o.parquet"
     with pytest.raises(EngineFailure):
-        publish(session, Out("file", path=path, format="parquet"), DOMAIN, Fragment("temp.none"), 1)
+        publish(session, Out("file", path=path, format="parquet"), SHAPE, Fragment("temp.none"), 1)
     assert [file.name for file in tmp_path.iterdir() if "duckdb" not in file.name] == []
 
 
@@ -181,7 +183,7 @@ def test_missing_folder_is_our_own_error(session, tmp_path):
     staged(session)
     target = Out("file", path=tmp_path / "none" / "o.csv", format="csv")
     with pytest.raises((EngineFailure, PublishError)):
-        publish(session, target, DOMAIN, STAGED, 1)
+        publish(session, target, SHAPE, STAGED, 1)
 
 
 def test_a_table_made_meanwhile_by_another_connection_wins(session):
@@ -189,13 +191,13 @@ def test_a_table_made_meanwhile_by_another_connection_wins(session):
     other = session.con.cursor()
     other.execute('CREATE TABLE "syn""thetic" AS SELECT 42 AS kept')
     with pytest.raises(PublishError, match="Nothing was written"):
-        publish(session, table(), DOMAIN, STAGED, 1)
+        publish(session, table(), SHAPE, STAGED, 1)
     assert rows(session) == [(42,)]
     other.execute('DROP TABLE "syn""thetic"')
     other.execute("BEGIN")
     other.execute('CREATE TABLE "syn""thetic" AS SELECT 43 AS kept')
     with pytest.raises(PublishError):
-        publish(session, table(), DOMAIN, STAGED, 1)
+        publish(session, table(), SHAPE, STAGED, 1)
     other.execute("COMMIT")
     assert rows(session) == [(43,)]
 
@@ -205,5 +207,5 @@ def test_a_view_is_never_replaced(session):
     session.con.execute('CREATE VIEW "syn""thetic" AS SELECT 42 AS kept')
     for replace in (False, True):
         with pytest.raises(PublishError):
-            publish(session, table(replace=replace), DOMAIN, STAGED, 1)
+            publish(session, table(replace=replace), SHAPE, STAGED, 1)
     assert rows(session) == [(42,)]

@@ -1,0 +1,200 @@
+"""The queries that make the output's columns of staged codes: values, fresh keys, what is computed.
+
+Post-processing: everything is deterministic in the staged codes and the seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.decoding import decode_expression, position_bits
+from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.domain.surrogates import surrogate
+from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
+from dpsyn_sql.sqltext.render import render
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """``sizes[i]`` units have i+1 rows; together ``rows`` rows of ``count`` units."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all units."""
+        return sum((index + 1) * size for index, size in enumerate(self.sizes))
+
+    @property
+    def count(self) -> int:
+        """Number of units."""
+        return sum(self.sizes)
+
+
+def units_of(sizes: NDArray[np.int64] | None, rows: int) -> Units:
+    """The wanted numbers of units; by default every row has a unit of its own.
+
+    Raises:
+        InternalError: they do not sum to ``rows`` rows.
+    """
+    units = Units((rows,) if sizes is None else tuple(int(size) for size in sizes))
+    if units.rows != rows or min(units.sizes, default=0) < 0:
+        raise InternalError("the units' rows do not sum to the rows that are written")
+    return units
+
+
+def output_statement(shape: Shape, staged: Fragment, rows: int, units: Units, seed: int) -> Fragment:
+    """The query of all written columns, in source order and exact types, one row a staged row.
+
+    Args:
+        shape: complete and with checked expressions.
+        staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``.
+        rows: how many rows ``staged`` has.
+        units: how the rows are shared among privacy units.
+        seed: of positions inside bins, of keys and of the sharing.
+    """
+    places = {attribute.name: place for place, attribute in enumerate(shape.domain.attributes)}
+    roles = {role.name: role for role in shape.roles}
+    columns: list[Fragment] = []
+    numbers: list[Fragment] = []
+    for name in shape.order:
+        role = roles.get(name)
+        if isinstance(role, Derived):
+            continue
+        if isinstance(role, Key | UnitId):
+            number = Fragment(f"n{len(numbers)}")
+            numbers.append(Fragment(f"{_shuffled(role.name, seed)} AS {number}"))
+            value = _fresh(role, number, rows, units, seed)
+        elif isinstance(role, Constant):
+            value = constant_expression(role)
+        else:
+            value = _measured(shape.domain[name], places[name], seed)
+        columns.append(Fragment(f"{value} AS {ident(name)}"))
+    derived = [role for role in shape.roles if isinstance(role, Derived)]
+    computed = {role.name: _derived_column(role) for role in derived}
+    written = [computed.get(name, ident(name)) for name in shape.order] if derived else []
+    return render("write/decode", staged=staged, numbers=numbers, columns=columns, written=written)
+
+
+def reject_statement(shape: Shape, staged: Fragment, first: int, seed: int) -> Fragment:
+    """Delete the staged rows, from row number ``first`` on, that meet one of ``shape.never``."""
+    columns = [
+        Fragment(f"{_measured(attribute, place, seed)} AS {ident(attribute.name)}")
+        for place, attribute in enumerate(shape.domain.attributes)
+    ]
+    constants = [role for role in shape.roles if isinstance(role, Constant)]
+    columns += [Fragment(f"{constant_expression(role)} AS {ident(role.name)}") for role in constants]
+    derived = [_derived_column(role) for role in shape.roles if isinstance(role, Derived)]
+    conditions = [Fragment(f"TRY({_checked(text)})") for text in shape.never]
+    number = ident(_unused("dpsyn_row", shape.order))
+    return render(
+        "write/reject",
+        staged=staged,
+        first=first,
+        number=number,
+        columns=columns,
+        derived=derived,
+        conditions=conditions,
+    )
+
+
+def constant_expression(role: Constant) -> Fragment:
+    """The value as a SQL expression of exactly its type."""
+    value = role.value
+    if value is not None and not isinstance(value, str | int | Decimal | date):
+        raise InternalError(f"column {role.name!r} has a constant that is no single value")
+    return Fragment(f"CAST({literal(value)} AS {_type(role.sql_type)})")
+
+
+def derived_value(role: Derived) -> Fragment:
+    """The expression of a computed column in its exact type; a failure to compute it gives NULL."""
+    return Fragment(f"TRY_CAST(TRY({_checked(role.expression)}) AS {_type(role.sql_type)})")
+
+
+def _derived_column(role: Derived) -> Fragment:
+    return Fragment(f"{derived_value(role)} AS {ident(role.name)}")
+
+
+def _checked(text: str) -> Fragment:
+    """Only what ``write.expressions`` has printed from a checked tree may enter a statement."""
+    if not isinstance(text, Fragment):
+        raise InternalError("an owner's expression was not checked before it was used")
+    return text
+
+
+def _type(text: str) -> Fragment:
+    kind = parse_type(text)
+    if kind is None:
+        raise InternalError("a column of an unsupported type is written")
+    return kind.sql
+
+
+def _measured(attribute: Attribute, place: int, seed: int) -> Fragment:
+    return decode_expression(attribute, Fragment(f"a{place}"), position_bits(attribute, ident("row"), seed))
+
+
+def _shuffled(name: str, seed: int) -> Fragment:
+    """The place of a row in an order of its own, 0..rows-1."""
+    purpose = string_literal(f"{name}|order|{seed}")
+    bits = f'hash(xor(CAST("row" AS UBIGINT), hash({purpose})))'
+    return Fragment(f'row_number() OVER (ORDER BY {bits}, "row") - 1')
+
+
+def _fresh(role: Key | UnitId, number: Fragment, rows: int, units: Units, seed: int) -> Fragment:
+    if isinstance(role, Key):
+        return surrogate(role.sql_type, number, rows, f"key|{role.name}", seed)
+    unit = _unit_number(units, number)
+    return surrogate(role.sql_type, unit, units.count, f"unit|{role.name}", seed)
+
+
+def _unit_number(units: Units, place: Fragment) -> Fragment:
+    """The unit at a place: units of one row first, then those of two, ...; then numbered across
+    sizes, so that an id does not tell how many rows its unit has."""
+    starts: list[int] = []
+    leaves: list[str] = []
+    before = passed = 0
+    for index, size in enumerate(units.sizes):
+        if size:
+            starts.append(passed)
+            leaves.append(f"({place} - {passed}) // {index + 1} + {before}")
+            before, passed = before + size, passed + size * (index + 1)
+    if not leaves:
+        return place
+    factor = _coprime(units.count)
+    return Fragment(f"((({_tree(place, starts[1:], leaves)}) * {factor}) % {units.count})")
+
+
+def _tree(column: Fragment, cuts: Sequence[int], leaves: Sequence[str]) -> str:
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = len(leaves) // 2
+    below = _tree(column, cuts[: middle - 1], leaves[:middle])
+    above = _tree(column, cuts[middle:], leaves[middle:])
+    return f"CASE WHEN {column} < {cuts[middle - 1]} THEN {below} ELSE {above} END"
+
+
+def _coprime(count: int) -> int:
+    """A factor near the golden section: multiplying by it permutes 0..count-1."""
+    factor = max(1, int(count * _GOLDEN))
+    while math.gcd(factor, count) > 1:
+        factor += 1
+    return factor
+
+
+def _unused(name: str, taken: Collection[str]) -> str:
+    folded = {other.lower() for other in taken}
+    while name in folded:
+        name += "_"
+    return name

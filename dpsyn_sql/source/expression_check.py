@@ -1,0 +1,157 @@
+"""An owner's SQL expression over the columns of one row: checked on the syntax tree, fail-closed.
+
+The same lists as for queries decide (``query_words``): row-wise, deterministic, no subquery, no
+aggregate, no window. What runs is printed from the checked tree and read again by the database's own
+parser. Such expressions touch synthetic rows only; the check keeps them from reading anything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import sqlglot
+import sqlglot.expressions as exp
+from sqlglot.errors import SqlglotError
+
+from dpsyn_sql.source import query_words as words
+from dpsyn_sql.source.names import fold, shorten
+from dpsyn_sql.source.query_check import QueryCatalog, refused_construct
+from dpsyn_sql.source.relation import CheckDomain, Constant
+from dpsyn_sql.sqltext.fragments import Fragment
+
+Node = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An expression fit to stand in a statement, and the columns in it (as the table spells them);
+    or, in ``fault``, what is wrong with it."""
+
+    sql: Fragment
+    columns: frozenset[str] = frozenset()
+    fault: str = ""
+
+
+def check_expression(text: str, columns: Collection[str], catalog: QueryCatalog) -> Checked:
+    """Check one expression; never raises for what is in it.
+
+    Args:
+        text: the owner's SQL.
+        columns: names it may use.
+        catalog: the engine's own parser and its functions.
+    """
+    tree = _parse(text)
+    if tree is None:
+        return _faulty("it cannot be parsed as one SQL expression")
+    for node in tree.walk():
+        what = "an alias" if isinstance(node, exp.Alias | exp.Star) else refused_construct(node)
+        if what is not None:
+            return _faulty(f"it uses {what}; allowed are row-wise, deterministic expressions")
+    known = {fold(name): name for name in columns}
+    used: set[str] = set()
+    for column in tree.find_all(exp.Column):
+        if column.table:
+            return _faulty(f"it names {shorten(column.sql())}; write the column without a table")
+        name = known.get(fold(column.name))
+        if name is None:
+            listed = ", ".join(repr(shorten(name)) for name in list(columns)[:20])
+            return _faulty(f"it uses {shorten(column.name)!r}, which is none of {listed or '(no column)'}")
+        column.this.set("this", name)
+        column.this.set("quoted", True)
+        used.add(name)
+    printed = tree.sql(dialect="duckdb", comments=False)
+    fault = _engine_fault(printed, catalog)
+    return _faulty(fault) if fault else Checked(Fragment(printed), frozenset(used))
+
+
+def _faulty(what: str) -> Checked:
+    return Checked(Fragment("NULL"), fault=what)
+
+
+def _parse(text: str) -> Node | None:
+    trees: list[Any] = []
+    with contextlib.suppress(SqlglotError, RecursionError):
+        trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
+        return None
+    return trees[0]
+
+
+def _engine_fault(printed: str, catalog: QueryCatalog) -> str:
+    """What the database's own parser sees that is not allowed."""
+    syntax = catalog.syntax(f"SELECT {printed}")
+    if syntax is None or syntax.statements != 1:
+        return "the database reads it otherwise than this check"
+    for kind in sorted(syntax.classes - words.ENGINE_CLASSES):
+        return f"it uses {kind.replace('_', ' ').lower()}"
+    for function in sorted(syntax.functions):
+        if fold(function) in words.NEVER_FUNCTIONS or not catalog.rowwise(function):
+            return (
+                f"it uses the function {shorten(function)} (an aggregate, a macro, a user-defined or a "
+                "non-deterministic function)"
+            )
+    return ""
+
+
+def check_domains(expressions: Iterable[str]) -> Mapping[str, CheckDomain]:
+    """What CHECK constraints of the forms ``x IN (...)``, ``x BETWEEN a AND b``, ``x >= a``, ``x <= b``
+    and conjunctions of them say of single columns; by folded column name."""
+    values: dict[str, tuple[Constant, ...]] = {}
+    bounds: dict[str, dict[str, Constant]] = {}
+    for text in expressions:
+        for node in _conjuncts(_parse(text)):
+            if isinstance(node, exp.In) and isinstance(node.this, exp.Column):
+                listed = [_constant(item) for item in node.expressions]
+                found = tuple(item for item in listed if item is not None)
+                if found and len(found) == len(listed):
+                    values.setdefault(fold(node.this.name), found)
+            for column, side, bound in _bounds(node):
+                bounds.setdefault(fold(column), {}).setdefault(side, bound)
+    domains = {name: CheckDomain(values=found) for name, found in values.items()}
+    for name, sides in bounds.items():
+        if name not in domains and len(sides) == 2:
+            domains[name] = CheckDomain((), sides["lower"], sides["upper"])
+    return domains
+
+
+def _conjuncts(node: Node | None) -> list[Node]:
+    if isinstance(node, exp.Paren):
+        return _conjuncts(node.this)
+    if isinstance(node, exp.And):
+        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
+    return [] if node is None else [node]
+
+
+def _bounds(node: Node) -> list[tuple[str, str, Constant]]:
+    """(column, side, value) of a comparison that includes its bound."""
+    if isinstance(node, exp.Between) and isinstance(node.this, exp.Column):
+        low, high = _constant(node.args["low"]), _constant(node.args["high"])
+        if low is None or high is None:
+            return []
+        return [(node.this.name, "lower", low), (node.this.name, "upper", high)]
+    if not isinstance(node, exp.GTE | exp.LTE):
+        return []
+    left, right = node.this, node.expression
+    rising = isinstance(node, exp.GTE)
+    if isinstance(right, exp.Column):
+        left, right, rising = right, left, not rising
+    bound = _constant(right)
+    if not isinstance(left, exp.Column) or bound is None:
+        return []
+    return [(left.name, "lower" if rising else "upper", bound)]
+
+
+def _constant(node: Node) -> Constant | None:
+    """A literal: a number, or text that may be cast to a date."""
+    while isinstance(node, exp.Paren | exp.Cast):
+        node = node.this
+    if isinstance(node, exp.Neg):
+        inner = _constant(node.this)
+        return -inner if isinstance(inner, Decimal) else None
+    if not isinstance(node, exp.Literal):
+        return None
+    return str(node.this) if node.is_string else Decimal(str(node.this))
