@@ -9,13 +9,15 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dpsyn_sql.accounting.budget import exact_number
+from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.count.planner import CountingPlan, check_size, plan_counting
-from dpsyn_sql.domain.file import domain_of
+from dpsyn_sql.domain.file import shape_of
+from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.unit import check_unit
+from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Target, open_target
 from dpsyn_sql.interfaces import Ledger, Method
@@ -23,21 +25,29 @@ from dpsyn_sql.ledger.locations import memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.methods import method_named
+from dpsyn_sql.plan.discovery import planned_discovery
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.report.certificate import attribute_facts
+from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.relation import PrivacyUnit, Source
+from dpsyn_sql.write.expressions import check_expressions
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Everything decided from public facts; no row was read to make it."""
+    """Everything decided from public facts; no row was read to make it.
+
+    ``shape`` may have columns still to be discovered; ``plan`` takes each at the largest size it can get.
+    ``rest`` is what discovery leaves to the method.
+    """
 
     options: Options
     session: SourceSession
+    shape: Shape
     method: Method
     plan: Plan
+    rest: Budget
     counting: CountingPlan
     place: Ledger | Path | None
     target: Target
@@ -55,17 +65,19 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
         for text in session.warnings:
             warnings.warn(text, stacklevel=4)
         unit, relation = options.unit(), session.relation
-        if unit.column is not None:
-            unit = PrivacyUnit(check_unit(relation.columns, unit).name, unit.max_rows)
-        of_unit = () if unit.column is None else (unit.column,)
-        domain = domain_of(options.domain, relation, tuple(dict.fromkeys((*options.exclude, *of_unit))))
-        plan = method.plan(Source(relation, unit), domain, options.budget().without_thresholds())
-        check_size(plan.queries, domain)
-        counting = plan_counting(plan.queries, domain, bounded=unit.column is not None)
+        column = None if unit.column is None else check_unit(relation.columns, unit)
+        if column is not None:
+            unit = PrivacyUnit(column.name, unit.max_rows)
+        shape = shape_of(options.domain, relation, options.exclude, discover=options.discover, unit=column)
+        shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+        shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+        plan, rest = _planned(method, Source(relation, unit), shape, options.budget())
+        check_size(plan.queries, plan.domain)
+        counting = plan_counting(plan.queries, plan.domain, bounded=column is not None)
         place = _ledger_place(options, session)
 
         def key(identity: str) -> ReleaseKey:
-            return _key(options, plan, session, options.name or identity, _home_of(place))
+            return _key(options, shape, plan, session, options.name or identity, _home_of(place))
 
         def written(identity: str) -> bool:
             if isinstance(place, Path) and not place.exists():
@@ -74,7 +86,15 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
                 return accounts.wrote(key(identity), identity)
 
         target = open_target(con, options.into, session, replace=options.replace, written=written)
-        yield Job(options, session, method, plan, counting, place, target, key(target.identity))
+        yield Job(options, session, shape, method, plan, rest, counting, place, target, key(target.identity))
+
+
+def _planned(method: Method, source: Source, shape: Shape, budget: Budget) -> tuple[Plan, Budget]:
+    """The whole plan, discovery included, and what discovery leaves to the method."""
+    steps, rest = planned_discovery(shape, source.unit, budget)
+    plan = method.plan(source, shape.planned(), rest)
+    whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
+    return replace(plan, budget=whole, discovery=steps), rest
 
 
 def ledger_in_words(place: Ledger | Path | None) -> str:
@@ -111,18 +131,24 @@ def opened_ledger(con: Connection, place: Ledger | Path | None) -> Iterator[Ledg
         yield place
 
 
-def _key(options: Options, plan: Plan, session: SourceSession, name: str, home: Path | None) -> ReleaseKey:
+def _key(
+    options: Options, shape: Shape, plan: Plan, session: SourceSession, name: str, home: Path | None
+) -> ReleaseKey:
     """The idempotency key: public settings, never anything computed from rows."""
     configuration = {
         "source": session.resolved_name,
         "statements": list(plan.source.relation.statements),
         "unit": plan.source.unit.column,
         "rows_per_unit": plan.source.unit.max_rows,
-        "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
+        "domain": [measured_facts(item) for item in shape.measured],
         "exclude": sorted(options.exclude),
         "method": plan.method,
         "epsilon": str(exact_number("epsilon", options.epsilon)),
         "delta": str(exact_number("delta", options.delta)),
     }
+    if any(step.ask == "contributions" for step in plan.discovery):
+        configuration["rows_of_units"] = "measured"
+    if options.on_error != "null":
+        configuration["on_error"] = options.on_error
     sources = session.private_sources(home)
     return ReleaseKey(options.account, name, options.version, configuration, sources)

@@ -13,7 +13,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -21,27 +21,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Number
+from dpsyn_sql.accounting.events import (
+    GaussianEvent,
+    LaplaceEvent,
+    PrivacyEvent,
+    ThresholdEvent,
+    TreeEvent,
+)
 from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.count.planner import CountingPlan
 from dpsyn_sql.domain.file import DomainSpec
+from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.engines.source_session import Connection, open_source
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Ledger, LedgerEntry, Model
-from dpsyn_sql.measure.calibrate import planned_events, standard_deviation
+from dpsyn_sql.measure.calibrate import (
+    discovery_events,
+    known_events,
+    planned_events,
+    standard_deviation,
+)
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.methods.discovery import discovered
 from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.preparation import Job, ledger_in_words, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.sample.compile import compile_sampler
+from dpsyn_sql.sample.units import unit_sizes
 from dpsyn_sql.sqltext.fragments import qualified
-from dpsyn_sql.write.publish import publish, stage
+from dpsyn_sql.write.publish import publish
+from dpsyn_sql.write.staging import stage_rows
 
 
 def release(
@@ -65,6 +83,8 @@ def release(
     replace: bool = False,
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
+    discover: bool = True,
+    on_error: str = "null",
 ) -> Release:
     """Write a differentially private synthetic copy of a table.
 
@@ -76,9 +96,9 @@ def release(
         epsilon: privacy loss; smaller is more private.
         delta: 0 (pure differential privacy, Laplace noise) to 1e-6.
         method: ``"auto"`` (the copula), ``"adaptive"``, ``"copula"`` or ``"independent"``.
-        domain: YAML file, mapping, or None where the catalog knows every column's values.
+        domain: YAML file or mapping that says what is public of the columns: bounds, categories, roles.
         privacy_unit: ``"row"``, or the column that says whose row it is: then all rows of one value are
-            protected together, rows without a value are left out, and the column is not written.
+            protected together and rows without a value are left out; the output has fresh values in it.
         max_rows_per_unit: how many rows of one unit count; the noise grows with it.
         name: of the release in the ledger; default: the output.
         version: public label of the data (batch, period); the same name and version replays the
@@ -93,6 +113,10 @@ def release(
             that were released with other settings.
         trust_query: the owner states that each row of the query belongs to one unit.
         public_tables: tables that hold no private data and may be joined.
+        discover: learn the domain of columns that neither ``domain`` nor the catalog makes public, for a
+            tenth of the budget; False refuses them.
+        on_error: CSV text that cannot be read as its column's type is NULL (``"null"``), or stops the
+            release (``"fail"``; that it stopped depends on a row and is outside the promise).
 
     Raises:
         InputError: the call cannot be carried out; nothing was read, written or charged.
@@ -112,15 +136,18 @@ def release(
         accounts.open_release(job.key, job.plan.budget, replace=replace) as entry,
     ):
         notes = _notes_on(entry)
-        model, measurements = _measure_and_fit(job, entry)
+        made = _measure_and_fit(job, entry)
         entry.close_questions()
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
-        written = max(0, round(model.total)) if rows is None else rows
-        _write(job, entry, model, written, chosen)
+        wanted = max(0, round(made.model.total)) if rows is None else rows
+        written = _write(job, entry, made, wanted, chosen)
         entry.published(job.target.identity, written)
-        return _released(job, entry, model, measurements, written, chosen, notes)
+        return _released(job, entry, made, written, chosen, (*notes, *_rare_values(made)))
 
+
+_RARE = 0.05
+"""Part of the noisy total that a value must have to be found, above which a release warns."""
 
 _OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
 _CALLERS_ENGINE = "your connection: its memory limit, threads and folder for temporary files apply"
@@ -131,16 +158,31 @@ class Explanation:
     """What a release would do; ``str()`` gives the text that ``dpsyn plan`` prints."""
 
     plan: Plan
+    shape: Shape
     counting: CountingPlan
     into: str
     ledger: str
     engine: str
 
     def __str__(self) -> str:
-        noise = [standard_deviation(event) for event in planned_events(self.plan)]
-        lines = explain(self.plan, counting=self.counting.describe(), noise=noise)
+        noise = [standard_deviation(event) for event in known_events(self.plan)]
+        found = [_finds(event) for event in discovery_events(self.plan)]
+        lines = explain(
+            self.plan, self.shape, counting=self.counting.describe(), noise=noise, discovery=found
+        )
         places = (("Engine", self.engine), ("Ledger", self.ledger), ("Writes", self.into))
         return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places)])
+
+
+def _finds(event: PrivacyEvent) -> str:
+    """What a question of discovery can find."""
+    if isinstance(event, ThresholdEvent):
+        return f"values that at least {event.threshold} units have"
+    if isinstance(event, TreeEvent):
+        return f"bins narrow where more than about {event.decay} units a level lie"
+    if isinstance(event, GaussianEvent | LaplaceEvent):
+        return f"numbers of units with noise of standard deviation {standard_deviation(event):.4g}"
+    raise InternalError("discovery has no such event")
 
 
 def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Explanation:
@@ -154,7 +196,9 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
     arguments.arguments.pop("con")
     with prepared(con, Options(**arguments.arguments)) as job:
         engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
-        return Explanation(job.plan, job.counting, job.target.name, ledger_in_words(job.place), engine)
+        return Explanation(
+            job.plan, job.shape, job.counting, job.target.name, ledger_in_words(job.place), engine
+        )
 
 
 plan.__signature__ = inspect.signature(release).replace(return_annotation=Explanation)  # type: ignore[attr-defined]
@@ -200,38 +244,55 @@ def _notes_on(entry: LedgerEntry) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _measure_and_fit(job: Job, entry: LedgerEntry) -> tuple[Model, tuple[NoisyMarginal, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What came through the door, and the model of it; public."""
+
+    shape: Shape
+    plan: Plan
+    model: Model
+    measurements: tuple[NoisyMarginal, ...]
+    contributions: NoisyContributions | None
+
+
+def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     """The private side of the door, and the fit that is woven into it."""
-    relation, domain = job.plan.source.relation, job.plan.domain
-    counter = SqlCounter(
-        job.session.engine,
-        relation.sql,
-        domain,
-        job.plan.queries,
-        csv=relation.kind == "csv",
-        unit=job.plan.source.unit,
-    )
+    source, engine = job.plan.source, job.session.engine
+    relation, unit = source.relation, source.unit
+    csv = relation.kind == "csv"
+    unknown = SqlDiscoveryCounter(engine, relation.sql, csv=csv, unit=unit)
+    door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
+    shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
+    plan = job.method.plan(source, shape.domain, job.rest)
+    counter = SqlCounter(engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit)
     try:
-        curator = LocalCurator(counter, domain, job.plan.source.unit.max_rows, entry, OpenDPNoise())
-        return job.method.run(job.plan, curator), curator.measurements
+        door.open(counter, shape.domain)
+        model = job.method.run(plan, door)
     finally:
         counter.close()
+    whole = replace(plan, budget=job.plan.budget, discovery=asked)
+    return _Made(shape, whole, model, door.measurements, contributions)
 
 
-def _write(job: Job, entry: LedgerEntry, model: Model, rows: int, seed: int) -> None:
-    """Post-processing: sample codes, decode them by SQL, publish in one transaction."""
+def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> int:
+    """Post-processing: sample codes, decode them by SQL, publish in one transaction; the rows written."""
     if rows == 0:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
-    engine = job.target.open()
+    engine, sampler = job.target.open(), compile_sampler(made.model)
     try:
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
         with phase("sample", rows) as advance:
-            batches = _reported(compile_sampler(model).batches(rows, seed), advance)
-            stage(engine, job.plan.domain, batches, staged)
+
+            def more(number: int, other: int) -> Iterator[NDArray[np.integer[Any]]]:
+                return _reported(sampler.batches(number, other), advance)
+
+            written = stage_rows(engine, made.shape, more, rows, staged, seed)
+        sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
         with phase("write"), entry.publishing(job.target.identity):
-            publish(engine, job.target, job.plan.domain, staged, seed)
+            publish(engine, job.target, made.shape, staged, seed, sizes)
     finally:
         engine.close()
+    return written
 
 
 def _reported(
@@ -247,18 +308,29 @@ def _seed_of(release_id: str) -> int:
     return int.from_bytes(hashlib.sha256(release_id.encode()).digest()[:8], "big")
 
 
+def _rare_values(made: _Made) -> tuple[str, ...]:
+    """A note, and a warning, on columns of which only frequent values could be found."""
+    limit = _RARE * max(0.0, made.model.total)
+    planned = zip(made.plan.discovery, discovery_events(made.plan), strict=True)
+    found = {step.attr: e.threshold for step, e in planned if isinstance(e, ThresholdEvent)}
+    names = [repr(name) for name, threshold in found.items() if threshold > limit]
+    if not names:
+        return ()
+    note = (
+        f"Only values of at least {max(found.values())} rows could be found in {', '.join(names)}, more than "
+        "a twentieth of the noisy total: declare this domain, or spend a larger epsilon."
+    )
+    warnings.warn(note, stacklevel=3)
+    return (note,)
+
+
 def _released(
-    job: Job,
-    entry: LedgerEntry,
-    model: Model,
-    measurements: tuple[NoisyMarginal, ...],
-    rows: int,
-    seed: int,
-    notes: tuple[str, ...],
+    job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int, notes: tuple[str, ...]
 ) -> Release:
     claimed = claim(job.plan, planned_events(job.plan), job.options.delta)
     facts = certificate(
-        job.plan,
+        made.plan,
+        made.shape,
         entry.events,
         release_id=entry.release_id,
         debited_at=entry.debited_at,
@@ -274,8 +346,8 @@ def _released(
         claimed.delta,
         float(job.plan.budget.rho),
         entry.release_id,
-        model,
-        measurements,
+        made.model,
+        made.measurements,
         facts,
         entry.replayed,
         notes,

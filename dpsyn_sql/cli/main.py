@@ -80,6 +80,22 @@ PublicTables = Annotated[
 ]
 
 
+Discover = Annotated[
+    bool,
+    typer.Option(
+        "--discover/--no-discover",
+        help="Learn domains that are not public, for a tenth of the budget; or refuse such columns.",
+    ),
+]
+OnError = Annotated[
+    str,
+    typer.Option(
+        "--on-error",
+        help="CSV text that is no value of its type: null, or fail (which depends on a row: not private).",
+    ),
+]
+
+
 @app.command("release")
 def release_command(
     source: SourceArgument,
@@ -101,6 +117,8 @@ def release_command(
     replace: Replace = False,
     trust_query: TrustQuery = False,
     public_table: PublicTables = None,
+    discover: Discover = True,
+    on_error: OnError = "null",
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="Also write the certificate to this JSON file.")
     ] = None,
@@ -143,6 +161,8 @@ def plan_command(
     replace: Replace = False,
     trust_query: TrustQuery = False,
     public_table: PublicTables = None,
+    discover: Discover = True,
+    on_error: OnError = "null",
 ) -> None:
     """Say what 'release' would read, ask and write. Reads no rows, spends nothing."""
     options = _options(locals())

@@ -46,10 +46,15 @@ def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianE
     return _laplace(tables * rows_per_unit, share)
 
 
-def planned_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
+def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
     """The events that a plan's known steps will reserve, known before anything is read."""
     rows = plan.source.unit.max_rows
     return [marginals_event(len(step.queries), rows, step.budget) for step in plan.known]
+
+
+def planned_events(plan: Plan) -> list[PrivacyEvent]:
+    """All events known before anything is read, in the order of their questions."""
+    return [*discovery_events(plan), *known_events(plan)]
 
 
 def _gaussian(l2_squared: int, share: Budget) -> GaussianEvent:

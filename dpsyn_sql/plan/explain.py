@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, Undiscovered, UnitId
 from dpsyn_sql.plan.plan import Plan, ReservedStep
 
 
-def explain(plan: Plan, *, counting: Sequence[str], noise: Sequence[float]) -> list[str]:
+def explain(
+    plan: Plan, shape: Shape, *, counting: Sequence[str], noise: Sequence[float], discovery: Sequence[str]
+) -> list[str]:
     """Lines for a person.
 
     Args:
         plan: the plan.
+        shape: the columns that are written, as far as they are known.
         counting: how the counts are made, as the counting plan describes it.
         noise: standard deviation of the noise in a cell, in rows, one per known step.
+        discovery: what each step of ``plan.discovery`` can find, in words.
     """
-    return [*_about(plan), *_attributes(plan), *_steps(plan, noise), *counting]
+    return [
+        *_about(plan),
+        *_columns(plan, shape, discovery),
+        *(f"Never       {condition}" for condition in shape.never),
+        *_steps(plan, noise),
+        *counting,
+    ]
 
 
 def _about(plan: Plan) -> Iterator[str]:
@@ -29,7 +40,7 @@ def _about(plan: Plan) -> Iterator[str]:
         yield "Protects    one row, not a person: a person with several rows is protected less"
     else:
         yield f"Protects    all rows of one {unit.column}, at most {unit.max_rows} of them counted"
-        yield f"            rows without one are left out, and the column {unit.column} is not written"
+        yield "            rows without one are left out"
     yield f"Method      {plan.method}"
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {float(plan.budget.fraction):.6g}, delta = 0 (Laplace noise)"
@@ -38,10 +49,35 @@ def _about(plan: Plan) -> Iterator[str]:
         yield f"Budget      rho = {rho:.6g} (Gaussian noise), threshold delta = {kept:.3g}"
 
 
-def _attributes(plan: Plan) -> Iterator[str]:
-    yield f"Attributes  {len(plan.domain.attributes)}, {sum(plan.domain.shape())} codes in all"
-    for attribute in plan.domain.attributes:
-        yield f"  {_shortened(attribute.name)}: {attribute.size} codes, {_codes_in_words(attribute)}"
+def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str]:
+    """Every written column: its codes and who made them public, or its role."""
+    yield f"Columns     {len(shape.order)}, {sum(plan.domain.shape())} codes in all"
+    measured = {item.name: item for item in shape.measured}
+    roles = {role.name: role for role in shape.roles}
+    found: dict[str | None, list[str]] = {}
+    for step, words in zip(plan.discovery, discovery, strict=True):
+        share = step.budget.amount / plan.budget.amount
+        found.setdefault(step.attr, []).append(f"{words}, at {share:.2%} of the budget")
+    for name in shape.order:
+        if name in roles:
+            yield f"  {_shortened(name)}: {_role_in_words(roles[name], found)}"
+            continue
+        item = measured[name]
+        if isinstance(item, Undiscovered):
+            yield f"  {_shortened(name)}: to be discovered, at most {item.max_codes} codes"
+            yield from (f"    {words}" for words in found[name])
+        else:
+            yield f"  {_shortened(name)}: {item.size} codes, {_codes_in_words(item)}"
+
+
+def _role_in_words(role: Role, found: Mapping[str | None, Sequence[str]]) -> str:
+    if isinstance(role, Key):
+        return f"key ({role.origin}): not read, fresh values are written"
+    if isinstance(role, UnitId):
+        return "; ".join(["fresh units are written", *found.get(None, ())])
+    if isinstance(role, Constant):
+        return "constant, as the owner states"
+    return f"computed, as the owner states: {_shortened(role.expression)}"
 
 
 def _codes_in_words(attribute: Attribute) -> str:

@@ -11,6 +11,9 @@ from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.source.relation import PrivacyUnit
 
+ON_ERROR = ("null", "fail")
+"""What becomes of CSV text that cannot be read as its column's type."""
+
 _SEEDS = 2**64
 _MOST_ROWS_PER_UNIT = 2**31
 
@@ -37,6 +40,8 @@ class Options:
     replace: bool
     trust_query: bool
     public_tables: Sequence[str]
+    discover: bool
+    on_error: str
 
     def budget(self) -> Budget:
         """What (epsilon, delta) buys.
@@ -57,11 +62,13 @@ class Options:
         _check_integer("seed", self.seed, _SEEDS)
         for argument in ("exclude", "public_tables"):
             _check_names(argument, getattr(self, argument))
-        for argument in ("replace", "trust_query"):
+        for argument in ("replace", "trust_query", "discover"):
             if not isinstance(getattr(self, argument), bool):
                 raise InputError(f"{argument}={getattr(self, argument)!r}: give True or False")
         for argument in ("name", "version", "account"):
             _check_label(argument, getattr(self, argument))
+        if self.on_error not in ON_ERROR:
+            raise InputError(f"on_error={self.on_error!r} is not known; use one of {', '.join(ON_ERROR)}")
         if not isinstance(self.source, str | os.PathLike):
             raise InputError(f"source={self.source!r}: give a table, a path or a query as text")
         if self.into is not None and not isinstance(self.into, str | os.PathLike):

@@ -18,6 +18,7 @@ from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict, total_units
 from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.source.relation import Relation
 
@@ -53,20 +54,21 @@ def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
 
     A pure budget is its own epsilon. Otherwise zCDP, and, with the package dp-accounting and units of
     one row, the privacy loss distribution of the reserved events, both at the share of ``delta``
-    that pays for conversion. A smaller spend than planned changes nothing. Where a step is reserved for
-    questions not known in advance there is no such distribution, and zCDP alone counts.
+    that pays for conversion. A smaller spend than planned changes nothing. Where questions are not known in
+    advance (discovery, a reserved step) there is no such distribution, and zCDP alone counts.
     """
     budget = plan.budget
     if budget.kind == "pure":
         return Claim(0.0, None, None, math.nextafter(float(budget.fraction), math.inf))
     share = exact_number("delta", delta) * CONVERSION_SHARE
-    fixed = plan.source.unit.max_rows == 1 and plan.known == plan.steps
+    fixed = plan.source.unit.max_rows == 1 and plan.known == plan.steps and not plan.discovery
     pld = epsilon_from_events(reserved, share) if fixed else None
     return Claim(float(exact_number("delta", delta)), epsilon_from_rho(budget.rho, share), pld, None)
 
 
 def certificate(
     plan: Plan,
+    shape: Shape,
     events: Sequence[PrivacyEvent],
     *,
     release_id: str,
@@ -103,6 +105,8 @@ def certificate(
             "statements": list(plan.source.relation.statements),
             "excluded": list(excluded),
             "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
+            "roles": [role_facts(role) for role in shape.roles],
+            "never": list(shape.never),
         },
         "method": plan.method,
         "sampling": {"rows": rows, "seed": seed},
@@ -126,13 +130,27 @@ def _unit_in_words(plan: Plan) -> str:
 
 
 def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, Any]]:
-    """The known steps ask one question each, in order; what follows belongs to the reserved step."""
-    known = [
-        {"step": step.name, "marginals": len(step.queries), **event_to_dict(event)}
-        for step, event in zip(plan.known, events, strict=False)
+    """Discovery and the known steps ask one question each, in order; the rest is the reserved step's."""
+    steps: list[dict[str, Any]] = [
+        {"step": f"discover {step.ask}", "column": step.attr} for step in plan.discovery
     ]
-    name = plan.steps[-1].name
-    return known + [{"step": name, **event_to_dict(event)} for event in events[len(known) :]]
+    steps += [{"step": step.name, "marginals": len(step.queries)} for step in plan.known]
+    steps += [{"step": plan.steps[-1].name}] * max(0, len(events) - len(steps))
+    return [{**step, **event_to_dict(event)} for step, event in zip(steps, events, strict=False)]
+
+
+def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
+    """What is public about one measured column before anything is read, JSON-ready."""
+    if isinstance(item, Attribute):
+        return attribute_facts(item)
+    return {
+        "name": item.name,
+        "type": item.sql_type,
+        "kind": item.kind,
+        "origin": "to be discovered",
+        "codes": item.max_codes,
+        "nullable": item.nullable,
+    }
 
 
 def attribute_facts(attribute: Attribute) -> dict[str, Any]:
@@ -148,6 +166,16 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
     if attribute.kind == "categorical":
         return facts | {"labels": list(attribute.labels), "other": attribute.other}
     return facts | {"edges": [_plain(edge) for edge in attribute.edges]}
+
+
+def role_facts(role: Role) -> dict[str, Any]:
+    """What is public about a column that is not measured, JSON-ready."""
+    facts: dict[str, Any] = {"name": role.name, "type": role.sql_type, "role": type(role).__name__.lower()}
+    if isinstance(role, Constant):
+        facts["value"] = role.value if role.value is None else str(role.value)
+    elif isinstance(role, Derived):
+        facts["expression"] = role.expression
+    return facts
 
 
 def _plain(edge: object) -> int | float | str:

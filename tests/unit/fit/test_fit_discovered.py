@@ -66,6 +66,14 @@ def test_nothing_stands_out():
     assert attribute_from_tree(AGE, bounds, None).size == 2
 
 
+def test_next_to_a_cell_that_stands_out_less_is_enough():
+    noisy = counts_of(AGE, [40])
+    for value, count in ((70, 21), (200, 21), (20, 19), (10, 44), (2_000, 44)):
+        noisy += counts_of(AGE, [value], count)
+    bounds = bounds_from_grid(AGE, noisy, 10)
+    assert [(cell.low, cell.high) for cell in bounds.cells] == [(32, 64), (64, 128), (128, 256)]
+
+
 def test_null_is_no_cell():
     noisy = counts_of(AGE, [40])
     noisy[-1] = 10**6
