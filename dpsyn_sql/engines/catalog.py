@@ -9,17 +9,18 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, SourceError
+from dpsyn_sql.source.expression_check import check_domains, check_expression
 from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes
 from dpsyn_sql.source.names import display_name, fold, near_matches, shorten, split_name, split_search_path
 from dpsyn_sql.source.query_check import Found, Identity, Scope, Syntax
 from dpsyn_sql.source.query_words import ROWWISE_MACROS
-from dpsyn_sql.source.relation import Column
+from dpsyn_sql.source.relation import Check, Column
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -185,7 +186,36 @@ class DuckDBCatalog:
         catalog, schema, name = (literal(part) for part in identity)
         sql = render("source/columns", catalog=catalog, schema=schema, name=name)
         rows = _rows(self._engine.fetch(sql, step=_READING))
-        return tuple(self._column(row["name"], row["sql_type"], bool(row["not_null"])) for row in rows)
+        constraints = self._constraints(identity)
+        unique = {fold(names[0]) for kind, _, names in constraints if kind != "CHECK" and len(names) == 1}
+        checks = check_domains(text for kind, text, _ in constraints if kind == "CHECK")
+        return tuple(
+            replace(
+                self._column(row["name"], row["sql_type"], bool(row["not_null"])),
+                unique=fold(str(row["name"])) in unique,
+                check=checks.get(fold(str(row["name"]))),
+            )
+            for row in rows
+        )
+
+    def checks(self, identity: Identity, columns: Sequence[Column]) -> tuple[Check, ...]:
+        """The CHECK constraints of a table that our check of expressions knows to be row-wise."""
+        names = [column.name for column in columns]
+        found = []
+        for kind, text, _ in self._constraints(identity):
+            checked = check_expression(text, names, self) if kind == "CHECK" else None
+            if checked is not None and not checked.fault:
+                found.append(Check(checked.sql, tuple(sorted(checked.columns))))
+        return tuple(found)
+
+    def _constraints(self, identity: Identity) -> list[tuple[str, str, tuple[str, ...]]]:
+        """Kind, expression (of a CHECK) and columns."""
+        catalog, schema, name = (literal(part) for part in identity)
+        sql = render("source/constraints", catalog=catalog, schema=schema, name=name)
+        rows = _rows(self._engine.fetch(sql, step=_READING))
+        return [
+            (str(row["kind"]), str(row["expression"] or ""), tuple(map(str, row["columns"]))) for row in rows
+        ]
 
     def describe_files(self, call: Fragment, what: str) -> tuple[Column, ...]:
         """The columns of a read_parquet or read_csv call; it is bound, not read.

@@ -385,7 +385,8 @@ def _resolve(
         checked = check_view(found, catalog, _public(catalog, public_tables), trusted=trusted)
         return _checked_session(engine, catalog, _display(found.identity), checked, trusted, found)
     columns = catalog.columns(found.identity)
-    relation = Relation(_display(found.identity), "table", qualified(*found.identity), columns)
+    checks = catalog.checks(found.identity, columns)
+    relation = Relation(_display(found.identity), "table", qualified(*found.identity), columns, checks=checks)
     tables = _private_tables(catalog, (found.identity,), ())
     return SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), (), tables)
 

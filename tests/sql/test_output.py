@@ -1,0 +1,343 @@
+"""What the output's other columns are: keys, unit ids, constants, computed ones; and what no row may be."""
+
+import re
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.output import output_statement, reject_statement, units_of
+from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.domain.surrogates import capacity, surrogate
+from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import DomainError, InternalError, PublishError
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.write.expressions import check_expressions
+from dpsyn_sql.write.publish import publish
+from dpsyn_sql.write.staging import stage_rows
+
+STAGED = Fragment("temp.staged")
+AGE = Attribute("age", "INTEGER", "numeric", edges=tuple(range(101)), nullable=True)
+WORK = Attribute("work", "VARCHAR", "categorical", ("none", "some"))
+
+
+@pytest.fixture
+def engine(tmp_path):
+    made = DuckDBEngine(duckdb.connect(str(tmp_path / "out.duckdb")))
+    yield made
+    made.close()
+
+
+class Table:
+    kind, path, format, replace = "table", None, None, True
+    sql = qualified("out", "main", "result")
+
+
+def checked(engine, *, roles=(), never=(), measured=(AGE, WORK), order=None):
+    names = [item.name for item in (*measured, *roles)]
+    shape = Shape(tuple(measured), tuple(roles), tuple(order or names), tuple(never))
+    return check_expressions(shape, engine, DuckDBCatalog(engine))
+
+
+def uniform(shape):
+    """A sampler of independent uniform codes, deterministic in its seed."""
+
+    def more(rows, seed):
+        random = np.random.default_rng(seed)
+        sizes = [attribute.size for attribute in shape.domain.attributes]
+        for start in range(0, rows, 1000):
+            count = min(1000, rows - start)
+            yield np.column_stack([random.integers(0, size, count) for size in sizes])
+
+    return more
+
+
+def written(engine, shape, rows=2000, seed=5, units=None):
+    engine.execute(f"DROP TABLE IF EXISTS {STAGED}", step="test")
+    count = stage_rows(engine, shape, uniform(shape), rows, STAGED, seed)
+    publish(engine, Table(), shape, STAGED, seed, units)
+    assert count == rows
+    return engine._connection.execute("FROM result").fetchall()
+
+
+def types(engine):
+    return {name: kind for name, kind, *_ in engine._connection.execute("DESCRIBE result").fetchall()}
+
+
+KEY_TYPES = [
+    *("TINYINT", "UTINYINT", "SMALLINT", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"),
+    *(
+        "DECIMAL(5,2)",
+        "DECIMAL(3,3)",
+        "DECIMAL(38,0)",
+        "DECIMAL(38,38)",
+        "FLOAT",
+        "DOUBLE",
+        "VARCHAR",
+        "UUID",
+    ),
+    *("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
+    *("BOOLEAN", "ENUM('a', 'it''s', '')", "BLOB"),
+]
+
+
+@pytest.mark.parametrize("sql_type", KEY_TYPES)
+def test_fresh_values_are_distinct_up_to_the_capacity_of_the_type(engine, sql_type):
+    most = capacity(sql_type)
+    for count in {min(most or 1000, 1000), min(most or 70_000, 70_000)}:
+        value = surrogate(sql_type, Fragment("n"), count, "key|k", 1)
+        sql = f"SELECT count(DISTINCT v), count(v), any_value(typeof(v)) FROM (SELECT {value} AS v FROM range({count}) r(n))"
+        distinct, present, kind = engine._connection.execute(sql).fetchone()
+        assert distinct == present == count
+        assert kind == sql_type
+
+
+def test_keys_look_as_they_should(engine):
+    roles = [Key("id", "BIGINT"), Key("name", "VARCHAR"), Key("u", "UUID"), Key("d", "DECIMAL(9,2)")]
+    rows = written(engine, checked(engine, roles=roles), rows=500)
+    ids, names, uuids, decimals = ([row[i] for row in rows] for i in (2, 3, 4, 5))
+    assert sorted(ids) == list(range(1, 501)) and abs(np.corrcoef(ids, range(500))[0, 1]) < 0.2
+    assert sorted(names) == [f"key-{i:06}" for i in range(1, 501)]
+    assert abs(np.corrcoef(ids, [int(name[4:]) for name in names])[0, 1]) < 0.2
+    assert len(set(uuids)) == 500 and all(u.version == 4 and u.variant.startswith("specified") for u in uuids)
+    assert sorted(decimals) == [Decimal(i) for i in range(1, 501)]
+    assert types(engine)["id"] == "BIGINT" and types(engine)["d"] == "DECIMAL(9,2)"
+
+
+@pytest.mark.parametrize("sql_type", ["BOOLEAN", "TINYINT", "ENUM('a', 'b')"])
+def test_a_type_without_room_is_refused_and_says_how_many_rows_fit(engine, sql_type):
+    shape = checked(engine, roles=[Key("id", sql_type)])
+    with pytest.raises(PublishError, match=rf"'id'.*rows={capacity(sql_type)} or less"):
+        written(engine, shape, rows=1000)
+
+
+@pytest.mark.parametrize("sql_type", ["BIGINT", "VARCHAR", "UUID", "DATE", "BLOB"])
+def test_units_have_the_wanted_numbers_of_rows(engine, sql_type):
+    sizes = np.array([500, 200, 0, 25])
+    rows = written(engine, checked(engine, roles=[UnitId("p", sql_type)]), rows=1000, units=sizes)
+    _, of_each = np.unique([str(row[2]) for row in rows], return_counts=True)
+    assert np.bincount(of_each, minlength=5)[1:].tolist() == sizes.tolist()
+    assert types(engine)["p"] == sql_type
+
+
+def test_without_contributions_every_row_is_a_unit(engine):
+    rows = written(engine, checked(engine, roles=[UnitId("p", "INTEGER")]), rows=300)
+    assert sorted(row[2] for row in rows) == list(range(1, 301))
+
+
+def test_unit_sizes_must_sum_to_the_rows():
+    with pytest.raises(InternalError):
+        units_of(np.array([1, 1]), 4)
+
+
+def test_a_unit_type_without_room_is_refused(engine):
+    shape = checked(engine, roles=[UnitId("p", "BOOLEAN")])
+    assert len(written(engine, shape, rows=4, units=np.array([0, 2]))) == 4
+    with pytest.raises(PublishError, match="'p'.*units"):
+        written(engine, shape, rows=3)
+
+
+def test_constants_and_computed_columns_come_in_source_order_and_exact_types(engine):
+    roles = [
+        Constant("c", "DECIMAL(5,2)", Decimal("1.5")),
+        Constant("nothing", "DATE", None),
+        Derived("twice", "SMALLINT", "AGE * 2"),
+        Derived("odd", "BIGINT", "CAST('x' || age AS BIGINT)"),
+        Derived("word", "VARCHAR", "CASE WHEN work = 'none' THEN upper(work) ELSE work || c END"),
+    ]
+    order = ["twice", "age", "c", "odd", "nothing", "work", "word"]
+    rows = written(engine, checked(engine, roles=roles, order=order), rows=300)
+    assert list(types(engine).items()) == [
+        ("twice", "SMALLINT"),
+        ("age", "INTEGER"),
+        ("c", "DECIMAL(5,2)"),
+        ("odd", "BIGINT"),
+        ("nothing", "DATE"),
+        ("work", "VARCHAR"),
+        ("word", "VARCHAR"),
+    ]
+    for twice, age, c, odd, nothing, work, word in rows:
+        assert twice == (None if age is None else 2 * age)
+        assert (c, odd, nothing) == (Decimal("1.50"), None, None)
+        assert word == ("NONE" if work == "none" else "some1.50")
+
+
+def test_never_holds_and_the_rows_asked_for_are_written(engine):
+    roles = [Derived("child", "BOOLEAN", "age < 16"), Key("id", "INTEGER")]
+    never = ["age < 90 AND work = 'some'", "child", "1 / (age - 95) > 0.3"]
+    rows = written(engine, checked(engine, roles=roles, never=never), rows=3000)
+    assert len(rows) == 3000 and sorted(row[3] for row in rows) == list(range(1, 3001))
+    kept = [(age, work) for age, work, *_ in rows]
+    assert not [1 for age, work in kept if age is not None and age < 90 and work == "some"]
+    assert not [age for age, _ in kept if age is not None and age < 16]
+    assert not [age for age, _ in kept if age in (96, 97, 98)]
+    # What is left keeps the model's proportions: 84 ages with one kind of work and 12 with two, and NULLs.
+    share = np.mean([age is None for age, _ in kept])
+    assert abs(share - 2 / (2 + 90 - 16 + 2 * 7)) < 0.012
+
+
+def test_never_is_deterministic_in_the_seed(engine):
+    shape = checked(engine, never=["age < 70"])
+    assert written(engine, shape, rows=500) == written(engine, shape, rows=500)
+    assert written(engine, shape, rows=500) != written(engine, shape, rows=500, seed=6)
+
+
+def test_conditions_that_leave_nothing_write_nothing_and_warn(engine):
+    shape = checked(engine, never=["TRUE"])
+    with pytest.warns(UserWarning, match="0 of 50 rows"):
+        assert stage_rows(engine, shape, uniform(shape), 50, STAGED, 1) == 0
+    publish(engine, Table(), shape, STAGED, 1)
+    assert engine._connection.execute("FROM result").fetchall() == []
+
+
+def test_names_cannot_clash_with_ours(engine):
+    attributes = [
+        Attribute(name, "INTEGER", "numeric", edges=(0, 1, 9))
+        for name in ("row", "DPSYN_ROW", "a1", "n0", "{{ x }}")
+    ]
+    roles = [Derived('"', "INTEGER", '"row" + "{{ x }}"'), Key("n1", "INTEGER")]
+    shape = checked(engine, measured=attributes, roles=roles, never=['dpsyn_row > "a1"'])
+    rows = written(engine, shape, rows=100)
+    assert all(row[5] == row[0] + row[4] and row[1] <= row[2] for row in rows)
+    assert list(types(engine)) == ["row", "DPSYN_ROW", "a1", "n0", "{{ x }}", '"', "n1"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("agee + 1", "'agee', which is none of 'age', 'work', 'c'"),
+        ("(SELECT 1)", "subquery"),
+        ("sum(age)", "aggregate"),
+        ("row_number() OVER ()", "window"),
+        ("random()", "non-deterministic"),
+        ("now()", ""),
+        ("current_date", ""),
+        ("t.age", "without a table"),
+        ("age AS x", "alias"),
+        ("age, work", "parsed"),
+        ("age; DROP TABLE x", "parsed"),
+        ("", "parsed"),
+        ("age) FROM secret --", "parsed"),
+        ("*", ""),
+        ("read_text('x')", ""),
+        ("getenv('HOME')", ""),
+        ("other + 1", "'other'"),
+        ("id + 1", "'id'"),
+        ("work::DATE + work", "cannot compute"),
+        ("list_transform([age], x -> x)", ""),
+    ],
+)
+def test_expressions_that_are_refused_before_anything_is_charged(engine, expression, words):
+    roles = [
+        Constant("c", "INTEGER", 1),
+        Derived("bad", "INTEGER", expression),
+        Derived("other", "INTEGER", "age"),
+        Key("id", "INTEGER"),
+    ]
+    with pytest.raises(DomainError) as caught:
+        checked(engine, roles=roles)
+    (fault,) = caught.value.faults
+    assert "'bad': derived:" in fault and words in fault
+    assert caught.value.__context__ is None
+
+
+def test_all_faults_of_roles_come_at_once(engine):
+    roles = [
+        Constant("a", "INTEGER", "x"),
+        Constant("b", "INTEGER", Decimal("1.5")),
+        Constant("c", "DECIMAL(3,1)", Decimal("1.25")),
+        Constant("d", "TINYINT", 200),
+        Constant("e", "ENUM('x')", "y"),
+        Constant("fine", "FLOAT", Decimal("0.1")),
+        Derived("f", "INTEGER", "nope"),
+    ]
+    with pytest.raises(DomainError) as caught:
+        checked(engine, roles=roles, never=["nope = 1", "age > 3"])
+    found = [fault.split(":")[0] for fault in caught.value.faults]
+    assert found == [*(f"column '{name}'" for name in "abcdef"), "never"]
+
+
+def test_an_unchecked_expression_never_runs():
+    shape = Shape((AGE,), (Derived("x", "INTEGER", "1"),), ("age", "x"))
+    with pytest.raises(InternalError, match="not checked"):
+        output_statement(shape, STAGED, 1, units_of(None, 1), 1)
+
+
+def body(sql):
+    return "\n".join(line for line in sql.splitlines() if not line.startswith("--")).strip()
+
+
+def test_golden_output():
+    one = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2))
+    roles = (
+        Key("id", "VARCHAR"),
+        Derived("b", "INTEGER", Fragment('"a" + 1')),
+        Constant("c", "DATE", "2020-01-01"),
+    )
+    shape = Shape((one,), roles, ("id", "b", "a", "c"))
+    assert body(output_statement(shape, Fragment("staged"), 10, units_of(None, 10), 9)) == (
+        """WITH numbered AS (
+    SELECT
+        *,
+        row_number() OVER (ORDER BY hash(xor(CAST("row" AS UBIGINT), hash('id|order|9'))), "row") - 1 AS n0
+    FROM staged
+),
+ordered AS (
+    SELECT *
+    FROM numbered
+    ORDER BY "row"
+),
+decoded AS (
+    SELECT
+        ('key-' || lpad(CAST(n0 + 1 AS VARCHAR), 6, '0')) AS "id",
+        (CAST([0, 1] AS INTEGER[]))[CAST(a0 AS BIGINT) + 1] AS "a",
+        CAST('2020-01-01' AS DATE) AS "c"
+    FROM ordered
+)
+SELECT
+    "id",
+    TRY_CAST(TRY("a" + 1) AS INTEGER) AS "b",
+    "a",
+    "c"
+FROM decoded"""
+    )
+
+
+def test_golden_rejection():
+    one = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2))
+    roles = (Key("id", "VARCHAR"), Derived("b", "INTEGER", Fragment('"a" + 1')))
+    shape = Shape((one,), roles, ("id", "b", "a"), (Fragment('"a" > 0'), Fragment('"b" IS NULL')))
+    assert body(reject_statement(shape, Fragment("staged"), 7, 9)) == (
+        """DELETE FROM staged
+WHERE "row" IN (
+    WITH decoded AS (
+        SELECT
+            "row" AS "dpsyn_row",
+            (CAST([0, 1] AS INTEGER[]))[CAST(a0 AS BIGINT) + 1] AS "a"
+        FROM staged
+        WHERE "row" >= 7
+    ),
+    computed AS (
+        SELECT
+            *,
+            TRY_CAST(TRY("a" + 1) AS INTEGER) AS "b"
+        FROM decoded
+    )
+    SELECT
+        "dpsyn_row"
+    FROM computed
+    WHERE COALESCE(TRY("a" > 0), FALSE)
+        OR COALESCE(TRY("b" IS NULL), FALSE)
+)"""
+    )
+
+
+def test_every_statement_says_what_goes_in_and_out():
+    from dpsyn_sql.sqltext.render import templates_folder
+
+    for path in sorted((templates_folder() / "write").glob("*.sql")):
+        text = path.read_text()
+        assert re.search(r"^-- in: ", text, re.M) and re.search(r"^-- out: ", text, re.M), path.name
