@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.cli.messages import plain_errors
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -70,6 +71,8 @@ def _release_line(release: ReleaseOverview) -> str:
     version = f" version {release.version}" if release.version is not None else ""
     written = "".join(f"; {rows} rows to {target}" for target, rows in release.published)
     cost = f"{release.cost.kind} {float(release.cost.fraction):.6g}"
+    if release.cost.delta:
+        cost += f" and threshold delta {release.cost.delta / DELTA_UNITS:.3g}"
     return (
         f"Release {release.release_id} {release.name}{version}: {release.state}, {cost} "
         f"of {release.account}, debited {release.debited_at}{written}"
