@@ -16,6 +16,7 @@ from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.count.planner import CountingPlan, check_size, plan_counting
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.domain.strict import typed_relation
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
@@ -60,7 +61,11 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
     options.check()
     method = method_named(options.method)
     with open_source(
-        con, options.source, trust_query=options.trust_query, public_tables=options.public_tables
+        con,
+        options.source,
+        trust_query=options.trust_query,
+        public_tables=options.public_tables,
+        strict=options.on_error == "fail",
     ) as session:
         for text in session.warnings:
             warnings.warn(text, stacklevel=4)
@@ -70,7 +75,8 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
             unit = PrivacyUnit(column.name, unit.max_rows)
         shape = shape_of(options.domain, relation, options.exclude, discover=options.discover, unit=column)
         shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
-        shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+        if relation.strict:
+            relation = typed_relation(relation, shape)
         plan, rest = _planned(method, Source(relation, unit), shape, options.budget())
         check_size(plan.queries, plan.domain)
         counting = plan_counting(plan.queries, plan.domain, bounded=column is not None)

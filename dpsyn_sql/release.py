@@ -259,7 +259,7 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     """The private side of the door, and the fit that is woven into it."""
     source, engine = job.plan.source, job.session.engine
     relation, unit = source.relation, source.unit
-    csv = relation.kind == "csv"
+    csv = relation.kind == "csv" and not relation.strict
     unknown = SqlDiscoveryCounter(engine, relation.sql, csv=csv, unit=unit)
     door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
     shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)

@@ -249,8 +249,10 @@ class DuckDBCatalog:
         files = find_files(path)
         return None if files is None else self.file_call(files)
 
-    def file_call(self, files: FileSet) -> Fragment:
+    def file_call(self, files: FileSet, *, strict: bool = False) -> Fragment:
         """The read_parquet or read_csv call for ``files``, with every option stated.
+
+        ``strict``: a line that is no CSV is an error, not skipped.
 
         Raises:
             SourceError: a header or schema is unreadable, or has clashing names.
@@ -265,7 +267,12 @@ class DuckDBCatalog:
         compression = literal("gzip" if files.gzipped else "none")
         delimiter = literal(header.delimiter)
         return render(
-            "source/read_csv", paths=paths, columns=pairs, delimiter=delimiter, compression=compression
+            "source/read_csv",
+            paths=paths,
+            columns=pairs,
+            delimiter=delimiter,
+            compression=compression,
+            strict=int(strict),
         )
 
     def _refuse_mixed_schemas(self, paths: Sequence[str]) -> None:

@@ -158,6 +158,7 @@ def open_source(
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
     memory_limit: str | None = None,
+    strict: bool = False,
 ) -> SourceSession:
     """Resolve a source and open it for reading. Reads no row.
 
@@ -168,6 +169,7 @@ def open_source(
         trust_query: the owner answers for a query or view that the check would refuse.
         public_tables: tables without private data that a query may join.
         memory_limit: such as ``"4GB"``; only where the reading happens in our own instance.
+        strict: a line of a CSV source that cannot be parsed is an error, not skipped.
 
     Raises:
         SourceError: missing, ambiguous, unreadable, mixing rows, or visible to the caller alone.
@@ -181,24 +183,24 @@ def open_source(
     if "\x00" in text:
         raise SourceError("The source holds a NUL character; no name or path can.")
     if not isinstance(source, str):
-        return _open_files(text, memory_limit)
+        return _open_files(text, memory_limit, strict)
     if con is None:
-        return _open_without_database(text, trust_query, public_tables, memory_limit)
+        return _open_without_database(text, trust_query, public_tables, memory_limit, strict)
     if isinstance(con, duckdb.DuckDBPyConnection):
-        return _open_on_connection(con, text, trust_query, public_tables, memory_limit)
+        return _open_on_connection(con, text, trust_query, public_tables, memory_limit, strict)
     if not isinstance(con, str | os.PathLike):
         raise InputError(f"con is a {type(con).__name__}: give a DuckDB connection, a database file or None.")
-    return _open_database_file(Path(con), text, trust_query, public_tables, memory_limit)
+    return _open_database_file(Path(con), text, trust_query, public_tables, memory_limit, strict)
 
 
 # -- where it is read ---------------------------------------------------------------------------
 
 
 def _open_without_database(
-    text: str, trusted: bool, public_tables: Sequence[str], memory_limit: str | None
+    text: str, trusted: bool, public_tables: Sequence[str], memory_limit: str | None, strict: bool
 ) -> SourceSession:
     if not is_query(text):
-        return _open_files(text, memory_limit)
+        return _open_files(text, memory_limit, strict)
     engine = instance.private_instance(memory_limit)
     try:
         session = _resolve(engine, text, trusted, public_tables)
@@ -212,13 +214,13 @@ def _open_without_database(
     return session
 
 
-def _open_files(text: str, memory_limit: str | None) -> SourceSession:
+def _open_files(text: str, memory_limit: str | None, strict: bool) -> SourceSession:
     files = find_files(text)
     if files is None:
         raise SourceError(f"There is no file {shorten(text)!r}; a name of a table needs con=.")
     engine = instance.private_instance(memory_limit)
     try:
-        session = _file_session(engine, files, text)
+        session = _file_session(engine, files, text, strict)
         session.memory_limit = memory_limit
         instance.lock(engine, _spellings(files.paths))
     except BaseException:
@@ -228,7 +230,12 @@ def _open_files(text: str, memory_limit: str | None) -> SourceSession:
 
 
 def _open_database_file(
-    path: Path, text: str, trusted: bool, public_tables: Sequence[str], memory_limit: str | None
+    path: Path,
+    text: str,
+    trusted: bool,
+    public_tables: Sequence[str],
+    memory_limit: str | None,
+    strict: bool,
 ) -> SourceSession:
     if not path.is_file():
         raise SourceError(f"There is no database file {shorten(str(path))!r}.")
@@ -248,7 +255,7 @@ def _open_database_file(
         engine.close()
         raise
     engine.close()
-    return _files_or_missing(text, near, memory_limit)
+    return _files_or_missing(text, near, memory_limit, strict)
 
 
 def _spellings(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -275,6 +282,7 @@ def _open_on_connection(
     trusted: bool,
     public_tables: Sequence[str],
     memory_limit: str | None,
+    strict: bool,
 ) -> SourceSession:
     engine = cursor_of(con)
     try:
@@ -294,7 +302,7 @@ def _open_on_connection(
         engine.close()
         raise
     engine.close()
-    return _files_or_missing(text, near, memory_limit)
+    return _files_or_missing(text, near, memory_limit, strict)
 
 
 def cursor_of(con: duckdb.DuckDBPyConnection) -> DuckDBEngine:
@@ -351,9 +359,9 @@ def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection, text: str) -> None:
         )
 
 
-def _files_or_missing(text: str, near: list[str], memory_limit: str | None) -> SourceSession:
+def _files_or_missing(text: str, near: list[str], memory_limit: str | None, strict: bool) -> SourceSession:
     if not is_query(text) and find_files(text) is not None:
-        return _open_files(text, memory_limit)
+        return _open_files(text, memory_limit, strict)
     raise _missing(text, near)
 
 
@@ -430,16 +438,16 @@ def _private_tables(
 _NO_FILES = FileSet("", (), "csv", False, False)
 
 
-def _file_session(engine: DuckDBEngine, files: FileSet, text: str) -> SourceSession:
-    catalog = DuckDBCatalog(engine)
-    sql = catalog.file_call(files)
+def _file_session(engine: DuckDBEngine, files: FileSet, text: str, strict: bool) -> SourceSession:
+    catalog, strict = DuckDBCatalog(engine), strict and files.format == "csv"
+    sql = catalog.file_call(files, strict=strict)
     columns = catalog.describe_files(sql, f"the file {shorten(text)!r}")
-    relation = Relation(files.name, files.format, sql, columns)
+    relation = Relation(files.name, files.format, sql, columns, strict=strict)
     default = None
     if files.single:
         path = Path(text)
         default = str(path.with_name(f"{path.name.split('.')[0] or path.name}_synthetic.parquet"))
-    warnings = (_SKIPPED,) if files.format == "csv" else ()
+    warnings = (_SKIPPED,) if files.format == "csv" and not strict else ()
     pattern = None if files.single else os.path.abspath(text)  # noqa: PTH100 - keeps wildcards as they are
     if pattern is not None and Path(pattern).is_dir():
         pattern = str(Path(pattern) / f"*.{files.format}")

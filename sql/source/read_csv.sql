@@ -3,7 +3,7 @@
     that failed on a line would tell that the line exists). One thread: the parallel reader fails on
     padded lines beside quoted line ends.
     in:  paths (text literals joined by commas), columns ('name': 'VARCHAR' pairs joined by commas),
-         delimiter, compression (text literals)
+         delimiter, compression (text literals), strict (0, or 1: a line that is no CSV is an error)
     out: the columns of the header
 #}
 read_csv(
@@ -22,8 +22,13 @@ read_csv(
     comment = '',
     nullstr = '',
     allow_quoted_nulls = TRUE,
+{% if strict %}
+    null_padding = FALSE,
+    ignore_errors = FALSE,
+{% else %}
     null_padding = TRUE,
     ignore_errors = TRUE,
+{% endif %}
     store_rejects = FALSE,
     strict_mode = FALSE,
     parallel = FALSE,

@@ -78,6 +78,7 @@ GOLDEN = [
             "columns": Fragment("'x': 'VARCHAR'"),
             "delimiter": literal(";"),
             "compression": literal("gzip"),
+            "strict": 0,
         },
         "read_csv(\n    [\n    'a'\n    ],\n    auto_detect = FALSE,\n    header = TRUE,\n    skip = 0,\n"
         "    columns = {\n    'x': 'VARCHAR'\n    },\n    delim = ';',\n    quote = '\"',\n    escape = '\"',\n"
@@ -164,6 +165,7 @@ def test_files_are_read_as_told(con, tmp_path):
         columns=Fragment("'a': 'VARCHAR', 'b': 'VARCHAR'"),
         delimiter=literal(";"),
         compression=literal("none"),
+        strict=0,
     )
     assert con.execute(f"FROM {call}").fetchall() == [
         ("1", "2020-01-01"),

@@ -1,0 +1,62 @@
+"""CSV text that must parse: the same rows, typed; a value that does not parse stops the statement."""
+
+import duckdb
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.shape import Shape, Undiscovered
+from dpsyn_sql.domain.strict import typed_relation
+from dpsyn_sql.errors import EngineFailure
+from dpsyn_sql.source.relation import Column, Relation
+from dpsyn_sql.sqltext.fragments import Fragment
+
+COLUMNS = tuple(Column(name, "VARCHAR") for name in ("a", 'b"', "d", "left"))
+SHAPE = Shape(
+    (
+        Attribute("a", "INTEGER", "numeric", edges=(0, 10)),
+        Attribute('b"', "VARCHAR", "categorical", ("x",)),
+        Undiscovered("d", "DATE", "temporal"),
+    )
+)
+
+
+def test_golden_and_executed():
+    sql = typed_relation(Relation("f", "csv", Fragment("texts"), COLUMNS), SHAPE).sql
+    assert sql == (
+        """(
+    SELECT
+        CAST(nullif(trim("a"), '') AS INTEGER) AS "a",
+        "b""\" AS "b""\",
+        CAST(nullif(trim("d"), '') AS DATE) AS "d",
+        "left" AS "left"
+    FROM texts
+)"""
+    )
+    con = duckdb.connect()
+    con.execute('CREATE TABLE texts (a VARCHAR, "b""" VARCHAR, d VARCHAR, "left" VARCHAR)')
+    con.execute("INSERT INTO texts VALUES (' 7', 'x', '2020-01-01', 'z'), ('', NULL, ' ', 'z')")
+    assert [row[0] for row in con.execute(f"FROM {sql}").fetchall()] == [7, None]
+    con.execute("INSERT INTO texts VALUES ('secret', 'x', NULL, NULL)")
+    with pytest.raises(duckdb.ConversionException):
+        con.execute(f"FROM {sql}").fetchall()
+
+
+DOMAIN = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_release_stops_without_naming_the_value(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("n\n" + "5\n" * 200 + "secret7\n")
+    options = {"domain": DOMAIN, "ledger": tmp_path / "l", "epsilon": 1}
+    done = dpsyn_sql.release(None, path, into=tmp_path / "o.parquet", **options)
+    assert done.rows > 100
+    with pytest.raises(EngineFailure) as caught:
+        dpsyn_sql.release(None, path, into=tmp_path / "p.parquet", on_error="fail", **options)
+    assert caught.value.kind == "ConversionException"
+    assert "secret" not in str(caught.value) + caught.value.statement
+    assert caught.value.__context__ is None
+    path.write_text("n\n" + "5\n" * 200)
+    ok = dpsyn_sql.release(None, path, into=tmp_path / "q.parquet", on_error="fail", **options)
+    assert ok.rows > 100
