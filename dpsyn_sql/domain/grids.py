@@ -9,6 +9,7 @@ centuries that tables are about and ever longer ones outside. Every cell spans a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -60,6 +61,17 @@ def grid_cells(kind: SqlType) -> tuple[Cell, ...]:
     if kind.family == "time":
         return tuple(_cell(hour * _HOUR, _HOUR) for hour in range(24))
     raise InternalError(f"no grid for type {kind.family}")
+
+
+def everyday_cell(kind: SqlType, cells: Sequence[Cell]) -> int:
+    """The cell of an everyday value: one (in units, not in last digits), noon, or the year 2000."""
+    if kind.family in ("date", "timestamp"):
+        value = Fraction(10_957 * kind.day)
+    elif kind.family == "time":
+        value = Fraction(12 * _HOUR)
+    else:
+        value = Fraction(10**kind.scale)
+    return next((index for index, cell in enumerate(cells) if value < cell.high), len(cells) - 1)
 
 
 def grid_attribute(name: str, sql_type: str, *, nullable: bool) -> Attribute:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.grids import Cell, binned_kind, edge_of, grid_cells
+from dpsyn_sql.domain.grids import Cell, binned_kind, edge_of, everyday_cell, grid_cells
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType, enum_type, parse_type
 from dpsyn_sql.errors import InternalError
@@ -27,6 +27,11 @@ release of 600; in one of three with the heavier tails of Laplace noise. It cost
 
 CARRIES_ON = 2.0
 """Deviations that suffice next to a cell that stands out: tails of a column lie there, not anywhere."""
+
+
+FAR = 0.1
+"""Deviations that each cell away from everyday values (one, the year 2000) takes off, where nothing stands
+out: luck is as likely in the cell of 10^9 as in that of 10, the column's values are not."""
 
 
 def attribute_from_keys(column: Undiscovered, found: NoisyKeys) -> Attribute:
@@ -67,7 +72,8 @@ def bounds_from_grid(column: Undiscovered, noisy: NDArray[np.int64], sigma: floa
     counts = noisy[: len(cells)]
     chosen = counts > STANDS_OUT * sigma
     if not chosen.any():
-        chosen[np.argmax(counts)] = True
+        away = np.abs(np.arange(len(cells)) - everyday_cell(_type(column), cells))
+        chosen[np.argmax(counts - FAR * sigma * away)] = True
     likely = counts > CARRIES_ON * sigma
     while True:
         beside = np.zeros_like(chosen)

@@ -60,10 +60,28 @@ def test_a_point_mass_has_a_bin_of_its_own_and_gaps_are_one_bin():
 
 def test_nothing_stands_out():
     noisy = counts_of(AGE, [])
-    noisy[7] = 3
+    noisy[7] = 44
     bounds = bounds_from_grid(AGE, noisy, 10)
     assert len(bounds.cells) == 1 and bounds.cells[0] == grid_cells(parse_type("INTEGER"))[7]
     assert attribute_from_tree(AGE, bounds, None).size == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "near", "far"),
+    [
+        ("INTEGER", 40, -(2**30)),
+        ("DECIMAL(10,2)", 4_000, 2**33),
+        ("DOUBLE", 5, 2**99),
+        ("DATE", 9_000, -600_000),
+    ],
+)
+def test_where_nothing_stands_out_everyday_values_are_likelier(name, near, far):
+    column = Undiscovered("x", name, "numeric")
+    noisy = counts_of(column, [near], 30) + counts_of(column, [far], 35)
+    (cell,) = bounds_from_grid(column, noisy, 10).cells
+    assert cell.low <= near < cell.high
+    noisy += counts_of(column, [far], 30)
+    assert any(cell.low <= far < cell.high for cell in bounds_from_grid(column, noisy, 10).cells)
 
 
 def test_next_to_a_cell_that_stands_out_less_is_enough():
