@@ -10,7 +10,9 @@ from typing import Any
 
 import yaml
 
-from dpsyn_sql.domain.declared import catalog_attribute
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.fitting import Fitting
+from dpsyn_sql.domain.shape import Key
 from dpsyn_sql.domain.types import SqlType, parse_type
 from dpsyn_sql.source.relation import Column, Relation
 
@@ -19,14 +21,29 @@ _HEAD = """\
 #
 # Say here what may be known about every column without looking at the data: the protection rests
 # on it. Take bounds and categories from a code book, a law or common sense, never from the rows.
+# What you write is printed in the plan and the certificate and never checked against the rows.
 #
 # How to fill in: remove the "# " before a line that starts with a column's name, replace FILL.
+# A column without an entry is learnt from the rows with noise, which costs part of the budget and
+# finds frequent values only; --no-discover makes it an error instead.
+#
+# Columns that are measured:
 #   numeric      lower and upper bound, both included; bins: how many intervals (may be left out);
 #                or edges: [0, 1, 5000, 99999] for cuts of your own (the last one is the upper bound)
-#   temporal     the same with dates: 2020-12-31
+#   temporal     the same with dates: 2020-12-31; write times of day in quotes: '08:30:00'
 #   categorical  categories: [a, b]; other: false if no further value can occur;
 #                ordered: true if neighbours in the list are alike
 #   nullable     true if NULL may occur and shall occur in the synthetic table
+#   granularity  values are whole multiples of it: 0.01, 100, or second, minute, hour, day, month
+#   discover     {{type: discover}}: learn the column with noise; max_codes: at most so many values or
+#                bins; as: categorical for whole numbers that are codes, such as zones
+# Columns that are made, not measured:
+#   key          {{type: key}}: tells rows apart; fresh values, each once
+#   constant     {{type: constant, value: x}}: the same public value in every row
+#   derived      {{derived: "age >= 18"}}: computed from other columns by a SQL expression, or from
+#                one column by a table: {{derived: {{education: {{Bachelors: 13, Masters: 14}}}}, else: 0}}
+# Rows that cannot be, as SQL conditions that hold in no row of the output (a key of its own, last):
+#   never: ["age < 16 AND marital_status = 'Married'"]
 # Columns that shall not be released: exclude= in Python, --exclude on the command line.
 columns:
 """
@@ -53,14 +70,31 @@ def _entry(column: Column, *, csv: bool) -> str:
     name, kind = _quoted(column.name), parse_type(column.sql_type)
     if kind is None:
         return f"\n  # {name}: type {_family(column)} is not supported; exclude this column.\n"
-    if catalog_attribute(column, kind) is not None:
-        what = "BOOLEAN" if kind.family == "boolean" else f"ENUM of {len(column.enum_labels or ())} labels"
-        return f"\n  # {name}: {what}, known from the catalog; nothing to write.\n"
+    known = _known(column, kind)
+    if known:
+        return f"\n  # {name}: {known}; nothing to write.\n"
     shown = "text of a CSV file" if csv else "ENUM without a name" if kind.family == "enum" else kind.text
     form = _form(kind, nullable=not column.not_null)
     lines = f"{name}: {form}" if len(name) <= _LONGEST_KEY else f"? {name}\n: {form}"
     commented = "".join(f"  # {line}\n" for line in lines.split("\n"))
-    return f"\n  ## {shown}\n{commented}"
+    return f"\n  ## {shown}; or instead: {{type: discover}}\n{commented}"
+
+
+def _known(column: Column, kind: SqlType) -> str:
+    """What the catalog makes public of a column, in words; empty if nothing."""
+    fitted = Fitting({}, {}, {}, csv=False, discover=True).column(column, [])
+    if isinstance(fitted, Key):
+        why = "unique by a constraint of the table" if column.unique else "a UUID"
+        return f"a key, {why}: gets fresh values"
+    if not isinstance(fitted, Attribute):
+        return ""
+    if kind.family == "boolean":
+        return "BOOLEAN, known from the catalog"
+    if kind.family == "enum":
+        return f"ENUM of {len(column.enum_labels or ())} labels, known from the catalog"
+    if fitted.kind == "categorical":
+        return f"{kind.text} of {fitted.regular} values, known from a CHECK constraint"
+    return f"{kind.text} with bounds, known from a CHECK constraint"
 
 
 def _family(column: Column) -> str:

@@ -1,12 +1,15 @@
 """The form of ``dpsyn init``: valid YAML, complete once filled, and silent about the data."""
 
+import re
+from decimal import Decimal
+
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.file import read_domain
 from dpsyn_sql.domain.template import template_text
-from dpsyn_sql.source.relation import Column, Relation
+from dpsyn_sql.source.relation import CheckDomain, Column, Relation
 
 FILLED = {
     "VARCHAR": ("[FILL]", "[a]"),
@@ -82,3 +85,35 @@ def test_known_unsupported_and_anonymous_columns():
 def test_csv_explains_types():
     text = template_text(Relation("f.csv", "csv", "t", (Column("a", "VARCHAR"),)))
     assert "sql_type" in text and "text of a CSV file" in text
+
+
+def test_what_constraints_say_need_not_be_written():
+    columns = (
+        Column("id", "INTEGER", unique=True),
+        Column("u", "UUID"),
+        Column("kind", "VARCHAR", check=CheckDomain(("a", "b"))),
+        Column("age", "INTEGER", check=CheckDomain((), Decimal(0), Decimal(120))),
+        Column("odd", "INTEGER", check=CheckDomain(("x",))),
+        Column("open", "TIME"),
+    )
+    text = template_text(Relation("t", "table", "t", columns))
+    assert '# "id": a key, unique by a constraint of the table: gets fresh values; nothing' in text
+    assert '# "u": a key, a UUID: gets fresh values; nothing' in text
+    assert '# "kind": VARCHAR of 2 values, known from a CHECK constraint; nothing' in text
+    assert '# "age": INTEGER with bounds, known from a CHECK constraint; nothing' in text
+    assert '# "odd": {type: numeric, lower: FILL' in text
+    assert '## TIME; or instead: {type: discover}\n  # "open": {type: temporal' in text
+
+
+def test_the_entries_that_the_form_explains_are_valid():
+    """What a person copies from the comments must work."""
+    text = template_text(Relation("t", "table", "t", ()))
+    examples = [yaml.safe_load(found) for found in re.findall(r"(?m)(\{[td].*\}): ", text)]
+    table = re.search(r"\{derived: \{.*\}, else: 0\}", text)
+    examples.append(yaml.safe_load(table[0]))
+    assert len(examples) == 5
+    columns = (*(Column(f"c{i}", "INTEGER") for i in range(5)), Column("age", "BOOLEAN"))
+    spec = {"columns": {f"c{i}": entry for i, entry in enumerate(examples)}}
+    spec.update(yaml.safe_load(re.search(r"never: \[.*\]", text)[0]))
+    shape = read_domain(spec).to_shape(columns, discover=True)
+    assert len(shape.order) == 6 and len(shape.never) == 1
