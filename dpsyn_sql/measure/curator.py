@@ -107,6 +107,7 @@ class LocalCurator:
         Raises:
             PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
         """
+        self._complete()
         event = marginals_event(len(queries), self._rows_per_unit, budget)
         question = {
             "ask": "measure",

@@ -159,7 +159,9 @@ def test_a_walk_that_stops_early_shows_the_first_tests_of_the_whole(pattern, mos
         patch.setattr(privtree, "MOST_TESTS", most)
         short = grow(forest(6, 5), *counts, TreeEvent(1.0, 1), Coin(pattern))
     assert short.tolist() == whole[: len(short)].tolist()
-    assert len(short) == sum(itertools.islice(itertools.cycle(pattern), min(most, number_of_tests(whole, (6, 5)))))
+    assert len(short) == sum(
+        itertools.islice(itertools.cycle(pattern), min(most, number_of_tests(whole, (6, 5))))
+    )
 
 
 def number_of_tests(split, depths):

@@ -1,0 +1,331 @@
+"""The fourth question at the door: order of the steps, what is charged, what the ledger keeps."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, TreeEvent, cost_units
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.measure.calibrate import contributions_event, grid_event, keys_event, tree_event
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.plan.queries import (
+    ContributionQuery,
+    GridQuery,
+    KeyQuery,
+    MarginalQuery,
+    TreeQuery,
+    TreeRoot,
+)
+
+WHOLE = Budget.from_epsilon(1, 1e-9)
+SHARE = WHOLE.split([1] * 5)[0]
+PURE = Budget("pure", 10**15)
+PURE_SHARE = PURE.split([1] * 5)[0]
+GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
+TREE = TreeQuery(
+    "n", "INTEGER", (TreeRoot(Fraction(0), Fraction(1), 3), TreeRoot(Fraction(8), Fraction(2), 1))
+)
+KEYS = KeyQuery("s", "VARCHAR")
+ROWS = ContributionQuery(3)
+QUERIES = (KEYS, GridQuery(GRID), TREE, ROWS)
+DOMAIN = Domain((GRID,))
+
+
+class FakeCounter:
+    """Keys in two parts, and everything else at hand."""
+
+    def __init__(self, log, keys=None):
+        self.log = log
+        self.parts = [(["b", "a"], [400, 3]), ([], []), (["ä", "Z"], [500, 401])] if keys is None else keys
+
+    def keys(self, query):
+        self.log.append("count")
+        for keys, units in self.parts:
+            yield keys, np.array(units, dtype=np.int64)
+
+    def cells(self, query):
+        self.log.append("count")
+        return np.array([5, 0, 9, 2])
+
+    def points(self, query):
+        self.log.append("count")
+        return np.array([0, 3, 9]), np.array([10_000, 7, 20_000])
+
+    def contributions(self, query):
+        self.log.append("count")
+        return np.array([4, 0, 6])
+
+
+class NoNoise:
+    def __init__(self, log):
+        self.log = log
+
+    def gaussian(self, values, sigma):
+        self.log.append(("gaussian", sigma))
+        return values
+
+    def laplace(self, values, scale):
+        self.log.append(("laplace", scale))
+        return values
+
+
+class LoggedEntry:
+    """An entry that says when it is charged and when it stores."""
+
+    def __init__(self, entry, log):
+        self.entry, self.log, self.answers = entry, log, []
+
+    def __getattr__(self, name):
+        return getattr(self.entry, name)
+
+    def charge(self, event):
+        self.entry.charge(event)
+        self.log.append("charge")
+
+    def store(self, sequence, question, answer):
+        self.answers.append((question, answer))
+        self.log.append("store")
+        return self.entry.store(sequence, question, answer)
+
+
+def opened(budget=WHOLE):
+    with MemoryLedger().open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
+        return entry
+
+
+def curator_of(log, budget=WHOLE, rows=1, keys=None):
+    entry = LoggedEntry(opened(budget), log)
+    return LocalCurator(None, None, rows, entry, NoNoise(log), FakeCounter(log, keys)), entry
+
+
+@pytest.fixture
+def log():
+    return []
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
+def test_charge_then_count_then_noise_then_store(log, query):
+    curator, _ = curator_of(log, rows=3)
+    curator.discover(query, SHARE)
+    steps = [step if isinstance(step, str) else "noise" for step in log]
+    assert steps[:2] == ["charge", "count"] and steps[-1] == "store"
+    assert set(steps[2:-1]) == {"noise"}
+
+
+def test_keys_below_the_threshold_reach_neither_answer_nor_transcript(log):
+    curator, entry = curator_of(log)
+    found = curator.discover(KEYS, SHARE)
+    (event,) = entry.events
+    assert isinstance(event, ThresholdEvent) and 3 < event.threshold < 400
+    assert found.keys == ("Z", "b", "ä") and found.values.tolist() == [401, 400, 500]
+    assert (found.threshold, found.sigma) == (event.threshold, event.sigma)
+    ((question, answer),) = entry.answers
+    assert [part.tolist() for part in answer] == [
+        [401, 400, 500],
+        [1, 1, 2],
+        list("Zbä".encode()),
+    ]
+    assert all(part.dtype == np.int64 for part in answer)
+    assert question["threshold"] == event.threshold and question["attr"] == "s"
+
+
+def test_the_threshold_itself_is_shown_and_one_less_is_not(log):
+    event = keys_event(2, SHARE)
+    keys = [(["at", "below"], [event.threshold, event.threshold - 1])]
+    curator, entry = curator_of(log, rows=2, keys=keys)
+    assert curator.discover(KEYS, SHARE).keys == ("at",)
+    assert entry.events == (event,)
+
+
+def test_keys_of_each_type_come_back_as_they_are(log):
+    high = 10_000
+    for sql_type, keys in (
+        ("INTEGER", [-5, 0, 10, 9]),
+        ("HUGEINT", [-(2**127), 2**127 - 1]),
+        ("BOOLEAN", [True, False]),
+        ("VARCHAR", ["", "é", "e\u0301", "\U0001f600", "\uffff", "a'b\n", "__other__"]),
+        ("ENUM('x', 'é')", ["x", "é"]),
+    ):
+        curator, _ = curator_of(log, keys=[(keys, [high] * len(keys))])
+        found = curator.discover(KeyQuery("s", sql_type), SHARE).keys
+        wanted = sorted(keys, key=lambda key: key.encode() if isinstance(key, str) else key)
+        assert list(found) == wanted and {type(key) for key in found} == {type(key) for key in keys}
+
+
+def test_labels_of_an_enum_are_not_in_the_question(log):
+    curator, entry = curator_of(log)
+    curator.discover(KeyQuery("s", "ENUM('secret')"), SHARE)
+    assert "secret" not in json.dumps(entry.answers[0][0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.text(max_size=20), st.integers(1, 10**6), max_size=30))
+def test_any_text_survives_the_ledger(keys):
+    curator, _ = curator_of([], keys=[(list(keys), list(keys.values()))])
+    found = curator.discover(KEYS, SHARE)
+    shown = {key: count for key, count in keys.items() if count >= found.threshold}
+    assert dict(zip(found.keys, found.values.tolist(), strict=True)) == shown
+    assert list(found.keys) == sorted(found.keys, key=str.encode)
+
+
+def test_events_and_noise_are_those_of_the_sensitivities(log):
+    curator, entry = curator_of(log, rows=3)
+    answers = [curator.discover(query, SHARE) for query in QUERIES]
+    keys, grid, tree, rows = entry.events
+    assert keys == keys_event(3, SHARE) and keys.keys_per_unit == 3
+    assert grid == GaussianEvent(answers[1].sigma, 3) and answers[1].attrs == ("n",)
+    assert tree == TreeEvent(tree.scale, 3)
+    assert rows == GaussianEvent(answers[3].sigma, 1)
+    assert ("laplace", tree.scale) in log
+    assert answers[2].split[:3] == ((0, 0, 0), (1, 0, 0), (0, 1, 0))
+    assert answers[1].values.tolist() == [5, 0, 9, 2] and answers[3].values.tolist() == [4, 0, 6]
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("share", [SHARE, PURE_SHARE, Budget("zcdp", 7), Budget("pure", 3)])
+def test_noise_fits_its_share_and_wastes_little(rows, share):
+    for event in (grid_event(rows, share), contributions_event(share), tree_event(rows, share)):
+        cost = cost_units(event, share.kind)
+        assert share.amount * (1 - 1e-9) - 1 <= cost <= share.amount
+        smaller = type(event)(_scale(event) * (1 - 1e-6), _sensitivity(event))
+        assert cost_units(smaller, share.kind) > share.amount or share.amount < 10
+    assert _sensitivity(grid_event(rows, share)) == rows
+    assert _sensitivity(contributions_event(share)) == 1
+
+
+def _scale(event):
+    return event.sigma if isinstance(event, GaussianEvent) else event.scale
+
+
+def _sensitivity(event):
+    if isinstance(event, GaussianEvent):
+        return event.l2_squared
+    return event.l1 if isinstance(event, LaplaceEvent) else event.points_per_unit
+
+
+@pytest.mark.parametrize("keys", [1, 2, 10])
+@pytest.mark.parametrize("parts", [1, 21, 400])
+def test_the_threshold_is_the_least_whose_delta_fits(keys, parts):
+    share = WHOLE.split([1] * parts)[0]
+    event = keys_event(keys, share)
+    assert event.delta_units <= share.delta
+    assert ThresholdEvent(event.sigma, keys, event.threshold - 1).delta_units > share.delta
+    assert cost_units(event, "zcdp") <= share.amount
+
+
+def test_without_delta_keys_are_refused_before_the_debit(log):
+    for budget, share in ((PURE, PURE_SHARE), (WHOLE, SHARE.without_thresholds())):
+        curator, entry = curator_of(log, budget)
+        with pytest.raises(BudgetError, match="delta"):
+            curator.discover(KEYS, share)
+        assert log == [] and entry.events == ()
+
+
+def test_pure_budgets_pay_for_everything_else(log):
+    curator, entry = curator_of(log, PURE, rows=3)
+    for query in QUERIES[1:]:
+        curator.discover(query, PURE_SHARE)
+    grid, tree, rows = entry.events
+    assert (grid.l1, tree.points_per_unit, rows.l1) == (3, 3, 1)
+    assert {type(grid), type(rows)} == {LaplaceEvent}
+    assert "gaussian" not in [step[0] for step in log if isinstance(step, tuple)]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
+def test_nothing_to_spend(log, query):
+    curator, _ = curator_of(log)
+    with pytest.raises(BudgetError):
+        curator.discover(query, Budget("zcdp", 0, 10**6))
+    assert log == []
+
+
+ONE = keys_event(1, SHARE)
+TWICE = Budget("zcdp", 2 * cost_units(ONE, "zcdp"), 2 * ONE.delta_units)
+
+
+@pytest.mark.parametrize(
+    "debit", [Budget("zcdp", TWICE.amount, TWICE.delta - 1), Budget("zcdp", TWICE.amount - 1, TWICE.delta)]
+)
+def test_beyond_amount_or_delta_nothing_is_counted(log, debit):
+    curator, entry = curator_of(log, debit)
+    curator.discover(KEYS, SHARE)
+    log.clear()
+    with pytest.raises(PrivacyBudgetExceeded):
+        curator.discover(KEYS, SHARE)
+    assert log == [] and len(entry.events) == 1
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
+def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
+    entry = opened()
+    first = LocalCurator(None, None, 3, entry, OpenDPNoise(), FakeCounter(log)).discover(query, SHARE)
+    log.clear()
+    second = LocalCurator(None, None, 3, entry, NoNoise(log), FakeCounter(log)).discover(query, SHARE)
+    assert log == [] and len(entry.events) == 1
+    for name in type(first).__slots__:
+        one, two = getattr(first, name), getattr(second, name)
+        assert one.tobytes() == two.tobytes() if isinstance(one, np.ndarray) else one == two
+
+
+@pytest.mark.parametrize(
+    ("query", "other"),
+    [
+        (KEYS, KeyQuery("s", "VARCHAR", longest=7)),
+        (KEYS, KeyQuery("t", "VARCHAR")),
+        (GridQuery(GRID), GridQuery(Attribute("n", "INTEGER", "numeric", edges=(0, 1, 3, 4), nullable=True))),
+        (TREE, TreeQuery("n", "INTEGER", TREE.roots[:1])),
+        (ROWS, ContributionQuery(2)),
+    ],
+)
+def test_a_replay_that_asks_something_else_stops(log, query, other):
+    entry = opened()
+    LocalCurator(None, None, 3, entry, NoNoise(log), FakeCounter(log)).discover(query, SHARE)
+    with pytest.raises(InternalError):
+        LocalCurator(None, None, 3, entry, NoNoise(log), FakeCounter(log)).discover(other, SHARE)
+
+
+@pytest.mark.parametrize("wrong", [np.array([5, 0, 9]), np.array([5.0, 0, 9, 2])])
+def test_missing_codes_or_floats_never_reach_the_noise(log, wrong):
+    curator, entry = curator_of(log)
+    curator._discovery.cells = lambda query: wrong
+    with pytest.raises(InternalError):
+        curator.discover(GridQuery(GRID), SHARE)
+    assert log == ["charge"] and entry.answers == []
+
+
+class FakeMarginals:
+    def count(self, queries):
+        return [np.array([1, 2, 3, 4])]
+
+
+def test_marginals_follow_once_the_domain_is_complete(log):
+    curator, entry = curator_of(log)
+    with pytest.raises(InternalError):
+        curator.measure([MarginalQuery(("n",))], SHARE)
+    assert entry.events == ()
+    curator.discover(ROWS, SHARE)
+    curator.open(FakeMarginals(), DOMAIN)
+    (table,) = curator.measure([MarginalQuery(("n",))], SHARE)
+    assert table.values.tolist() == [1, 2, 3, 4] and curator.measurements == (table,)
+    assert len(entry.events) == 2 == len(entry.answers)
+    with pytest.raises(InternalError):
+        curator.discover(ROWS, SHARE)
+
+
+def test_a_value_of_one_unit_alone_appears_as_often_as_delta_says():
+    """A threshold low enough to be reached: the frequency against the charged probability."""
+    event = ThresholdEvent(2.0, 1, 5)
+    draws = 40_000
+    noisy = OpenDPNoise().gaussian(np.ones(draws, dtype=np.int64), event.sigma)
+    charged = event.delta_units / 1e18
+    shown = int((noisy >= event.threshold).sum())
+    assert abs(shown - draws * charged) < 6 * (draws * charged) ** 0.5
