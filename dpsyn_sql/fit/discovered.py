@@ -33,6 +33,9 @@ FAR = 0.1
 """Deviations that each cell away from everyday values (one, the year 2000) takes off, where nothing stands
 out: luck is as likely in the cell of 10^9 as in that of 10, the column's values are not."""
 
+LONGEST_RUN = 6
+"""Adjacent cells that are looked at together where none stands out alone: a factor of 64."""
+
 
 def attribute_from_keys(column: Undiscovered, found: NoisyKeys) -> Attribute:
     """A categorical attribute of the keys with the largest noisy counts, in the order of the values."""
@@ -64,7 +67,7 @@ class Bounds:
 
 def bounds_from_grid(column: Undiscovered, noisy: NDArray[np.int64], sigma: float) -> Bounds:
     """Cells whose noisy count exceeds ``STANDS_OUT`` deviations, and from each of them outwards the cells
-    that exceed ``CARRIES_ON``; if none stands out, the largest one.
+    that exceed ``CARRIES_ON``; if none stands out, the likeliest run of cells.
 
     ``noisy``: int64, one per cell of the grid and, if the column is nullable, one for NULL.
     """
@@ -72,8 +75,7 @@ def bounds_from_grid(column: Undiscovered, noisy: NDArray[np.int64], sigma: floa
     counts = noisy[: len(cells)]
     chosen = counts > STANDS_OUT * sigma
     if not chosen.any():
-        away = np.abs(np.arange(len(cells)) - everyday_cell(_type(column), cells))
-        chosen[np.argmax(counts - FAR * sigma * away)] = True
+        chosen[_likeliest_run(counts / sigma, everyday_cell(_type(column), cells))] = True
     likely = counts > CARRIES_ON * sigma
     while True:
         beside = np.zeros_like(chosen)
@@ -84,6 +86,24 @@ def bounds_from_grid(column: Undiscovered, noisy: NDArray[np.int64], sigma: floa
             break
         chosen |= more
     return Bounds(tuple(cells[index] for index in np.flatnonzero(chosen)))
+
+
+def _likeliest_run(deviations: NDArray[np.float64], everyday: int) -> slice:
+    """The run of adjacent cells whose sum stands out most, in its own deviations, less ``FAR`` a cell.
+
+    Values of one column mostly lie in a few powers of two side by side: their sum shows where one cell
+    does not.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(deviations)])
+    best, found = -np.inf, slice(0, 1)
+    for length in range(1, min(LONGEST_RUN, len(deviations)) + 1):
+        first = np.arange(len(deviations) - length + 1)
+        away = np.maximum(0, np.maximum(first - everyday, everyday - (first + length - 1)))
+        scores = (sums[length:] - sums[:-length]) / np.sqrt(length) - FAR * away
+        start = int(np.argmax(scores))
+        if scores[start] > best:
+            best, found = scores[start], slice(start, start + length)
+    return found
 
 
 def tree_query(column: Undiscovered, bounds: Bounds) -> TreeQuery | None:

@@ -84,6 +84,15 @@ def test_where_nothing_stands_out_everyday_values_are_likelier(name, near, far):
     assert any(cell.low <= far < cell.high for cell in bounds_from_grid(column, noisy, 10).cells)
 
 
+def test_cells_side_by_side_outweigh_a_lucky_one_far_away():
+    amount = Undiscovered("amount", "BIGINT", "numeric", nullable=False)
+    noisy = counts_of(amount, [600, 1500, 3000, 5000], amount=300)
+    noisy[3] = -400
+    noisy[10] = 430  # about -2^53: larger than any cell of the values
+    bounds = bounds_from_grid(amount, noisy, 114)
+    assert [int(cell.low) for cell in bounds.cells] == [512, 1024, 2048, 4096]
+
+
 def test_next_to_a_cell_that_stands_out_less_is_enough():
     noisy = counts_of(AGE, [40])
     for value, count in ((70, 21), (200, 21), (20, 19), (10, 44), (2_000, 44)):
