@@ -69,7 +69,8 @@ def _month_of(kind: SqlType, tick: int) -> tuple[int, bool]:
 
 
 def float_positions(kind: SqlType, edges: Sequence[float], granularity: Decimal) -> Positions:
-    """Multiples k * step / 10**scale inside each bin, after rounding to the type."""
+    """Multiples k * step / 10**scale inside each bin, after rounding to the type; steps that the type can
+    hardly tell apart count as too many."""
     digits = -int(granularity.as_tuple().exponent)
     scale = max(0, digits)
     step = int(granularity.scaleb(scale))
@@ -82,6 +83,7 @@ def float_positions(kind: SqlType, edges: Sequence[float], granularity: Decimal)
         if bin_ < len(edges) - 2 and _value(kind, last * step, scale) >= high:
             last -= 1
         fits = max(abs(first), abs(last)) * step < _EXACT and scale <= _MOST_DIGITS
+        fits = fits and step / 10**scale >= 2 * max(_spacing(kind, low), _spacing(kind, high))
         lows.append(first if fits else 0)
         counts.append(max(0, last - first + 1) if fits else -1)
     return Positions(lows, counts, step, scale)
@@ -95,6 +97,11 @@ def _nearest(kind: SqlType, exact: Fraction, step: int, scale: int, edge: float,
         return number
     value = _value(kind, beside * step, scale)
     return beside if (value >= edge if up else value <= edge) else number
+
+
+def _spacing(kind: SqlType, edge: float) -> float:
+    """From one value of the type to the next, near an edge."""
+    return float(np.spacing(np.float32(abs(edge)))) if kind.text == "FLOAT" else math.ulp(edge)
 
 
 def _value(kind: SqlType, units: int, scale: int) -> float:
