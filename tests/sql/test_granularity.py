@@ -100,7 +100,7 @@ def test_floats_on_decimal_steps(con, sql_type):
     edges = (
         (-1e300, -2.5, 0.07, 0.071, 0.075, 0.1, 0.3, 5.0, 1e6)
         if sql_type == "DOUBLE"
-        else (0.0, 0.1, 5.0, 1e5)
+        else (0.0, 0.1, 5.0, 1e4)
     )
     edges = tuple(float(np.float32(edge)) if sql_type == "FLOAT" else edge for edge in edges)
     attribute = Attribute("v", sql_type, "numeric", edges=edges, granularity=Decimal("0.01"))
