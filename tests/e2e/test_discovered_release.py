@@ -1,0 +1,234 @@
+"""Whole releases of tables whose domain nobody declared."""
+
+import math
+from contextlib import closing
+from datetime import date
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql.errors import BudgetError, DomainError
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.measure.noise import OpenDPNoise
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The source is a database in memory"),
+    pytest.mark.filterwarnings("ignore:Only values of at least"),
+    pytest.mark.filterwarnings("ignore:The noisy total is not above zero"),
+]
+
+RNG = np.random.default_rng(7)
+ROWS = 20_000
+PEOPLE = pd.DataFrame(
+    {
+        "city": RNG.choice(["Bonn", "Köln", "Ulm"], ROWS, p=[0.6, 0.3, 0.1]),
+        "age": RNG.integers(18, 80, ROWS),
+        "pay": np.where(RNG.random(ROWS) < 0.43, np.nan, RNG.gamma(2.0, 20.0, ROWS).round(2)),
+        "born": np.datetime64("2013-01-01") + RNG.integers(0, 365, ROWS).astype("timedelta64[D]"),
+        "person": RNG.integers(0, 4_000, ROWS),
+    }
+)
+DDL = "CREATE TABLE t(city VARCHAR NOT NULL, age SMALLINT, pay DECIMAL(8,2), born DATE, person INTEGER)"
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    path = tmp_path_factory.mktemp("people") / "people.parquet"
+    with duckdb.connect() as con:
+        con.execute(DDL)
+        con.register("people", PEOPLE)
+        con.execute(
+            "INSERT INTO t SELECT city, age, CASE WHEN isnan(pay) THEN NULL ELSE pay END, born, person FROM people"
+        )
+        con.execute(f"COPY t TO '{path}'")
+    return path
+
+
+@pytest.fixture
+def con(people):
+    with duckdb.connect() as con:
+        con.execute(DDL)
+        con.execute(f"INSERT INTO t FROM '{people}'")
+        yield con
+
+
+def exclude_person(**options):
+    return {"exclude": ["person"], "seed": 1, **options}
+
+
+@pytest.mark.parametrize("method", ["independent", "copula", "adaptive"])
+def test_the_copy_looks_like_the_table(con, method):
+    release = dpsyn_sql.release(con, "t", method=method, **exclude_person())
+    con.execute(DDL.replace("TABLE t", "TABLE again").replace(", person INTEGER", ""))
+    con.execute("INSERT INTO again FROM t_synthetic")  # types and NOT NULL hold
+    facts = "avg((city = 'Bonn')::INT), avg(age), avg((pay IS NULL)::INT), avg(pay), min(born), max(born)"
+    true = con.execute(f"SELECT {facts} FROM t").fetchone()
+    copy = con.execute(f"SELECT {facts} FROM again").fetchone()
+    assert abs(release.rows - ROWS) < 400
+    assert copy[0] == pytest.approx(true[0], abs=0.02)
+    assert copy[1] == pytest.approx(true[1], abs=1.5)
+    assert copy[2] == pytest.approx(true[2], abs=0.02)
+    assert float(copy[3]) == pytest.approx(float(true[3]), rel=0.1)
+    assert copy[4] >= date(2012, 1, 1) and copy[5] <= date(2015, 1, 1)
+    assert {a.origin for a in release.model.domain.attributes} == {"discovered"}
+    assert set(release.model.domain["city"].labels) == {"Bonn", "Köln", "Ulm"}
+
+
+def test_the_certificate_says_what_was_spent_and_found(con):
+    release = dpsyn_sql.release(con, "t", **exclude_person(epsilon=2.0))
+    facts = release.certificate()
+    steps = [m["step"] for m in facts["mechanisms"]]
+    assert steps[:2] == ["discover keys", "discover grid"] and "discover tree" in steps
+    budget = facts["budget"]
+    assert budget["used_units_of_1e-15"] <= budget["reserved_units_of_1e-15"]
+    assert budget["threshold_delta"] == pytest.approx(1e-10)
+    assert facts["guarantee"]["epsilon"] <= 2.0 * (1 + 1e-9) and facts["guarantee"]["delta"] == 1e-9
+    shares = [m for m in facts["mechanisms"] if m["step"] == "discover keys"]
+    assert shares[0]["column"] == "city" and shares[0]["threshold"] > 0
+
+
+def test_units_keep_their_numbers_of_rows(con):
+    release = dpsyn_sql.release(con, "t", privacy_unit="person", max_rows_per_unit=8, epsilon=4.0, seed=1)
+    sizes = "SELECT n, count(*) FROM (SELECT count(*) AS n FROM {} GROUP BY person) GROUP BY n"
+    true = dict(con.execute(sizes.format("t")).fetchall())
+    copy = dict(con.execute(sizes.format("t_synthetic")).fetchall())
+    assert sum(n * units for n, units in copy.items()) == release.rows and max(copy) <= 8
+    bounded = {n: true.get(n, 0) for n in range(1, 8)} | {8: sum(c for n, c in true.items() if n >= 8)}
+    total = sum(bounded.values())
+    assert sum(abs(copy.get(n, 0) - bounded[n]) for n in bounded) < 0.1 * total
+    assert con.execute("SELECT count(*) FROM t_synthetic WHERE person IS NULL").fetchone() == (0,)
+    assert "person" not in release.model.domain.names
+
+
+def test_a_replay_finds_the_same_domain_whatever_the_data_are_now(con):
+    first = dpsyn_sql.release(con, "t", **exclude_person())
+    con.execute("DELETE FROM t; INSERT INTO t VALUES ('Kiel', 5, 1, DATE '1700-01-01', 1)")
+    with pytest.warns(UserWarning, match="Replayed"):
+        again = dpsyn_sql.release(con, "t", **exclude_person())
+    assert again.replayed and again.model.domain == first.model.domain
+    for one, other in zip(first.measurements, again.measurements, strict=True):
+        assert np.array_equal(one.values, other.values)
+
+
+def test_a_killed_discovery_goes_on_where_it_stopped(con, tmp_path, monkeypatch):
+    ledger = tmp_path / "ledger"
+    true, calls = OpenDPNoise.gaussian, []
+
+    def dies(self, values, sigma):
+        calls.append(len(values))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return true(self, values, sigma)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenDPNoise, "gaussian", dies)
+        with pytest.raises(KeyboardInterrupt):
+            dpsyn_sql.release(con, "t", ledger=ledger, **exclude_person())
+    with pytest.warns(UserWarning, match="Resumed"):
+        release = dpsyn_sql.release(con, "t", ledger=ledger, **exclude_person())
+    budget = release.certificate()["budget"]
+    assert budget["used_units_of_1e-15"] <= budget["reserved_units_of_1e-15"]
+    with closing(SqliteLedger(ledger)) as opened:
+        assert opened.verify()  # the head, where nothing is broken
+
+
+def test_nothing_is_discovered_unless_allowed(con):
+    with pytest.raises(DomainError, match="no public domain for 'city', 'age', 'pay', 'born'"):
+        dpsyn_sql.release(con, "t", discover=False, **exclude_person())
+
+
+def test_pure_privacy_finds_bounds_and_no_categories(con):
+    with pytest.raises(BudgetError, match=r"delta=0.*'city'"):
+        dpsyn_sql.release(con, "t", delta=0, **exclude_person())
+    spec = {"columns": {"city": {"type": "categorical", "categories": ["Bonn", "Köln", "Ulm"]}}}
+    release = dpsyn_sql.release(con, "t", delta=0, epsilon=4, domain=spec, **exclude_person())
+    low, high = con.execute("SELECT min(age), max(age) FROM t_synthetic").fetchone()
+    assert low >= 0 and high < 256 and release.delta == 0
+    assert {m["event"] for m in release.certificate()["mechanisms"]} == {"laplace", "tree"}
+
+
+def test_the_plan_says_what_can_be_found_column_by_column(con):
+    text = str(dpsyn_sql.plan(con, "t", **exclude_person()))
+    assert "city: to be discovered, at most 100 codes" in text
+    assert "values that at least" in text and "bins narrow where" in text
+    unlimited = str(dpsyn_sql.plan(con, "t", **exclude_person(domain={"columns": {}}, discover=True)))
+    assert unlimited == text
+
+
+def test_a_small_table_warns_that_its_domain_should_be_declared(tmp_path):
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE small AS SELECT 'v' || (i % 5) AS v, i % 3 AS w FROM range(300) AS r(i)")
+        with pytest.warns(UserWarning, match=r"Only values of at least \d+ rows .* 'v'.*declare this domain"):
+            release = dpsyn_sql.release(con, "small", epsilon=0.5)
+        assert any("declare this domain" in note for note in release.notes)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_next_to_nothing_is_released_all_the_same(rows):
+    with duckdb.connect() as con:
+        con.execute(DDL)
+        if rows:
+            con.execute("INSERT INTO t VALUES ('Ulm', 5, 1, DATE '1700-01-01', 1)")
+        release = dpsyn_sql.release(con, "t", epsilon=0.1, seed=2)
+        described = con.execute("DESCRIBE t_synthetic").fetchall()
+        assert [row[:2] for row in described] == [row[:2] for row in con.execute("DESCRIBE t").fetchall()]
+        assert release.rows >= 0 and math.isfinite(release.model.total)
+
+
+HARD = [
+    ("VARCHAR", ["'' ", "'é'", "'e\u0301'", "'{{ x }}'", "repeat('x', 10000000)", "NULL", "chr(127)"]),
+    ("DOUBLE", ["'nan'::DOUBLE", "'inf'::DOUBLE", "'-inf'::DOUBLE", "1.7e308", "-5e-324", "0", "NULL"]),
+    ("FLOAT", ["'nan'::FLOAT", "'inf'::FLOAT", "3.4e38", "1e-45", "NULL"]),
+    ("BIGINT", ["9223372036854775807", "-9223372036854775808", "0", "NULL"]),
+    ("HUGEINT", ["170141183460469231731687303715884105727", "-170141183460469231731687303715884105728"]),
+    ("UHUGEINT", ["340282366920938463463374607431768211455", "0"]),
+    ("DECIMAL(38,2)", ["999999999999999999999999999999999999.99", "-0.01", "NULL"]),
+    ("DATE", ["DATE '0001-01-01'", "DATE '9999-12-31'", "'infinity'::DATE", "NULL"]),
+    ("TIMESTAMP", ["TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31 23:59:59.999999'", "'-infinity'::TIMESTAMP"]),
+    ("TIMESTAMPTZ", ["TIMESTAMPTZ '1900-01-01 00:00:00+00'", "NULL"]),
+    ("TIMESTAMP_NS", ["TIMESTAMP_NS '1700-01-01'", "TIMESTAMP_NS '2262-04-11'"]),
+    ("TIME", ["TIME '00:00:00'", "TIME '23:59:59.999999'"]),
+    ("BOOLEAN", ["true", "false", "NULL"]),
+    ("TINYINT", ["-128", "127"]),
+    ("UTINYINT", ["0", "255"]),
+    ("INTEGER", ["NULL"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql_type", "values"), HARD, ids=[name for name, _ in HARD])
+def test_every_value_of_every_type_is_taken(sql_type, values):
+    """Each value 300 times: it must stand out, be found, and come back as the exact type."""
+    with duckdb.connect() as con:
+        con.execute(f'CREATE TABLE t("{{{{ x }}}}" {sql_type}, i INTEGER)')
+        for value in values:
+            con.execute(f"INSERT INTO t SELECT ({value})::{sql_type}, r FROM range(300) AS q(r)")
+        release = dpsyn_sql.release(con, "t", epsilon=20.0, seed=3)
+        (name, written, *_), *_ = con.execute("DESCRIBE t_synthetic").fetchall()
+        assert (name, written) == ("{{ x }}", con.execute("DESCRIBE t").fetchall()[0][1])
+        assert abs(release.rows - 300 * len(values)) < 200
+
+
+def test_thousands_of_distinct_strings_become_other():
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT md5(i::VARCHAR) AS word, i % 2 AS bit FROM range(5000) AS r(i)")
+        dpsyn_sql.release(con, "t", epsilon=1.0)
+        assert con.execute("SELECT DISTINCT word FROM t_synthetic WHERE word IS NOT NULL").fetchall() == [
+            ("__other__",)
+        ]
+
+
+def test_a_csv_file_needs_no_domain_either(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("kind,n\n" + "".join(f"{'ab'[i % 2]},{i % 7}\n" for i in range(4000)), encoding="utf-8")
+    release = dpsyn_sql.release(None, path, epsilon=2.0, into=tmp_path / "out.csv")
+    assert set(release.model.domain["kind"].labels) == {"a", "b"}
+    spec = {"columns": {"n": {"type": "discover", "sql_type": "INTEGER"}}}
+    release = dpsyn_sql.release(None, path, epsilon=2.0, domain=spec, into=tmp_path / "typed.parquet")
+    assert release.model.domain["n"].sql_type == "INTEGER"
+    values = duckdb.sql(
+        f"SELECT DISTINCT n FROM '{tmp_path / 'typed.parquet'}' WHERE n IS NOT NULL"
+    ).fetchall()
+    assert {n for (n,) in values} <= set(range(-1, 9))
