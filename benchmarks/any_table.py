@@ -58,7 +58,7 @@ def run(table: RealTable, method: str, domains: str, epsilon: float, seed: int) 
     with tempfile.TemporaryDirectory() as folder:
         con = duckdb.connect(str(Path(folder) / "warehouse.duckdb"))
         table.load(con, need(DATA / table.path).parent.parent)
-        arguments: dict[str, Any] = table.to_release() if domains == "declared" else dict(table.protects)
+        domain = table.domain if domains == "declared" else None
         begun = time.perf_counter()
         failed = ""
         try:
@@ -70,7 +70,8 @@ def run(table: RealTable, method: str, domains: str, epsilon: float, seed: int) 
                 epsilon=epsilon,
                 seed=seed,
                 ledger=Path(folder) / "ledger",
-                **arguments,
+                domain=domain,
+                **table.protects,
             )
         except DpsynError as error:
             failed = f"{type(error).__name__}: {error}".split("\n")[0][:160]

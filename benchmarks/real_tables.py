@@ -7,18 +7,13 @@ to fit into a second table of the same statement.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import yaml
-
-import dpsyn_sql
-from dpsyn_sql.errors import DpsynError
 
 DOMAINS = Path(__file__).resolve().parent / "domains"
 
@@ -69,38 +64,6 @@ class RealTable:
         """What each declared column is: numeric, temporal, categorical, key, constant or derived."""
         columns = self.declared()["columns"]
         return {name: "derived" if "derived" in entry else entry["type"] for name, entry in columns.items()}
-
-    def to_release(self) -> dict[str, Any]:
-        """Arguments of ``release`` for the declared domain."""
-        if not roles_are_read():
-            return self._measured_only()
-        return {"domain": self.domain, **self.protects}
-
-    def _measured_only(self) -> dict[str, Any]:
-        """The same without roles, for a version that does not read them: such columns are left out."""
-        document = self.declared()["columns"]
-        measured = {
-            name: {key: value for key, value in entry.items() if key != "granularity"}
-            for name, entry in document.items()
-            if entry.get("type") in ("numeric", "temporal", "categorical")
-        }
-        exclude = [name for name in document if name not in measured]
-        return {"domain": {"columns": measured}, "exclude": exclude, **self.protects}
-
-
-@cache
-def roles_are_read() -> bool:
-    """Whether this version of the package writes keys, constants and derived columns."""
-    con = duckdb.connect()
-    con.execute("CREATE TABLE probe(a BOOLEAN, b BOOLEAN)")
-    domain = {"columns": {"b": {"type": "constant", "value": True}}}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            dpsyn_sql.release(con, "probe", into="copy", domain=domain)
-        except DpsynError:
-            return False
-    return len(con.execute("DESCRIBE copy").fetchall()) == 2
 
 
 REAL_TABLES = {
