@@ -18,7 +18,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.errors import PublishError, TargetError
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.write.publish import stage
+from dpsyn_sql.write.staging import stage_rows
 from dpsyn_sql.write.work_folder import work_folder
 
 CHILD = Path(__file__).with_name("release_child.py")
@@ -382,9 +382,9 @@ def test_what_somebody_else_put_there_meanwhile_is_kept_also_by_a_retry(tmp_path
 
     def slow(*arguments):
         con.execute("CREATE TABLE o AS SELECT 42 AS hers")
-        return stage(*arguments)
+        return stage_rows(*arguments)
 
-    monkeypatch.setattr(sys.modules["dpsyn_sql.release"], "stage", slow)
+    monkeypatch.setattr(sys.modules["dpsyn_sql.release"], "stage_rows", slow)
     with pytest.raises(PublishError, match="meanwhile"):
         dpsyn_sql.release(con, "t", into="o")
     monkeypatch.undo()
