@@ -129,7 +129,7 @@ def fits(con: duckdb.DuckDBPyConnection, table: RealTable) -> str:
         con.execute("INSERT INTO second BY NAME FROM copy")
     except duckdb.Error as error:
         return "no: " + str(error).split("\n")[0].replace("|", "/")[:100]
-    return "yes"
+    return "yes" if con.execute("SELECT count(*) FROM second").fetchone() != (0,) else "empty"
 
 
 def summary_of(found: Run) -> list[object]:
