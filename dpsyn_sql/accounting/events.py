@@ -104,9 +104,7 @@ class ThresholdEvent:
         Raises:
             InternalError: the account is pure.
         """
-        if kind == "pure":
-            raise InternalError("a threshold cannot be charged to a pure account")
-        return Fraction(self.keys_per_unit) / (2 * Fraction(self.sigma) ** 2)
+        return GaussianEvent(self.sigma, self.l2_squared).cost(kind)
 
 
 @dataclass(frozen=True, slots=True)

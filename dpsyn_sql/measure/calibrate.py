@@ -170,16 +170,16 @@ def tree_event(points_per_unit: int, share: Budget) -> TreeEvent:
         BudgetError: the share is nothing.
     """
     _refuse_nothing(share)
-    price = float(share.fraction)
-    epsilon = math.sqrt(2 * price) if share.kind == "zcdp" else price
+    amount = float(share.fraction)
+    epsilon = math.sqrt(2 * amount) if share.kind == "zcdp" else amount
 
     def fits(scale: float) -> bool:
         # Three tests of sensitivity 1 are the worst case of a path, for each of the points.
         tests = Fraction(laplace_mechanism(scale).map(1)) * 3 * points_per_unit
-        map_cost = tests if share.kind == "pure" else tests**2 / 2
+        second = tests if share.kind == "pure" else tests**2 / 2
         return (
             cost_units(TreeEvent(scale, points_per_unit), share.kind) <= share.amount
-            and map_cost <= share.fraction
+            and second <= share.fraction
         )
 
     return TreeEvent(_grown_until(fits, 3 * points_per_unit / epsilon), points_per_unit)

@@ -36,6 +36,11 @@ def fault(name, killed_by, *edits):
     return Fault(name, killed_by, edits)
 
 
+DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
+TAILS = "tests/unit/accounting/test_accounting_tails.py"
+PRIVTREE = "tests/unit/measure/test_measure_privtree.py"
+DISCOVERED = "tests/conformance/test_coupling_discover.py"
+
 NOISE = "dpsyn_sql/measure/noise.py"
 SCALE = "dpsyn_sql/measure/calibrate.py"
 DOOR = "dpsyn_sql/measure/curator.py"
@@ -50,6 +55,12 @@ ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
 SQLITE = "dpsyn_sql/ledger/sqlite.py"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
 
+TAIL = "dpsyn_sql/accounting/tails.py"
+ACCOUNT = "dpsyn_sql/accounting/account.py"
+INQUIRY = "dpsyn_sql/measure/discovery.py"
+GROWTH = "dpsyn_sql/measure/privtree.py"
+UNITS_SQL = "sql/discover/units.sql"
+
 DRAW_GAUSSIAN = "return _invoke(gaussian_mechanism(sigma), values)"
 DRAW_LAPLACE = "return _invoke(laplace_mechanism(scale), values)"
 GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)))"
@@ -60,7 +71,7 @@ COUNT_ROWS = (
     '        true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
     ' step="counting rows")["n"][0])\n'
 )
-PLAN = "        plan = method.plan(Source(relation, unit), domain, options.budget().without_thresholds())\n"
+PLAN = "        plan, rest = _planned(method, Source(relation, unit), shape, options.budget())\n"
 LABELS_SEEN = """
         from dataclasses import replace
 
@@ -69,8 +80,8 @@ LABELS_SEEN = """
             found = {str(value) for value in session.engine.fetch(sql, step="looking for labels")["v"]}
             return replace(attribute, labels=tuple(one for one in attribute.labels if str(one) in found))
 
-        narrowed = [seen(one) if one.labels else one for one in domain.attributes]
-        domain = replace(domain, attributes=tuple(narrowed))
+        narrowed = [seen(one) if getattr(one, "labels", ()) else one for one in shape.measured]
+        shape = replace(shape, measured=tuple(narrowed))
 """
 REFUND = """
         entry = self._open(key, budget, replace)
@@ -141,7 +152,11 @@ FAULTS = (
     fault(
         "repeated marginals charged once",
         f"{CURATOR}::test_a_repeated_marginal_counts_each_time",
-        (DOOR, "marginals_event(len(queries),", "marginals_event(len(set(queries)),"),
+        (
+            DOOR,
+            "self._complete()\n        event = marginals_event(len(queries),",
+            "self._complete()\n        event = marginals_event(len(set(queries)),",
+        ),
     ),
     fault(
         "rho rounded up",
@@ -187,14 +202,14 @@ FAULTS = (
     fault(
         "missing cells and fractions let through",
         f"{CURATOR}::test_missing_cells_or_floats_never_reach_the_noise",
-        (DOOR, "table.shape != self._domain.shape(query.attrs) or table.dtype != np.int64", "query is None"),
+        (DOOR, "table.shape != query.shape(self._domain) or table.dtype != np.int64", "query is None"),
     ),
     # -- things that depend on the rows beside the door --------------------------------------------
     fault(
         "true n used",
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "max(0, round(model.total)) if rows is None", "true if rows is None"),
+        (RELEASE, "max(0, round(made.model.total)) if rows is None", "true if rows is None"),
     ),
     fault(
         "seed made from the rows",
@@ -247,6 +262,67 @@ FAULTS = (
             "            PARTITION BY\n                unit\n            ORDER BY\n",
             "            ORDER BY\n",
         ),
+    ),
+    # -- discovery -----------------------------------------------------------------------------------
+    fault(
+        "threshold of a count of zero",
+        f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
+        (TAIL, "one = _tail(Decimal(sigma), threshold - 1)", "one = _tail(Decimal(sigma), threshold)"),
+    ),
+    fault(
+        "threshold one too low",
+        f"{DISCOVERY}::test_the_threshold_itself_is_shown_and_one_less_is_not",
+        (INQUIRY, "noisy >= event.threshold", "noisy >= event.threshold - 1"),
+    ),
+    fault(
+        "one key of a unit charged for all",
+        f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
+        (TAIL, "1 - (1 - one) ** keys", "1 - (1 - one) ** min(keys, 1)"),
+    ),
+    fault(
+        "noise of keys for one key a unit",
+        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[zcdp]",
+        (INQUIRY, "event = keys_event(rows_per_unit, budget)", "event = keys_event(1, budget)"),
+    ),
+    fault(
+        "all keys of a unit counted",
+        f"{DISCOVERED}::test_neighbours_show_the_same[unit-zcdp]",
+        (UNITS_SQL, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 9"),
+    ),
+    fault(
+        "rows counted instead of units",
+        f"{DISCOVERED}::test_neighbours_show_the_same[unit-zcdp]",
+        (UNITS_SQL, "SELECT DISTINCT\n", "SELECT\n"),
+    ),
+    fault(
+        "keys below the threshold in the transcript",
+        f"{DISCOVERY}::test_keys_below_the_threshold_reach_neither_answer_nor_transcript",
+        (INQUIRY, "for place in reached.tolist()]", "for place in range(len(keys))]"),
+    ),
+    fault(
+        "delta of a threshold not charged",
+        f"{DISCOVERY}::test_beyond_amount_or_delta_nothing_is_counted",
+        (ACCOUNT, "cost_units(event, kind), delta_units(event))", "cost_units(event, kind), 0)"),
+    ),
+    fault(
+        "two tests of a tree charged for three",
+        f"{PRIVTREE}::test_deep_trees_come_close_to_the_bound_and_stay_below",
+        (EVENTS, "Fraction(3 * self.points_per_unit)", "Fraction(2 * self.points_per_unit)"),
+    ),
+    fault(
+        "one point of a tree charged for all",
+        f"{PRIVTREE}::test_a_unit_of_several_points_costs_at_most_what_is_charged",
+        (EVENTS, "Fraction(3 * self.points_per_unit)", "Fraction(3 * min(1, self.points_per_unit))"),
+    ),
+    fault(
+        "counts of empty nodes not clamped",
+        f"{PRIVTREE}::test_nodes_are_those_of_a_walk_by_definition",
+        (GROWTH, "level * event.decay, -event.decay)", "level * event.decay, -(10**9))"),
+    ),
+    fault(
+        "no decay",
+        f"{PRIVTREE}::test_deep_trees_come_close_to_the_bound_and_stay_below",
+        (GROWTH, "- level * event.decay,", "- level * 0,"),
     ),
     # -- the ledger ------------------------------------------------------------------------------------
     fault(

@@ -1,0 +1,264 @@
+"""The privacy proof of discovery, run: a neighbour that is given the same answers shows the same.
+
+All four questions are asked of a table D and of a neighbour D'. Noise is coupled: what one run was answered
+the other is answered too, and a value that only one of them has stays below the threshold (that it does
+not is what delta is charged for). Then statements, questions, charges and answers must be equal, and the
+exact counts may differ by the declared sensitivities only.
+"""
+
+import math
+import re
+from collections import Counter
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpsyn_sql.accounting.account import event_price
+from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, TreeEvent
+from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.domain.grids import grid_attribute
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
+from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
+
+K = 2
+KEY = 5
+UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("who", K)}
+BUDGETS = {"zcdp": Budget.from_epsilon(3, "1e-6"), "pure": Budget.from_epsilon(3, 0)}
+ROOTS = (
+    TreeRoot(Fraction(-(2**31)), Fraction(2**10), 20),
+    TreeRoot(Fraction(-4), Fraction(1), 3),
+    TreeRoot(Fraction(8), Fraction(2), 0),
+)
+
+
+def questions(unit, kind, labels):
+    """Every question that a table of these columns can be asked."""
+    asked = [
+        KeyQuery("s", "VARCHAR", longest=3),
+        KeyQuery("e", "ENUM(" + ", ".join(f"'{label}'" for label in labels) + ")"),
+        KeyQuery("n", "INTEGER"),
+        GridQuery(grid_attribute("n", "INTEGER", nullable=True)),
+        GridQuery(grid_attribute("x", "DOUBLE", nullable=True)),
+        TreeQuery("n", "INTEGER", ROOTS),
+        TreeQuery("x", "DOUBLE", (TreeRoot(Fraction(-1), Fraction(1, 8), 4),)),
+        ContributionQuery(K),
+    ]
+    if unit.column is None:
+        asked = asked[:-1]
+    return asked if kind == "zcdp" else [query for query in asked if not isinstance(query, KeyQuery)]
+
+
+class Watched:
+    """A counter whose exact answers are kept, and which says whose counts go to the noise next."""
+
+    def __init__(self, inner):
+        self.inner, self.exact, self.things = inner, [], None
+
+    def keys(self, query):
+        counted = {}
+        self.exact.append(counted)
+        for keys, units in self.inner.keys(query):
+            counted.update(zip(keys, units.tolist(), strict=True))
+            self.things = keys
+            yield keys, units
+
+    def cells(self, query):
+        return self._kept(self.inner.cells(query))
+
+    def contributions(self, query):
+        return self._kept(self.inner.contributions(query))
+
+    def points(self, query):
+        cells, units = self.inner.points(query)
+        self.exact.append(dict(zip(cells.tolist(), units.tolist(), strict=True)))
+        self.things = None
+        return cells, units
+
+    def _kept(self, counts):
+        self.exact.append(dict(enumerate(counts.tolist())))
+        self.things = None
+        return counts
+
+
+class Coupled:
+    """Answers by the key of the count, whatever the count is; all else as recorded or replayed."""
+
+    def __init__(self, inner, watched, answers):
+        self.inner, self.watched, self.answers = inner, watched, answers
+
+    def gaussian(self, values, sigma):
+        if self.watched.things is None:
+            return self.inner.gaussian(values, sigma)
+        return np.array([self.answers.get(key, -(10**6)) for key in self.watched.things], dtype=np.int64)
+
+    def laplace(self, values, scale):
+        return self.inner.laplace(values, scale)
+
+
+class Run:
+    """What one table was asked and answered."""
+
+    def __init__(self, rows, labels, unit, kind, noise, answers):
+        self.trace, self.answers = [], []
+        with duckdb.connect() as con:
+            con.execute("SET default_collation = 'nocase'")
+            listed = ", ".join(f"'{label}'" for label in labels)
+            con.execute(f"CREATE TABLE t (who VARCHAR, s VARCHAR, e ENUM({listed}), n INTEGER, x DOUBLE)")
+            if rows:
+                con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows)
+            engine = DuckDBEngine(con)
+            engine.trace = lambda sql: self.trace.append(re.sub("[0-9a-f]{32}", "<random>", sql))
+            self.watched = Watched(SqlDiscoveryCounter(engine, Fragment("t"), unit=unit, key=KEY))
+            source = Coupled(noise, self.watched, answers)
+            ledger = MemoryLedger()
+            with ledger.open_release(ReleaseKey(None, "r", None, {}), BUDGETS[kind]) as entry:
+                self.entry = Noted(entry)
+                door = LocalCurator(None, None, unit.max_rows, self.entry, source, self.watched)
+                asked = questions(unit, kind, labels)
+                for query, share in zip(asked, BUDGETS[kind].split([1] * len(asked)), strict=True):
+                    self.answers.append(told(door.discover(query, share)))
+            self.events = entry.events
+
+
+class Noted:
+    def __init__(self, entry):
+        self.entry, self.questions, self.stored_answers = entry, [], []
+
+    def __getattr__(self, name):
+        return getattr(self.entry, name)
+
+    def store(self, sequence, question, answer):
+        self.questions.append(question)
+        self.stored_answers.append([part.tolist() for part in answer])
+        return self.entry.store(sequence, question, answer)
+
+
+def told(found):
+    parts = [getattr(found, name) for name in type(found).__slots__ if name != "query"]
+    return [part.tolist() if isinstance(part, np.ndarray) else part for part in parts]
+
+
+NAMES = st.sampled_from(["ann", "Ann", "bob", "", None])
+TEXTS = ["a", "A", "é", "e\u0301", "", "long", "\x00", "'", None]
+ROW = st.tuples(
+    NAMES,
+    st.sampled_from(TEXTS),
+    st.sampled_from(["p", "P", None]),
+    st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1), st.integers(-5, 12)),
+    st.one_of(st.none(), st.floats(), st.sampled_from([math.nan, math.inf, 0.0, -0.0, 0.3])),
+)
+ANSWERS = st.dictionaries(
+    st.one_of(st.sampled_from([text for text in TEXTS if text is not None]), st.integers(-5, 12)),
+    st.sampled_from([10**5, 10**6, -3]),
+)
+
+
+@pytest.mark.parametrize("kind", sorted(BUDGETS))
+@pytest.mark.parametrize("unit", sorted(UNITS))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    rows=st.lists(ROW, max_size=8),
+    added=st.lists(ROW, min_size=1, max_size=3 * K),
+    place=st.integers(0, 8),
+    removed=st.booleans(),
+    answers=ANSWERS,
+)
+def test_neighbours_show_the_same(unit, kind, rows, added, place, removed, answers):
+    added = added[:1] if unit == "row" else [("eve", *row[1:]) for row in added]
+    tables = rows, [*rows[:place], *added, *rows[place:]]
+    first, second = reversed(tables) if removed else tables
+    check(UNITS[unit], kind, first, second, answers)
+
+
+def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"))):
+    recorder = RecordingNoise(OpenDPNoise())
+    # What only one of the two tables can have stays below the threshold.
+    texts = [{row[1] for row in table} | {row[3] for row in table} for table in (first, second)]
+    shared = {key: value for key, value in answers.items() if all(key in present for present in texts)}
+    one = Run(first, labels[0], unit, kind, recorder, shared)
+    two = Run(second, labels[1], unit, kind, ReplayedNoise(recorder.calls), shared)
+    assert [sql for sql in one.trace if "dpsyn_" not in sql] == [
+        sql for sql in two.trace if "dpsyn_" not in sql
+    ]
+    assert one.trace == two.trace
+    assert one.entry.questions == two.entry.questions
+    assert one.entry.stored_answers == two.entry.stored_answers and one.answers == two.answers
+    assert one.events == two.events
+    whole = [event_price(event, kind) for event in one.events]
+    assert sum(price.amount for price in whole) <= BUDGETS[kind].amount
+    assert sum(price.delta for price in whole) <= BUDGETS[kind].delta
+    for event, question, before, after in zip(
+        one.events, one.entry.questions, one.watched.exact, two.watched.exact, strict=True
+    ):
+        bounded(event, question, before, after, unit.max_rows)
+
+
+def bounded(event, question, before, after, k):
+    """Counts over the union of what either table has; what is missing counts nothing."""
+    change = Counter(after)
+    change.subtract(before)
+    sizes = [abs(value) for value in change.values() if value]
+    most = 1 if question["what"] == "contributions" else k
+    assert max(sizes, default=0) <= 1 and len(sizes) <= most
+    squared, absolute = sum(size**2 for size in sizes), sum(sizes)
+    if isinstance(event, ThresholdEvent):
+        assert squared <= event.l2_squared == event.keys_per_unit
+        assert event.delta_units < DELTA_UNITS
+    elif isinstance(event, GaussianEvent):
+        assert squared <= event.l2_squared
+    elif isinstance(event, LaplaceEvent):
+        assert absolute <= event.l1
+    else:
+        assert isinstance(event, TreeEvent) and absolute <= event.points_per_unit
+
+
+@pytest.mark.parametrize("kind", sorted(BUDGETS))
+def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
+    rows = [("ann", "a", "p", 1, 0.5)]
+    eve = [("eve", text, label, n, x) for text, label, n, x in (("b", "p", 2, 0.1), ("c", "P", 9, 0.9))]
+    one = Run(rows, ("p", "P"), UNITS["unit"], kind, OpenDPNoise(), {})
+    two = Run(rows + eve, ("p", "P"), UNITS["unit"], kind, OpenDPNoise(), {})
+    for event, question, before, after in zip(
+        one.events, one.entry.questions, one.watched.exact, two.watched.exact, strict=True
+    ):
+        changed = sum(abs(after.get(key, 0) - before.get(key, 0)) for key in {*before, *after})
+        assert changed == (1 if question["what"] == "contributions" else K)
+        if isinstance(event, GaussianEvent | ThresholdEvent):
+            assert event.l2_squared == changed
+        else:
+            assert (event.l1 if isinstance(event, LaplaceEvent) else event.points_per_unit) == changed
+
+
+def test_a_value_of_one_unit_alone_is_what_delta_pays_for():
+    """The noisy count of a value that the neighbour lacks, at the threshold that was charged: the exact
+    probability that one of k such values is shown, summed in whole numbers of noise."""
+    rows = [("eve", text, None, None, None) for text in ("a", "b")]
+    run = Run(rows, ("p",), UNITS["unit"], "zcdp", OpenDPNoise(), {})
+    event = next(event for event in run.events if isinstance(event, ThresholdEvent))
+    assert run.watched.exact[0] == {"a": 1, "b": 1}
+    masses = {z: math.exp(-(z**2) / (2 * event.sigma**2)) for z in range(-2000, 2001)}
+    alone = sum(masses[z] for z in masses if 1 + z >= event.threshold) / sum(masses.values())
+    shown = -math.expm1(K * math.log1p(-alone))
+    assert shown * DELTA_UNITS <= event.delta_units * (1 + 1e-9) + 1
+    assert event.delta_units <= shown * DELTA_UNITS * (1 + 1e-6) + 1
+
+
+@pytest.mark.parametrize("unit", sorted(UNITS))
+def test_collations_merge_no_keys(unit):
+    """Text that a collation takes for equal stays apart, in keys and in units."""
+    rows = [("ann", "a", None, None, None), ("Ann", "A", None, None, None), ("bob", "A", None, None, None)]
+    run = Run(rows, ("p",), UNITS[unit], "zcdp", OpenDPNoise(), {})
+    assert run.watched.exact[0] == {"a": 1, "A": 2}
+    check(UNITS[unit], "zcdp", rows, rows[1:], {"A": 10**6})
