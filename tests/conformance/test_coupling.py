@@ -195,7 +195,10 @@ def paid(one, two, k):
 
 def price(change, call, event, question, k, kind):
     """rho (or epsilon) of one question's difference at the noise that was really asked for."""
-    tables = len(question["tables"])
+    if question["ask"] == "discover":  # rows per unit: one cell of one table, whatever the bound
+        tables, k = 1, 1
+    else:
+        tables = len(question["tables"])
     assert change.dtype == np.int64
     if isinstance(event, SelectionEvent):
         largest = int(np.abs(change).max())

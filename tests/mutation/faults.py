@@ -281,8 +281,8 @@ FAULTS = (
     ),
     fault(
         "noise of keys for one key a unit",
-        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[zcdp]",
-        (INQUIRY, "event = keys_event(rows_per_unit, budget)", "event = keys_event(1, budget)"),
+        f"{DISCOVERY}::test_the_threshold_is_the_least_whose_delta_fits[1-2]",
+        (SCALE, "sigma = _gaussian(keys_per_unit, share).sigma", "sigma = _gaussian(1, share).sigma"),
     ),
     fault(
         "all keys of a unit counted",
@@ -316,7 +316,7 @@ FAULTS = (
     ),
     fault(
         "counts of empty nodes not clamped",
-        f"{PRIVTREE}::test_nodes_are_those_of_a_walk_by_definition",
+        f"{PRIVTREE}::test_deep_trees_come_close_to_the_bound_and_stay_below",
         (GROWTH, "level * event.decay, -event.decay)", "level * event.decay, -(10**9))"),
     ),
     fault(
