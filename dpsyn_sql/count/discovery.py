@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import uuid4
 
 import numpy as np
@@ -22,6 +23,7 @@ from dpsyn_sql.domain.types import SqlType, parse_type
 from dpsyn_sql.domain.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.plan.discovery import Ask, things_per_unit
 from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
@@ -40,8 +42,8 @@ class SqlDiscoveryCounter:
         engine: a session that can read the source and make temporary tables.
         relation_sql: what to put after FROM.
         csv: whether the columns of the source are text, still to be read as their types.
-        unit: with a column, units are its values and count for at most ``max_rows`` things; else each row
-            is a unit. The column is one ``check_unit`` accepts.
+        unit: with a column, units are its values and count for ``things_per_unit`` things at most; else each
+            row is a unit. The column is one ``check_unit`` accepts.
         key: of the draw, 0 to 2**64 - 1; fresh unless a test needs to know it.
     """
 
@@ -77,7 +79,7 @@ class SqlDiscoveryCounter:
         """
         kind = _key_type(query)
         table = qualified("temp", "main", f"dpsyn_keys_{uuid4().hex}")
-        counted = self._counted(query.attr, kind, _key_expression(kind, query.longest))
+        counted = self._counted("keys", query.attr, kind, _key_expression(kind, query.longest))
         try:
             sql = render("discover/keys", table=table, counted=counted)
             self._engine.execute(sql, step="counting units per key")
@@ -96,14 +98,14 @@ class SqlDiscoveryCounter:
         grid = query.grid
         kind = _type(grid.sql_type)
         code = Fragment(f"CAST({encode_expression(grid, _VALUE)} AS BIGINT)")
-        sql = self._counted(grid.name, kind, code)
+        sql = self._counted("grid", grid.name, kind, code)
         found = self._engine.fetch(sql, step="counting units per cell of a grid")
         return scatter([found["thing"]], found["units"], (grid.size,))
 
     def points(self, query: TreeQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Occupied finest cells, ascending, and their numbers of distinct units (int64 both). PRIVATE."""
         kind = _type(query.sql_type)
-        sql = self._counted(query.attr, kind, cell_expression(kind, query.roots, _VALUE))
+        sql = self._counted("tree", query.attr, kind, cell_expression(kind, query.roots, _VALUE))
         found = self._engine.fetch(sql, step="counting units per cell of a tree")
         cells, units = _counts(found["thing"]), _counts(found["units"])
         order = np.argsort(cells)
@@ -126,15 +128,15 @@ class SqlDiscoveryCounter:
         found = self._engine.fetch(sql, step="counting units by their rows")
         return scatter([found["thing"]], found["units"], (query.most,))
 
-    def _counted(self, attr: str, kind: SqlType, thing: Fragment) -> Fragment:
-        column = ident(attr)
+    def _counted(self, ask: Ask, attr: str, kind: SqlType, thing: Fragment) -> Fragment:
+        column, bound = ident(attr), self._bound
         return render(
             "discover/units",
             relation=self._relation,
             value=read_expression(kind, column) if self._csv and kind.family != "text" else column,
             thing=thing,
-            unit=None if self._bound is None else unit_bytes(self._bound.column),
-            bound=self._bound,
+            unit=None if bound is None else unit_bytes(bound.column),
+            bound=None if bound is None else replace(bound, max_rows=things_per_unit(ask, bound.max_rows)),
         )
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.attributes import OTHER, Attribute
 from dpsyn_sql.domain.grids import Cell, binned_kind, edge_of, everyday_cell, grid_cells
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType, enum_type, parse_type
@@ -41,8 +41,9 @@ def attribute_from_keys(column: Undiscovered, found: NoisyKeys) -> Attribute:
     """A categorical attribute of the keys with the largest noisy counts, in the order of the values."""
     kind = _type(column)
     room = max(0, column.max_codes - 1 - column.nullable)
-    largest = sorted(np.argsort(-found.values, kind="stable")[:room].tolist())
-    labels = tuple(found.keys[index] for index in largest)
+    # A value that is spelled as the code of all others belongs to them.
+    order = [index for index in np.argsort(-found.values, kind="stable") if found.keys[index] != OTHER]
+    labels = tuple(found.keys[index] for index in sorted(order[:room]))
     sql_type = column.sql_type
     if kind.family == "enum":
         # An ENUM without a name may hold the data's own values: the output knows the released ones.

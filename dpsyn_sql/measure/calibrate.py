@@ -23,7 +23,7 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism, selection_mechanism
-from dpsyn_sql.plan.discovery import Ask
+from dpsyn_sql.plan.discovery import Ask, things_per_unit
 from dpsyn_sql.plan.plan import Plan
 
 _MOST_STEPS = 64
@@ -156,11 +156,12 @@ def discovery_events(plan: Plan) -> list[PrivacyEvent]:
 
 
 def _discovery_event(ask: Ask, rows_per_unit: int, share: Budget) -> PrivacyEvent:
+    things = things_per_unit(ask, rows_per_unit)
     if ask == "keys":
-        return keys_event(rows_per_unit, share)
+        return keys_event(things, share)
     if ask == "grid":
-        return grid_event(rows_per_unit, share)
-    return tree_event(rows_per_unit, share) if ask == "tree" else contributions_event(share)
+        return grid_event(things, share)
+    return tree_event(things, share) if ask == "tree" else contributions_event(share)
 
 
 def tree_event(points_per_unit: int, share: Budget) -> TreeEvent:

@@ -28,6 +28,7 @@ from dpsyn_sql.measure.calibrate import (
     tree_event,
 )
 from dpsyn_sql.measure.privtree import grow
+from dpsyn_sql.plan.discovery import things_per_unit
 from dpsyn_sql.plan.queries import (
     ContributionQuery,
     DiscoveryQuery,
@@ -74,7 +75,7 @@ def inquiry(query: DiscoveryQuery, rows_per_unit: int, budget: Budget) -> Inquir
 
 
 def _of_keys(query: KeyQuery, rows_per_unit: int, budget: Budget) -> Inquiry:
-    event = keys_event(rows_per_unit, budget)
+    event = keys_event(things_per_unit("keys", rows_per_unit), budget)
     question = {"what": "keys", **_column(query.attr, query.sql_type), "longest": query.longest}
     kind = _type(query.sql_type)
 
@@ -99,7 +100,7 @@ def _of_keys(query: KeyQuery, rows_per_unit: int, budget: Budget) -> Inquiry:
 
 
 def _of_grid(query: GridQuery, rows_per_unit: int, budget: Budget) -> Inquiry:
-    grid, event = query.grid, grid_event(rows_per_unit, budget)
+    grid, event = query.grid, grid_event(things_per_unit("grid", rows_per_unit), budget)
     cuts = repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable))
     question = {"what": "grid", **_column(grid.name, grid.sql_type), "codes": grid.size, "cuts": _hash(cuts)}
 
@@ -115,7 +116,7 @@ def _of_grid(query: GridQuery, rows_per_unit: int, budget: Budget) -> Inquiry:
 
 
 def _of_tree(query: TreeQuery, rows_per_unit: int, budget: Budget) -> Inquiry:
-    event = tree_event(rows_per_unit, budget)
+    event = tree_event(things_per_unit("tree", rows_per_unit), budget)
     roots = _hash(repr([(str(root.low), str(root.width), root.depth) for root in query.roots]))
     question = {"what": "tree", **_column(query.attr, query.sql_type), "roots": roots}
 

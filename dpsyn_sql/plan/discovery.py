@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -21,6 +22,18 @@ _GRID, _TREE = 1, 2
 # Of a numeric column's share. The grid only has to show which powers of two are there at all.
 
 Ask = Literal["keys", "grid", "tree", "contributions"]
+
+
+def things_per_unit(ask: Ask, rows_per_unit: int) -> int:
+    """For how many keys, codes of a grid, or points of a tree a unit of up to k rows counts.
+
+    Signal over noise of a unit with d different ones is proportional to min(m, d) / sqrt(m) for Gaussian
+    noise: m = sqrt(k) is within k^(1/4) of the best whatever d is. For trees it is min(m, d) / m: one
+    point is never worse than more (docs/decisions/0005).
+    """
+    if ask == "tree":
+        return 1
+    return math.isqrt(rows_per_unit - 1) + 1 if ask in ("keys", "grid") else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,8 @@ def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
         return attribute_facts(item)
     return {
         "name": item.name,
-        "type": item.sql_type,
+        # An ENUM without a name may have been made from the rows.
+        "type": "ENUM" if item.sql_type.startswith("ENUM(") else item.sql_type,
         "kind": item.kind,
         "origin": "to be discovered",
         "codes": item.max_codes,

@@ -26,13 +26,14 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.plan.discovery import things_per_unit
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
 
-K = 2
+K = 4
 KEY = 5
 UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("who", K)}
 BUDGETS = {"zcdp": Budget.from_epsilon(3, "1e-6"), "pure": Budget.from_epsilon(3, 0)}
@@ -107,17 +108,30 @@ class Coupled:
         return self.inner.laplace(values, scale)
 
 
+def made(con, rows, labels):
+    con.execute("SET default_collation = 'nocase'")
+    listed = ", ".join(f"'{label}'" for label in labels)
+    con.execute(f"CREATE TABLE t (who VARCHAR, s VARCHAR, e ENUM({listed}), n INTEGER, x DOUBLE)")
+    if rows:
+        con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def counted(rows, labels, unit):
+    """The keys of all columns that some unit counts for."""
+    with duckdb.connect() as con:
+        made(con, rows, labels)
+        counter = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("t"), unit=unit, key=KEY)
+        asked = [query for query in questions(unit, "zcdp", labels) if isinstance(query, KeyQuery)]
+        return {key for query in asked for keys, _ in counter.keys(query) for key in keys}
+
+
 class Run:
     """What one table was asked and answered."""
 
     def __init__(self, rows, labels, unit, kind, noise, answers):
         self.trace, self.answers = [], []
         with duckdb.connect() as con:
-            con.execute("SET default_collation = 'nocase'")
-            listed = ", ".join(f"'{label}'" for label in labels)
-            con.execute(f"CREATE TABLE t (who VARCHAR, s VARCHAR, e ENUM({listed}), n INTEGER, x DOUBLE)")
-            if rows:
-                con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows)
+            made(con, rows, labels)
             engine = DuckDBEngine(con)
             engine.trace = lambda sql: self.trace.append(re.sub("[0-9a-f]{32}", "<random>", sql))
             self.watched = Watched(SqlDiscoveryCounter(engine, Fragment("t"), unit=unit, key=KEY))
@@ -184,9 +198,9 @@ def test_neighbours_show_the_same(unit, kind, rows, added, place, removed, answe
 
 def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"))):
     recorder = RecordingNoise(OpenDPNoise())
-    # What only one of the two tables can have stays below the threshold.
-    texts = [{row[1] for row in table} | {row[3] for row in table} for table in (first, second)]
-    shared = {key: value for key, value in answers.items() if all(key in present for present in texts)}
+    # What is counted in only one of the two tables stays below the threshold.
+    present = [counted(table, labels[place], unit) for place, table in enumerate((first, second))]
+    shared = {key: value for key, value in answers.items() if all(key in keys for keys in present)}
     one = Run(first, labels[0], unit, kind, recorder, shared)
     two = Run(second, labels[1], unit, kind, ReplayedNoise(recorder.calls), shared)
     assert [sql for sql in one.trace if "dpsyn_" not in sql] == [
@@ -202,7 +216,7 @@ def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"
     for event, question, before, after in zip(
         one.events, one.entry.questions, one.watched.exact, two.watched.exact, strict=True
     ):
-        bounded(event, question, before, after, unit.max_rows)
+        bounded(event, question, before, after, things_per_unit(question["what"], unit.max_rows))
 
 
 def bounded(event, question, before, after, k):
@@ -210,8 +224,7 @@ def bounded(event, question, before, after, k):
     change = Counter(after)
     change.subtract(before)
     sizes = [abs(value) for value in change.values() if value]
-    most = 1 if question["what"] == "contributions" else k
-    assert max(sizes, default=0) <= 1 and len(sizes) <= most
+    assert max(sizes, default=0) <= 1 and len(sizes) <= k
     squared, absolute = sum(size**2 for size in sizes), sum(sizes)
     if isinstance(event, ThresholdEvent):
         assert squared <= event.l2_squared == event.keys_per_unit
@@ -234,7 +247,7 @@ def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
         one.events, one.entry.questions, one.watched.exact, two.watched.exact, strict=True
     ):
         changed = sum(abs(after.get(key, 0) - before.get(key, 0)) for key in {*before, *after})
-        assert changed == (1 if question["what"] == "contributions" else K)
+        assert changed == things_per_unit(question["what"], K)
         if isinstance(event, GaussianEvent | ThresholdEvent):
             assert event.l2_squared == changed
         else:
@@ -243,14 +256,14 @@ def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
 
 def test_a_value_of_one_unit_alone_is_what_delta_pays_for():
     """The noisy count of a value that the neighbour lacks, at the threshold that was charged: the exact
-    probability that one of k such values is shown, summed in whole numbers of noise."""
+    probability that one of two such values is shown, summed in whole numbers of noise."""
     rows = [("eve", text, None, None, None) for text in ("a", "b")]
     run = Run(rows, ("p",), UNITS["unit"], "zcdp", OpenDPNoise(), {})
     event = next(event for event in run.events if isinstance(event, ThresholdEvent))
     assert run.watched.exact[0] == {"a": 1, "b": 1}
     masses = {z: math.exp(-(z**2) / (2 * event.sigma**2)) for z in range(-2000, 2001)}
     alone = sum(masses[z] for z in masses if 1 + z >= event.threshold) / sum(masses.values())
-    shown = -math.expm1(K * math.log1p(-alone))
+    shown = -math.expm1(2 * math.log1p(-alone))
     assert shown * DELTA_UNITS <= event.delta_units * (1 + 1e-9) + 1
     assert event.delta_units <= shown * DELTA_UNITS * (1 + 1e-6) + 1
 

@@ -42,7 +42,9 @@ CASES = {
     "unknown exclude": (dict(exclude=["zz"]), dpsyn_sql.InputError, "zz"),
     "exclude as text": (dict(exclude="b"), dpsyn_sql.InputError, "list"),
     "nested types": (dict(source="nested"), dpsyn_sql.DomainError, "(?s)exclude"),
-    "no domain": (dict(domain=None), dpsyn_sql.DomainError, '"?n"?'),
+    "no domain": (dict(domain=None, discover=False), dpsyn_sql.DomainError, '"?n"?'),
+    "discover as text": (dict(discover="yes"), dpsyn_sql.InputError, "discover"),
+    "unknown on_error": (dict(on_error="ignore"), dpsyn_sql.InputError, "on_error.*null, fail"),
     "unknown column": (dict(domain={"columns": {"q": {"type": "numeric", "lower": 0, "upper": 1}}}), dpsyn_sql.DomainError, "q"),
     "empty categories": (dict(domain=column(type="categorical", categories=[])), dpsyn_sql.DomainError, "(?i)categor"),
     "lower above upper": (dict(domain=column(type="numeric", lower=5, upper=5)), dpsyn_sql.DomainError, "lower"),
@@ -86,7 +88,7 @@ def test_all_faults_of_a_domain_at_once(con):
         }
     }
     with pytest.raises(dpsyn_sql.DomainError) as caught:
-        dpsyn_sql.release(con, "w", domain=spec)
+        dpsyn_sql.release(con, "w", domain=spec, discover=False)
     text = str(caught.value)
     for part in ("a", "b", "zz", "c", "d", "lower"):
         assert part in text

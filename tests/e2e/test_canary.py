@@ -251,7 +251,7 @@ def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call
         "unit": lambda: dpsyn_sql.release(con, "t", privacy_unit="e", max_rows_per_unit=2, into="o"),
     }[call]
     watched = Watched(work)
-    if call in ("release", "plan", "wrong"):
+    if call == "wrong" or (call in ("release", "plan") and shape != "alone"):
         assert isinstance(watched.error, dpsyn_sql.DomainError)
     con.close()
     silent(watched, canary, tmp_path, scratch, "w.duckdb", "w.duckdb.wal")

@@ -27,7 +27,7 @@ from dpsyn_sql.sqltext.render import render
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 KEY = 11
-UNIT = PrivacyUnit("id", 2)
+UNIT = PrivacyUnit("id", 4)  # two keys, two codes, one point
 UNITS = st.sampled_from(["ann", "Ann", "ann ", "", "1", "01", "é", "e\u0301", None])
 TEXTS = st.sampled_from(
     ["a", "A", "a ", "", "é", "e\u0301", "É", "\ufb01", "fi", "\x00", "a\x00", "\U0001f600", "'", None]
@@ -71,8 +71,8 @@ def lots(con, unit, things, sql_type):
     return [con.execute(sql, [thing, unit.encode()]).fetchone()[0] for thing in things]
 
 
-def expected(con, pairs, unit, sql_type="BIGINT"):
-    """Units per thing by definition: at most ``max_rows`` of a unit's different things, by their lots."""
+def expected(con, pairs, unit, most, sql_type="BIGINT"):
+    """Units per thing by definition: at most ``most`` of a unit's different things, by their lots."""
     pairs = [(who, thing) for who, thing in pairs if thing is not None]
     if unit.column is None:
         return dict(Tally(thing for _, thing in pairs))
@@ -84,7 +84,7 @@ def expected(con, pairs, unit, sql_type="BIGINT"):
     for who, told in things.items():
         order = sorted(told)
         drawn = sorted(zip(lots(con, who, order, sql_type), order, strict=True))
-        found.update(thing for _, thing in drawn[: unit.max_rows])
+        found.update(thing for _, thing in drawn[:most])
     return dict(found)
 
 
@@ -99,7 +99,7 @@ def test_keys_are_texts_byte_for_byte(con, unit, rows, longest):
     put(con, rows)
     found = keys_of(counter(con, unit).keys(KeyQuery("s", "VARCHAR", longest)))
     pairs = [(who, text.encode() if is_key(text, longest) else None) for who, text, _ in rows]
-    wanted = expected(con, pairs, unit, "BLOB")
+    wanted = expected(con, pairs, unit, 2, "BLOB")
     assert found == {text.decode(): units for text, units in wanted.items()}
     assert list(found) == sorted(found, key=str.encode)
 
@@ -114,7 +114,7 @@ def test_any_text_is_a_key(con, unit, texts):
     put(con, rows)
     found = keys_of(counter(con, unit).keys(KeyQuery("s", "VARCHAR", 3)))
     pairs = [(who, text.encode() if is_key(text, 3) else None) for who, text in texts]
-    assert found == {text.decode(): units for text, units in expected(con, pairs, unit, "BLOB").items()}
+    assert found == {text.decode(): units for text, units in expected(con, pairs, unit, 2, "BLOB").items()}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_five_thousand_texts_in_a_thousand_rows_come_in_parts(con, monkeypatch):
     parts = list(counter(con).keys(KeyQuery("s", "VARCHAR")))
     assert all(len(keys) == len(units) <= 64 for keys, units in parts)
     assert len(keys_of(parts)) == 5_000
-    few = keys_of(counter(con, PrivacyUnit("id", 3)).keys(KeyQuery("s", "VARCHAR")))
+    few = keys_of(counter(con, PrivacyUnit("id", 9)).keys(KeyQuery("s", "VARCHAR")))
     assert sum(few.values()) == 30
     assert con.execute(
         "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE 'dpsyn_keys%'"
@@ -206,7 +206,7 @@ def test_codes_of_a_grid(con, unit, rows):
     def code(n):
         return grid.null_code if n is None else sum(edge <= n for edge in grid.edges[1:-1])
 
-    wanted = expected(con, [(who, code(n)) for who, _, n in rows], unit)
+    wanted = expected(con, [(who, code(n)) for who, _, n in rows], unit, 2)
     assert found.shape == (grid.size,) and found.dtype == np.int64
     assert {place: units for place, units in enumerate(found.tolist()) if units} == wanted
 
@@ -223,7 +223,7 @@ def test_points_of_a_tree(con, unit, rows):
             return None
         return (n + 8) // 2 if n < 0 else 4 + n
 
-    wanted = expected(con, [(who, cell(n)) for who, _, n in rows], unit)
+    wanted = expected(con, [(who, cell(n)) for who, _, n in rows], unit, 1)
     assert cells.dtype == units.dtype == np.int64
     assert (
         cells.tolist() == sorted(wanted) and dict(zip(cells.tolist(), units.tolist(), strict=True)) == wanted
@@ -255,7 +255,7 @@ def test_nothing_in_an_empty_table(con):
     assert keys_of(door.keys(KeyQuery("s", "VARCHAR"))) == {}
     assert not door.cells(GridQuery(grid_attribute("n", "INTEGER", nullable=False))).any()
     assert [array.tolist() for array in door.points(TreeQuery("n", "INTEGER", TREE))] == [[], []]
-    assert door.contributions(ContributionQuery(2)).tolist() == [0, 0]
+    assert door.contributions(ContributionQuery(4)).tolist() == [0, 0, 0, 0]
 
 
 def test_columns_named_like_our_own(con):

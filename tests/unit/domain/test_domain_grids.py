@@ -40,7 +40,7 @@ def test_discrete_grids_cover_the_type_exactly(name):
         assert 0 <= kind.high + 1 - cells[-1].high < kind.day
     attribute = grid_attribute("x", name, nullable=True)
     assert attribute.size == len(cells) + 1
-    assert edge_ticks(attribute) == tuple(int(cell.low) for cell in cells) + (int(cells[-1].high),)
+    assert edge_ticks(attribute) == (*tuple(int(cell.low) for cell in cells), int(cells[-1].high))
 
 
 @pytest.mark.parametrize(("name", "kind"), [("FLOAT", np.float32), ("DOUBLE", np.float64)])

@@ -135,7 +135,7 @@ def test_a_split_below_the_depth_is_refused():
 
 def test_keys_with_the_largest_counts_are_kept_in_order():
     column = Undiscovered("city", "VARCHAR", "categorical", max_codes=4)
-    found = NoisyKeys("city", ("a", "b", "c"), np.array([50, 90, 70]), 5.0, 40)
+    found = NoisyKeys("city", ("__other__", "a", "b", "c"), np.array([99, 50, 90, 70]), 5.0, 40)
     attribute = attribute_from_keys(column, found)
     assert attribute.labels == ("b", "c") and attribute.other and attribute.size == 4
 

@@ -16,6 +16,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.calibrate import contributions_event, grid_event, keys_event, tree_event
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.plan.discovery import things_per_unit
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.queries import (
     ContributionQuery,
@@ -139,9 +140,9 @@ def test_keys_below_the_threshold_reach_neither_answer_nor_transcript(log):
 
 
 def test_the_threshold_itself_is_shown_and_one_less_is_not(log):
-    event = keys_event(2, SHARE)
+    event = keys_event(2, SHARE)  # of up to four rows
     keys = [(["at", "below"], [event.threshold, event.threshold - 1])]
-    curator, entry = curator_of(log, rows=2, keys=keys)
+    curator, entry = curator_of(log, rows=4, keys=keys)
     assert curator.discover(KEYS, SHARE).keys == ("at",)
     assert entry.events == (event,)
 
@@ -178,16 +179,23 @@ def test_any_text_survives_the_ledger(keys):
 
 
 def test_events_and_noise_are_those_of_the_sensitivities(log):
-    curator, entry = curator_of(log, rows=3)
+    curator, entry = curator_of(log, rows=9)
     answers = [curator.discover(query, SHARE) for query in QUERIES]
     keys, grid, tree, rows = entry.events
     assert keys == keys_event(3, SHARE) and keys.keys_per_unit == 3
     assert grid == GaussianEvent(answers[1].sigma, 3) and answers[1].attrs == ("n",)
-    assert tree == TreeEvent(tree.scale, 3)
+    assert tree == TreeEvent(tree.scale, 1)
     assert rows == GaussianEvent(answers[3].sigma, 1)
     assert ("laplace", tree.scale) in log
     assert answers[2].split[:3] == ((0, 0, 0), (1, 0, 0), (0, 1, 0))
     assert answers[1].values.tolist() == [5, 0, 9, 2] and answers[3].values.tolist() == [4, 0, 6]
+
+
+def test_a_unit_counts_for_the_root_of_its_rows():
+    ks = (1, 2, 4, 5, 9, 10, 100, 2**31)
+    for ask in ("keys", "grid"):
+        assert [things_per_unit(ask, k) for k in ks] == [1, 2, 2, 3, 3, 4, 10, 46_341]
+    assert {things_per_unit(ask, k) for ask in ("tree", "contributions") for k in ks} == {1}
 
 
 @pytest.mark.parametrize("rows", [1, 4])
@@ -231,11 +239,11 @@ def test_without_delta_keys_are_refused_before_the_debit(log):
 
 
 def test_pure_budgets_pay_for_everything_else(log):
-    curator, entry = curator_of(log, PURE, rows=3)
+    curator, entry = curator_of(log, PURE, rows=9)
     for query in QUERIES[1:]:
         curator.discover(query, PURE_SHARE)
     grid, tree, rows = entry.events
-    assert (grid.l1, tree.points_per_unit, rows.l1) == (3, 3, 1)
+    assert (grid.l1, tree.points_per_unit, rows.l1) == (3, 1, 1)
     assert {type(grid), type(rows)} == {LaplaceEvent}
     assert "gaussian" not in [step[0] for step in log if isinstance(step, tuple)]
 
