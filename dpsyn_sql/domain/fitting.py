@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
+from fractions import Fraction
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.declared import (
@@ -29,7 +31,7 @@ from dpsyn_sql.domain.entries import (
 )
 from dpsyn_sql.domain.roles import constant_role, derived_role, key_role
 from dpsyn_sql.domain.shape import MAX_CODES, Role, Undiscovered
-from dpsyn_sql.domain.types import SqlType, parse_type
+from dpsyn_sql.domain.types import SqlType, parse_type, to_tick
 from dpsyn_sql.source.relation import CheckDomain, Column
 
 
@@ -117,13 +119,32 @@ def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[st
         return Faulty
     nullable = not column.not_null and entry.nullable is not False
     size = MAX_CODES if entry.max_codes is None else entry.max_codes
-    return Undiscovered(column.name, kind.text, how, nullable, size, granularity)
+    low, high = _limits(column, kind)
+    return Undiscovered(column.name, kind.text, how, nullable, size, granularity, low, high)
+
+
+def _limits(column: Column, kind: SqlType) -> tuple[Fraction | None, Fraction | None]:
+    """Bounds that CHECK constraints state, in ticks (values for FLOAT and DOUBLE); None where they do not."""
+    check = column.check
+    if check is None or fitting(kind) == "categorical":
+        return None, None
+    return _limit(kind, check.lower), _limit(kind, check.upper)
+
+
+def _limit(kind: SqlType, bound: Decimal | str | None) -> Fraction | None:
+    if isinstance(bound, Decimal) and kind.family in ("integer", "decimal", "float"):
+        return Fraction(bound * 10**kind.scale)
+    if isinstance(bound, str) and kind.family in ("date", "timestamp"):
+        with contextlib.suppress(ValueError):
+            moment = datetime.fromisoformat(bound)
+            return Fraction(to_tick(kind, moment.date() if kind.family == "date" else moment))
+    return None
 
 
 def _checked(column: Column, kind: SqlType) -> Attribute | None:
     """The domain that a simple CHECK constraint makes public, if it fits the type."""
     check = column.check
-    if check is None:
+    if check is None or not (check.values or (check.lower is not None and check.upper is not None)):
         return None
     faults: list[str] = []
     nullable = not column.not_null

@@ -8,6 +8,7 @@ statements or the catalog's; nothing here was looked up in a row.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Granularity, Label
 from dpsyn_sql.errors import InternalError
@@ -23,7 +24,8 @@ class Undiscovered:
 
     ``kind`` says how it will be learnt: values above a threshold (categorical) or bins (numeric,
     temporal). It never gets more than ``max_codes`` codes, ``__other__`` and NULL included.
-    ``granularity`` is what its bins get.
+    ``granularity`` is what its bins get. ``least`` and ``most`` are bounds that the catalog states on one
+    side or both (ticks; values for FLOAT and DOUBLE): nothing outside is looked for.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Undiscovered:
     nullable: bool = True
     max_codes: int = MAX_CODES
     granularity: Granularity | None = None
+    least: Fraction | None = None
+    most: Fraction | None = None
 
     def stand_in(self) -> Attribute:
         """An attribute of the largest size it can get, for planning only."""

@@ -8,6 +8,7 @@ passed the threshold; all other values are ``__other__``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -32,6 +33,8 @@ CARRIES_ON = 2.0
 FAR = 0.1
 """Deviations that each cell away from everyday values (one, the year 2000) takes off, where nothing stands
 out: luck is as likely in the cell of 10^9 as in that of 10, the column's values are not."""
+
+_NEVER = 1e6  # deviations
 
 LONGEST_RUN = 6
 """Adjacent cells that are looked at together where none stands out alone: a factor of 64."""
@@ -73,7 +76,8 @@ def bounds_from_grid(column: Undiscovered, noisy: NDArray[np.int64], sigma: floa
     ``noisy``: int64, one per cell of the grid and, if the column is nullable, one for NULL.
     """
     cells = grid_cells(_type(column))
-    counts = noisy[: len(cells)]
+    allowed = np.array([_may_hold(column, cell) for cell in cells])
+    counts = np.where(allowed, noisy[: len(cells)], -_NEVER * sigma)
     chosen = counts > STANDS_OUT * sigma
     if not chosen.any():
         chosen[_likeliest_run(counts / sigma, everyday_cell(_type(column), cells))] = True
@@ -87,6 +91,12 @@ def bounds_from_grid(column: Undiscovered, noisy: NDArray[np.int64], sigma: floa
             break
         chosen |= more
     return Bounds(tuple(cells[index] for index in np.flatnonzero(chosen)))
+
+
+def _may_hold(column: Undiscovered, cell: Cell) -> bool:
+    """Whether the bounds that the catalog states leave anything of a cell."""
+    least, most = column.least, column.most
+    return (least is None or cell.high > least) and (most is None or cell.low <= most)
 
 
 def _likeliest_run(deviations: NDArray[np.float64], everyday: int) -> slice:
@@ -117,7 +127,7 @@ def attribute_from_tree(column: Undiscovered, bounds: Bounds, tree: NoisyTree | 
     """Bins from the first cell that stands out to the last: leaves, and one for each gap between."""
     kind = _type(column)
     room = max(1, column.max_codes - column.nullable)
-    cuts = _cuts(bounds, tree, room)
+    cuts = _within(column, kind, _cuts(bounds, tree, room))
     edges = tuple(edge_of(kind, cut) for cut in cuts)
     return Attribute(
         column.name,
@@ -144,6 +154,18 @@ def _cuts(bounds: Bounds, tree: NoisyTree | None, room: int) -> list[Fraction]:
     while len(cuts) - 1 > room:
         cuts = [*cuts[:-1:2], cuts[-1]]
     return cuts
+
+
+def _within(column: Undiscovered, kind: SqlType, cuts: list[Fraction]) -> list[Fraction]:
+    """The cuts, ended where the catalog's bounds end; untouched if nothing would be left."""
+    low = cuts[0] if column.least is None else max(cuts[0], Fraction(math.ceil(column.least)))
+    high = cuts[-1]
+    if column.most is not None:
+        high = min(high, Fraction(math.floor(column.most) + 1))
+    if kind.family == "float":
+        low = cuts[0] if column.least is None else max(cuts[0], column.least)
+        high = cuts[-1] if column.most is None else min(cuts[-1], column.most)
+    return [low, *(cut for cut in cuts if low < cut < high), high] if low < high else cuts
 
 
 def _middle(query: TreeQuery, root: int, level: int, index: int) -> Fraction:

@@ -98,7 +98,7 @@ def _engine_fault(printed: str, catalog: QueryCatalog) -> str:
 
 
 def check_domains(expressions: Iterable[str]) -> Mapping[str, CheckDomain]:
-    """What CHECK constraints of the forms ``x IN (...)``, ``x BETWEEN a AND b``, ``x >= a``, ``x <= b``
+    """What CHECK constraints of the forms ``x IN (...)``, ``x BETWEEN a AND b``, ``x >= a``, ``x < b``
     and conjunctions of them say of single columns; by folded column name."""
     values: dict[str, tuple[Constant, ...]] = {}
     bounds: dict[str, dict[str, Constant]] = {}
@@ -113,8 +113,8 @@ def check_domains(expressions: Iterable[str]) -> Mapping[str, CheckDomain]:
                 bounds.setdefault(fold(column), {}).setdefault(side, bound)
     domains = {name: CheckDomain(values=found) for name, found in values.items()}
     for name, sides in bounds.items():
-        if name not in domains and len(sides) == 2:
-            domains[name] = CheckDomain((), sides["lower"], sides["upper"])
+        if name not in domains:
+            domains[name] = CheckDomain((), sides.get("lower"), sides.get("upper"))
     return domains
 
 
@@ -127,16 +127,16 @@ def _conjuncts(node: Node | None) -> list[Node]:
 
 
 def _bounds(node: Node) -> list[tuple[str, str, Constant]]:
-    """(column, side, value) of a comparison that includes its bound."""
+    """(column, side, value) of a comparison; whether the bound itself is allowed makes no difference."""
     if isinstance(node, exp.Between) and isinstance(node.this, exp.Column):
         low, high = _constant(node.args["low"]), _constant(node.args["high"])
         if low is None or high is None:
             return []
         return [(node.this.name, "lower", low), (node.this.name, "upper", high)]
-    if not isinstance(node, exp.GTE | exp.LTE):
+    if not isinstance(node, exp.GTE | exp.GT | exp.LTE | exp.LT):
         return []
     left, right = node.this, node.expression
-    rising = isinstance(node, exp.GTE)
+    rising = isinstance(node, exp.GTE | exp.GT)
     if isinstance(right, exp.Column):
         left, right, rising = right, left, not rising
     bound = _constant(right)

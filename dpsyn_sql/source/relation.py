@@ -21,7 +21,7 @@ Constant = Decimal | str
 
 @dataclass(frozen=True, slots=True)
 class CheckDomain:
-    """What CHECK constraints say of one column: all its values, or both bounds (included)."""
+    """What CHECK constraints say of one column: all its values, or one or both bounds."""
 
     values: tuple[Constant, ...] = ()
     lower: Constant | None = None

@@ -2,6 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 
 import duckdb
 import pytest
@@ -90,7 +91,8 @@ def test_what_the_owner_declares_comes_first(con):
     assert got.planned()["id"].edges == (1, 2, 3, 4, 5, 6)
     assert got.planned()["kind"].origin == "declared" and not got.planned()["kind"].nullable
     assert Undiscovered("size", "INTEGER", "categorical", False, 7) in got.undiscovered
-    assert Undiscovered("half", "DOUBLE", "numeric", granularity=Decimal("0.5")) in got.undiscovered
+    half = Undiscovered("half", "DOUBLE", "numeric", granularity=Decimal("0.5"), least=Fraction(0))
+    assert half in got.undiscovered
     assert [role.name for role in got.roles] == ["code", "u"]
     assert got.never[0] == '"age" = 7' and not any("pay" in condition for condition in got.never)
 
@@ -122,7 +124,9 @@ def test_views_and_queries_have_no_constraints(con):
         (["x >= 1", "x <= 5.5"], {"x": CheckDomain((), Decimal(1), Decimal("5.5"))}),
         (["1 <= X AND 5 >= x"], {"x": CheckDomain((), Decimal(1), Decimal(5))}),
         (["x >= 1 OR x <= 5"], {}),
-        (["x > 1 AND x < 5"], {}),
+        (["x > 1 AND x < 5"], {"x": CheckDomain((), Decimal(1), Decimal(5))}),
+        (["0 < x"], {"x": CheckDomain((), Decimal(0))}),
+        (["x <= DATE '2001-01-01'"], {"x": CheckDomain((), None, "2001-01-01")}),
         (["NOT (x BETWEEN 1 AND 5)"], {}),
         (["x BETWEEN 1 AND y"], {}),
         (["abs(x) BETWEEN 1 AND 2"], {}),

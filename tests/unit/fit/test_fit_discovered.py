@@ -101,6 +101,30 @@ def test_next_to_a_cell_that_stands_out_less_is_enough():
     assert [(cell.low, cell.high) for cell in bounds.cells] == [(32, 64), (64, 128), (128, 256)]
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "most", "edges"),
+    [
+        ("INTEGER", 18, 99, (18, 20, 24, 32, 64, 100)),
+        ("INTEGER", None, 40, (16, 32, 41)),
+        ("DOUBLE", Fraction(37, 2), None, (18.5, 32.0, 64.0, 128.0)),
+    ],
+)
+def test_the_catalogs_bounds_end_the_bins_and_the_search(name, least, most, edges):
+    limits = {key: None if v is None else Fraction(v) for key, v in (("least", least), ("most", most))}
+    column = Undiscovered("x", name, "numeric", **limits)
+    noisy = counts_of(column, [20, 40, 70]) + counts_of(column, [-(2**28)], 10**6)
+    if most is not None:
+        noisy += counts_of(column, [2**29], 10**6)
+    if least is None:
+        noisy -= counts_of(column, [-(2**28)], 10**6)
+    bounds = bounds_from_grid(column, noisy, 10)
+    query = tree_query(column, bounds)
+    split = ((0, 0, 0), (0, 1, 0)) if least == 18 else ()
+    attribute = attribute_from_tree(column, bounds, NoisyTree(query, split))
+    cuts = attribute.edges if name == "DOUBLE" else edge_ticks(attribute)
+    assert cuts == edges
+
+
 def test_null_is_no_cell():
     noisy = counts_of(AGE, [40])
     noisy[-1] = 10**6
