@@ -92,10 +92,19 @@ def test_plan_writes_nothing(folder):
 def test_init_makes_a_file_that_plan_understands(folder):
     assert run("init", "t.parquet", "--into", "new.yml").exit_code == 0
     result = run("plan", "t.parquet", "--domain", "new.yml")
-    assert result.exit_code == 2
-    assert "n" in result.output and "s" in result.output
+    assert result.exit_code == 0
+    assert "n: to be discovered" in result.output and "s: to be discovered" in result.output
+    result = run("plan", "t.parquet", "--domain", "new.yml", "--no-discover")
+    assert result.exit_code == 2 and "no public domain for 'n', 's'" in result.output
     assert run("init", "t.parquet", "--into", "new.yml").exit_code == 2
     assert "n" in run("init", "t.parquet").stdout
+
+
+def test_a_file_without_a_domain_is_released(folder):
+    result = run("release", "t.parquet", "--method", "independent", "--epsilon", "5")
+    assert result.exit_code == 0, result.output
+    with duckdb.connect() as con:
+        assert con.execute("SELECT count(*) FROM 't_synthetic.parquet'").fetchone()[0] > 0
 
 
 def test_database_option(folder):
@@ -111,7 +120,8 @@ def test_database_option(folder):
     "arguments",
     [
         ["release", "missing.parquet"],
-        ["release", "t.parquet"],
+        ["release", "t.parquet", "--no-discover"],
+        ["release", "t.parquet", "--on-error", "stop"],
         ["release", "t.parquet", "--domain", "d.yml", "--epsilon", "zero"],
         ["release", "t.parquet", "--domain", "d.yml", "--method", "magic"],
         ["plan", "t.parquet", "--domain", "missing.yml"],
