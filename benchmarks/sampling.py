@@ -1,0 +1,115 @@
+"""Rows a second drawn from a graphical model of 15 attributes: SQL beside numpy.
+
+    python benchmarks/sampling.py [--rows 2000000] [--one-query 10000000] [--memory-limit 4GB]
+
+Until staged, not decoded. The model is random: 15 attributes of 2 to 16 working bins, each with the two
+before it in a clique, three of them with 74 codes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+from harness import machine, peak_mebibytes, print_table
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.fit.adaptive import GraphicalModel
+from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.graph import junction_tree
+from dpsyn_sql.sample.graphical import GraphicalSampler
+from dpsyn_sql.sample.sql_network import network_of
+from dpsyn_sql.sample.sql_sampler import stage_network
+from dpsyn_sql.sample.sql_tables import cumulative_table
+from dpsyn_sql.sample.sql_text import low_variance_query, script_of
+from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.render import render
+from dpsyn_sql.write.publish import stage
+
+SIZES = (16, 8, 12, 16, 7, 14, 6, 5, 2, 12, 10, 12, 16, 2, 9)
+FOLDED = (0, 3, 12)
+CODES = 74
+STAGED = Fragment("temp.main.staged")
+MODEL = Fragment("temp.main.model")
+
+
+def random_model() -> GraphicalModel:
+    """Cliques of three neighbours."""
+    rng = np.random.default_rng(0)
+    scopes = [(i, i + 1, i + 2) for i in range(len(SIZES) - 2)]
+    potentials = {scope: rng.normal(0, 1.5, [SIZES[v] for v in scope]) for scope in scopes}
+    beliefs = calibrate(junction_tree(SIZES, potentials), potentials)
+    bins = [np.sort(np.arange(CODES) % k) if i in FOLDED else np.arange(k) for i, k in enumerate(SIZES)]
+    within = [rng.dirichlet(np.ones(b.size)) if i in FOLDED else np.ones(b.size) for i, b in enumerate(bins)]
+    within = [w / np.bincount(b, weights=w)[b] for w, b in zip(within, bins, strict=True)]
+    domain = Domain(
+        tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(b.size))) for i, b in enumerate(bins))
+    )
+    return GraphicalModel(domain, 1e6, beliefs, tuple(bins), tuple(within))
+
+
+def one_query(engine: DuckDBEngine, model: GraphicalModel, rows: int) -> None:
+    """The low-variance rows as a single statement, as the macro of a release draws them."""
+    network = network_of(model)
+    names = [Fragment(name) for name in ("node", "parent", "value", "low", "high")]
+    engine.execute(render("sample/table", table=MODEL, columns=names), step="model")
+    for columns in cumulative_table(network):
+        engine.load(MODEL, columns, step="model")
+    query = low_variance_query(
+        script_of(network),
+        Fragment(str(rows)),
+        Fragment("1"),
+        lambda number: render("sample/node", table=MODEL, node=number),
+    )
+    engine.execute(f"CREATE TEMP TABLE staged AS {query}", step="sample")
+
+
+def main() -> None:
+    """Print one table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--one-query", type=int, default=0, help="rows of the single query; 0: not run")
+    parser.add_argument("--memory-limit", default="4GB")
+    arguments = parser.parse_args()
+    model = random_model()
+    network = network_of(model)
+    lines: list[list[object]] = []
+
+    def line(name: str, rows: int, draw: Callable[[DuckDBEngine], object]) -> None:
+        with duckdb.connect(config={"memory_limit": arguments.memory_limit}) as con:
+            before, begun = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+            draw(DuckDBEngine(con))
+            seconds = time.perf_counter() - begun
+            after = resource.getrusage(resource.RUSAGE_SELF)
+        busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        lines.append([name, rows, seconds, rows / seconds / 1e6, busy, peak_mebibytes()])
+
+    for mode in ("iid", "low_variance"):
+        line(
+            f"SQL, {mode}",
+            arguments.rows,
+            lambda engine, mode=mode: stage_network(engine, network, arguments.rows, 1, STAGED, mode=mode),
+        )
+    sampler = GraphicalSampler(model)
+    line(
+        "numpy, low variance",
+        arguments.rows,
+        lambda engine: stage(engine, model.domain, sampler.batches(arguments.rows, 1), STAGED),
+    )
+    if arguments.one_query:
+        line(
+            "SQL, low_variance, one query",
+            arguments.one_query,
+            lambda engine: one_query(engine, model, arguments.one_query),
+        )
+    header = ["how", "rows", "seconds", "million rows/s", "CPU seconds", "peak MiB so far"]
+    print_table(header, lines, machine())
+
+
+if __name__ == "__main__":
+    main()

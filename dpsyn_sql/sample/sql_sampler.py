@@ -1,0 +1,136 @@
+"""Sampling inside the database: a network's rows drawn by SQL into a staged table of codes.
+
+``low_variance`` draws chunk by chunk, each variable for all rows of a chunk at once: the rows of one parent
+configuration in a random order get the values whose stretches of the cumulative distribution their ranks
+fall into (systematic sampling). Every conditional count is within one of its expectation, which removes
+the sampling error that otherwise is as large as the noise of privacy. ``iid`` draws rows independently, by
+alias tables: several times as fast, for numbers of rows whose sampling error is small anyway.
+
+Memory is bounded by the size of a chunk. The rows depend on the seed, the number of rows and the mode only,
+not on the number of threads, the machine or the version of DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+from uuid import uuid4
+
+import numpy as np
+
+from dpsyn_sql.domain.encoding import code_type
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.sample.sql_network import Network
+from dpsyn_sql.sample.sql_tables import alias_table, cumulative_table
+from dpsyn_sql.sample.sql_text import (
+    CHUNK_ROWS,
+    Script,
+    chunk_statements,
+    iid_query,
+    script_of,
+)
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.render import render
+
+Mode = Literal["low_variance", "iid"]
+
+MOST_LOW_VARIANCE_ROWS = 20_000_000
+"""Up to here rows are drawn with low variance; above, what it removes is small and the time is not."""
+
+_STEP = "sampling rows"
+_SCRATCH = ("model", "work", "shuffled", "outcomes")
+_CUMULATIVE = ("node", "parent", "value", "low", "high")
+_ALIASES = ("node", "key", "cut", "value", "alias")
+
+
+def mode_of(rows: int) -> Mode:
+    """How so many rows are drawn, unless somebody says otherwise."""
+    return "low_variance" if rows <= MOST_LOW_VARIANCE_ROWS else "iid"
+
+
+def stage_network(
+    engine: Engine,
+    network: Network,
+    rows: int,
+    seed: int,
+    table: Fragment,
+    *,
+    mode: Mode | None = None,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> int:
+    """Draw rows of a network into a new temporary table with the columns row (from 0), a0, a1, ...
+
+    Args:
+        engine: the session that writes; it cannot reach the source.
+        network: what is drawn from.
+        rows: how many; none if not positive.
+        seed: 0 to 2^64 - 1; public.
+        table: quoted name of the table to create.
+        mode: default: by the number of rows.
+        advance: is told the number of rows after each chunk.
+
+    Returns:
+        The number of rows staged.
+
+    Raises:
+        EngineFailure: the database failed.
+        InternalError: a row was lost, which would mean a fault of ours.
+    """
+    script = script_of(network)
+    types = [code_type(network.sizes[variable]) for variable in network.codes]
+    columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
+    engine.execute(render("write/stage", table=table, columns=columns), step="making room for sampled rows")
+    if rows <= 0:
+        return 0
+    tables = [qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}") for what in _SCRATCH]
+    kind = mode or mode_of(rows)
+    try:
+        _load(engine, network, tables[0], kind)
+        for start in range(0, rows, CHUNK_ROWS):
+            stop = min(rows, start + CHUNK_ROWS)
+            for statement in _chunk(script, tables, table, seed, kind, start, stop):
+                engine.execute(statement, step=_STEP)
+            advance(stop - start)
+        _check(engine, table, columns, rows)
+    finally:
+        for name in tables:
+            engine.execute(render("sample/drop", table=name), step="tidying up after sampling")
+    return rows
+
+
+def _load(engine: Engine, network: Network, table: Fragment, mode: Mode) -> None:
+    batches = list((alias_table if mode == "iid" else cumulative_table)(network))
+    names = [Fragment(name) for name in (_ALIASES if mode == "iid" else _CUMULATIVE)]
+    engine.execute(render("sample/table", table=table, columns=names), step=_STEP)
+    if batches:
+        columns = {str(name): np.concatenate([batch[name] for batch in batches]) for name in names}
+        engine.load(table, columns, step="loading the model")
+
+
+def _chunk(
+    script: Script, tables: Sequence[Fragment], staged: Fragment, seed: int, mode: Mode, start: int, stop: int
+) -> Iterator[Fragment]:
+    """The statements that draw the rows ``start`` to ``stop``."""
+    model, work, *scratch = tables
+
+    def relation(number: int) -> Fragment:
+        return render("sample/node", table=model, node=number)
+
+    bits = Fragment(str(seed))
+    if mode == "iid":
+        query = iid_query(script, Fragment(str(start)), Fragment(str(stop)), bits, relation)
+        yield render("sample/insert", staged=staged, query=query)
+        return
+    yield render("sample/start", work=work, start=start, stop=stop, words=script.words)
+    for step in script.steps(bits, relation):
+        yield from chunk_statements(script, step, work, scratch, start // CHUNK_ROWS)
+    yield render("sample/collect", staged=staged, work=work, codes=script.codes)
+
+
+def _check(engine: Engine, table: Fragment, columns: Sequence[str], rows: int) -> None:
+    """Every row came through every step, and has every code."""
+    names = [Fragment(column.split()[0]) for column in columns]
+    found = engine.fetch(render("sample/check", table=table, columns=names), step=_STEP)
+    if (int(found["complete"][0]), int(found["found"][0])) != (rows, rows):
+        raise InternalError("sampling in the database lost rows or codes")

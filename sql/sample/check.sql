@@ -1,0 +1,12 @@
+-- Whether every row came through, with every code.
+-- in:  table, columns (names)
+-- out: found (rows) and complete (rows without a missing code)
+SELECT
+    count(*) AS found,
+    count(*) FILTER (
+        WHERE TRUE
+{% for column in columns %}
+            AND {{ column }} IS NOT NULL
+{% endfor %}
+    ) AS complete
+FROM {{ table }}

@@ -1,0 +1,11 @@
+-- The codes of a chunk, unpacked.
+-- in:  staged (table with the columns row, a0, a1, ...), work (table), codes (<expression> AS a<i>)
+-- out: one row a row of the chunk
+INSERT INTO {{ staged }}
+SELECT
+    "row",
+{% for code in codes %}
+    {{ code }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM {{ work }}
