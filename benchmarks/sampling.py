@@ -24,11 +24,9 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.sample.graphical import GraphicalSampler
 from dpsyn_sql.sample.sql_network import network_of
-from dpsyn_sql.sample.sql_sampler import stage_network
-from dpsyn_sql.sample.sql_tables import cumulative_table
-from dpsyn_sql.sample.sql_text import low_variance_query, script_of
+from dpsyn_sql.sample.sql_sampler import load_distributions, stage_network
+from dpsyn_sql.sample.sql_text import Tables, low_variance_query, script_of
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.publish import stage
 
 SIZES = (16, 8, 12, 16, 7, 14, 6, 5, 2, 12, 10, 12, 16, 2, 9)
@@ -56,16 +54,8 @@ def random_model() -> GraphicalModel:
 def one_query(engine: DuckDBEngine, model: GraphicalModel, rows: int) -> None:
     """The low-variance rows as a single statement, as the macro of a release draws them."""
     network = network_of(model)
-    names = [Fragment(name) for name in ("node", "parent", "value", "low", "high")]
-    engine.execute(render("sample/table", table=MODEL, columns=names), step="model")
-    for columns in cumulative_table(network):
-        engine.load(MODEL, columns, step="model")
-    query = low_variance_query(
-        script_of(network),
-        Fragment(str(rows)),
-        Fragment("1"),
-        lambda number: render("sample/node", table=MODEL, node=number),
-    )
+    load_distributions(engine, network, MODEL, "low_variance")
+    query = low_variance_query(script_of(network, Fragment("1")), Fragment(str(rows)), Tables(MODEL))
     engine.execute(f"CREATE TEMP TABLE staged AS {query}", step="sample")
 
 

@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 from uuid import uuid4
 
-import numpy as np
-
 from dpsyn_sql.domain.encoding import code_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
@@ -26,6 +24,7 @@ from dpsyn_sql.sample.sql_tables import alias_table, cumulative_table
 from dpsyn_sql.sample.sql_text import (
     CHUNK_ROWS,
     Script,
+    Tables,
     chunk_statements,
     iid_query,
     script_of,
@@ -39,9 +38,8 @@ MOST_LOW_VARIANCE_ROWS = 20_000_000
 """Up to here rows are drawn with low variance; above, what it removes is small and the time is not."""
 
 _STEP = "sampling rows"
-_SCRATCH = ("model", "work", "shuffled", "outcomes")
 _CUMULATIVE = ("node", "parent", "value", "low", "high")
-_ALIASES = ("node", "key", "cut", "value", "alias")
+_ALIASES = ("node", "parent", "slot", "cut", "value", "alias")
 
 
 def mode_of(rows: int) -> Mode:
@@ -77,55 +75,54 @@ def stage_network(
         EngineFailure: the database failed.
         InternalError: a row was lost, which would mean a fault of ours.
     """
-    script = script_of(network)
     types = [code_type(network.sizes[variable]) for variable in network.codes]
     columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
     engine.execute(render("write/stage", table=table, columns=columns), step="making room for sampled rows")
     if rows <= 0:
         return 0
-    tables = [qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}") for what in _SCRATCH]
     kind = mode or mode_of(rows)
+    model, *scratch = (qualified("temp", "main", f"dpsyn_{uuid4().hex}") for _ in range(5))
+    script = script_of(network, Fragment(str(seed)))
     try:
-        _load(engine, network, tables[0], kind)
+        load_distributions(engine, network, model, kind)
         for start in range(0, rows, CHUNK_ROWS):
             stop = min(rows, start + CHUNK_ROWS)
-            for statement in _chunk(script, tables, table, seed, kind, start, stop):
+            for statement in _chunk(script, Tables(model), table, scratch, kind, start, stop):
                 engine.execute(statement, step=_STEP)
             advance(stop - start)
         _check(engine, table, columns, rows)
     finally:
-        for name in tables:
+        for name in (model, *scratch):
             engine.execute(render("sample/drop", table=name), step="tidying up after sampling")
     return rows
 
 
-def _load(engine: Engine, network: Network, table: Fragment, mode: Mode) -> None:
-    batches = list((alias_table if mode == "iid" else cumulative_table)(network))
-    names = [Fragment(name) for name in (_ALIASES if mode == "iid" else _CUMULATIVE)]
-    engine.execute(render("sample/table", table=table, columns=names), step=_STEP)
-    if batches:
-        columns = {str(name): np.concatenate([batch[name] for batch in batches]) for name in names}
+def load_distributions(engine: Engine, network: Network, table: Fragment, mode: Mode) -> None:
+    """Make a temporary table of the distributions that ``mode`` draws from."""
+    names = _ALIASES if mode == "iid" else _CUMULATIVE
+    engine.execute(
+        render("sample/table", table=table, columns=[Fragment(name) for name in names]), step=_STEP
+    )
+    columns = (alias_table if mode == "iid" else cumulative_table)(network)
+    if columns:
         engine.load(table, columns, step="loading the model")
 
 
 def _chunk(
-    script: Script, tables: Sequence[Fragment], staged: Fragment, seed: int, mode: Mode, start: int, stop: int
+    script: Script,
+    tables: Tables,
+    staged: Fragment,
+    scratch: Sequence[Fragment],
+    mode: Mode,
+    start: int,
+    stop: int,
 ) -> Iterator[Fragment]:
     """The statements that draw the rows ``start`` to ``stop``."""
-    model, work, *scratch = tables
-
-    def relation(number: int) -> Fragment:
-        return render("sample/node", table=model, node=number)
-
-    bits = Fragment(str(seed))
     if mode == "iid":
-        query = iid_query(script, Fragment(str(start)), Fragment(str(stop)), bits, relation)
+        query = iid_query(script, Fragment(str(start)), Fragment(str(stop)), tables)
         yield render("sample/insert", staged=staged, query=query)
-        return
-    yield render("sample/start", work=work, start=start, stop=stop, words=script.words)
-    for step in script.steps(bits, relation):
-        yield from chunk_statements(script, step, work, scratch, start // CHUNK_ROWS)
-    yield render("sample/collect", staged=staged, work=work, codes=script.codes)
+    else:
+        yield from chunk_statements(script, tables, staged, scratch, start, stop)
 
 
 def _check(engine: Engine, table: Fragment, columns: Sequence[str], rows: int) -> None:

@@ -6,12 +6,13 @@ integer arithmetic: the same rows on every machine, DuckDB version and number of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sample.sql_network import Network, Node
 
 UNIT = 2**32
@@ -20,6 +21,9 @@ UNIT = 2**32
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Columns = dict[str, IntArray]
+
+PARENT_BITS = 40
+"""Bits of the number of a parent configuration; above them stands the number of a chunk."""
 
 WORD = 63
 """Bits of a word that are used: DuckDB takes a one shifted into the highest bit for an overflow."""
@@ -34,28 +38,66 @@ class Place:
     bits: int
 
 
-def layout(sizes: Sequence[int]) -> tuple[Place, ...]:
-    """Places of all variables, filling one word after the other; none crosses a border."""
-    places, word, shift = list[Place](), 0, 0
-    for size in sizes:
-        bits = max(1, (size - 1).bit_length())
+Layout = tuple[Place | None, ...]
+
+
+def layout(network: Network) -> Layout:
+    """The place of every variable, None where there is only one value.
+
+    In drawing order, because parents are then often neighbours and can be read together; no place
+    crosses the border of a word.
+    """
+    places: list[Place | None] = [None] * len(network.sizes)
+    word, shift = 0, 0
+    for node in network.nodes:
+        bits = (network.sizes[node.variable] - 1).bit_length()
         if shift + bits > WORD:
             word, shift = word + 1, 0
-        places.append(Place(word, shift, bits))
+        places[node.variable] = Place(word, shift, bits)
         shift += bits
     return tuple(places)
 
 
-def cumulative_columns(node: Node) -> Columns:
+def parent_places(node: Node, places: Layout) -> list[tuple[int, Place]]:
+    """Position among the node's parents and place of each that has several values, lowest place first.
+
+    The number of a parent configuration is the concatenation of these bits, the first the lowest.
+
+    Raises:
+        InternalError: they do not fit ``PARENT_BITS``.
+    """
+    found = [(position, places[variable]) for position, variable in enumerate(node.parents)]
+    kept = [(position, place) for position, place in found if place is not None]
+    if sum(place.bits for _, place in kept) > PARENT_BITS:
+        raise InternalError("a variable has more parent configurations than can be numbered")
+    return sorted(kept, key=lambda item: (item[1].word, item[1].shift))
+
+
+def parent_numbers(node: Node, sizes: Sequence[int], places: Layout) -> IntArray:
+    """The number of each configuration of the node's parents, as ``parent_places`` says."""
+    values, left = [], node.configurations
+    for variable in reversed(node.parents):
+        left, value = np.divmod(left, sizes[variable])
+        values.append(value)
+    values.reverse()
+    numbers, offset = np.zeros_like(node.configurations), 0
+    for position, place in parent_places(node, places):
+        numbers |= values[position] << offset
+        offset += place.bits
+    return numbers
+
+
+def cumulative_columns(node: Node, numbers: IntArray) -> Columns:
     """Columns parent, value, low, high: value v for ranks low <= u < high, in units of 2^-32.
 
+    ``numbers`` are those of the node's configurations.
     Values of less than half a unit are left out; those of one parent lie side by side from 0 to 2^32.
     """
     high = _rounded_cumulative(node.weights)
     low = np.concatenate([np.zeros((len(high), 1), np.int64), high[:, :-1]], axis=1)
     row, value = np.nonzero(high > low)
     return {
-        "parent": node.configurations[row],
+        "parent": numbers[row],
         "value": value.astype(np.int64),
         "low": low[row, value],
         "high": high[row, value],
@@ -68,33 +110,35 @@ def _rounded_cumulative(weights: FloatArray) -> IntArray:
     return np.asarray(np.minimum(high, UNIT))
 
 
-def slots_of(node: Node) -> int:
-    """Slots of the node's alias tables: the most values that any configuration has."""
-    return int(np.count_nonzero(_masses(node), axis=1).max())
+def slot_bits_of(node: Node) -> int:
+    """The node's alias tables have 2 to this power slots: no fewer than any configuration has values."""
+    return (int(np.count_nonzero(_masses(node), axis=1).max()) - 1).bit_length()
 
 
 def _masses(node: Node) -> IntArray:
     return np.diff(_rounded_cumulative(node.weights), axis=1, prepend=0)
 
 
-def alias_columns(node: Node) -> Columns:
-    """Alias tables (Walker 1977) of all configurations, all of ``slots_of`` slots.
+def alias_columns(node: Node, numbers: IntArray) -> Columns:
+    """Alias tables (Walker 1977) of all configurations, all of 2^``slot_bits_of`` slots.
 
-    Columns key (parent times the number of slots, plus slot), cut, value, alias: in a slot it is ``value``
-    below ``cut`` (units of 2^-32), else ``alias``. Built by sweeping (Huebschle-Schneider and Sanders 2019):
-    light values take what they lack from the first heavy one that has some left; prefix sums say which
-    that is. Exact, and for all configurations at once.
+    Columns parent, slot, cut, value, alias: in a slot it is ``value`` below ``cut`` (units of 2^-32), else
+    ``alias``. Built by sweeping (Huebschle-Schneider and Sanders 2019): light values take what they lack
+    from the first heavy one that has some left; prefix sums say which that is. Exact, and for all
+    configurations at once.
     """
+    slots = 2 ** slot_bits_of(node)
     masses = _masses(node)
-    order = np.argsort(masses == 0, axis=1, kind="stable")
-    slots = int(np.count_nonzero(masses, axis=1).max())
-    order = order[:, :slots]
+    values = masses.shape[1]
+    masses = np.pad(masses, ((0, 0), (0, max(0, slots - values))))
+    order = np.argsort(masses == 0, axis=1, kind="stable")[:, :slots]
     share = np.take_along_axis(masses, order, axis=1) * slots
     cut, other = _swept(share)
     return {
-        "key": (node.configurations[:, None] * slots + np.arange(slots)).ravel(),
+        "parent": np.repeat(numbers, slots),
+        "slot": np.tile(np.arange(slots), numbers.size),
         "cut": cut.ravel(),
-        "value": order.ravel(),
+        "value": np.minimum(order, values - 1).ravel(),  # beyond are slots to fill up, cut at 0
         "alias": np.take_along_axis(order, other, axis=1).ravel(),
     }
 
@@ -123,18 +167,20 @@ def _swept(share: IntArray) -> tuple[IntArray, IntArray]:
     return cut, other
 
 
-def cumulative_table(network: Network) -> Iterator[Columns]:
-    """Columns node, parent, value, low, high, one batch a node."""
+def cumulative_table(network: Network) -> Columns:
+    """Columns node, parent, value, low, high: the cumulative distributions of all nodes."""
+    return _table(network, cumulative_columns)
+
+
+def alias_table(network: Network) -> Columns:
+    """Columns node, parent, slot, cut, value, alias: the alias tables of all nodes."""
+    return _table(network, alias_columns)
+
+
+def _table(network: Network, columns_of: Callable[[Node, IntArray], Columns]) -> Columns:
+    places = layout(network)
+    parts = []
     for number, node in enumerate(network.nodes):
-        yield _numbered(number, cumulative_columns(node))
-
-
-def alias_table(network: Network) -> Iterator[Columns]:
-    """Columns node, key, cut, value, alias, one batch a node."""
-    for number, node in enumerate(network.nodes):
-        yield _numbered(number, alias_columns(node))
-
-
-def _numbered(number: int, columns: Columns) -> Columns:
-    size = len(columns["value"])
-    return {"node": np.full(size, number, np.int64), **columns}
+        columns = columns_of(node, parent_numbers(node, network.sizes, places))
+        parts.append({"node": np.full(len(columns["value"]), number, np.int64), **columns})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}

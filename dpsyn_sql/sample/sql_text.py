@@ -6,14 +6,14 @@ the hash of several arguments would leave the bits of attributes dependent on ea
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpsyn_sql.domain.encoding import code_type
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sample.sql_network import Network, Node
-from dpsyn_sql.sample.sql_tables import Place, layout, slots_of
+from dpsyn_sql.sample.sql_tables import Layout, Place, layout, parent_places, slot_bits_of
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -23,19 +23,17 @@ CHUNK_BITS = 20
 
 CHUNK_ROWS = 2**CHUNK_BITS
 
-GROUP_BITS = 40
-"""Bits of a parent configuration's number; above them stands the number of the chunk."""
-
-Relation = Callable[[int], Fragment]
-"""The relation that holds the distribution of node i, as it stands after FROM."""
+_ALL = Fragment("TRUE")
+_GROUP_BITS = 40  # a chunk's number stands above that of a parent configuration
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What a template needs to know about one node.
 
-    ``relation`` holds its cumulative distributions, or its alias tables of ``slots`` slots; ``words``
-    are the packed words with the drawn ``value`` in its place.
+    ``relation`` holds its cumulative distributions, or its alias tables of ``slots`` slots; ``parent`` is
+    the number of the parents' configuration (times ``slots`` for alias tables), ``words`` are the packed
+    words with the drawn ``value`` in its place.
     """
 
     name: Fragment
@@ -51,16 +49,27 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Tables:
+    """Where the distributions are: a table as ``sql_tables`` makes it, perhaps of several releases."""
+
+    table: Fragment
+    condition: Fragment = _ALL
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
-    """A network with its packing, ready to be written as SQL."""
+    """A network with its packing and a seed (an expression that is the same for all rows)."""
 
     network: Network
-    places: tuple[Place, ...]
+    places: Layout
+    seed: Fragment
 
     @property
     def words(self) -> list[Fragment]:
         """Names of the packed words."""
-        return [Fragment(f"w{word}") for word in range(self.places[-1].word + 1 if self.places else 0)]
+        return [
+            Fragment(f"w{word}") for word in range(1 + max((p.word for p in self.places if p), default=0))
+        ]
 
     @property
     def codes(self) -> list[Fragment]:
@@ -71,112 +80,126 @@ class Script:
             for i, v in enumerate(self.network.codes)
         ]
 
-    def steps(self, seed: Fragment, relation: Relation, *, aliases: bool = False) -> list[Step]:
-        """One step a node. ``seed`` is any expression that does not change from row to row."""
-        return [
-            self._step(number, node, seed, relation(number), slots_of(node) if aliases else 0)
-            for number, node in enumerate(self.network.nodes)
-        ]
+    def steps(self, tables: Tables, *, aliases: bool = False) -> list[Step]:
+        """One step a node."""
+        return [self._step(number, node, tables, aliases) for number, node in enumerate(self.network.nodes)]
 
-    def _step(self, number: int, node: Node, seed: Fragment, relation: Fragment, slots: int) -> Step:
-        def bits(purpose: str) -> Fragment:
-            return Fragment(f"hash({string_literal(f'{node.label}|{purpose}|')} || {seed})")
-
-        name = Fragment(f"step{number}")
-        source = Fragment(f"step{number - 1}" if number else "started")
-        parent, words = self._parent(node), self._with_value(node.variable)
+    def _step(self, number: int, node: Node, tables: Tables, aliases: bool) -> Step:
+        place = self.places[node.variable]
+        if place is None:
+            raise InternalError("a variable of one value has a node")
+        slot_bits = slot_bits_of(node) if aliases else 0
+        relation = {
+            "table": tables.table,
+            "condition": Fragment(f"{tables.condition} AND node = {number}"),
+            "shift": place.shift,
+        }
         return Step(
-            name,
-            source,
-            parent,
-            words,
-            relation,
+            Fragment(f"step{number}"),
+            Fragment(f"step{number - 1}" if number else "started"),
+            self._parent(node, slot_bits),
+            tuple(
+                Fragment(f"{word} | value AS {word}") if index == place.word else word
+                for index, word in enumerate(self.words)
+            ),
+            render("sample/aliases", slot_bits=slot_bits, **relation)
+            if aliases
+            else render("sample/cumulative", **relation),
             int(node.fixed),
-            slots,
-            bits("rank"),
-            bits("jitter"),
-            bits("slot"),
+            2**slot_bits,
+            self._bits(node, "rank"),
+            self._bits(node, "jitter"),
+            self._bits(node, "slot"),
         )
 
-    def _parent(self, node: Node) -> Fragment:
-        """The mixed-radix code of the parents' values."""
-        sizes = [self.network.sizes[variable] for variable in node.parents]
-        terms = [
-            f"{_value(self.places[variable])} * {math.prod(sizes[place + 1 :])}"
-            for place, variable in enumerate(node.parents)
-        ]
-        return Fragment(f"CAST({' + '.join(terms) or '0'} AS BIGINT)")
+    def _bits(self, node: Node, purpose: str) -> Fragment:
+        return Fragment(f"hash({string_literal(f'{node.label}|{purpose}|')} || {self.seed})")
 
-    def _with_value(self, variable: int) -> tuple[Fragment, ...]:
-        place = self.places[variable]
-        return tuple(
-            Fragment(f"{word} | (CAST(value AS UBIGINT) << {place.shift}) AS {word}")
-            if number == place.word
-            else word
-            for number, word in enumerate(self.words)
-        )
+    def _parent(self, node: Node, offset: int) -> Fragment:
+        """The number of the parents' configuration, ``offset`` bits up; neighbours are read together."""
+        terms = []
+        for run in _runs([place for _, place in parent_places(node, self.places)]):
+            mask, up = 2**run.bits - 1, offset - run.shift
+            shifted = f"w{run.word} & {mask << run.shift}"
+            terms.append(f"(({shifted}) << {up})" if up > 0 else f"(({shifted}) >> {-up})")
+            offset += run.bits
+        return Fragment(f"({' | '.join(terms)})" if terms else "CAST(0 AS UBIGINT)")
+
+    def started(self, start: Fragment, stop: Fragment) -> Fragment:
+        """The query of rows before anything is drawn."""
+        return render("sample/start", start=start, stop=stop, words=self.words)
 
 
-def script_of(network: Network) -> Script:
+def script_of(network: Network, seed: Fragment) -> Script:
     """The network, packed."""
-    return Script(network, layout(network.sizes))
+    return Script(network, layout(network), seed)
 
 
-def _value(place: Place) -> str:
-    return f"((w{place.word} >> {place.shift}) & {2**place.bits - 1})"
+def _value(place: Place | None) -> str:
+    return "0" if place is None else f"(w{place.word} >> {place.shift}) & {2**place.bits - 1}"
 
 
-def low_variance_query(script: Script, nrows: Fragment, seed: Fragment, distribution: Relation) -> Fragment:
-    """One query for all rows: columns row, a0, a1, ..., the rows that the chunks would have.
-
-    ``distribution`` gives relations with the columns parent, value, low and high.
-    """
-    steps = script.steps(seed, distribution)
-    return render("sample/low_variance", nrows=nrows, chunk_bits=CHUNK_BITS, **_shared(script, steps))
-
-
-def iid_query(script: Script, start: Fragment, stop: Fragment, seed: Fragment, aliases: Relation) -> Fragment:
-    """One query for the rows ``start`` to ``stop``: columns row, a0, a1, ...
-
-    ``aliases`` gives relations with the columns key (parent times the number of slots, plus slot),
-    cut, value and alias.
-    """
-    steps = script.steps(seed, aliases, aliases=True)
-    return render("sample/iid", start=start, stop=stop, **_shared(script, steps))
+def _runs(places: Sequence[Place]) -> Iterator[Place]:
+    """Neighbouring places joined."""
+    run: Place | None = None
+    for place in places:
+        if run is not None and (run.word, run.shift + run.bits) == (place.word, place.shift):
+            run = Place(run.word, run.shift, run.bits + place.bits)
+            continue
+        if run is not None:
+            yield run
+        run = place
+    if run is not None:
+        yield run
 
 
-def _shared(script: Script, steps: Sequence[Step]) -> dict[str, Any]:
+def low_variance_query(script: Script, nrows: Fragment, tables: Tables) -> Fragment:
+    """One query for all rows: columns row, a0, a1, ..., the rows that the chunks would have."""
+    shared = _shared(script, script.steps(tables), Fragment("0"), nrows)
+    return render("sample/low_variance", chunk_bits=CHUNK_BITS, **shared)
+
+
+def iid_query(script: Script, start: Fragment, stop: Fragment, tables: Tables) -> Fragment:
+    """One query for the rows ``start`` to ``stop``: columns row, a0, a1, ..."""
+    return render("sample/iid", **_shared(script, script.steps(tables, aliases=True), start, stop))
+
+
+def _shared(script: Script, steps: Sequence[Step], start: Fragment, stop: Fragment) -> dict[str, Any]:
     last = steps[-1].name if steps else Fragment("started")
-    return {"words": script.words, "steps": steps, "codes": script.codes, "last": last}
+    return {"started": script.started(start, stop), "steps": steps, "codes": script.codes, "last": last}
 
 
 def chunk_statements(
-    script: Script, step: Step, work: Fragment, scratch: Sequence[Fragment], chunk: int
-) -> list[Fragment]:
-    """What draws one variable for the rows in ``work``; ``scratch`` are two more table names."""
-    if step.fixed:
-        return [
-            render(
-                "sample/look_up", work=work, parent=step.parent, distribution=step.relation, words=step.words
+    script: Script, tables: Tables, staged: Fragment, scratch: Sequence[Fragment], start: int, stop: int
+) -> Iterator[Fragment]:
+    """What draws the rows ``start`` to ``stop`` (of one chunk) variable by variable and stages them.
+
+    ``scratch`` are four names of tables: rows and values of a step are read while the next ones are made.
+    """
+    source = script.started(Fragment(str(start)), Fragment(str(stop)))
+    group = start >> CHUNK_BITS << _GROUP_BITS
+    for turn, step in enumerate(script.steps(tables)):
+        if step.fixed:
+            source = render(
+                "sample/look_up", source=source, parent=step.parent, relation=step.relation, words=step.words
             )
-        ]
-    shuffled, outcomes = scratch
-    return [
-        render(
+            continue
+        shuffled, outcomes = scratch[turn % 2 :: 2]
+        yield render(
             "sample/shuffle",
-            work=work,
+            source=source,
             shuffled=shuffled,
             words=script.words,
             parent=step.parent,
             rank_bits=step.rank_bits,
-        ),
-        render(
+        )
+        yield render(
             "sample/outcomes",
             shuffled=shuffled,
             outcomes=outcomes,
-            distribution=step.relation,
-            group=chunk << GROUP_BITS,
+            relation=step.relation,
+            group=group,
             jitter_bits=step.jitter_bits,
-        ),
-        render("sample/draw", shuffled=shuffled, outcomes=outcomes, work=work, words=step.words),
-    ]
+        )
+        source = render("sample/draw", shuffled=shuffled, outcomes=outcomes, words=step.words)
+    yield render("sample/collect", staged=staged, source=source, codes=script.codes)

@@ -1,7 +1,6 @@
 -- The drawn values take their place in the words.
--- in:  shuffled, outcomes and work (tables), words (the new word AS its name)
--- out: the columns row, w0, w1, ...
-CREATE OR REPLACE TEMP TABLE {{ work }} AS
+-- in:  shuffled and outcomes (tables), words (expressions with names)
+-- out: a query with the columns row, w0, w1, ...
 SELECT
 {% for word in words %}
     {{ word }},

@@ -1,33 +1,26 @@
--- Rows drawn independently of each other. Of 64 random bits the upper half chooses a slot of the alias
--- table of the parents' values, the lower half which of the slot's two values it is.
--- in:  start and stop (row numbers, expressions), words (names), steps (by variable: name, source, parent,
---      slot_bits, slots, relation (key, cut, value, alias), words), codes (<expression> AS a<i>), last (name of
---      the last step)
--- out: the columns row, a0, a1, ...
+-- Rows drawn independently of each other. The lowest of 64 random bits choose a slot of the alias table of the
+-- parents' values; as a number below 2^64 they decide which of the slot's two values it is.
+-- in:  started (query), steps (by variable: name, source, parent, slot_bits, slots, relation (key, cut,
+--      value, alias), words), last (name of the last step), codes (<expression> AS a<i>)
+-- out: a query with the columns row, a0, a1, ...
 WITH started AS (
-    SELECT
-{% for word in words %}
-        CAST(0 AS UBIGINT) AS {{ word }},
-{% endfor %}
-        range AS "row"
-    FROM range({{ start }}, {{ stop }})
+{{ started }}
 )
 {%- for step in steps %}
 ,
 {{ step.name }}_bits AS (
     SELECT
         *,
-        {{ step.parent }} AS parent,
-        hash(xor(CAST("row" AS UBIGINT), {{ step.slot_bits }})) AS bits
+        hash(xor("row", {{ step.slot_bits }})) AS bits
     FROM {{ step.source }}
 ),
 {{ step.name }}_drawn AS (
     SELECT
         b.*,
-        CASE WHEN CAST(b.bits & 4294967295 AS BIGINT) < t.cut THEN t.value ELSE t.alias END AS value
+        CASE WHEN b.bits < t.cut THEN t.value ELSE t.alias END AS value
     FROM {{ step.name }}_bits AS b
     INNER JOIN {{ step.relation }} AS t
-        ON t.key = b.parent * {{ step.slots }} + CAST(((b.bits >> 32) * {{ step.slots }}) >> 32 AS BIGINT)
+        ON t.key = {{ step.parent }} | (b.bits & {{ step.slots - 1 }})
 ),
 {{ step.name }} AS (
     SELECT
@@ -40,7 +33,7 @@ WITH started AS (
 {%- endfor %}
 
 SELECT
-    "row",
+    CAST("row" AS BIGINT) AS "row",
 {% for code in codes %}
     {{ code }}{% if not loop.last %},{% endif %}
 

@@ -1,15 +1,11 @@
 -- Rows whose counts stay close to what is expected, as one query: the same rows that shuffle, outcomes
 -- and draw make chunk by chunk. A rank is looked up in the cumulative distribution by an ASOF join.
--- in:  nrows (expression), chunk_bits (a chunk has 2^chunk_bits rows), words (names), steps (by variable:
---      name, source, parent, fixed, rank_bits, jitter_bits, relation (parent, value, low, high), words), codes (<expression> AS a<i>), last (name of the last step)
--- out: the columns row, a0, a1, ...
+-- in:  started (query), chunk_bits (a chunk has 2^chunk_bits rows), steps (by variable: name, source, parent,
+--      fixed, rank_bits, jitter_bits, relation (parent, value, low, high), words), last (name of the last
+--      step), codes (<expression> AS a<i>)
+-- out: a query with the columns row, a0, a1, ...
 WITH started AS (
-    SELECT
-{% for word in words %}
-        CAST(0 AS UBIGINT) AS {{ word }},
-{% endfor %}
-        range AS "row"
-    FROM range({{ nrows }})
+{{ started }}
 )
 {%- for step in steps %}
 {% if step.fixed %}
@@ -38,7 +34,7 @@ WITH started AS (
         *,
         row_number() OVER (
             PARTITION BY "group"
-            ORDER BY hash(xor(CAST("row" AS UBIGINT), {{ step.rank_bits }}))
+            ORDER BY hash(xor("row", {{ step.rank_bits }}))
         ) - 1 AS rank,
         count(*) OVER (PARTITION BY "group") AS size
     FROM {{ step.name }}_grouped
@@ -46,7 +42,7 @@ WITH started AS (
 {{ step.name }}_placed AS (
     SELECT
         *,
-        ((rank << 32) + CAST(hash(xor(CAST("group" AS UBIGINT), {{ step.jitter_bits }})) & 4294967295 AS BIGINT)) // size AS place
+        ((rank << 32) + CAST(hash(xor("group", {{ step.jitter_bits }})) & 4294967295 AS BIGINT)) // size AS place
     FROM {{ step.name }}_ranked
 ),
 {{ step.name }} AS (
@@ -64,7 +60,7 @@ WITH started AS (
 {%- endfor %}
 
 SELECT
-    "row",
+    CAST("row" AS BIGINT) AS "row",
 {% for code in codes %}
     {{ code }}{% if not loop.last %},{% endif %}
 

@@ -1,6 +1,6 @@
 -- Rows by the values of a variable's parents, in a random order within each.
--- in:  work (table), shuffled (table), words (names), parent (expression), rank_bits (expression)
--- out: the columns of work and parent, rows in that order
+-- in:  source (query), shuffled (table), words (names), parent (expression), rank_bits (expression)
+-- out: the columns of the source and parent, rows in that order
 CREATE OR REPLACE TEMP TABLE {{ shuffled }} AS
 SELECT
 {% for word in words %}
@@ -8,7 +8,9 @@ SELECT
 {% endfor %}
     "row",
     {{ parent }} AS parent
-FROM {{ work }}
+FROM (
+    {{ source }}
+)
 ORDER BY
     parent,
-    hash(xor(CAST("row" AS UBIGINT), {{ rank_bits }}))
+    hash(xor("row", {{ rank_bits }}))

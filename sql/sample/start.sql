@@ -1,10 +1,9 @@
--- Rows of one chunk before any variable is drawn: their numbers, and words of zeros.
--- in:  work (table), start and stop (row numbers), words (names)
--- out: the columns row, w0, w1, ...
-CREATE OR REPLACE TEMP TABLE {{ work }} AS
+-- Rows before any variable is drawn: their numbers, and words of zeros.
+-- in:  start and stop (row numbers, expressions), words (names)
+-- out: a query with the columns row, w0, w1, ...
 SELECT
 {% for word in words %}
     CAST(0 AS UBIGINT) AS {{ word }},
 {% endfor %}
-    range AS "row"
+    CAST(range AS UBIGINT) AS "row"
 FROM range({{ start }}, {{ stop }})

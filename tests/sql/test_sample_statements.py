@@ -15,10 +15,9 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.sample import sql_sampler, sql_text
 from dpsyn_sql.sample.sql_network import Network, Node, network_of
-from dpsyn_sql.sample.sql_sampler import mode_of, stage_network
-from dpsyn_sql.sample.sql_text import low_variance_query, script_of
+from dpsyn_sql.sample.sql_sampler import load_distributions, mode_of, stage_network
+from dpsyn_sql.sample.sql_text import Tables, low_variance_query, script_of
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.sqltext.render import render
 
 ROWS = 20_000
 STAGED = Fragment("temp.main.staged")
@@ -207,13 +206,9 @@ def test_one_query_gives_the_rows_of_the_chunks(scopes, monkeypatch):
     chunks = sampled(network, rows, 2**64 - 1, "low_variance")
     with duckdb.connect() as con:
         engine = DuckDBEngine(con)
-        sql_sampler._load(engine, network, Fragment("temp.main.model"), "low_variance")
-        query = low_variance_query(
-            script_of(network),
-            Fragment(str(rows)),
-            Fragment(str(2**64 - 1)),
-            lambda number: render("sample/node", table=Fragment("temp.main.model"), node=number),
-        )
+        load_distributions(engine, network, Fragment("temp.main.model"), "low_variance")
+        script = script_of(network, Fragment(str(2**64 - 1)))
+        query = low_variance_query(script, Fragment(str(rows)), Tables(Fragment("temp.main.model")))
         columns = con.execute(f"FROM ({query}) ORDER BY row").fetchnumpy()
     assert np.array_equal(chunks, np.stack([columns[f"a{i}"] for i in range(5)], axis=1))
 
@@ -233,12 +228,12 @@ def test_rows_are_those_of_every_version_and_machine():
 
 FROZEN = {
     "iid": [
-        [2, 3, 3, 5, 2],
-        [1, 5, 2, 0, 0],
+        [3, 5, 5, 0, 1],
+        [2, 5, 0, 5, 5],
+        [0, 5, 2, 2, 2],
+        [0, 5, 5, 3, 3],
         [2, 5, 3, 0, 2],
-        [2, 5, 5, 0, 1],
-        [2, 5, 5, 3, 2],
-        [5, 5, 3, 0, 2],
+        [0, 5, 1, 3, 2],
     ],
     "low_variance": [
         [1, 5, 0, 5, 3],

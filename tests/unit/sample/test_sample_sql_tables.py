@@ -13,8 +13,15 @@ from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.independent import ProductModel
-from dpsyn_sql.sample.sql_network import Node, network_of
-from dpsyn_sql.sample.sql_tables import UNIT, alias_columns, cumulative_columns, layout, slots_of
+from dpsyn_sql.sample.sql_network import Network, Node, network_of
+from dpsyn_sql.sample.sql_tables import (
+    UNIT,
+    alias_columns,
+    cumulative_columns,
+    layout,
+    parent_numbers,
+    slot_bits_of,
+)
 
 
 @st.composite
@@ -30,11 +37,13 @@ def nodes(draw):
 @settings(max_examples=200, deadline=None)
 @given(nodes())
 def test_alias_tables_hold_exactly_the_masses_of_the_cumulative_ones(node):
-    slots, shape = slots_of(node), (int(node.configurations.max()) + 1, node.weights.shape[1])
-    cumulative, aliases = cumulative_columns(node), alias_columns(node)
+    slots, shape = 2 ** slot_bits_of(node), (int(node.configurations.max()) + 1, node.weights.shape[1])
+    numbers = node.configurations
+    cumulative, aliases = cumulative_columns(node, numbers), alias_columns(node, numbers)
     exact, drawn = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.add.at(exact, (cumulative["parent"], cumulative["value"]), cumulative["high"] - cumulative["low"])
-    parent = aliases["key"] // slots
+    parent = aliases["parent"]
+    assert np.array_equal(aliases["slot"], np.tile(np.arange(slots), numbers.size))
     np.add.at(drawn, (parent, aliases["value"]), aliases["cut"])
     np.add.at(drawn, (parent, aliases["alias"]), UNIT - aliases["cut"])
     assert np.array_equal(drawn, exact * slots)
@@ -48,14 +57,28 @@ def test_alias_tables_hold_exactly_the_masses_of_the_cumulative_ones(node):
         assert low[0] == 0 and high[-1] == UNIT and np.array_equal(low[1:], high[:-1])
 
 
-@given(st.lists(st.integers(1, 2**20), min_size=1, max_size=60))
-def test_places_do_not_overlap_and_hold_every_value(sizes):
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 2**20), min_size=1, max_size=60), st.randoms())
+def test_places_do_not_overlap_and_hold_every_value(sizes, random):
+    order = [variable for variable, size in enumerate(sizes) if size > 1]
+    random.shuffle(order)
+    nodes = [Node(f"x{v}", v, (), np.zeros(1, np.int64), np.ones((1, sizes[v]))) for v in order[:40]]
     used = set()
-    for size, place in zip(sizes, layout(sizes), strict=True):
-        assert 2**place.bits >= size
-        bits = {(place.word, place.shift + bit) for bit in range(place.bits)}
-        assert not bits & used and max(bit for _, bit in bits) < 63
-        used |= bits
+    for size, place in zip(sizes, layout(Network(tuple(sizes), tuple(nodes), ())), strict=True):
+        if place is not None:
+            bits = {(place.word, place.shift + bit) for bit in range(place.bits)}
+            assert 2**place.bits >= size and not bits & used and max(bit for _, bit in bits) < 63
+            used |= bits
+
+
+def test_configurations_are_numbered_apart():
+    sizes = (3, 1, 5, 2, 4)
+    nodes = [Node(f"x{v}", v, (), np.zeros(1, np.int64), np.ones((1, sizes[v]))) for v in (2, 0, 3)]
+    last = Node("x4", 4, (0, 1, 2, 3), np.arange(30), np.ones((30, 4)))
+    numbers = parent_numbers(last, sizes, layout(Network(sizes, (*nodes, last), ())))
+    assert len(set(numbers)) == 30 and numbers.max() < 2**6
+    # x2 was drawn first and has the lowest three bits, then x0, then x3.
+    assert numbers[17] == 3 | 1 << 3 | 1 << 5  # 17 = (1 * 5 + 3) * 2 + 1
 
 
 def model(scopes, seed=3, twin=False):
