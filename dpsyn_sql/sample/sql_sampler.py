@@ -78,6 +78,24 @@ def stage_network(
     types = [code_type(network.sizes[variable]) for variable in network.codes]
     columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
     engine.execute(render("write/stage", table=table, columns=columns), step="making room for sampled rows")
+    return append_network(engine, network, rows, seed, table, mode=mode, advance=advance)
+
+
+def append_network(
+    engine: Engine,
+    network: Network,
+    rows: int,
+    seed: int,
+    table: Fragment,
+    *,
+    first: int = 0,
+    mode: Mode | None = None,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> int:
+    """Draw more rows into a staged table, numbered from ``first`` on; otherwise as ``stage_network``.
+
+    Another seed than that of the rows before belongs to it, else the random bits of a number repeat.
+    """
     if rows <= 0:
         return 0
     kind = mode or mode_of(rows)
@@ -85,12 +103,12 @@ def stage_network(
     script = script_of(network, Fragment(str(seed)))
     try:
         load_distributions(engine, network, model, kind)
-        for start in range(0, rows, CHUNK_ROWS):
-            stop = min(rows, start + CHUNK_ROWS)
+        for start in range(first, first + rows, CHUNK_ROWS):
+            stop = min(first + rows, start + CHUNK_ROWS)
             for statement in _chunk(script, Tables(model), table, scratch, kind, start, stop):
                 engine.execute(statement, step=_STEP)
             advance(stop - start)
-        _check(engine, table, columns, rows)
+        _check(engine, table, len(network.codes), first, rows)
     finally:
         for name in (model, *scratch):
             engine.execute(render("sample/drop", table=name), step="tidying up after sampling")
@@ -125,9 +143,9 @@ def _chunk(
         yield from chunk_statements(script, tables, staged, scratch, start, stop)
 
 
-def _check(engine: Engine, table: Fragment, columns: Sequence[str], rows: int) -> None:
+def _check(engine: Engine, table: Fragment, attributes: int, first: int, rows: int) -> None:
     """Every row came through every step, and has every code."""
-    names = [Fragment(column.split()[0]) for column in columns]
-    found = engine.fetch(render("sample/check", table=table, columns=names), step=_STEP)
+    columns = [Fragment(f"a{position}") for position in range(attributes)]
+    found = engine.fetch(render("sample/check", table=table, first=first, columns=columns), step=_STEP)
     if (int(found["complete"][0]), int(found["found"][0])) != (rows, rows):
         raise InternalError("sampling in the database lost rows or codes")

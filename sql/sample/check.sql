@@ -1,5 +1,5 @@
 -- Whether every row came through, with every code.
--- in:  table, columns (names)
+-- in:  table, first (number of the first row looked at), columns (names)
 -- out: found (rows) and complete (rows without a missing code)
 SELECT
     count(*) AS found,
@@ -10,3 +10,4 @@ SELECT
 {% endfor %}
     ) AS complete
 FROM {{ table }}
+WHERE "row" >= {{ first }}

@@ -1,0 +1,275 @@
+"""What stays in the database with a release: facts, noisy answers, the model, and macros to use them.
+
+Everything here is public. Schema ``dpsyn`` of the target database holds the tables (``sql/macros``), schema
+``main`` the macros ``dpsyn_releases``, ``dpsyn_sample`` and ``dpsyn_marginal``; none needs Python or this
+package. A release of the same name (case aside, as the database sees it) takes the place of the earlier one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.interfaces import Engine, Model
+from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.sample.sql_network import network_of
+from dpsyn_sql.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
+from dpsyn_sql.sample.sql_tables import alias_table, cumulative_table
+from dpsyn_sql.source.names import fold
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
+from dpsyn_sql.sqltext.render import render
+from dpsyn_sql.write.model_tables import served
+from dpsyn_sql.write.sample_macro import sample_queries
+
+Columns = Mapping[str, NDArray[Any]]
+
+SCHEMA = "dpsyn"
+
+BESIDE = ".dpsyn.duckdb"
+"""What the name of the file beside an output file ends in."""
+
+_TABLES = (
+    "attributes",
+    "codes",
+    "measurements",
+    "axes",
+    "measured_bins",
+    "measured_cells",
+    "model_cells",
+    "cumulative",
+    "aliases",
+    "releases",
+)
+_STEP = "keeping the model with the release"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a release.
+
+    ``created`` is the time of the debit, ``facts`` the certificate, ``labels[i][c]`` the label of code c of
+    attribute i as a person reads it (None for NULL).
+    """
+
+    name: str
+    release_id: str
+    created: str
+    facts: Mapping[str, Any]
+    shape: Shape
+    model: Model
+    measurements: Sequence[NoisyMarginal]
+    labels: Sequence[Sequence[object]]
+
+
+def check_name(database: str, name: str) -> None:
+    """Whether a release of this name can be kept in this database; to be asked before the debit.
+
+    Raises:
+        InputError: ``dpsyn`` would mean the database as well as the schema, or the name holds a NUL.
+    """
+    if fold(database) == SCHEMA:
+        raise InputError(
+            "A database that is called 'dpsyn' cannot hold releases, because their schema is called so too; "
+            "attach it under another name, or rename the file."
+        )
+    if "\x00" in name:
+        raise InputError("The name of a release holds a NUL character.")
+
+
+def persist(engine: Engine, database: str, kept: Kept) -> None:
+    """Write a release's tables and macros; to be run in the transaction that publishes it.
+
+    Args:
+        engine: the session that writes.
+        database: name of the attached database that gets them.
+        kept: what is written.
+
+    Raises:
+        InputError: as ``check_name``.
+        EngineFailure: the database failed.
+    """
+    check_name(database, kept.name)
+    schema = Fragment(f"{ident(database)}.{SCHEMA}")
+    engine.execute(render("macros/schema", database=ident(database)), step=_STEP)
+    for table in _TABLES:
+        engine.execute(render(f"macros/{table}", schema=schema), step=_STEP)
+    for table in _TABLES:
+        name = string_literal(fold(kept.name))
+        engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
+    for table, columns in _contents(kept):
+        size = len(next(iter(columns.values()), ()))
+        if size:
+            owner = np.full(size, kept.release_id, dtype=object)
+            engine.load(Fragment(f"{schema}.{table}"), {"release_id": owner, **columns}, step=_STEP)
+    with _using(engine, database):
+        for statement in _macros(database, schema, kept):
+            engine.execute(statement, step=_STEP)
+
+
+@contextmanager
+def _using(engine: Engine, database: str) -> Iterator[None]:
+    """Names are looked up in ``database`` inside: macros must name ``dpsyn`` without it, because the file may
+    be attached under any name later, and the database checks them when they are made."""
+    session = engine.fetch(render("source/session"), step=_STEP)
+    path, home = (str(session["search_path"][0]), (str(session["catalog"][0]), str(session["schema"][0])))
+    engine.execute(render("source/use", name=ident(database)), step=_STEP)
+    try:
+        yield
+    finally:
+        if path:
+            restored = render("source/set_search_path", search_path=string_literal(path))
+        else:
+            restored = render("source/use", name=qualified(*home))
+        engine.execute(restored, step=_STEP)
+
+
+def file_beside(path: Path) -> Path:
+    """Where the model of a release that is written to a file is kept: ``<output>.dpsyn.duckdb``."""
+    return path.with_name(path.name + BESIDE)
+
+
+def persist_beside(engine: Engine, path: Path, kept: Kept) -> None:
+    """As ``persist``, in a transaction of its own, for a release that is written to the file ``path``.
+
+    Raises:
+        EngineFailure: the file beside it is no database, is in use, or cannot be written.
+    """
+    name = "dpsyn_beside"
+    place = string_literal(str(file_beside(path)))
+    engine.execute(render("macros/attach", path=place, name=ident(name)), step=_STEP)
+    try:
+        with engine.transaction():
+            persist(engine, name, kept)
+    finally:
+        engine.execute(render("source/detach", name=ident(name)), step=_STEP)
+
+
+def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
+    """The rows of every table, without the release they belong to."""
+    domain, tables = kept.shape.domain, served(kept.model)
+    yield (
+        "releases",
+        {
+            "name": _texts([kept.name]),
+            "created": _texts([kept.created]),
+            "total": np.array([float(kept.model.total)]),
+            "certificate": _texts([json.dumps(dict(kept.facts), default=str)]),
+        },
+    )
+    yield "attributes", _attributes(domain, tables.bins)
+    for index, labels in enumerate(kept.labels):
+        yield (
+            "codes",
+            {
+                "attribute": np.full(len(labels), index),
+                "code": np.arange(len(labels)),
+                "label": _texts(["" if label is None else str(label) for label in labels]),
+                "is_null": np.array([label is None for label in labels]),
+                "bin": tables.bins[index],
+                "within": tables.within[index],
+            },
+        )
+    for number, measurement in enumerate(kept.measurements):
+        yield from _measurement(domain, number, measurement)
+    for number, (scope, table) in enumerate(tables.tables):
+        flat = table.ravel()
+        cells = np.flatnonzero(flat)
+        yield "axes", _axes("model", number, scope, table.shape, [False] * len(scope))
+        yield (
+            "model_cells",
+            {"number": np.full(cells.size, number), "cell": cells, "probability": flat[cells]},
+        )
+    network = network_of(kept.model)
+    if network is not None:
+        yield "cumulative", cumulative_table(network)
+        yield "aliases", alias_table(network)
+
+
+def _texts(values: Sequence[str]) -> NDArray[Any]:
+    return np.array(values, dtype=object)
+
+
+def _attributes(domain: Domain, bins: Sequence[NDArray[np.int64]]) -> Columns:
+    return {
+        "attribute": np.arange(len(domain.attributes)),
+        "name": _texts(domain.names),
+        "sql_type": _texts([attribute.sql_type for attribute in domain.attributes]),
+        "size": np.array(domain.shape(), np.int64),
+        "bins": np.array([int(own.max()) + 1 for own in bins], np.int64),
+    }
+
+
+def _measurement(domain: Domain, number: int, measured: NoisyMarginal) -> Iterator[tuple[str, Columns]]:
+    maps = measured.maps or (None,) * len(measured.attrs)
+    scope = [domain.index(name) for name in measured.attrs]
+    shape = measured.values.shape
+    original = [
+        bins is None and size == domain.attributes[position].size
+        for bins, size, position in zip(maps, shape, scope, strict=True)
+    ]
+    yield (
+        "measurements",
+        {
+            "measurement": np.array([number]),
+            "sigma": np.array([float(measured.sigma)]),
+            "cells": np.array([measured.values.size]),
+        },
+    )
+    yield "axes", _axes("measurement", number, scope, shape, original)
+    for position, bins in zip(scope, maps, strict=True):
+        if bins is not None:
+            codes = np.arange(len(bins))
+            yield (
+                "measured_bins",
+                {
+                    "measurement": np.full(codes.size, number),
+                    "attribute": np.full(codes.size, position),
+                    "code": codes,
+                    "bin": np.array(bins, np.int64),
+                },
+            )
+    yield (
+        "measured_cells",
+        {
+            "measurement": np.full(measured.values.size, number),
+            "cell": np.arange(measured.values.size),
+            "noisy": np.asarray(measured.values, np.int64).ravel(),
+        },
+    )
+
+
+def _axes(
+    kind: str, number: int, scope: Sequence[int], shape: Sequence[int], original: Sequence[bool]
+) -> Columns:
+    strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    return {
+        "kind": _texts([kind] * len(scope)),
+        "number": np.full(len(scope), number),
+        "attribute": np.array(scope, np.int64),
+        "size": np.array(shape, np.int64),
+        "stride": np.array(strides, np.int64),
+        "original": np.array(original, np.bool_),
+    }
+
+
+def _macros(database: str, schema: Fragment, kept: Kept) -> Iterator[Fragment]:
+    home = ident(database)
+    network = network_of(kept.model)
+    low_variance, iid = sample_queries(network, kept.shape, kept.name, kept.release_id)
+    for prefix, query in (("sample_", low_variance), ("iid_", iid)):
+        macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
+        yield render("macros/create_macro", macro=macro, query=query)
+    yield render("macros/marginal", schema=schema)
+    yield render("macros/dpsyn_releases", database=home)
+    yield render("macros/dpsyn_sample", database=home, most=MOST_LOW_VARIANCE_ROWS)
+    yield render("macros/dpsyn_marginal", database=home)

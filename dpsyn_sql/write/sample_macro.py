@@ -1,0 +1,96 @@
+"""The query behind ``dpsyn_sample``: rows of a network as values, in the columns of the release.
+
+The seed and the number of rows are parameters of the macro. Rows sampled with those of the release are the
+rows that were released, but for two things. Keys and unit ids are NULL, because fresh ones would repeat
+those of the released table without being the same rows. Rows that the owner's conditions exclude are left
+out, not replaced.
+"""
+
+from __future__ import annotations
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.decoding import decode_expression
+from dpsyn_sql.domain.output import constant_expression, derived_value
+from dpsyn_sql.domain.shape import Constant, Derived, Shape
+from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.sample.sql_network import Network
+from dpsyn_sql.sample.sql_text import Tables, iid_query, low_variance_query, script_of
+from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
+from dpsyn_sql.sqltext.render import render
+
+ROWS, SEED = Fragment("CAST(dpsyn_rows AS BIGINT)"), Fragment("CAST(dpsyn_seed AS UBIGINT)")
+"""Parameters of the macros. A parameter hides columns of its name, so no column should have it."""
+
+
+def sample_queries(
+    network: Network | None, shape: Shape, name: str, release_id: str
+) -> tuple[Fragment, Fragment]:
+    """The queries of the low-variance and of the independent rows of a release.
+
+    ``network`` is None for a model that SQL cannot sample; both queries are then an error that says so.
+    """
+    if network is None:
+        message = (
+            f"The model of release {name} cannot be sampled in SQL; its table and dpsyn_marginal() are here. "
+            "More rows come from release(..., rows=) under the same name, at no cost."
+        )
+        failing = render("macros/no_model", message=string_literal(message))
+        return failing, failing
+    script = script_of(network, SEED)
+
+    def tables(table: str) -> Tables:
+        return Tables(Fragment(table), Fragment(f"release_id = {string_literal(release_id)}"))
+
+    low_variance = low_variance_query(script, ROWS, tables("dpsyn.cumulative"))
+    iid = iid_query(script, Fragment("0"), ROWS, tables("dpsyn.aliases"))
+    return _valued(shape, low_variance), _valued(shape, iid)
+
+
+def _valued(shape: Shape, staged: Fragment) -> Fragment:
+    """Values of staged codes, columns in the order of the release."""
+    roles = {role.name: role for role in shape.roles}
+    measured = {attribute.name: place for place, attribute in enumerate(shape.domain.attributes)}
+    order = shape.order or shape.domain.names
+    columns, written = list[Fragment](), list[Fragment]()
+    for name in order:
+        role = roles.get(name)
+        if isinstance(role, Derived):
+            written.append(Fragment(f"{derived_value(role)} AS {ident(name)}"))
+            continue
+        written.append(ident(name))
+        if role is None:
+            value = _measured(shape.domain[name], measured[name])
+        elif isinstance(role, Constant):
+            value = constant_expression(role)
+        else:
+            value = Fragment(f"CAST(NULL AS {_type(role.sql_type)})")
+        columns.append(Fragment(f"{value} AS {ident(name)}"))
+    return render(
+        "macros/sampled",
+        staged=staged,
+        columns=columns,
+        written=written,
+        conditions=[_condition(text) for text in shape.never],
+    )
+
+
+def _measured(attribute: Attribute, place: int) -> Fragment:
+    """As ``position_bits``, with the seed as an expression."""
+    purpose = string_literal(f"{attribute.name}|position|")
+    bits = Fragment(f'hash(xor(CAST("row" AS UBIGINT), hash({purpose} || {SEED})))')
+    return decode_expression(attribute, Fragment(f"a{place}"), bits)
+
+
+def _condition(text: str) -> Fragment:
+    """A failure to compute a condition excludes nothing, as when the release was written."""
+    if not isinstance(text, Fragment):
+        raise InternalError("an owner's expression was not checked before it was used")
+    return Fragment(f"TRY({text})")
+
+
+def _type(text: str) -> Fragment:
+    kind = parse_type(text)
+    if kind is None:
+        raise InternalError("a column of an unsupported type is written")
+    return kind.sql

@@ -1,0 +1,18 @@
+-- All releases in this database.
+-- in:  database
+-- out: table macro
+CREATE OR REPLACE MACRO {{ database }}.main.dpsyn_releases() AS TABLE
+SELECT
+    name,
+    created,
+    CAST(certificate ->> '$.guarantee.epsilon' AS DOUBLE) AS epsilon,
+    CAST(certificate ->> '$.guarantee.delta' AS DOUBLE) AS delta,
+    CAST(certificate ->> '$.sampling.rows' AS BIGINT) AS "rows",
+    CAST(certificate ->> '$.sampling.seed' AS UBIGINT) AS seed,
+    certificate ->> '$.method' AS method,
+    release_id,
+    certificate
+FROM dpsyn.releases
+ORDER BY
+    created,
+    name

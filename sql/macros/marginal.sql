@@ -1,0 +1,186 @@
+-- The cells of a marginal, numbered in row-major order of the codes.
+-- in:  schema
+-- out: table macro with the columns cell, labels, estimate (of the model), noisy (inverse-variance mean of all
+--      measured tables that hold the attributes), standard_error (of noisy) and basis
+CREATE OR REPLACE MACRO {{ schema }}.marginal(release, attributes) AS TABLE
+WITH wanted AS (
+    SELECT
+        unnest(CAST(attributes AS VARCHAR[])) AS name,
+        generate_subscripts(CAST(attributes AS VARCHAR[]), 1) AS place
+),
+asked AS (
+    SELECT
+        w.place,
+        a.release_id,
+        a.attribute,
+        a.size,
+        a.bins,
+        GREATEST(0, r.total) AS total
+    FROM wanted AS w
+    INNER JOIN dpsyn.attributes AS a
+        ON a.name = w.name
+    INNER JOIN dpsyn.releases AS r
+        ON r.release_id = a.release_id
+    WHERE r.name = release
+),
+axes AS (
+    SELECT
+        a.place,
+        a.release_id,
+        a.attribute,
+        a.size,
+        CAST(COALESCE((SELECT product(b.size) FROM asked AS b WHERE b.place > a.place), 1) AS BIGINT) AS stride,
+        CAST(COALESCE((SELECT product(b.bins) FROM asked AS b WHERE b.place > a.place), 1) AS BIGINT) AS bin_stride
+    FROM asked AS a
+),
+containing AS (
+    SELECT
+        x.release_id,
+        x.kind,
+        x.number
+    FROM dpsyn.axes AS x
+    INNER JOIN axes AS a
+        ON a.release_id = x.release_id
+        AND a.attribute = x.attribute
+    WHERE x.original OR x.kind = 'model'
+    GROUP BY
+        x.release_id,
+        x.kind,
+        x.number
+    HAVING count(*) = (SELECT count(*) FROM axes)
+),
+sized AS (
+    SELECT
+        c.release_id,
+        c.kind,
+        c.number,
+        product(x.size) AS cells,
+        count(*) = (SELECT count(*) FROM axes) AS exact
+    FROM containing AS c
+    INNER JOIN dpsyn.axes AS x
+        ON x.release_id = c.release_id
+        AND x.kind = c.kind
+        AND x.number = c.number
+    GROUP BY
+        c.release_id,
+        c.kind,
+        c.number
+),
+chosen AS (
+    SELECT
+        release_id,
+        number
+    FROM sized
+    WHERE kind = 'model'
+    ORDER BY
+        cells,
+        number
+    LIMIT 1
+),
+checked AS (
+    SELECT
+        CASE
+            WHEN NOT EXISTS (SELECT 1 FROM dpsyn.releases AS r WHERE r.name = release)
+                THEN error('dpsyn_marginal: no such release; see dpsyn_releases()')
+            WHEN (SELECT count(*) FROM wanted) = 0
+                OR (SELECT count(DISTINCT attribute) FROM axes) < (SELECT count(*) FROM wanted)
+                THEN error('dpsyn_marginal: name attributes of the release, each once')
+            WHEN NOT EXISTS (SELECT 1 FROM chosen)
+                THEN error('dpsyn_marginal: the model keeps no table of these attributes; count them in dpsyn_sample()')
+            ELSE CAST((SELECT product(size) FROM axes) AS BIGINT)
+        END AS cells
+),
+numbered AS (
+    SELECT unnest(range(cells)) AS cell
+    FROM checked
+),
+described AS (
+    SELECT
+        n.cell,
+        list(CASE WHEN c.is_null THEN NULL ELSE c.label END ORDER BY a.place) AS labels,
+        CAST(sum(c.bin * a.bin_stride) AS BIGINT) AS bins,
+        product(c.within) AS within
+    FROM numbered AS n
+    CROSS JOIN axes AS a
+    INNER JOIN dpsyn.codes AS c
+        ON c.release_id = a.release_id
+        AND c.attribute = a.attribute
+        AND c.code = (n.cell // a.stride) % a.size
+    GROUP BY n.cell
+),
+modelled AS (
+    SELECT
+        bins,
+        sum(probability) AS probability
+    FROM (
+        SELECT
+            m.cell,
+            any_value(m.probability) AS probability,
+            CAST(sum((m.cell // x.stride) % x.size * a.bin_stride) AS BIGINT) AS bins
+        FROM chosen AS c
+        INNER JOIN dpsyn.model_cells AS m
+            ON m.release_id = c.release_id
+            AND m.number = c.number
+        INNER JOIN dpsyn.axes AS x
+            ON x.release_id = c.release_id
+            AND x.kind = 'model'
+            AND x.number = c.number
+        INNER JOIN axes AS a
+            ON a.attribute = x.attribute
+        GROUP BY m.cell
+    )
+    GROUP BY bins
+),
+weighted AS (
+    SELECT
+        s.release_id,
+        s.number,
+        (SELECT cells FROM checked) / (s.cells * m.sigma * m.sigma) AS weight
+    FROM sized AS s
+    INNER JOIN dpsyn.measurements AS m
+        ON m.release_id = s.release_id
+        AND m.measurement = s.number
+    WHERE s.kind = 'measurement'
+),
+measured AS (
+    SELECT
+        cell,
+        sum(weight * noisy) / (SELECT sum(weight) FROM weighted) AS noisy
+    FROM (
+        SELECT
+            w.number,
+            any_value(w.weight) AS weight,
+            any_value(m.noisy) AS noisy,
+            CAST(sum((m.cell // x.stride) % x.size * a.stride) AS BIGINT) AS cell
+        FROM weighted AS w
+        INNER JOIN dpsyn.measured_cells AS m
+            ON m.release_id = w.release_id
+            AND m.measurement = w.number
+        INNER JOIN dpsyn.axes AS x
+            ON x.release_id = w.release_id
+            AND x.kind = 'measurement'
+            AND x.number = w.number
+        INNER JOIN axes AS a
+            ON a.attribute = x.attribute
+        GROUP BY
+            w.number,
+            m.cell
+    )
+    GROUP BY cell
+)
+SELECT
+    d.cell,
+    d.labels,
+    (SELECT max(total) FROM asked) * COALESCE(p.probability, 0) * d.within AS estimate,
+    m.noisy,
+    (SELECT sqrt(1 / sum(weight)) FROM weighted) AS standard_error,
+    CASE
+        WHEN (SELECT bool_or(exact) FROM sized WHERE kind = 'measurement') THEN 'measured'
+        WHEN EXISTS (SELECT 1 FROM weighted) THEN 'summed'
+        ELSE 'modelled'
+    END AS basis
+FROM described AS d
+LEFT JOIN modelled AS p
+    ON p.bins = d.bins
+LEFT JOIN measured AS m
+    ON m.cell = d.cell

@@ -1,0 +1,9 @@
+-- Joint probabilities of the model over working bins; cells that are not here have probability 0.
+-- in:  schema
+-- out: table
+CREATE TABLE IF NOT EXISTS {{ schema }}.model_cells (
+    release_id VARCHAR NOT NULL,
+    number INTEGER NOT NULL,
+    cell BIGINT NOT NULL,
+    probability DOUBLE NOT NULL
+)

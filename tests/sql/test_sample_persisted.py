@@ -1,0 +1,316 @@
+"""What stays with a release: tables and macros that work from a plain connection, without this package."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.decoding import decode_statement
+from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.adaptive import GraphicalModel
+from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.consistency import Margins
+from dpsyn_sql.fit.copula import fit_copula
+from dpsyn_sql.fit.graph import junction_tree
+from dpsyn_sql.fit.independent import ProductModel
+from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.marginals import marginal_table
+from dpsyn_sql.sample.sql_network import network_of
+from dpsyn_sql.sample.sql_sampler import stage_network
+from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.write.persist import Kept, check_name, file_beside, persist, persist_beside
+
+HOSTILE = """it's "x"); DROP TABLE kept; --|"""
+SEED = 2**64 - 1
+RNG = np.random.default_rng(0)
+
+DOMAIN = Domain(
+    (
+        Attribute("age", "INTEGER", "numeric", edges=(0, 10, 20, 40, 100), nullable=True),
+        Attribute(
+            HOSTILE,
+            "VARCHAR",
+            "categorical",
+            labels=("", "it's", 'a"b,\n[c]', "NULL"),
+            other=True,
+            nullable=True,
+        ),
+        Attribute("seed", "BOOLEAN", "categorical", labels=(False, True)),
+        Attribute("row", "DOUBLE", "numeric", edges=(0.0, 0.5, 2.5)),
+        Attribute("one", "VARCHAR", "categorical", labels=("x",)),
+    )
+)
+SIZES = (3, 6, 2, 2, 1)
+BINS = (np.array([0, 0, 1, 2, 2]), np.arange(6), np.arange(2), np.arange(2), np.arange(1))
+WITHIN = (np.array([0.25, 0.75, 1, 0.5, 0.5]), np.ones(6), np.ones(2), np.ones(2), np.ones(1))
+
+
+def graphical():
+    potentials = {scope: RNG.normal(0, 1, [SIZES[v] for v in scope]) for scope in [(0, 1, 2), (2, 3)]}
+    beliefs = calibrate(junction_tree(SIZES, potentials), potentials)
+    return GraphicalModel(DOMAIN, 500.0, beliefs, BINS, WITHIN)
+
+
+def noisy(*names, maps=(), sigma=2.0):
+    shape = [
+        max(m) + 1 if m else DOMAIN[n].size for n, m in zip(names, maps or (None,) * len(names), strict=True)
+    ]
+    return NoisyMarginal(names, RNG.integers(-5, 60, shape), sigma, maps)
+
+
+MEASURED = (
+    noisy("age", sigma=3.0),
+    noisy(HOSTILE, "age"),
+    noisy("age", HOSTILE, "seed", sigma=1.5),
+    noisy("seed", "row", maps=((0, 1), None), sigma=0.5),
+)
+PRODUCT = ProductModel(
+    DOMAIN, Margins(100.0, {a.name: RNG.dirichlet(np.ones(a.size)) for a in DOMAIN.attributes})
+)
+
+
+def kept(name="r", model=None, domain=DOMAIN, measured=MEASURED, release_id="id-1", **shape):
+    order = shape.pop("order", domain.names)
+    facts = {
+        "method": "adaptive",
+        "guarantee": {"epsilon": 1.0, "delta": 1e-9},
+        "sampling": {"rows": 500, "seed": SEED},
+        "note": 'it\'s "quoted"\n',
+    }
+    return Kept(
+        name,
+        release_id,
+        "2026-11-01T00:00:00Z",
+        facts,
+        Shape(domain.attributes, order=order, **shape),
+        model or graphical(),
+        measured,
+        [code_labels(attribute) for attribute in domain.attributes],
+    )
+
+
+def written(path, *releases):
+    """The releases in a file, written through a connection that has it attached."""
+    with duckdb.connect() as con:
+        con.execute(f'ATTACH \'{path}\' AS "the out"; CREATE TABLE "the out".kept AS SELECT 42')
+        engine = DuckDBEngine(con)
+        for release in releases:
+            with engine.transaction():
+                persist(engine, "the out", release)
+        assert con.execute("SELECT current_database()").fetchone() == ("memory",)
+    return path
+
+
+def quoted(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
+def listed(names):
+    return "[" + ", ".join(map(quoted, names)) + "]"
+
+
+# -- marginals ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [graphical(), PRODUCT], ids=["graphical", "independent"])
+def test_marginals_are_those_of_the_release(tmp_path, model):
+    path = written(tmp_path / "o.duckdb", kept(model=model))
+    asked = [["age"], [HOSTILE], ["row"], ["one"], ["age", HOSTILE], [HOSTILE, "age"], ["row", "seed"]]
+    asked += [["row", "age"], ["seed", "age", HOSTILE], ["one", "row"]]
+    with duckdb.connect(str(path), read_only=True) as con:
+        for names in asked:
+            expected = marginal_table(model, MEASURED, names)
+            found = con.execute(f"FROM dpsyn_marginal('r', {listed(names)})").df()
+            assert list(found.columns) == list(expected.columns)
+            for name in names:
+                labels = [None if label is None else str(label) for label in expected[name]]
+                assert [None if v is None or v != v else v for v in found[name]] == labels
+            for name in ("estimate", "noisy", "standard_error"):
+                np.testing.assert_allclose(
+                    found[name].astype(float), expected[name].astype(float), atol=1e-9, rtol=1e-9
+                )
+            assert list(found["basis"]) == list(expected["basis"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("dpsyn_marginal('r', ['row', 'age', 'one'])", "dpsyn_sample"),
+        ("dpsyn_marginal('r', ['nobody'])", "each once"),
+        ("dpsyn_marginal('r', ['age', 'age'])", "each once"),
+        ("dpsyn_marginal('r', [])", "each once"),
+        ("dpsyn_marginal('s', ['age'])", "no such release"),
+        ("dpsyn_sample('s', 1)", "does not exist"),
+        ("dpsyn_sample(NULL, 1)", "name a release"),
+        ("dpsyn_sample('r', NULL)", "how many rows"),
+        ("dpsyn_sample('r', 1, seed := NULL)", "seed is NULL"),
+        ("dpsyn_sample('r', 1, seed := -1)", ""),
+        ("dpsyn_sample('r', '1); DROP TABLE kept; --')", "convert"),
+        ("dpsyn_sample('r', 1, seed := '1), (SELECT 1')", "convert"),
+        ("dpsyn_sample('r\"(1, 1); DROP TABLE kept; --', 1)", "does not exist"),
+        ("dpsyn_marginal('r'', []) --', ['age'])", "no such release"),
+        ("dpsyn_marginal('r', ['age\", (SELECT 1) AS \"x'])", "each once"),
+    ],
+)
+def test_what_cannot_be_answered_is_an_error_and_nothing_else_happens(tmp_path, call, message):
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", kept()))) as con:
+        with pytest.raises(duckdb.Error, match=message):
+            con.execute(f"FROM {call}").fetchall()
+        assert con.execute("FROM kept").fetchall() == [(42,)]
+
+
+# -- rows --------------------------------------------------------------------------------------------------
+
+
+def released(model, rows, seed, mode):
+    with duckdb.connect() as con:
+        engine = DuckDBEngine(con)
+        stage_network(engine, network_of(model), rows, seed, Fragment("temp.main.staged"), mode=mode)
+        return con.execute(decode_statement(DOMAIN, Fragment("temp.main.staged"), seed)).fetchall()
+
+
+@pytest.mark.parametrize("model", [graphical(), PRODUCT], ids=["graphical", "independent"])
+def test_the_release_can_be_drawn_again(tmp_path, model):
+    path = written(tmp_path / "o.duckdb", kept(HOSTILE, model))
+    with duckdb.connect(str(path), read_only=True) as con:
+        for seed in (1, SEED):
+            found = con.execute(f"FROM dpsyn_sample({quoted(HOSTILE)}, 1500, seed := {seed})").fetchall()
+            assert found == released(model, 1500, seed, "low_variance")
+        assert con.execute(f"FROM dpsyn_sample({quoted(HOSTILE)}, 9)").fetchall() == released(
+            model, 9, 1, "low_variance"
+        )
+        assert con.execute(f"FROM dpsyn_sample({quoted(HOSTILE)}, 0)").fetchall() == []
+        iid = con.execute(f"FROM dpsyn.{ident('iid_' + HOSTILE)}(700, 3)").fetchall()
+        assert iid == released(model, 700, 3, "iid")
+        described = con.execute(f"DESCRIBE FROM dpsyn_sample({quoted(HOSTILE)}, 1)").fetchall()
+        assert [(name, kind) for name, kind, *_ in described] == [
+            (a.name, a.sql_type) for a in DOMAIN.attributes
+        ]
+
+
+def test_computed_columns_keys_and_conditions(tmp_path):
+    roles = (
+        Constant("state", "VARCHAR", "it's"),
+        Derived("twice", "BIGINT", Fragment('"age" * 2')),
+        Key("id", "BIGINT"),
+        UnitId("person", "VARCHAR"),
+    )
+    order = ("id", "age", HOSTILE, "seed", "row", "one", "state", "twice", "person")
+    release = kept(
+        roles=roles, order=order, never=(Fragment('"age" >= 40'), Fragment("CAST('x' AS INTEGER) > 1"))
+    )
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", release))) as con:
+        found = con.execute("FROM dpsyn_sample('r', 500)").df()
+    assert list(found.columns) == list(order)
+    assert 0 < len(found) < 500 and not (found["age"] >= 40).any() and found["age"].isna().any()
+    assert found["id"].isna().all() and found["person"].isna().all() and set(found["state"]) == {"it's"}
+    present = found["age"].notna()
+    assert (found["twice"][present] == 2 * found["age"][present]).all()
+
+
+def test_a_copula_keeps_its_marginals_and_says_what_it_cannot_do(tmp_path):
+    names = [attribute.name for attribute in DOMAIN.attributes]
+    model = fit_copula(DOMAIN, [noisy(name, sigma=1.0) for name in names])
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", kept(model=model, measured=())))) as con:
+        with pytest.raises(duckdb.Error, match="cannot be sampled in SQL"):
+            con.execute("FROM dpsyn_sample('r', 3)").fetchall()
+        found = con.execute("FROM dpsyn_marginal('r', ['age', 'seed'])").df()
+    np.testing.assert_allclose(found["estimate"], model.project(["age", "seed"]).ravel(), atol=1e-9)
+    assert set(found["basis"]) == {"modelled"} and found["noisy"].isna().all()
+
+
+# -- where and how long --------------------------------------------------------------------------------------
+
+
+def counts(con):
+    tables = con.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'dpsyn'").fetchall()
+    return {name: con.execute(f"SELECT count(*) FROM dpsyn.{name}").fetchone()[0] for (name,) in tables}
+
+
+def test_a_release_of_the_same_name_replaces_the_earlier_one(tmp_path):
+    other = kept("other", PRODUCT, release_id="id-2")
+    again = kept("R", release_id="id-3")
+    with duckdb.connect(str(written(tmp_path / "a.duckdb", kept("r", PRODUCT), other, again))) as con:
+        found = counts(con)
+        releases = con.execute(
+            "SELECT name, release_id, epsilon, rows, seed FROM dpsyn_releases()"
+        ).fetchall()
+        assert sorted(releases) == [("R", "id-3", 1.0, 500, SEED), ("other", "id-2", 1.0, 500, SEED)]
+        assert len(con.execute("FROM dpsyn_sample('other', 5)").fetchall()) == 5
+        assert con.execute("FROM dpsyn_sample('r', 50)").fetchall() == released(again.model, 50, 1, None)
+    with duckdb.connect(str(written(tmp_path / "b.duckdb", other, again))) as con:
+        assert counts(con) == found
+
+
+def test_nothing_stays_of_a_publication_that_fails(tmp_path):
+    with duckdb.connect(str(tmp_path / "o.duckdb")) as con:
+        engine = DuckDBEngine(con)
+        with pytest.raises(ZeroDivisionError), engine.transaction():
+            persist(engine, "o", kept())
+            raise ZeroDivisionError
+        left = "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'dpsyn'"
+        assert con.execute(left).fetchone() == (0,)
+        macros = "SELECT count(*) FROM duckdb_functions() WHERE function_name LIKE 'dpsyn%'"
+        assert con.execute(macros).fetchone() == (0,)
+
+
+USED = """
+import duckdb, sys
+con = duckdb.connect()
+con.execute("ATTACH '" + sys.argv[1] + "' AS f (READ_ONLY)")
+con.execute("USE f")
+print(con.execute("SELECT count(*), sum(hash(t)::HUGEINT) FROM dpsyn_sample('r', 100) AS t").fetchall())
+print(con.execute("SELECT count(*), round(sum(estimate)) FROM dpsyn_marginal('r', ['age', 'row'])").fetchall())
+print(con.execute("SELECT name FROM dpsyn_releases()").fetchall())
+assert not [name for name in sys.modules if name.startswith("dpsyn")]
+"""
+
+
+def used(path):
+    return subprocess.run(
+        [sys.executable, "-c", USED, str(path)], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+
+def test_a_file_that_is_attached_copied_or_exported_serves_as_before(tmp_path):
+    path = written(tmp_path / "o.duckdb", kept())
+    first = used(path)
+    assert "(100, " in first and "(10, 500.0)" in first
+    with duckdb.connect(str(path)) as con:
+        con.execute(f"EXPORT DATABASE '{tmp_path / 'exported'}'")
+    with duckdb.connect(str(tmp_path / "again.duckdb")) as con:
+        con.execute(f"IMPORT DATABASE '{tmp_path / 'exported'}'")
+    assert used(tmp_path / "again.duckdb") == first
+
+
+def test_the_model_of_an_output_file_stands_beside_it(tmp_path):
+    output = tmp_path / "it's.parquet"
+    assert file_beside(output) == tmp_path / "it's.parquet.dpsyn.duckdb"
+    for name in ("r", "s", "r"):
+        with duckdb.connect() as con:
+            persist_beside(DuckDBEngine(con), output, kept(name, release_id=f"id-{name}"))
+            assert con.execute("SELECT current_database()").fetchone() == ("memory",)
+    with duckdb.connect(str(file_beside(output)), read_only=True) as con:
+        assert con.execute("SELECT name FROM dpsyn_releases()").fetchall() == [("r",), ("s",)]
+        assert len(con.execute("FROM dpsyn_sample('s', 7)").fetchall()) == 7
+
+
+def test_a_database_called_dpsyn_is_refused_in_time():
+    with pytest.raises(InputError, match="another name"):
+        check_name("DPSYN", "r")
+    with pytest.raises(InputError, match="NUL"):
+        check_name("o", "r\x00")
+    check_name("o", HOSTILE)
+
+
+def test_an_empty_release(tmp_path):
+    nothing = replace(graphical(), total=-3.0)
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", kept(model=nothing)))) as con:
+        assert con.execute("SELECT sum(estimate) FROM dpsyn_marginal('r', ['age'])").fetchone() == (0,)
