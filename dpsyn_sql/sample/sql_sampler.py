@@ -99,7 +99,7 @@ def append_network(
     if rows <= 0:
         return 0
     kind = mode or mode_of(rows)
-    model, *scratch = (qualified("temp", "main", f"dpsyn_{uuid4().hex}") for _ in range(5))
+    model, *scratch = (qualified("temp", "main", f"dpsyn_{uuid4().hex}") for _ in range(4))
     script = script_of(network, Fragment(str(seed)))
     try:
         load_distributions(engine, network, model, kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dpsyn_sql.domain.encoding import code_type
 from dpsyn_sql.errors import InternalError
@@ -22,6 +22,9 @@ CHUNK_BITS = 20
 50 MB a step for 15 attributes."""
 
 CHUNK_ROWS = 2**CHUNK_BITS
+
+Kind = Literal["starts", "stretches", "aliases"]
+"""What is read of the distributions: where values start, where they start and end, or alias tables."""
 
 _ALL = Fragment("TRUE")
 _GROUP_BITS = 40  # a chunk's number stands above that of a parent configuration
@@ -80,15 +83,15 @@ class Script:
             for i, v in enumerate(self.network.codes)
         ]
 
-    def steps(self, tables: Tables, *, aliases: bool = False) -> list[Step]:
+    def steps(self, tables: Tables, kind: Kind) -> list[Step]:
         """One step a node."""
-        return [self._step(number, node, tables, aliases) for number, node in enumerate(self.network.nodes)]
+        return [self._step(number, node, tables, kind) for number, node in enumerate(self.network.nodes)]
 
-    def _step(self, number: int, node: Node, tables: Tables, aliases: bool) -> Step:
+    def _step(self, number: int, node: Node, tables: Tables, kind: Kind) -> Step:
         place = self.places[node.variable]
         if place is None:
             raise InternalError("a variable of one value has a node")
-        slot_bits = slot_bits_of(node) if aliases else 0
+        slot_bits = slot_bits_of(node) if kind == "aliases" else 0
         relation = {
             "table": tables.table,
             "condition": Fragment(f"{tables.condition} AND node = {number}"),
@@ -103,8 +106,8 @@ class Script:
                 for index, word in enumerate(self.words)
             ),
             render("sample/aliases", slot_bits=slot_bits, **relation)
-            if aliases
-            else render("sample/cumulative", **relation),
+            if kind == "aliases"
+            else render("sample/cumulative", ends=int(kind == "stretches"), **relation),
             int(node.fixed),
             2**slot_bits,
             self._bits(node, "rank"),
@@ -155,13 +158,13 @@ def _runs(places: Sequence[Place]) -> Iterator[Place]:
 
 def low_variance_query(script: Script, nrows: Fragment, tables: Tables) -> Fragment:
     """One query for all rows: columns row, a0, a1, ..., the rows that the chunks would have."""
-    shared = _shared(script, script.steps(tables), Fragment("0"), nrows)
+    shared = _shared(script, script.steps(tables, "starts"), Fragment("0"), nrows)
     return render("sample/low_variance", chunk_bits=CHUNK_BITS, **shared)
 
 
 def iid_query(script: Script, start: Fragment, stop: Fragment, tables: Tables) -> Fragment:
     """One query for the rows ``start`` to ``stop``: columns row, a0, a1, ..."""
-    return render("sample/iid", **_shared(script, script.steps(tables, aliases=True), start, stop))
+    return render("sample/iid", **_shared(script, script.steps(tables, "aliases"), start, stop))
 
 
 def _shared(script: Script, steps: Sequence[Step], start: Fragment, stop: Fragment) -> dict[str, Any]:
@@ -174,17 +177,18 @@ def chunk_statements(
 ) -> Iterator[Fragment]:
     """What draws the rows ``start`` to ``stop`` (of one chunk) variable by variable and stages them.
 
-    ``scratch`` are four names of tables: rows and values of a step are read while the next ones are made.
+    ``scratch`` are three names of tables. Rows with their new values are kept before they are shuffled
+    again: a positional join has one thread, a sort of a table has all.
     """
+    work, shuffled, outcomes = scratch
     source = script.started(Fragment(str(start)), Fragment(str(stop)))
     group = start >> CHUNK_BITS << _GROUP_BITS
-    for turn, step in enumerate(script.steps(tables)):
+    for step in script.steps(tables, "stretches"):
         if step.fixed:
             source = render(
                 "sample/look_up", source=source, parent=step.parent, relation=step.relation, words=step.words
             )
             continue
-        shuffled, outcomes = scratch[turn % 2 :: 2]
         yield render(
             "sample/shuffle",
             source=source,
@@ -201,5 +205,6 @@ def chunk_statements(
             group=group,
             jitter_bits=step.jitter_bits,
         )
-        source = render("sample/draw", shuffled=shuffled, outcomes=outcomes, words=step.words)
+        yield render("sample/draw", work=work, shuffled=shuffled, outcomes=outcomes, words=step.words)
+        source = Fragment(f"FROM {work}")
     yield render("sample/collect", staged=staged, source=source, codes=script.codes)

@@ -106,13 +106,13 @@ def persist(engine: Engine, database: str, kept: Kept) -> None:
     for table in _TABLES:
         name = string_literal(fold(kept.name))
         engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
-    for table, columns in _contents(kept):
-        size = len(next(iter(columns.values()), ()))
-        if size:
-            owner = np.full(size, kept.release_id, dtype=object)
-            engine.load(Fragment(f"{schema}.{table}"), {"release_id": owner, **columns}, step=_STEP)
+    number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
+    for table, parts in _gathered(_contents(kept)).items():
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        owner = np.full(len(next(iter(columns.values()))), number)
+        engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **columns}, step=_STEP)
     with _using(engine, database):
-        for statement in _macros(database, schema, kept):
+        for statement in _macros(database, schema, kept, number):
             engine.execute(statement, step=_STEP)
 
 
@@ -160,6 +160,7 @@ def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
     yield (
         "releases",
         {
+            "release_id": _texts([kept.release_id]),
             "name": _texts([kept.name]),
             "created": _texts([kept.created]),
             "total": np.array([float(kept.model.total)]),
@@ -191,8 +192,18 @@ def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
         )
     network = network_of(kept.model)
     if network is not None:
-        yield "cumulative", cumulative_table(network)
+        cumulative = cumulative_table(network)
+        yield "cumulative", {name: cumulative[name] for name in cumulative if name != "high"}
         yield "aliases", alias_table(network)
+
+
+def _gathered(contents: Iterator[tuple[str, Columns]]) -> dict[str, list[Columns]]:
+    """The parts of each table together: a load has a price of its own. Parts without rows are left out."""
+    gathered: dict[str, list[Columns]] = {}
+    for table, columns in contents:
+        if len(next(iter(columns.values()), ())):
+            gathered.setdefault(table, []).append(columns)
+    return gathered
 
 
 def _texts(values: Sequence[str]) -> NDArray[Any]:
@@ -262,10 +273,10 @@ def _axes(
     }
 
 
-def _macros(database: str, schema: Fragment, kept: Kept) -> Iterator[Fragment]:
+def _macros(database: str, schema: Fragment, kept: Kept, number: int) -> Iterator[Fragment]:
     home = ident(database)
     network = network_of(kept.model)
-    low_variance, iid = sample_queries(network, kept.shape, kept.name, kept.release_id)
+    low_variance, iid = sample_queries(network, kept.shape, kept.name, number)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
         macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
         yield render("macros/create_macro", macro=macro, query=query)

@@ -24,11 +24,12 @@ ROWS, SEED = Fragment("CAST(dpsyn_rows AS BIGINT)"), Fragment("CAST(dpsyn_seed A
 
 
 def sample_queries(
-    network: Network | None, shape: Shape, name: str, release_id: str
+    network: Network | None, shape: Shape, name: str, number: int
 ) -> tuple[Fragment, Fragment]:
     """The queries of the low-variance and of the independent rows of a release.
 
-    ``network`` is None for a model that SQL cannot sample; both queries are then an error that says so.
+    ``number`` is that of the release in its tables. ``network`` is None for a model that SQL cannot sample;
+    both queries are then an error that says so.
     """
     if network is None:
         message = (
@@ -40,7 +41,7 @@ def sample_queries(
     script = script_of(network, SEED)
 
     def tables(table: str) -> Tables:
-        return Tables(Fragment(table), Fragment(f"release_id = {string_literal(release_id)}"))
+        return Tables(Fragment(table), Fragment(f"release = {number}"))
 
     low_variance = low_variance_query(script, ROWS, tables("dpsyn.cumulative"))
     iid = iid_query(script, Fragment("0"), ROWS, tables("dpsyn.aliases"))

@@ -2,7 +2,7 @@
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.aliases (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     node INTEGER NOT NULL,
     parent BIGINT NOT NULL,
     slot BIGINT NOT NULL,

@@ -2,7 +2,7 @@
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.attributes (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     attribute INTEGER NOT NULL,
     name VARCHAR NOT NULL,
     sql_type VARCHAR NOT NULL,

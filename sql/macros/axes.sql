@@ -3,7 +3,7 @@
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.axes (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     kind VARCHAR NOT NULL,
     number INTEGER NOT NULL,
     attribute INTEGER NOT NULL,

@@ -3,7 +3,7 @@
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.codes (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     attribute INTEGER NOT NULL,
     code BIGINT NOT NULL,
     label VARCHAR NOT NULL,

@@ -1,11 +1,11 @@
--- Conditional distributions that rows are drawn from: value for low <= u < high, in units of 2^-32.
+-- Conditional distributions that rows are drawn from: of one parent the value from low up to the next low, in
+-- units of 2^-32.
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.cumulative (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     node INTEGER NOT NULL,
     parent BIGINT NOT NULL,
     value BIGINT NOT NULL,
-    low BIGINT NOT NULL,
-    high BIGINT NOT NULL
+    low BIGINT NOT NULL
 )

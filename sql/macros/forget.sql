@@ -2,8 +2,8 @@
 -- in:  schema, table (name), name (literal in lower case: names that differ in ASCII case are one)
 -- out: rows of that release are gone
 DELETE FROM {{ schema }}.{{ table }}
-WHERE release_id IN (
-    SELECT release_id
+WHERE release IN (
+    SELECT release
     FROM {{ schema }}.releases
     WHERE translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz') = {{ name }}
 )

@@ -2,7 +2,7 @@
 -- in:  schema
 -- out: table macro with the columns cell, labels, estimate (of the model), noisy (inverse-variance mean of all
 --      measured tables that hold the attributes), standard_error (of noisy) and basis
-CREATE OR REPLACE MACRO {{ schema }}.marginal(release, attributes) AS TABLE
+CREATE OR REPLACE MACRO {{ schema }}.marginal(wanted_release, attributes) AS TABLE
 WITH wanted AS (
     SELECT
         unnest(CAST(attributes AS VARCHAR[])) AS name,
@@ -11,7 +11,7 @@ WITH wanted AS (
 asked AS (
     SELECT
         w.place,
-        a.release_id,
+        a.release,
         a.attribute,
         a.size,
         a.bins,
@@ -20,13 +20,13 @@ asked AS (
     INNER JOIN dpsyn.attributes AS a
         ON a.name = w.name
     INNER JOIN dpsyn.releases AS r
-        ON r.release_id = a.release_id
-    WHERE r.name = release
+        ON r.release = a.release
+    WHERE r.name = wanted_release
 ),
 axes AS (
     SELECT
         a.place,
-        a.release_id,
+        a.release,
         a.attribute,
         a.size,
         CAST(COALESCE((SELECT product(b.size) FROM asked AS b WHERE b.place > a.place), 1) AS BIGINT) AS stride,
@@ -35,40 +35,40 @@ axes AS (
 ),
 containing AS (
     SELECT
-        x.release_id,
+        x.release,
         x.kind,
         x.number
     FROM dpsyn.axes AS x
     INNER JOIN axes AS a
-        ON a.release_id = x.release_id
+        ON a.release = x.release
         AND a.attribute = x.attribute
     WHERE x.original OR x.kind = 'model'
     GROUP BY
-        x.release_id,
+        x.release,
         x.kind,
         x.number
     HAVING count(*) = (SELECT count(*) FROM axes)
 ),
 sized AS (
     SELECT
-        c.release_id,
+        c.release,
         c.kind,
         c.number,
         product(x.size) AS cells,
         count(*) = (SELECT count(*) FROM axes) AS exact
     FROM containing AS c
     INNER JOIN dpsyn.axes AS x
-        ON x.release_id = c.release_id
+        ON x.release = c.release
         AND x.kind = c.kind
         AND x.number = c.number
     GROUP BY
-        c.release_id,
+        c.release,
         c.kind,
         c.number
 ),
 chosen AS (
     SELECT
-        release_id,
+        release,
         number
     FROM sized
     WHERE kind = 'model'
@@ -80,7 +80,7 @@ chosen AS (
 checked AS (
     SELECT
         CASE
-            WHEN NOT EXISTS (SELECT 1 FROM dpsyn.releases AS r WHERE r.name = release)
+            WHEN NOT EXISTS (SELECT 1 FROM dpsyn.releases AS r WHERE r.name = wanted_release)
                 THEN error('dpsyn_marginal: no such release; see dpsyn_releases()')
             WHEN (SELECT count(*) FROM wanted) = 0
                 OR (SELECT count(DISTINCT attribute) FROM axes) < (SELECT count(*) FROM wanted)
@@ -103,7 +103,7 @@ described AS (
     FROM numbered AS n
     CROSS JOIN axes AS a
     INNER JOIN dpsyn.codes AS c
-        ON c.release_id = a.release_id
+        ON c.release = a.release
         AND c.attribute = a.attribute
         AND c.code = (n.cell // a.stride) % a.size
     GROUP BY n.cell
@@ -119,10 +119,10 @@ modelled AS (
             CAST(sum((m.cell // x.stride) % x.size * a.bin_stride) AS BIGINT) AS bins
         FROM chosen AS c
         INNER JOIN dpsyn.model_cells AS m
-            ON m.release_id = c.release_id
+            ON m.release = c.release
             AND m.number = c.number
         INNER JOIN dpsyn.axes AS x
-            ON x.release_id = c.release_id
+            ON x.release = c.release
             AND x.kind = 'model'
             AND x.number = c.number
         INNER JOIN axes AS a
@@ -133,12 +133,12 @@ modelled AS (
 ),
 weighted AS (
     SELECT
-        s.release_id,
+        s.release,
         s.number,
         (SELECT cells FROM checked) / (s.cells * m.sigma * m.sigma) AS weight
     FROM sized AS s
     INNER JOIN dpsyn.measurements AS m
-        ON m.release_id = s.release_id
+        ON m.release = s.release
         AND m.measurement = s.number
     WHERE s.kind = 'measurement'
 ),
@@ -154,10 +154,10 @@ measured AS (
             CAST(sum((m.cell // x.stride) % x.size * a.stride) AS BIGINT) AS cell
         FROM weighted AS w
         INNER JOIN dpsyn.measured_cells AS m
-            ON m.release_id = w.release_id
+            ON m.release = w.release
             AND m.measurement = w.number
         INNER JOIN dpsyn.axes AS x
-            ON x.release_id = w.release_id
+            ON x.release = w.release
             AND x.kind = 'measurement'
             AND x.number = w.number
         INNER JOIN axes AS a

@@ -2,7 +2,7 @@
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.measured_bins (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     measurement INTEGER NOT NULL,
     attribute INTEGER NOT NULL,
     code BIGINT NOT NULL,

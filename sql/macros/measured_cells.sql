@@ -2,7 +2,7 @@
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.measured_cells (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     measurement INTEGER NOT NULL,
     cell BIGINT NOT NULL,
     noisy BIGINT NOT NULL

@@ -2,7 +2,7 @@
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.measurements (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     measurement INTEGER NOT NULL,
     sigma DOUBLE NOT NULL,
     cells BIGINT NOT NULL

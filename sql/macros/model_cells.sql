@@ -2,7 +2,7 @@
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.model_cells (
-    release_id VARCHAR NOT NULL,
+    release INTEGER NOT NULL,
     number INTEGER NOT NULL,
     cell BIGINT NOT NULL,
     probability DOUBLE NOT NULL

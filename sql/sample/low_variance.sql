@@ -1,7 +1,7 @@
 -- Rows whose counts stay close to what is expected, as one query: the same rows that shuffle, outcomes
 -- and draw make chunk by chunk. A rank is looked up in the cumulative distribution by an ASOF join.
 -- in:  started (query), chunk_bits (a chunk has 2^chunk_bits rows), steps (by variable: name, source, parent,
---      fixed, rank_bits, jitter_bits, relation (parent, value, low, high), words), last (name of the last
+--      fixed, rank_bits, jitter_bits, relation (parent, value, low), words), last (name of the last
 --      step), codes (<expression> AS a<i>)
 -- out: a query with the columns row, a0, a1, ...
 WITH started AS (
