@@ -23,6 +23,7 @@ from dpsyn_sql.sample.sql_network import Network
 from dpsyn_sql.sample.sql_tables import alias_table, cumulative_table
 from dpsyn_sql.sample.sql_text import (
     CHUNK_ROWS,
+    MOST_NODES,
     Script,
     Tables,
     chunk_statements,
@@ -42,9 +43,11 @@ _CUMULATIVE = ("node", "parent", "value", "low", "high")
 _ALIASES = ("node", "parent", "slot", "cut", "value", "alias")
 
 
-def mode_of(rows: int) -> Mode:
-    """How so many rows are drawn, unless somebody says otherwise."""
-    return "low_variance" if rows <= MOST_LOW_VARIANCE_ROWS else "iid"
+def mode_of(rows: int, network: Network) -> Mode:
+    """How so many rows are drawn, unless somebody says otherwise. Rows of very many variables are not
+    drawn by one query, which independent rows are."""
+    few = rows <= MOST_LOW_VARIANCE_ROWS or len(network.nodes) > MOST_NODES
+    return "low_variance" if few else "iid"
 
 
 def stage_network(
@@ -98,7 +101,7 @@ def append_network(
     """
     if rows <= 0:
         return 0
-    kind = mode or mode_of(rows)
+    kind = mode or mode_of(rows, network)
     model, *scratch = (qualified("temp", "main", f"dpsyn_{uuid4().hex}") for _ in range(4))
     script = script_of(network, Fragment(str(seed)))
     try:

@@ -23,6 +23,9 @@ CHUNK_BITS = 20
 
 CHUNK_ROWS = 2**CHUNK_BITS
 
+MOST_NODES = 120
+"""Variables that one query draws: each is a few levels of nesting, and DuckDB gives up beyond a thousand."""
+
 Kind = Literal["starts", "stretches", "aliases"]
 """What is read of the distributions: where values start, where they start and end, or alias tables."""
 

@@ -15,7 +15,7 @@ from dpsyn_sql.domain.shape import Constant, Derived, Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sample.sql_network import Network
-from dpsyn_sql.sample.sql_text import Tables, iid_query, low_variance_query, script_of
+from dpsyn_sql.sample.sql_text import MOST_NODES, Tables, iid_query, low_variance_query, script_of
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -28,13 +28,15 @@ def sample_queries(
 ) -> tuple[Fragment, Fragment]:
     """The queries of the low-variance and of the independent rows of a release.
 
-    ``number`` is that of the release in its tables. ``network`` is None for a model that SQL cannot sample;
-    both queries are then an error that says so.
+    ``number`` is that of the release in its tables. ``network`` is None for a model that is none; both
+    queries are then an error that says so, as for a network of more than ``MOST_NODES`` variables.
     """
-    if network is None:
+    if network is None or len(network.nodes) > MOST_NODES:
+        why = "is no network" if network is None else "has too many variables for one query"
         message = (
-            f"The model of release {name} cannot be sampled in SQL; its table and dpsyn_marginal() are here. "
-            "More rows come from release(..., rows=) under the same name, at no cost."
+            f"The model of release {name} {why}, so SQL cannot draw rows of it; its table and "
+            "dpsyn_marginal() are here. More rows come from release(..., rows=) under the same name, at no "
+            "cost."
         )
         failing = render("macros/no_model", message=string_literal(message))
         return failing, failing

@@ -25,6 +25,7 @@ from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_network import network_of
 from dpsyn_sql.sample.sql_sampler import stage_network
 from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.write import sample_macro
 from dpsyn_sql.write.persist import Kept, check_name, file_beside, persist, persist_beside
 
 HOSTILE = """it's "x"); DROP TABLE kept; --|"""
@@ -219,11 +220,18 @@ def test_a_copula_keeps_its_marginals_and_says_what_it_cannot_do(tmp_path):
     names = [attribute.name for attribute in DOMAIN.attributes]
     model = fit_copula(DOMAIN, [noisy(name, sigma=1.0) for name in names])
     with duckdb.connect(str(written(tmp_path / "o.duckdb", kept(model=model, measured=())))) as con:
-        with pytest.raises(duckdb.Error, match="cannot be sampled in SQL"):
+        with pytest.raises(duckdb.Error, match="is no network"):
             con.execute("FROM dpsyn_sample('r', 3)").fetchall()
         found = con.execute("FROM dpsyn_marginal('r', ['age', 'seed'])").df()
     np.testing.assert_allclose(found["estimate"], model.project(["age", "seed"]).ravel(), atol=1e-9)
     assert set(found["basis"]) == {"modelled"} and found["noisy"].isna().all()
+
+
+def test_too_many_variables_for_one_query_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(sample_macro, "MOST_NODES", 2)
+    path = written(tmp_path / "o.duckdb", kept())
+    with duckdb.connect(str(path)) as con, pytest.raises(duckdb.Error, match="too many variables"):
+        con.execute("FROM dpsyn_sample('r', 3)").fetchall()
 
 
 # -- where and how long --------------------------------------------------------------------------------------

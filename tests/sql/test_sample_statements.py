@@ -15,8 +15,8 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.sample import sql_sampler, sql_text
 from dpsyn_sql.sample.sql_network import Network, Node, network_of
-from dpsyn_sql.sample.sql_sampler import load_distributions, mode_of, stage_network
-from dpsyn_sql.sample.sql_text import Tables, low_variance_query, script_of
+from dpsyn_sql.sample.sql_sampler import append_network, load_distributions, mode_of, stage_network
+from dpsyn_sql.sample.sql_text import Tables, chunk_statements, iid_query, low_variance_query, script_of
 from dpsyn_sql.sqltext.fragments import Fragment
 
 ROWS = 20_000
@@ -286,4 +286,86 @@ def test_a_lost_row_is_noticed():
 
 
 def test_the_mode_follows_the_number_of_rows():
-    assert mode_of(20_000_000) == "low_variance" and mode_of(20_000_001) == "iid"
+    node = Node("a", 0, (), np.zeros(1, np.int64), np.array([[0.5, 0.5]]))
+    few, many = Network((2,), (node,), (0,)), Network((2,), (node,) * 121, (0,))
+    assert mode_of(20_000_000, few) == "low_variance" and mode_of(20_000_001, few) == "iid"
+    assert mode_of(20_000_001, many) == "low_variance"
+
+
+@pytest.mark.parametrize("mode", ["low_variance", "iid"])
+def test_more_rows_go_on_with_the_numbers(mode):
+    network = network_of(model(SCOPES["chain"]))
+    with duckdb.connect() as con:
+        engine = DuckDBEngine(con)
+        stage_network(engine, network, 1000, 1, STAGED, mode=mode)
+        first = con.execute(f"FROM {STAGED} ORDER BY row").fetchall()
+        assert append_network(engine, network, 500, 2, STAGED, first=1000, mode=mode) == 500
+        rows = con.execute(f"FROM {STAGED} ORDER BY row").fetchall()
+    assert rows[:1000] == first and [row[0] for row in rows] == list(range(1500))
+
+
+# -- the text -----------------------------------------------------------------------------------------
+
+TINY = Network(
+    (3, 2, 1),
+    (
+        Node("it's", 0, (), np.zeros(1, np.int64), np.array([[1.0, 2, 1]])),
+        Node("b", 1, (0,), np.arange(3), np.array([[1.0, 1], [1, 3], [3, 1]])),
+    ),
+    (0, 1, 2),
+)
+MODEL = Tables(Fragment("model"))
+
+
+def plain(statement):
+    """Without comments and line breaks."""
+    lines = [line.split("-- ")[0].strip() for line in statement.splitlines()]
+    return " ".join(line for line in lines if line)
+
+
+def test_the_statements_of_a_chunk():
+    scratch = [Fragment(name) for name in ("work", "shuffled", "outcomes")]
+    script = script_of(TINY, Fragment("7"))
+    found = [plain(s) for s in chunk_statements(script, MODEL, STAGED, scratch, 2**20, 2**20 + 5)]
+    assert len(found) == 7
+    assert found[3] == (
+        'CREATE OR REPLACE TEMP TABLE shuffled AS SELECT w0, "row", (((w0 & 3) >> 0)) AS parent '
+        "FROM ( FROM work ) ORDER BY parent, hash(xor(\"row\", hash('b|rank|' || 7)))"
+    )
+    assert found[1] == (
+        "CREATE OR REPLACE TEMP TABLE outcomes AS WITH groups AS ( SELECT parent, count(*) AS size "
+        "FROM shuffled GROUP BY parent ), jittered AS ( SELECT parent, size, 4294967295 - "
+        "CAST(hash(xor(parent + 1099511627776, hash('it''s|jitter|' || 7))) & 4294967295 AS BIGINT) AS rest "
+        "FROM groups ), counted AS ( SELECT d.parent, d.value, ((d.high * j.size + j.rest) >> 32) - "
+        "((d.low * j.size + j.rest) >> 32) AS number FROM jittered AS j INNER JOIN "
+        "( SELECT CAST(parent AS UBIGINT) AS parent, CAST(value AS UBIGINT) << 0 AS value, high, low "
+        "FROM model WHERE TRUE AND node = 0 ) AS d ON d.parent = j.parent ), ordered AS ( SELECT value, "
+        "number FROM counted WHERE number > 0 ORDER BY parent, value ) "
+        "SELECT unnest(list_resize([value], number, value)) AS value FROM ordered"
+    )
+    assert found[2] == (
+        'CREATE OR REPLACE TEMP TABLE work AS SELECT w0 | value AS w0, "row" '
+        "FROM shuffled POSITIONAL JOIN outcomes"
+    )
+    assert found[6] == (
+        f'INSERT INTO {STAGED} SELECT CAST("row" AS BIGINT) AS "row", '
+        "CAST((w0 >> 0) & 3 AS UTINYINT) AS a0, CAST((w0 >> 2) & 1 AS UTINYINT) AS a1, "
+        "CAST(0 AS UTINYINT) AS a2 FROM ( FROM work )"
+    )
+
+
+def test_the_queries_are_one_step_a_variable():
+    script = script_of(TINY, Fragment("7"))
+    iid = plain(iid_query(script, Fragment("0"), Fragment("5"), MODEL))
+    assert iid.startswith(
+        'WITH started AS ( SELECT CAST(0 AS UBIGINT) AS w0, CAST(range AS UBIGINT) AS "row" FROM range(0, 5) ), '
+        "step0_bits AS ( SELECT *, hash(xor(\"row\", hash('it''s|slot|' || 7))) AS bits FROM started )"
+    )
+    assert "ON t.key = (((w0 & 3) << 1)) | (b.bits & 1) ), step1 AS" in iid
+    one = plain(low_variance_query(script, Fragment("5"), MODEL))
+    assert (
+        'step1_ranked AS ( SELECT *, row_number() OVER ( PARTITION BY "group" '
+        "ORDER BY hash(xor(\"row\", hash('b|rank|' || 7))) ) - 1 AS rank, "
+        'count(*) OVER (PARTITION BY "group") AS size FROM step1_grouped )'
+    ) in one
+    assert one.count("ASOF INNER JOIN") == 2 and one.endswith("FROM step1")
