@@ -5,6 +5,7 @@ Post-processing of noisy answers only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -87,9 +88,9 @@ class Working:
 
 def total_of(observations: Sequence[Observation]) -> float:
     """Inverse-variance mean of the totals of independent tables (rows, may be negative)."""
-    weights = np.array([1.0 / max(table.variance_of_total, 1e-12) for table in observations])
-    totals = np.array([float(table.values.sum()) for table in observations])
-    return float(weights @ totals / weights.sum())
+    weights = [1.0 / max(table.variance_of_total, 1e-12) for table in observations]
+    totals = [math.fsum(table.values.ravel()) for table in observations]
+    return math.fsum(w * x for w, x in zip(weights, totals, strict=True)) / math.fsum(weights)
 
 
 def as_observation(table: NoisyMarginal) -> Observation:

@@ -24,6 +24,7 @@ from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Scope, junction_tree
+from dpsyn_sql.fit.reproducible import snapped
 from dpsyn_sql.fit.selection import MEAN_ABSOLUTE, NoiseLaw, selected
 from dpsyn_sql.fit.settings import Settings
 from dpsyn_sql.fit.working import (
@@ -182,20 +183,33 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
 
 
 def _scores(state: _State, candidates: Sequence[Scope], budget: Budget) -> dict[Scope, float]:
-    """Noisy distances to the model, less what sampling and luck explain (rows)."""
+    """Noisy distances to the model, less what sampling and luck explain (whole rows)."""
     total = min(state.total, _LARGEST_TOTAL)
     with phase("model"):
         expected = {pair: total * table for pair, table in all_pairs(state.beliefs, candidates).items()}
     queries = [state.working.query(pair) for pair in candidates]
     references = [np.rint(state.working.turned(pair, expected[pair])).astype(np.int64) for pair in candidates]
     noisy = state.curator.distance(queries, references, budget)
+    chance = _sampling_errors(state.working, total)
     curse = _curse(state.plan, len(candidates), budget)
-    return {
-        pair: distance
-        - SETTINGS.sampling * MEAN_ABSOLUTE * float(np.sqrt(np.maximum(expected[pair], 0)).sum())
-        - curse
-        for pair, distance in zip(candidates, noisy, strict=True)
+    expected_noise = [SETTINGS.sampling * chance[first] * chance[second] for first, second in candidates]
+    scores = snapped(np.array(noisy) - np.array(expected_noise) - curse, 1.0)
+    return dict(zip(candidates, scores.tolist(), strict=True))
+
+
+def _sampling_errors(working: Working, total: float) -> dict[int, float]:
+    """Of each variable a factor: those of two give the L1 sampling error of their table (rows).
+
+    The expectation of |count - mean| is about sqrt(2 mean / pi) a cell. Independence stands in for the
+    model: the choice must not depend on the last bits of a fit, which differ between machines.
+    """
+    one_way = {scope[0]: np.exp(table) for scope, table in working.base.items()}
+    one_way |= {
+        twin: (one_way[fine][:, None] * np.exp(link)).sum(axis=0)
+        for (fine, twin), link in working.links.items()
     }
+    scale = math.sqrt(MEAN_ABSOLUTE) * total**0.25
+    return {variable: scale * float(np.sqrt(table).sum()) for variable, table in one_way.items()}
 
 
 def _curse(plan: Plan, number: int, budget: Budget) -> float:
