@@ -26,7 +26,8 @@ class Settings:
     """Half of the one-way budget is divided by codes^(2/3): the optimum for the L1 norm of raw noise."""
 
     merge_sigmas: float = 3.0
-    """Codes below this many sigmas do not stand alone: their pairs would be noise."""
+    """Codes below this many sigmas do not stand alone: their pairs would be noise. Of k codes at least
+    sqrt(2 ln k) sigmas, the largest noise expected among them, so that noise makes no bins."""
 
     bins: float = 32.0
     bins_strength: float = 6000.0

@@ -117,7 +117,8 @@ def working_domain(
     base: dict[Scope, FloatArray] = {}
     for index, (attribute, table) in enumerate(zip(domain.attributes, one_ways, strict=True)):
         sigma = float(table.sigma)
-        bins = working_bins(attribute, table.values, settings.merge_sigmas * sigma, most)
+        sigmas = max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size)))
+        bins = working_bins(attribute, table.values, sigmas * sigma, most)
         smooth = denoised(attribute, table.values, sigma)
         fine = simplex_projection(smooth, total) / total + _TRACE
         codes = np.bincount(bins)
