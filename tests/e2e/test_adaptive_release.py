@@ -71,7 +71,7 @@ def test_an_attribute_of_very_many_codes_is_coarsened():
         epsilon=5.0,
         seed=1,
     )
-    assert release.model.beliefs.tree.sizes[1] <= 200
+    assert release.model.beliefs.tree.sizes[1] <= 100
     assert con.execute("SELECT count(DISTINCT wide) > 3 FROM t_synthetic").fetchone() == (True,)
 
 
