@@ -98,7 +98,7 @@ def audit(
     *,
     epsilon: Number = 1.0,
     delta: Number = 1e-9,
-    method: str = "auto",
+    method: str = "copula",
     domain: DomainSpec = None,
     rows_per_unit: int = 1,
     runs: int | None = None,

@@ -14,7 +14,7 @@ from dpsyn_sql.cli.messages import plain_errors
 def audit_command(
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="As for a release.")] = "1.0",
     delta: Annotated[str, typer.Option("--delta", help="0 (pure differential privacy) to 1e-6.")] = "1e-9",
-    method: Annotated[str, typer.Option("--method", "-m", help="auto, copula or independent.")] = "auto",
+    method: Annotated[str, typer.Option("--method", "-m", help="copula or independent.")] = "copula",
     domain: Annotated[
         Path | None,
         typer.Option("--domain", help="Domain file (keep it small). Default: three columns of three values."),

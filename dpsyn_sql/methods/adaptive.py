@@ -65,7 +65,8 @@ class Adaptive:
         candidates = _candidates(domain)
         first, rest = budget, None
         if candidates:
-            first, rest = budget.split((SETTINGS.one_way_share, 1 - SETTINGS.one_way_share))
+            share = _one_way_share(_equivalent_rho(source, domain, budget))
+            first, rest = budget.split((share, 100 - share))
         steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first)]
         if rest is not None:
             steps.append(ReservedStep("two-way, in two rounds", candidates, rest))
@@ -95,6 +96,12 @@ class Adaptive:
             tuple(variable.bins for variable in working.variables[: len(plan.domain.attributes)]),
             working.within,
         )
+
+
+def _one_way_share(rho: float) -> int:
+    """Percent of the budget: whole ones, so that every machine plans the same."""
+    below = max(0.0, math.log10(SETTINGS.one_way_rho / max(rho, 1e-30)))
+    return round(100 * min(SETTINGS.one_way_share + SETTINGS.one_way_slope * below, SETTINGS.one_way_most))
 
 
 def _candidates(domain: Domain) -> tuple[MarginalQuery, ...]:
@@ -151,7 +158,8 @@ class _State:
 
 def _prepared(plan: Plan, one_ways: Sequence[Observation]) -> Working:
     total = max(total_of(one_ways), 1.0)
-    return working_domain(plan.domain, one_ways, total * math.sqrt(_equivalent_rho(plan)), SETTINGS)
+    rho = _equivalent_rho(plan.source, plan.domain, plan.budget)
+    return working_domain(plan.domain, one_ways, total * math.sqrt(rho), SETTINGS)
 
 
 def _rounds(state: _State, step: ReservedStep) -> Budget | None:
@@ -262,12 +270,12 @@ def _fit(state: _State) -> None:
         state.potentials, state.beliefs = fit_potentials(likelihood, state.potentials, SETTINGS.iterations)
 
 
-def _equivalent_rho(plan: Plan) -> float:
-    """The rho, for units of one row, whose Gaussian noise is that of this plan's budget.
+def _equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
+    """The rho, for units of one row, whose Gaussian noise is that of a budget.
 
     Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
     """
-    rows = plan.source.unit.max_rows
-    if plan.budget.kind == "zcdp":
-        return float(plan.budget.rho) / rows**2
-    return float(plan.budget.fraction) ** 2 / (4 * max(1, len(plan.domain.attributes)) * rows**2)
+    rows = source.unit.max_rows
+    if budget.kind == "zcdp":
+        return float(budget.rho) / rows**2
+    return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)

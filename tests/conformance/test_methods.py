@@ -155,6 +155,17 @@ def test_a_seed_fixes_the_rows_and_another_changes_them(method):
         assert np.all(np.abs(np.bincount(first[:, axis], minlength=wanted.size) - wanted) < allowed)
 
 
+def test_one_ways_get_more_of_a_small_budget():
+    shape = DOMAINS["mixed"]
+    shares = []
+    for epsilon in (0.001, 0.1, 0.3, 1, 10):
+        plan = METHODS["adaptive"].plan(
+            SOURCE, shape, Budget.from_epsilon(epsilon, 1e-9).without_thresholds()
+        )
+        shares.append(round(100 * sum(step.budget.amount for step in plan.known) / plan.budget.amount))
+    assert shares[0] == 60 and 55 < shares[1] <= 60 and 45 < shares[2] < 55 and shares[3:] == [40, 40]
+
+
 def test_an_unknown_method_names_those_there_are():
     with pytest.raises(InputError, match="method='magic' is not known; use one of auto, adaptive, copula"):
         method_named("magic")
