@@ -95,7 +95,8 @@ def release(
             with ``_synthetic``, beside it.
         epsilon: privacy loss; smaller is more private.
         delta: 0 (pure differential privacy, Laplace noise) to 1e-6.
-        method: ``"auto"`` (the copula), ``"adaptive"``, ``"copula"`` or ``"independent"``.
+        method: ``"auto"`` (adaptive; the copula above 300 attributes), ``"adaptive"``, ``"copula"`` or
+            ``"independent"``.
         domain: YAML file or mapping that says what is public of the columns: bounds, categories, roles.
         privacy_unit: ``"row"``, or the column that says whose row it is: then all rows of one value are
             protected together and rows without a value are left out; the output has fresh values in it.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.fit.reproducible import snapped
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -17,6 +18,9 @@ HAAR_SHIFTS = 32
 HAAR_SIGMAS = 2.5
 """Detail coefficients below this many sigmas are noise: least L1 error of ten estimators tried on
 four tables."""
+
+_GRID = 2.0**-10
+# Rows.
 
 _SHORTEST = 5
 # Codes that smoothing needs: fewer have no neighbours to learn from.
@@ -67,7 +71,7 @@ def denoised(attribute: Attribute, values: FloatArray, sigma: float) -> FloatArr
     if not attribute.ordered or attribute.regular < _SHORTEST:
         return values
     smooth = values.astype(np.float64)
-    smooth[: attribute.regular] = haar_shrinkage(values[: attribute.regular], sigma)
+    smooth[: attribute.regular] = snapped(haar_shrinkage(values[: attribute.regular], sigma), _GRID)
     return smooth
 
 

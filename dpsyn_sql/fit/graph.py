@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 
 Scope = tuple[int, ...]
 
+_LOG_UNITS = 2**32
+# Logarithms of table sizes as integers: sums are exact, so that ties are ties on every machine.
+
 
 @dataclass(frozen=True, slots=True)
 class JunctionTree:
@@ -65,27 +68,36 @@ def triangulated(sizes: Sequence[int], scopes: Iterable[Scope]) -> list[Scope]:
 
     Sets of neighbours are bit masks: a selection of pairs triangulates thousands of times.
     """
-    weight = [math.log(max(size, 2)) for size in sizes]
+    weight = [round(_LOG_UNITS * math.log(max(size, 2))) for size in sizes]
     adjacent = _adjacency(len(sizes), scopes)
-
-    def price(variable: int) -> tuple[bool, float]:
-        around = adjacent[variable]
-        fills = any(around & ~adjacent[other] & ~(1 << other) for other in _members(around))
-        return fills, weight[variable] + sum(weight[other] for other in _members(around))
-
-    prices = {variable: price(variable) for variable in range(len(sizes))}
-    cliques: list[int] = []
+    prices = {variable: _price(variable, adjacent, weight) for variable in range(len(sizes))}
+    cliques, remainders = list[int](), set[int]()
     while prices:
         variable = min(prices, key=prices.__getitem__)
         del prices[variable]
         around = adjacent[variable]
         clique = around | 1 << variable
-        if not any(clique & ~other == 0 for other in cliques):
+        # An earlier clique holds this one only if it is this one and the variable it was made for.
+        if clique not in remainders:
             cliques.append(clique)
+        remainders.add(around)
         for changed in _members(_eliminate(variable, adjacent)):
             if changed in prices:
-                prices[changed] = price(changed)
+                prices[changed] = _price(changed, adjacent, weight)
     return [tuple(_members(clique)) for clique in cliques]
+
+
+def _price(variable: int, adjacent: Sequence[int], weight: Sequence[int]) -> tuple[bool, int]:
+    """Whether eliminating a variable needs fill edges, and the logarithm of its table."""
+    around = left = adjacent[variable]
+    fills, total = False, weight[variable]
+    while left:
+        lowest = left & -left
+        left ^= lowest
+        other = lowest.bit_length() - 1
+        total += weight[other]
+        fills = fills or bool(around & ~adjacent[other] & ~lowest)
+    return fills, total
 
 
 def _adjacency(variables: int, scopes: Iterable[Scope]) -> list[int]:

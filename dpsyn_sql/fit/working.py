@@ -5,6 +5,7 @@ Post-processing of noisy answers only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,6 +19,7 @@ from dpsyn_sql.fit.consistency import simplex_projection
 from dpsyn_sql.fit.denoise import denoised, merged_neighbours, working_bins
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.reproducible import snapped
 from dpsyn_sql.fit.settings import Settings
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
 
@@ -29,6 +31,12 @@ _FORBIDDEN = -1e3
 
 _LEAST_PROBABILITY = 1e-3
 """A bin starts with at least this share of an even one: a zero could never be corrected by the fit."""
+
+_GRID = 2.0**-10
+# Rows.
+
+_MANY_CODES = 1_000
+# Above it the noise of empty neighbours adds up to bins of its own; below, raw counts give better bins.
 
 _TRACE = 1e-9
 """Added to each code (of the total), so that every code can occur."""
@@ -87,9 +95,9 @@ class Working:
 
 def total_of(observations: Sequence[Observation]) -> float:
     """Inverse-variance mean of the totals of independent tables (rows, may be negative)."""
-    weights = np.array([1.0 / max(table.variance_of_total, 1e-12) for table in observations])
-    totals = np.array([float(table.values.sum()) for table in observations])
-    return float(weights @ totals / weights.sum())
+    weights = [1.0 / max(table.variance_of_total, 1e-12) for table in observations]
+    totals = [math.fsum(table.values.ravel()) for table in observations]
+    return math.fsum(w * x for w, x in zip(weights, totals, strict=True)) / math.fsum(weights)
 
 
 def as_observation(table: NoisyMarginal) -> Observation:
@@ -116,9 +124,12 @@ def working_domain(
     base: dict[Scope, FloatArray] = {}
     for index, (attribute, table) in enumerate(zip(domain.attributes, one_ways, strict=True)):
         sigma = float(table.sigma)
-        bins = working_bins(attribute, table.values, settings.merge_sigmas * sigma, most)
         smooth = denoised(attribute, table.values, sigma)
         fine = simplex_projection(smooth, total) / total + _TRACE
+        sigmas = max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size)))
+        many = attribute.ordered and attribute.size > _MANY_CODES
+        seen = snapped(total * fine, _GRID) if many else table.values
+        bins = working_bins(attribute, seen, sigmas * sigma, most)
         codes = np.bincount(bins)
         variables.append(Variable(index, bins))
         observed[index,] = Observation(

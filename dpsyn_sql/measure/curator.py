@@ -173,7 +173,9 @@ class LocalCurator:
     ) -> list[int]:
         """Noisy L1 distances |counts - reference|_1 in rows, at the same noise, within ``budget``.
 
-        Each distance has sensitivity k for k rows a unit (docs/privacy.md, "Distances").
+        Each distance has sensitivity k for k rows a unit (docs/privacy.md, "Distances"). References are
+        no part of the question: they follow from earlier answers, which are stored, by a fit whose last
+        bits differ between machines. A replay hands out the distances that were measured, whatever they are.
 
         Raises:
             InternalError: no queries, or references that are not int64 tables of the full shape.
@@ -184,7 +186,6 @@ class LocalCurator:
         question = {
             "ask": "distance",
             **_named(queries),
-            "references": _digest(references),
             **event_to_dict(event),
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Method
 from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.independent import Independent
 
@@ -14,17 +15,14 @@ METHODS: dict[str, Method] = {
     "independent": Independent(),
 }
 
-AUTO = "copula"
-"""What ``method="auto"`` means."""
-
 
 def method_named(name: str) -> Method:
-    """The method of a name, or that of ``AUTO`` for ``"auto"``.
+    """The method of a name; ``"auto"`` chooses by the domain when it plans.
 
     Raises:
         InputError: there is no such method; the message lists those there are.
     """
-    found = METHODS.get(AUTO if name == "auto" else name)
+    found = Auto() if name == "auto" else METHODS.get(name)
     if found is None:
         raise InputError(f"method={name!r} is not known; use one of auto, {', '.join(sorted(METHODS))}")
     return found

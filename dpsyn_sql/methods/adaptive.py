@@ -24,6 +24,7 @@ from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Scope, junction_tree
+from dpsyn_sql.fit.reproducible import snapped
 from dpsyn_sql.fit.selection import MEAN_ABSOLUTE, NoiseLaw, selected
 from dpsyn_sql.fit.settings import Settings
 from dpsyn_sql.fit.working import (
@@ -64,7 +65,8 @@ class Adaptive:
         candidates = _candidates(domain)
         first, rest = budget, None
         if candidates:
-            first, rest = budget.split((SETTINGS.one_way_share, 1 - SETTINGS.one_way_share))
+            share = _one_way_share(_equivalent_rho(source, domain, budget))
+            first, rest = budget.split((share, 100 - share))
         steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first)]
         if rest is not None:
             steps.append(ReservedStep("two-way, in two rounds", candidates, rest))
@@ -94,6 +96,12 @@ class Adaptive:
             tuple(variable.bins for variable in working.variables[: len(plan.domain.attributes)]),
             working.within,
         )
+
+
+def _one_way_share(rho: float) -> int:
+    """Percent of the budget: whole ones, so that every machine plans the same."""
+    below = max(0.0, math.log10(SETTINGS.one_way_rho / max(rho, 1e-30)))
+    return round(100 * min(SETTINGS.one_way_share + SETTINGS.one_way_slope * below, SETTINGS.one_way_most))
 
 
 def _candidates(domain: Domain) -> tuple[MarginalQuery, ...]:
@@ -150,7 +158,8 @@ class _State:
 
 def _prepared(plan: Plan, one_ways: Sequence[Observation]) -> Working:
     total = max(total_of(one_ways), 1.0)
-    return working_domain(plan.domain, one_ways, total * math.sqrt(_equivalent_rho(plan)), SETTINGS)
+    rho = _equivalent_rho(plan.source, plan.domain, plan.budget)
+    return working_domain(plan.domain, one_ways, total * math.sqrt(rho), SETTINGS)
 
 
 def _rounds(state: _State, step: ReservedStep) -> Budget | None:
@@ -182,20 +191,33 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
 
 
 def _scores(state: _State, candidates: Sequence[Scope], budget: Budget) -> dict[Scope, float]:
-    """Noisy distances to the model, less what sampling and luck explain (rows)."""
+    """Noisy distances to the model, less what sampling and luck explain (whole rows)."""
     total = min(state.total, _LARGEST_TOTAL)
     with phase("model"):
         expected = {pair: total * table for pair, table in all_pairs(state.beliefs, candidates).items()}
     queries = [state.working.query(pair) for pair in candidates]
     references = [np.rint(state.working.turned(pair, expected[pair])).astype(np.int64) for pair in candidates]
     noisy = state.curator.distance(queries, references, budget)
+    chance = _sampling_errors(state.working, total)
     curse = _curse(state.plan, len(candidates), budget)
-    return {
-        pair: distance
-        - SETTINGS.sampling * MEAN_ABSOLUTE * float(np.sqrt(np.maximum(expected[pair], 0)).sum())
-        - curse
-        for pair, distance in zip(candidates, noisy, strict=True)
+    expected_noise = [SETTINGS.sampling * chance[first] * chance[second] for first, second in candidates]
+    scores = snapped(np.array(noisy) - np.array(expected_noise) - curse, 1.0)
+    return dict(zip(candidates, scores.tolist(), strict=True))
+
+
+def _sampling_errors(working: Working, total: float) -> dict[int, float]:
+    """Of each variable a factor: those of two give the L1 sampling error of their table (rows).
+
+    The expectation of |count - mean| is about sqrt(2 mean / pi) a cell. Independence stands in for the
+    model: the choice must not depend on the last bits of a fit, which differ between machines.
+    """
+    one_way = {scope[0]: np.exp(table) for scope, table in working.base.items()}
+    one_way |= {
+        twin: (one_way[fine][:, None] * np.exp(link)).sum(axis=0)
+        for (fine, twin), link in working.links.items()
     }
+    scale = math.sqrt(MEAN_ABSOLUTE) * total**0.25
+    return {variable: scale * float(np.sqrt(table).sum()) for variable, table in one_way.items()}
 
 
 def _curse(plan: Plan, number: int, budget: Budget) -> float:
@@ -248,12 +270,12 @@ def _fit(state: _State) -> None:
         state.potentials, state.beliefs = fit_potentials(likelihood, state.potentials, SETTINGS.iterations)
 
 
-def _equivalent_rho(plan: Plan) -> float:
-    """The rho, for units of one row, whose Gaussian noise is that of this plan's budget.
+def _equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
+    """The rho, for units of one row, whose Gaussian noise is that of a budget.
 
     Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
     """
-    rows = plan.source.unit.max_rows
-    if plan.budget.kind == "zcdp":
-        return float(plan.budget.rho) / rows**2
-    return float(plan.budget.fraction) ** 2 / (4 * max(1, len(plan.domain.attributes)) * rows**2)
+    rows = source.unit.max_rows
+    if budget.kind == "zcdp":
+        return float(budget.rho) / rows**2
+    return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)

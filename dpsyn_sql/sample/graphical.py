@@ -14,16 +14,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.fit.adaptive import GraphicalModel
+from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
+from dpsyn_sql.sample.balance import balanced
 from dpsyn_sql.sample.quotas import batch_sizes, code_type
 
 BATCH_ROWS = 2**18
 """Rows of a batch: a constant, so that a seed means the same rows on every machine."""
+
+MOST_BALANCED = 10**8
+"""Rows x attributes^2 of samples that are balanced (seconds); larger ones owe less to chance."""
 
 Codes = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -45,6 +50,8 @@ class GraphicalSampler:
         for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
             generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
             bins = self._working_bins(size, generator)
+            if rows <= BATCH_ROWS and rows * len(model.bins) ** 2 <= MOST_BALANCED:
+                bins = self._balanced(bins, rows, generator)
             codes = np.empty((size, len(model.bins)), dtype=dtype)
             for column in range(len(model.bins)):
                 codes[:, column] = self._codes(column, bins[column], generator)
@@ -68,6 +75,16 @@ class GraphicalSampler:
             for variable in reversed(new):
                 drawn, columns[variable] = np.divmod(drawn, tree.sizes[variable])
         return columns
+
+    def _balanced(
+        self, columns: dict[int, Codes], rows: int, generator: np.random.Generator
+    ) -> dict[int, Codes]:
+        """The columns of attributes after exchanges between rows (``sample/balance.py``)."""
+        sizes = self.model.beliefs.tree.sizes[: len(self.model.bins)]
+        pairs = list(combinations([v for v, size in enumerate(sizes) if size > 1], 2))
+        expected = {pair: rows * table for pair, table in all_pairs(self.model.beliefs, pairs).items()}
+        own = [columns[variable] for variable in range(len(sizes))]
+        return dict(enumerate(balanced(own, sizes, expected, generator)))
 
     def _codes(self, column: int, drawn: Codes, generator: np.random.Generator) -> Codes:
         """Original codes of one attribute from its working bins, by the same rule."""

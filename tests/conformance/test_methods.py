@@ -10,6 +10,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, method_named
+from dpsyn_sql.methods.auto import MOST_ATTRIBUTES
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.sample.compile import compile_sampler
 from dpsyn_sql.source.relation import Relation, Source
@@ -154,7 +155,28 @@ def test_a_seed_fixes_the_rows_and_another_changes_them(method):
         assert np.all(np.abs(np.bincount(first[:, axis], minlength=wanted.size) - wanted) < allowed)
 
 
+def test_one_ways_get_more_of_a_small_budget():
+    shape = DOMAINS["mixed"]
+    shares = []
+    for epsilon in (0.001, 0.1, 0.3, 1, 10):
+        plan = METHODS["adaptive"].plan(
+            SOURCE, shape, Budget.from_epsilon(epsilon, 1e-9).without_thresholds()
+        )
+        shares.append(round(100 * sum(step.budget.amount for step in plan.known) / plan.budget.amount))
+    assert shares[0] == 60 and 55 < shares[1] <= 60 and 45 < shares[2] < 55 and shares[3:] == [40, 40]
+
+
 def test_an_unknown_method_names_those_there_are():
     with pytest.raises(InputError, match="method='magic' is not known; use one of auto, adaptive, copula"):
         method_named("magic")
-    assert method_named("auto") is METHODS["copula"]
+    assert {name: method_named(name) for name in METHODS} == METHODS
+
+
+@pytest.mark.parametrize(("attributes", "name"), [(3, "adaptive"), (MOST_ATTRIBUTES + 1, "copula")])
+def test_auto_is_adaptive_up_to_many_attributes_and_the_plan_says_so(attributes, name):
+    shape, auto = domain(*[2] * attributes), method_named("auto")
+    plan = auto.plan(SOURCE, shape, BUDGETS[0])
+    assert plan == METHODS[name].plan(SOURCE, shape, BUDGETS[0]) and plan.method == name
+    if attributes == 3:
+        ran = [m.run(plan, FakeCurator(shape, ANSWERS["plenty"])) for m in (auto, METHODS[name])]
+        assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total

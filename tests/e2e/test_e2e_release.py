@@ -112,7 +112,7 @@ def test_uci_adult_with_its_declared_domain(con):
 
 def test_release_object(con):
     small_table(con)
-    result = dpsyn_sql.release(con, "people", epsilon="0.5", domain=SMALL, rows=123, seed=7)
+    result = dpsyn_sql.release(con, "people", epsilon="0.5", domain=SMALL, method="copula", rows=123, seed=7)
     assert result.rows == 123 and result.delta == 1e-9
     assert 0.4 < result.epsilon <= 0.5
     assert result.table in repr(result) and result.id in repr(result)
@@ -190,7 +190,8 @@ def test_the_seed_is_of_the_sampling_only(con):
     first = dpsyn_sql.release(con, "people", domain=SMALL, seed=1, into="s1")
     second = dpsyn_sql.release(con, "people", domain=SMALL, seed=1, into="s2")
     differ = [
-        (a.values != b.values).any() for a, b in zip(first.measurements, second.measurements, strict=True)
+        (a.values != b.values).any()
+        for a, b in zip(first.measurements[:2], second.measurements[:2], strict=True)
     ]
     assert any(differ)
 

@@ -48,7 +48,8 @@ class Case:
 
     def __init__(self, children, folder, kind, source_rows=300, epsilon="1", **options):
         self.children, self.folder, self.kind, self.runs = children, folder, kind, 0
-        self.options = {"domain": SPEC, "epsilon": epsilon, "account": ACCOUNT, **options}
+        # The copula asks the same number of questions in every run: a step means the same in each.
+        self.options = {"domain": SPEC, "epsilon": epsilon, "account": ACCOUNT, "method": "copula", **options}
         self.scratch = folder.with_name(f"{folder.name}-scratch")
         for path in (folder, self.scratch):
             path.mkdir()

@@ -101,13 +101,13 @@ def test_nothing_is_counted_beyond_the_budget():
     assert curator._counter.asked == [] and entry.events == ()
 
 
-def test_a_replay_gives_the_stored_distances_and_stops_at_other_references():
+def test_a_replay_gives_the_stored_distances_also_when_a_reference_was_rounded_differently():
     first, entry = door(OpenDPNoise())
     answer = first.distance([A], [np.array([50, 50])], BUDGET)
     again = LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise())
-    assert again.distance([A], [np.array([50, 50])], BUDGET) == answer and len(entry.events) == 1
+    assert again.distance([A], [np.array([50, 51])], BUDGET) == answer and len(entry.events) == 1
     with pytest.raises(InternalError):
-        LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise()).distance([A], [np.array([50, 51])], BUDGET)
+        LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise()).distance([B], [np.zeros(5, np.int64)], BUDGET)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""``method="auto"``: the most accurate method that handles a table of this shape in minutes."""
+
+from __future__ import annotations
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.interfaces import Curator, Method, Model
+from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.methods.copula import Copula
+from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.source.relation import Source
+
+MOST_ATTRIBUTES = 300
+"""Adaptive marginals score every pair of attributes twice: minutes from here on."""
+
+
+class Auto:
+    """Adaptive marginals up to ``MOST_ATTRIBUTES`` attributes, the copula beyond.
+
+    The choice rests on the declared domain, and the plan names the method chosen.
+    """
+
+    name = "auto"
+
+    def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
+        """The plan of the method chosen."""
+        return self._chosen(domain).plan(source, domain, budget)
+
+    def run(self, plan: Plan, curator: Curator) -> Model:
+        """Run the method that made the plan."""
+        return self._chosen(plan.domain).run(plan, curator)
+
+    @staticmethod
+    def _chosen(domain: Domain) -> Method:
+        return Adaptive() if len(domain.attributes) <= MOST_ATTRIBUTES else Copula()
