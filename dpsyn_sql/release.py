@@ -19,6 +19,7 @@ from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.budget import Number
 from dpsyn_sql.accounting.events import (
@@ -132,6 +133,8 @@ def release(
     options = Options(**arguments)
     with (
         progress_bar(),
+        # Threads of the linear algebra library wait for each other on busy cores: fits are small.
+        threadpool_limits(1, user_api="blas"),
         prepared(con, options) as job,
         opened_ledger(con, job.place) as accounts,
         accounts.open_release(job.key, job.plan.budget, replace=replace) as entry,
