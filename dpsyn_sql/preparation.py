@@ -25,6 +25,7 @@ from dpsyn_sql.interfaces import Ledger, Method
 from dpsyn_sql.ledger.locations import memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
+from dpsyn_sql.measure.calibrate import planned_events
 from dpsyn_sql.methods import method_named
 from dpsyn_sql.plan.discovery import planned_discovery
 from dpsyn_sql.plan.key import ReleaseKey
@@ -100,7 +101,9 @@ def _planned(method: Method, source: Source, shape: Shape, budget: Budget) -> tu
     steps, rest = planned_discovery(shape, source.unit, budget)
     plan = method.plan(source, shape.planned(), rest)
     whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
-    return replace(plan, budget=whole, discovery=steps), rest
+    plan = replace(plan, budget=whole, discovery=steps)
+    planned_events(plan)  # refuses a share that is too small to pay for its question
+    return plan, rest
 
 
 def ledger_in_words(place: Ledger | Path | None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.engines.source_session import Connection, open_source
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.discovered import STANDS_OUT
 from dpsyn_sql.interfaces import Ledger, LedgerEntry, Model
 from dpsyn_sql.measure.calibrate import (
     discovery_events,
@@ -313,16 +315,21 @@ def _seed_of(release_id: str) -> int:
 
 
 def _rare_values(made: _Made) -> tuple[str, ...]:
-    """A note, and a warning, on columns of which only frequent values could be found."""
-    limit = _RARE * max(0.0, made.model.total)
+    """A note, and a warning, on columns of which only frequent values could be found, or none."""
+    limit, needed = _RARE * max(0.0, made.model.total), dict[str, float]()
     planned = zip(made.plan.discovery, discovery_events(made.plan), strict=True)
-    found = {step.attr: e.threshold for step, e in planned if isinstance(e, ThresholdEvent)}
-    names = [repr(name) for name, threshold in found.items() if threshold > limit]
+    for step, event in planned:
+        if isinstance(event, ThresholdEvent) and step.attr is not None:
+            nothing = not made.shape.domain[step.attr].labels
+            needed[step.attr] = math.inf if nothing else event.threshold
+        elif step.ask == "grid" and isinstance(event, GaussianEvent | LaplaceEvent) and step.attr is not None:
+            needed[step.attr] = STANDS_OUT * standard_deviation(event)
+    names = ", ".join(repr(name) for name, rows in needed.items() if rows > limit)
     if not names:
         return ()
     note = (
-        f"Only values of at least {max(found.values())} rows could be found in {', '.join(names)}, more than "
-        "a twentieth of the noisy total: declare this domain, or spend a larger epsilon."
+        f"Too little of {names} could be found: no value at all, or only values of more than a twentieth of "
+        "the noisy total. Declare this domain, or spend a larger epsilon."
     )
     warnings.warn(note, stacklevel=3)
     return (note,)

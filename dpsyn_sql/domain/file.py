@@ -89,6 +89,8 @@ class DomainFile:
         if not [column for column in kept if column != unit] and not faults:
             raise SourceError("no columns left: every column of the source is excluded")
         faults.extend(_unsupported(kept, unit))
+        read = [*kept, *([] if unit is None or unit in kept else [unit])]
+        faults.extend(f"column {c.name!r} {c.refused}; leave it out with exclude=" for c in read if c.refused)
         fitting = Fitting(self.columns, self.sql_types, entries, csv=csv, discover=discover)
         found = [unit_role(c) if c == unit else fitting.column(c, faults) for c in kept]
         faults.extend(_undeclared([c for c, item in zip(kept, found, strict=True) if item is Undeclared]))

@@ -7,7 +7,7 @@ statements or the catalog's; nothing here was looked up in a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Granularity, Label
@@ -29,7 +29,7 @@ class Undiscovered:
     """
 
     name: str
-    sql_type: str
+    sql_type: str = field(repr=False)  # an ENUM without a name may have been made from the rows
     kind: str
     nullable: bool = True
     max_codes: int = MAX_CODES

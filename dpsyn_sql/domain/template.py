@@ -36,7 +36,8 @@ _HEAD = """\
 #   nullable     true if NULL may occur and shall occur in the synthetic table
 #   granularity  values are whole multiples of it: 0.01, 100, or second, minute, hour, day, month
 #   discover     {{type: discover}}: learn the column with noise; max_codes: at most so many values or
-#                bins; as: categorical for whole numbers that are codes, such as zones
+#                bins, one each for all other values and for NULL included; as: categorical for whole
+#                numbers that are codes, such as zones
 # Columns that are made, not measured:
 #   key          {{type: key}}: tells rows apart; fresh values, each once
 #   constant     {{type: constant, value: x}}: the same public value in every row

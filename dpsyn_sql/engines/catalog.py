@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from dpsyn_sql.engines.builtin import builtin_names, builtin_overloads, functions_of, overloads
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, SourceError
-from dpsyn_sql.source.expression_check import check_domains, check_expression
+from dpsyn_sql.source.expression_check import check_domains, check_expression, generated_columns
 from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes
 from dpsyn_sql.source.names import display_name, fold, near_matches, shorten, split_name, split_search_path
 from dpsyn_sql.source.query_check import Found, Identity, Scope, Syntax
-from dpsyn_sql.source.query_words import ROWWISE_MACROS
 from dpsyn_sql.source.relation import Check, Column
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render
@@ -81,12 +81,30 @@ class DuckDBCatalog:
         return {(fold(catalog), fold(schema)): (catalog, schema) for catalog, schema in pairs}
 
     @cached_property
+    def _function_rows(self) -> list[dict[str, Any]]:
+        return functions_of(self._engine)
+
+    @cached_property
     def _macros(self) -> frozenset[str]:
-        rows = _rows(self._engine.fetch(render("source/functions"), step=_READING))
         kinds = ("macro", "table_macro")
+        rows = self._function_rows
         return frozenset(
             fold(str(row["name"])) for row in rows if row["kind"] in kinds and not row["internal"]
         )
+
+    def refuse_shadowing(self) -> None:
+        """Refuse macros that stand for built-in functions: our own SQL would call them.
+
+        Raises:
+            SourceError: naming them.
+        """
+        taken = sorted(self._macros & builtin_names())
+        if taken:
+            listed = ", ".join(repr(shorten(name)) for name in taken[:10])
+            raise SourceError(
+                f"The database has macros with the names of built-in functions: {listed}. The SQL that "
+                "counts would call them instead, and its privacy could not be argued: rename or drop them."
+            )
 
     def is_macro(self, function: str) -> bool:
         """Whether a user-defined macro, of values or of tables, has this name."""
@@ -94,17 +112,12 @@ class DuckDBCatalog:
 
     @cached_property
     def _functions(self) -> dict[str, bool]:
-        allowed: dict[str, bool] = {}
-        for row in _rows(self._engine.fetch(render("source/functions"), step=_READING)):
-            name, kind = fold(str(row["name"])), row["kind"]
-            if kind in ("table", "table_macro", "pragma"):
-                continue  # these cannot stand in an expression
-            rowwise = bool(row["internal"]) and (
-                (kind == "scalar" and row["stability"] == "CONSISTENT")
-                or (kind == "macro" and name in ROWWISE_MACROS)
-            )
-            allowed[name] = allowed.get(name, True) and rowwise
-        return allowed
+        """Whether all that a name can mean here is built in, row-wise and repeatable."""
+        known = builtin_overloads()
+        return {
+            name: found <= known.get(name, set()) and all(rowwise for *_, rowwise in found)
+            for name, found in overloads(self._function_rows).items()
+        }
 
     @cached_property
     def _named_enums(self) -> dict[str, tuple[str, ...]]:
@@ -189,14 +202,31 @@ class DuckDBCatalog:
         constraints = self._constraints(identity)
         unique = {fold(names[0]) for kind, _, names in constraints if kind != "CHECK" and len(names) == 1}
         checks = check_domains(text for kind, text, _ in constraints if kind == "CHECK")
+        refused = self._refused(identity, [str(row["name"]) for row in rows])
         return tuple(
             replace(
                 self._column(row["name"], row["sql_type"], bool(row["not_null"])),
                 unique=fold(str(row["name"])) in unique,
                 check=checks.get(fold(str(row["name"]))),
+                refused=refused.get(fold(str(row["name"])), ""),
             )
             for row in rows
         )
+
+    def _refused(self, identity: Identity, names: Sequence[str]) -> dict[str, str]:
+        """Generated columns whose expression is not row-wise, by folded name, with the reason."""
+        catalog, schema, name = (literal(part) for part in identity)
+        sql = render("source/table_sql", catalog=catalog, schema=schema, name=name)
+        rows = _rows(self._engine.fetch(sql, step=_READING))
+        generated = generated_columns(str(rows[0]["sql"]) if rows else "")
+        if generated is None:
+            return {fold(column): "is in a table whose generated columns cannot be told" for column in names}
+        found = {}
+        for column, expression in generated:
+            fault = check_expression(expression, names, self).fault
+            if fault:
+                found[fold(column)] = f"is generated by an expression that cannot be admitted: {fault}"
+        return found
 
     def checks(self, identity: Identity, columns: Sequence[Column]) -> tuple[Check, ...]:
         """The CHECK constraints of a table that our check of expressions knows to be row-wise."""

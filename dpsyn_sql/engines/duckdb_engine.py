@@ -8,6 +8,7 @@ of the error and our own statement, and is raised outside the ``except`` block.
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +28,16 @@ _T = TypeVar("_T")
 _DRAIN = 4096
 _INEXACT = ("HUGEINT", "UHUGEINT")
 _INTERRUPTED = "Query interrupted"
+_QUOTED = re.compile(r"--[^\n]*|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'")
+_OPENS = re.compile(r"\bread_|\battach\b|\bquery|(?:\bfrom|\bjoin)\s*''")
+
+
+def _names(sql: str, fragments: Iterable[str]) -> bool:
+    """Whether a statement (lower case) names one of them. What stands in text is a value, such as a label,
+    unless the statement opens files."""
+    bare = _QUOTED.sub(lambda found: found[0] if found[0].startswith('"') else "''", sql)
+    looked_at = sql if _OPENS.search(bare) else bare
+    return any(fragment in looked_at for fragment in fragments)
 
 
 class DuckDBEngine:
@@ -135,7 +146,8 @@ class DuckDBEngine:
             raise
 
     def forbid(self, fragments: Iterable[str]) -> None:
-        """From now on refuse every statement that holds one of ``fragments`` (any case)."""
+        """From now on refuse every statement that names one of ``fragments`` (any case): a relation
+        anywhere outside of text, a file where a file is opened."""
         self._forbidden += tuple(fragment.lower() for fragment in fragments if fragment)
 
     def drop_temporary(self) -> None:
@@ -163,8 +175,7 @@ class DuckDBEngine:
     def _guarded(self, run: Callable[[], _T], sql: str, step: str) -> _T:
         if self._closed:
             raise InternalError(f"the database session is closed ({step})")
-        lowered = sql.lower() if self._forbidden else ""
-        if any(fragment in lowered for fragment in self._forbidden):
+        if self._forbidden and _names(sql.lower(), self._forbidden):
             raise InternalError(f"a statement names the source after the last question ({step})")
         if self.trace is not None:
             self.trace(sql)

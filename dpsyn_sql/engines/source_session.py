@@ -8,7 +8,7 @@ and none of its settings change.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -381,6 +381,7 @@ def _resolve(
 ) -> SourceSession | None:
     """The session of a query, table or view; None if the text is neither."""
     catalog = DuckDBCatalog(engine)
+    catalog.refuse_shadowing()
     if is_query(text):
         public = _public(catalog, public_tables)
         checked = check_query(text, catalog, public, trusted=trusted)
@@ -420,6 +421,8 @@ def _checked_session(
     paths = tuple(path for item in checked.files for path in (find_files(item) or _NO_FILES).paths)
     default = None if view is None else _beside(view.identity)
     tables = _private_tables(catalog, checked.relations, checked.public)
+    if not trusted:
+        _refuse_generated(catalog, tables)
     return SourceSession(engine, relation, default, (), checked.relations, paths, tables)
 
 
@@ -433,6 +436,18 @@ def _private_tables(
             file = catalog.databases.get(fold(identity[0]), {}).get("path")
             found.append(PrivateTable(identity, str(file) if file else None))
     return tuple(found)
+
+
+def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[PrivateTable]) -> None:
+    """A query may read any column of its tables."""
+    for table in tables:
+        for column in catalog.columns(table.identity):
+            if column.refused:
+                raise SourceError(
+                    f"The column {shorten(column.name)!r} of {shorten(_display(table.identity))} "
+                    f"{column.refused}. Drop it, or add trust_query=True to state that each of its values "
+                    "comes from its own row."
+                )
 
 
 _NO_FILES = FileSet("", (), "csv", False, False)

@@ -36,6 +36,9 @@ out: luck is as likely in the cell of 10^9 as in that of 10, the column's values
 
 _NEVER = 1e6  # deviations
 
+NEGATIVE = 2.0
+"""Deviations that numbers below zero take off there: few columns have any."""
+
 LONGEST_RUN = 6
 """Adjacent cells that are looked at together where none stands out alone: a factor of 64."""
 
@@ -80,7 +83,10 @@ def bounds_from_grid(column: Undiscovered, noisy: NDArray[np.int64], sigma: floa
     counts = np.where(allowed, noisy[: len(cells)], -_NEVER * sigma)
     chosen = counts > STANDS_OUT * sigma
     if not chosen.any():
-        chosen[_likeliest_run(counts / sigma, everyday_cell(_type(column), cells))] = True
+        kind = _type(column)
+        numbers = binned_kind(kind) == "numeric"
+        positive = next((i for i, cell in enumerate(cells) if cell.low >= 0), 0) if numbers else 0
+        chosen[_likeliest_run(counts / sigma, everyday_cell(kind, cells), positive)] = True
     likely = counts > CARRIES_ON * sigma
     while True:
         beside = np.zeros_like(chosen)
@@ -99,8 +105,9 @@ def _may_hold(column: Undiscovered, cell: Cell) -> bool:
     return (least is None or cell.high > least) and (most is None or cell.low <= most)
 
 
-def _likeliest_run(deviations: NDArray[np.float64], everyday: int) -> slice:
-    """The run of adjacent cells whose sum stands out most, in its own deviations, less ``FAR`` a cell.
+def _likeliest_run(deviations: NDArray[np.float64], everyday: int, positive: int) -> slice:
+    """The run of adjacent cells whose sum stands out most, in its own deviations, less ``FAR`` a cell, and
+    less ``NEGATIVE`` if it begins before the cell ``positive``.
 
     Values of one column mostly lie in a few powers of two side by side: their sum shows where one cell
     does not.
@@ -110,7 +117,9 @@ def _likeliest_run(deviations: NDArray[np.float64], everyday: int) -> slice:
     for length in range(1, min(LONGEST_RUN, len(deviations)) + 1):
         first = np.arange(len(deviations) - length + 1)
         away = np.maximum(0, np.maximum(first - everyday, everyday - (first + length - 1)))
-        scores = (sums[length:] - sums[:-length]) / np.sqrt(length) - FAR * away
+        scores = (
+            (sums[length:] - sums[:-length]) / np.sqrt(length) - FAR * away - NEGATIVE * (first < positive)
+        )
         start = int(np.argmax(scores))
         if scores[start] > best:
             best, found = scores[start], slice(start, start + length)

@@ -229,6 +229,13 @@ def _refusal(account: Account, cost: Budget) -> str:
     epsilon = affordable_epsilon(left, account.delta)
     at = f" with delta={float(account.delta):g}" if account.kind == "zcdp" else ""
     fits = f"a release of epsilon={epsilon}{at} still fits" if epsilon else f"no release{at} fits any more"
+    if cost.amount <= left.amount:
+        fits = (
+            "its threshold delta, which discovering categories costs, is not left. Declare the categories, "
+            "or release with a smaller delta (a tenth of it goes to thresholds)"
+        )
+    elif cost.delta > left.delta and epsilon:
+        fits += " if it discovers no categories"
     return (
         f"The release costs {describe(cost)}; the account {account.name!r} has {describe(left)} left: "
         f"{fits}. Nothing was read or charged. Ask for less, or raise the limit with `dpsyn ledger grant`."

@@ -111,8 +111,9 @@ def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
     """
     if share.kind == "pure" or share.delta == 0:
         raise BudgetError(
-            "the values of a column cannot be discovered with delta=0: whether a rare value is shown would "
-            "give away who has it. Declare its categories in the domain, or release with delta > 0"
+            "the values of a column cannot be discovered without delta for its threshold (delta=0, or too "
+            "small to be shared by all columns): whether a rare value is shown would give away who has it. "
+            "Declare its categories in the domain, or release with a larger delta"
         )
     _refuse_nothing(share)
     sigma = _gaussian(keys_per_unit, share).sigma

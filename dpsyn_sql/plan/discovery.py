@@ -9,7 +9,7 @@ from typing import Literal
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
-from dpsyn_sql.errors import BudgetError
+from dpsyn_sql.errors import BudgetError, InputError
 from dpsyn_sql.source.relation import PrivacyUnit
 
 DISCOVERY_SHARE = Fraction(1, 10)
@@ -17,6 +17,9 @@ DISCOVERY_SHARE = Fraction(1, 10)
 
 CONTRIBUTIONS_SHARE = Fraction(1, 50)
 """Of the budget for the number of rows per unit: one cell a unit, so a little goes a long way."""
+
+MOST_COUNTED = 10_000
+"""Rows per unit up to which units are counted by their rows: a cell each."""
 
 _GRID, _TREE = 1, 2
 # Of a numeric column's share. The grid only has to show which powers of two are there at all.
@@ -55,6 +58,7 @@ def planned_discovery(
 
     Raises:
         BudgetError: categories have to be learnt and there is no delta for their threshold.
+        InputError: units of more rows than can be counted.
     """
     keys = [column for column in shape.undiscovered if column.kind == "categorical"]
     if keys and not budget.delta:
@@ -64,6 +68,11 @@ def planned_discovery(
             "categories in the domain file, leave them out with exclude=, or give a delta such as 1e-9"
         )
     counts = _counts_rows(shape, unit)
+    if counts and unit.max_rows > MOST_COUNTED:
+        raise InputError(
+            f"max_rows_per_unit={unit.max_rows}: how many rows a unit has is measured up to {MOST_COUNTED}; "
+            f"write a smaller one, or leave out the column with exclude=[{unit.column!r}]"
+        )
     whole = budget.without_thresholds()
     discovery = DISCOVERY_SHARE if shape.undiscovered else Fraction(0)
     contributions = CONTRIBUTIONS_SHARE if counts else Fraction(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -63,7 +63,7 @@ class KeyQuery:
     """
 
     attr: str
-    sql_type: str
+    sql_type: str = field(repr=False)  # an ENUM without a name may have been made from the rows
     longest: int = 1_000
 
 

@@ -151,6 +151,7 @@ def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
         "origin": "to be discovered",
         "codes": item.max_codes,
         "nullable": item.nullable,
+        "bounds": [None if bound is None else str(bound) for bound in (item.least, item.most)],
     }
 
 
@@ -163,6 +164,7 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
         "origin": attribute.origin,
         "codes": attribute.size,
         "nullable": attribute.nullable,
+        "ordered": attribute.ordered,
     }
     if attribute.kind == "categorical":
         return facts | {"labels": list(attribute.labels), "other": attribute.other}

@@ -97,6 +97,25 @@ def _engine_fault(printed: str, catalog: QueryCatalog) -> str:
     return ""
 
 
+def generated_columns(statement: str) -> list[tuple[str, str]] | None:
+    """(column, expression) of the generated columns of a CREATE TABLE statement; None if it may have some
+    and cannot be read."""
+    if "generated" not in statement.lower():
+        return []
+    tree = _parse(statement)
+    if tree is None:
+        return None
+    found = []
+    for column in tree.find_all(exp.ColumnDef):
+        for constraint in column.args.get("constraints") or []:
+            kind = constraint.kind
+            if isinstance(kind, exp.GeneratedAsIdentityColumnConstraint | exp.ComputedColumnConstraint):
+                expression = kind.args.get("expression") or kind.this
+                text = expression.sql(dialect="duckdb") if isinstance(expression, exp.Expression) else ""
+                found.append((column.name, text))
+    return found
+
+
 def check_domains(expressions: Iterable[str]) -> Mapping[str, CheckDomain]:
     """What CHECK constraints of the forms ``x IN (...)``, ``x BETWEEN a AND b``, ``x >= a``, ``x < b``
     and conjunctions of them say of single columns; by folded column name."""
@@ -104,7 +123,7 @@ def check_domains(expressions: Iterable[str]) -> Mapping[str, CheckDomain]:
     bounds: dict[str, dict[str, Constant]] = {}
     for text in expressions:
         for node in _conjuncts(_parse(text)):
-            if isinstance(node, exp.In) and isinstance(node.this, exp.Column):
+            if isinstance(node, exp.In) and _plain_column(node.this):
                 listed = [_constant(item) for item in node.expressions]
                 found = tuple(item for item in listed if item is not None)
                 if found and len(found) == len(listed):
@@ -128,7 +147,7 @@ def _conjuncts(node: Node | None) -> list[Node]:
 
 def _bounds(node: Node) -> list[tuple[str, str, Constant]]:
     """(column, side, value) of a comparison; whether the bound itself is allowed makes no difference."""
-    if isinstance(node, exp.Between) and isinstance(node.this, exp.Column):
+    if isinstance(node, exp.Between) and _plain_column(node.this):
         low, high = _constant(node.args["low"]), _constant(node.args["high"])
         if low is None or high is None:
             return []
@@ -140,9 +159,14 @@ def _bounds(node: Node) -> list[tuple[str, str, Constant]]:
     if isinstance(right, exp.Column):
         left, right, rising = right, left, not rising
     bound = _constant(right)
-    if not isinstance(left, exp.Column) or bound is None:
+    if not _plain_column(left) or bound is None:
         return []
     return [(left.name, "lower" if rising else "upper", bound)]
+
+
+def _plain_column(node: Node) -> bool:
+    """A column, not a field of a struct (which is written as a column of a table of that name)."""
+    return isinstance(node, exp.Column) and not node.table
 
 
 def _constant(node: Node) -> Constant | None:

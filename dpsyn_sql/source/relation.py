@@ -44,7 +44,8 @@ class Column:
     ``enum_labels`` is set for a *named* ENUM type only: an anonymous one may have been made
     from the data itself, so the repr does not show the type.
     ``not_null``, ``unique`` (alone a PRIMARY KEY or UNIQUE) and ``check`` are constraints of a base
-    table, never observations.
+    table, never observations. ``refused`` says why a generated column cannot be read: its expression
+    may mix rows.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Column:
     enum_labels: tuple[str, ...] | None = None
     unique: bool = False
     check: CheckDomain | None = None
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ FRIENDLY = [
     "SELECT greatest(a, 1), least(a, 2), abs(a), round(a / 3, 1), floor(a / 2), sqrt(abs(a)) FROM t",
     "SELECT a FROM t -- a comment; DROP TABLE t",
     "SELECT a /* LIMIT 1 */ FROM t;",
-    "SELECT regexp_replace(b, 'x', 'y'), replace(b, 'x', 'z'), left(b, 1), hash(b) FROM t",
+    "SELECT regexp_replace(b, 'x', 'y'), replace(b, 'x', 'z'), left(b, 1), md5(b) FROM t",
     "SELECT 'LIMIT 1; DROP' AS s FROM t",
     "SELECT if(a > 1, 'x', 'y') AS c FROM t",
     "SELECT a FROM t WHERE a NOT IN (1, 2) AND b IS NOT NULL AND NOT b IS NULL OR a <> 3",
