@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
+import duckdb
+
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.instance import private_instance
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.query_words import ROWWISE_MACROS
 from dpsyn_sql.sqltext.render import render
@@ -56,8 +57,7 @@ def builtin_overloads() -> Mapping[str, set[Overload]]:
 
 @cache
 def _untouched() -> tuple[Mapping[str, Any], ...]:
-    engine = private_instance()
-    try:
-        return tuple(functions_of(engine))
-    finally:
-        engine.close()
+    with duckdb.connect(":memory:") as connection:
+        found = connection.execute(render("source/functions"))
+        columns = [column[0] for column in found.description or ()]
+        return tuple(dict(zip(columns, row, strict=True)) for row in found.fetchall())
