@@ -20,7 +20,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
 from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
-from dpsyn_sql.source.files import ending_of
+from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
@@ -35,7 +35,8 @@ class Target:
 
     ``replace`` says that what exists there is overwritten.
     ``format`` is ``"parquet"`` or ``"csv"`` (a path that ends in .gz is meant compressed), None for
-    a table; ``name`` is what to print.
+    a table; ``name`` is what to print. ``database`` is the attached database of a table, None for a
+    file; ``label`` is what the release is called there by default, without schema or folder.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Target:
     path: Path | None
     format: Literal["parquet", "csv"] | None
     replace: bool
+    database: str | None
+    label: str
     _open: Callable[[], DuckDBEngine]
 
     @property
@@ -130,7 +133,7 @@ def _connection_target(
     def opened() -> DuckDBEngine:
         return _sealed(cursor_of(con), session)
 
-    return Target(display_name(*identity), "table", qualified(*identity), None, None, exists, opened)
+    return _table_target(identity, exists, opened)
 
 
 def _database_target(path: Path, text: str, session: SourceSession, may_replace: _MayReplace) -> Target:
@@ -156,7 +159,12 @@ def _database_target(path: Path, text: str, session: SourceSession, may_replace:
             raise
         return _sealed(engine, session)
 
-    return Target(display_name(*identity), "table", qualified(*identity), None, None, exists, opened)
+    return _table_target(identity, exists, opened)
+
+
+def _table_target(identity: Identity, exists: bool, opened: Callable[[], DuckDBEngine]) -> Target:
+    name, sql = display_name(*identity), qualified(*identity)
+    return Target(name, "table", sql, None, None, exists, identity[0], identity[2], opened)
 
 
 def _table(
@@ -256,7 +264,12 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         raise TargetError(
             f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
         )
-    exists = os.path.lexists(path)
+    exists, beside = os.path.lexists(path), file_beside(path)
+    if os.path.lexists(beside) and not (beside.is_file() and may_replace(str(path))):
+        raise TargetError(
+            f"{shorten(str(beside))!r}, where the model of the release belongs, exists; choose another "
+            "into=, or add replace=True."
+        )
     if exists:
         if not path.is_file():
             raise TargetError(f"{shorten(text)!r} exists and is no file.")
@@ -269,7 +282,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         return _sealed(instance.private_instance(session.memory_limit), session)
 
     kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    return Target(text, "file", None, path, kind, exists, opened)
+    return Target(text, "file", None, path, kind, exists, None, path.name.removesuffix(ending), opened)
 
 
 def _belongs_to_source(path: Path, ending: str, session: SourceSession) -> bool:

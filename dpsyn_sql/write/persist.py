@@ -35,9 +35,6 @@ Columns = Mapping[str, NDArray[Any]]
 
 SCHEMA = "dpsyn"
 
-BESIDE = ".dpsyn.duckdb"
-"""What the name of the file beside an output file ends in."""
-
 _TABLES = (
     "attributes",
     "codes",
@@ -133,19 +130,14 @@ def _using(engine: Engine, database: str) -> Iterator[None]:
         engine.execute(restored, step=_STEP)
 
 
-def file_beside(path: Path) -> Path:
-    """Where the model of a release that is written to a file is kept: ``<output>.dpsyn.duckdb``."""
-    return path.with_name(path.name + BESIDE)
-
-
 def persist_beside(engine: Engine, path: Path, kept: Kept) -> None:
-    """As ``persist``, in a transaction of its own, for a release that is written to the file ``path``.
+    """As ``persist``, into a database file of its own.
 
     Raises:
         EngineFailure: the file beside it is no database, is in use, or cannot be written.
     """
     name = "dpsyn_beside"
-    place = string_literal(str(file_beside(path)))
+    place = string_literal(str(path))
     engine.execute(render("macros/attach", path=place, name=ident(name)), step=_STEP)
     try:
         with engine.transaction():

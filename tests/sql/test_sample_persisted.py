@@ -24,9 +24,10 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_network import network_of
 from dpsyn_sql.sample.sql_sampler import stage_network
+from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
-from dpsyn_sql.write.persist import Kept, check_name, file_beside, persist, persist_beside
+from dpsyn_sql.write.persist import Kept, check_name, persist, persist_beside
 
 HOSTILE = """it's "x"); DROP TABLE kept; --|"""
 SEED = 2**64 - 1
@@ -300,12 +301,13 @@ def test_a_file_that_is_attached_copied_or_exported_serves_as_before(tmp_path):
 
 def test_the_model_of_an_output_file_stands_beside_it(tmp_path):
     output = tmp_path / "it's.parquet"
-    assert file_beside(output) == tmp_path / "it's.parquet.dpsyn.duckdb"
+    beside = file_beside(output)
+    assert beside == tmp_path / "it's.parquet.dpsyn.duckdb"
     for name in ("r", "s", "r"):
         with duckdb.connect() as con:
-            persist_beside(DuckDBEngine(con), output, kept(name, release_id=f"id-{name}"))
+            persist_beside(DuckDBEngine(con), beside, kept(name, release_id=f"id-{name}"))
             assert con.execute("SELECT current_database()").fetchone() == ("memory",)
-    with duckdb.connect(str(file_beside(output)), read_only=True) as con:
+    with duckdb.connect(str(beside), read_only=True) as con:
         assert con.execute("SELECT name FROM dpsyn_releases()").fetchall() == [("r",), ("s",)]
         assert len(con.execute("FROM dpsyn_sample('s', 7)").fetchall()) == 7
 
