@@ -94,8 +94,7 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
                 return accounts.wrote(key(identity), identity)
 
         target = open_target(con, options.into, session, replace=options.replace, written=written)
-        if target.database is not None:
-            check_name(target.database, options.name or target.label)
+        check_name(target.database, options.name or target.label)
         yield Job(options, session, shape, method, plan, rest, counting, place, target, key(target.identity))
 
 

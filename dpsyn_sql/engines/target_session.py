@@ -24,6 +24,7 @@ from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, columns_of
 
 _MayReplace = Callable[[str], bool]
 _UNQUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -190,6 +191,7 @@ def _table(
     folded = _folded(identity)
     if folded in {_folded(read) for read in session.reads}:
         raise TargetError(f"{shown} is the source, or is read by it; choose another into=.")
+    _check_room_for_model(catalog, identity, session)
     existing = catalog.relations.get(folded)
     if existing is not None and existing.kind == "view":
         raise TargetError(f"{shown} is a view; choose another into=.")
@@ -198,6 +200,30 @@ def _table(
     if not may_replace(display_name(*existing.identity)):
         raise TargetError(f"The table {shown} exists; choose another into=, or add replace=True.")
     return existing.identity, True
+
+
+def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: SourceSession) -> None:
+    """Whether schema ``dpsyn`` of the database can take what is kept of the release, and is found by name."""
+    database = identity[0]
+    if SCHEMA in catalog.databases:
+        raise TargetError(
+            f"A database is called {SCHEMA!r}, as the schema that keeps models beside releases; attach it "
+            "under another name, or rename the file."
+        )
+    if fold(identity[1]) == SCHEMA:
+        raise TargetError(f"Schema {SCHEMA!r} keeps the models of releases; choose another schema for into=.")
+    reads = {_folded(read) for read in session.reads}
+    for table in TABLES:
+        place = (fold(database), SCHEMA, table)
+        found = catalog.relations.get(place)
+        if found is None:
+            continue
+        columns = () if found.kind == "view" else catalog.columns(found.identity)
+        if place in reads or tuple((one.name, one.sql_type) for one in columns) != columns_of(table):
+            raise TargetError(
+                f"{shorten(display_name(*found.identity))} is where models of releases belong, and is "
+                "something else or the source; rename it, or give into= a file or a table of another database."
+            )
 
 
 def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
@@ -282,7 +308,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         return _sealed(instance.private_instance(session.memory_limit), session)
 
     kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    return Target(text, "file", None, path, kind, exists, None, path.name.removesuffix(ending), opened)
+    return Target(text, "file", None, path, kind, exists, None, path.name[: -len(ending)], opened)
 
 
 def _belongs_to_source(path: Path, ending: str, session: SourceSession) -> bool:

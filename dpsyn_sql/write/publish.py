@@ -144,9 +144,13 @@ def _publish_file(engine: Engine, target: Target, query: Fragment, kept: Kept | 
         model = folder / "model.duckdb"
         if kept is not None:
             persist_beside(engine, model, kept)
-        problem = _move(part, target.path, replace=target.replace)
-        if kept is not None and not problem:
-            problem = _move(model, file_beside(target.path), replace=True)
+        beside = file_beside(target.path)
+        if kept is not None and not target.replace and os.path.lexists(beside):
+            problem = _meanwhile(beside)
+        else:
+            problem = _move(part, target.path, replace=target.replace)
+            if kept is not None and not problem:
+                problem = _move(model, beside, replace=True)
     if problem:
         raise PublishError(problem)
 
@@ -159,12 +163,14 @@ def _move(part: Path, path: Path, *, replace: bool) -> str:
         else:
             _create_only(part, path)
     except FileExistsError:
-        return (
-            f"The file {str(path)!r} exists meanwhile; it was left alone. Add replace=True to overwrite it."
-        )
+        return _meanwhile(path)
     except OSError:
         return f"The file {str(path)!r} cannot be written in its folder."
     return ""
+
+
+def _meanwhile(path: Path) -> str:
+    return f"The file {str(path)!r} exists meanwhile; it was left alone. Add replace=True to overwrite it."
 
 
 def _create_only(part: Path, path: Path) -> None:

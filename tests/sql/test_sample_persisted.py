@@ -12,7 +12,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.decoding import decode_statement
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.consistency import Margins
@@ -318,6 +318,41 @@ def test_a_database_called_dpsyn_is_refused_in_time():
     with pytest.raises(InputError, match="NUL"):
         check_name("o", "r\x00")
     check_name("o", HOSTILE)
+
+
+def test_a_column_that_is_called_like_a_parameter_keeps_its_values(tmp_path):
+    attributes = tuple(
+        replace(a, name=n) for a, n in zip(DOMAIN.attributes[2:4], ("DPSYN_rows", "dpsyn_seed_"), strict=True)
+    )
+    domain = Domain(attributes)
+    margins = Margins(9.0, {a.name: np.full(a.size, 1 / a.size) for a in attributes})
+    release = kept(model=ProductModel(domain, margins), domain=domain, measured=())
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", release))) as con:
+        found = con.execute("SELECT DPSYN_rows FROM dpsyn_sample('r', 50)").fetchall()
+        assert sorted(set(found)) == [(False,), (True,)] and len(found) == 50
+
+
+def test_more_attributes_than_an_array_has_axes(tmp_path):
+    domain = Domain(
+        tuple(Attribute(f"b{i}", "BOOLEAN", "categorical", labels=(False, True)) for i in range(70))
+    )
+    model = ProductModel(domain, Margins(100.0, {name: np.array([0.25, 0.75]) for name in domain.names}))
+    release = kept(model=model, domain=domain, measured=())
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", release))) as con:
+        found = con.execute("SELECT estimate FROM dpsyn_marginal('r', ['b3', 'b69'])").fetchall()
+        assert found == [(6.25,), (18.75,), (18.75,), (56.25,)]
+
+
+def test_the_first_error_is_the_one_that_is_shown(tmp_path):
+    """Also where the session looks names up and what is attached afterwards are cleared away."""
+    beside = tmp_path / "o.csv.dpsyn.duckdb"
+    with duckdb.connect(str(beside)) as con:
+        con.execute("CREATE SCHEMA dpsyn; CREATE TABLE dpsyn.codes AS SELECT 1 AS x")
+    with duckdb.connect() as con:
+        with pytest.raises(EngineFailure) as caught:
+            persist_beside(DuckDBEngine(con), beside, kept())
+        assert caught.value.kind == "BinderException"
+        assert con.execute("SELECT current_database()").fetchone() == ("memory",)
 
 
 def test_an_empty_release(tmp_path):
