@@ -222,7 +222,7 @@ def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: S
         if place in reads or tuple((one.name, one.sql_type) for one in columns) != columns_of(table):
             raise TargetError(
                 f"{shorten(display_name(*found.identity))} is where models of releases belong, and is "
-                "something else or the source; rename it, or give into= a file or a table of another database."
+                "something else or the source; rename it, or choose an into= in another database."
             )
 
 
@@ -286,7 +286,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         raise TargetError(f"The folder {shorten(str(folder))!r} does not exist.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise TargetError(f"The folder {shorten(str(folder))!r} cannot be written.")
-    if _belongs_to_source(path, ending, session):
+    if any(_belongs_to_source(one, ending_of(one.name), session) for one in (path, file_beside(path))):
         raise TargetError(
             f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
         )
@@ -311,7 +311,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
     return Target(text, "file", None, path, kind, exists, None, path.name[: -len(ending)], opened)
 
 
-def _belongs_to_source(path: Path, ending: str, session: SourceSession) -> bool:
+def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -> bool:
     """The same file under any name, or a new file that the source's glob or folder would take in."""
     real = os.path.realpath(path)
     parts = [*session.paths, *([str(session.database)] if session.database is not None else [])]
