@@ -34,6 +34,7 @@ from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 from dpsyn_sql.write.expressions import check_expressions
+from dpsyn_sql.write.persist import check_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
                 return accounts.wrote(key(identity), identity)
 
         target = open_target(con, options.into, session, replace=options.replace, written=written)
+        check_name(target.database, options.name or target.label)
         yield Job(options, session, shape, method, plan, rest, counting, place, target, key(target.identity))
 
 

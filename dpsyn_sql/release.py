@@ -56,11 +56,13 @@ from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.preparation import Job, ledger_in_words, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
+from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.sample.compile import compile_sampler
 from dpsyn_sql.sample.units import unit_sizes
 from dpsyn_sql.sqltext.fragments import qualified
+from dpsyn_sql.write.persist import Kept
 from dpsyn_sql.write.publish import publish
 from dpsyn_sql.write.staging import stage_rows
 
@@ -147,9 +149,9 @@ def release(
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
         wanted = max(0, round(made.model.total)) if rows is None else rows
-        written = _write(job, entry, made, wanted, chosen)
+        written, facts = _write(job, entry, made, wanted, chosen)
         entry.published(job.target.identity, written)
-        return _released(job, entry, made, written, chosen, (*notes, *_rare_values(made)))
+        return _released(job, entry, made, written, facts, (*notes, *_rare_values(made)))
 
 
 _RARE = 0.05
@@ -280,8 +282,11 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     return _Made(shape, whole, model, door.measurements, contributions)
 
 
-def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> int:
-    """Post-processing: sample codes, decode them by SQL, publish in one transaction; the rows written."""
+def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> tuple[int, dict[str, Any]]:
+    """Post-processing: sample codes, decode them by SQL, publish in one transaction, the model included.
+
+    Returns the number of rows and the certificate.
+    """
     if rows == 0:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
     engine, sampler = job.target.open(), compile_sampler(made.model)
@@ -294,11 +299,40 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> i
 
             written = stage_rows(engine, made.shape, more, rows, staged, seed)
         sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
+        facts = _facts(job, entry, made, written, seed)
         with phase("write"), entry.publishing(job.target.identity):
-            publish(engine, job.target, made.shape, staged, seed, sizes)
+            publish(engine, job.target, made.shape, staged, seed, sizes, _kept(job, entry, made, facts))
     finally:
         engine.close()
-    return written
+    return written, facts
+
+
+def _facts(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> dict[str, Any]:
+    return certificate(
+        made.plan,
+        made.shape,
+        entry.events,
+        release_id=entry.release_id,
+        debited_at=entry.debited_at,
+        claimed=claim(job.plan, planned_events(job.plan), job.options.delta),
+        excluded=job.options.exclude,
+        rows=rows,
+        seed=seed,
+    )
+
+
+def _kept(job: Job, entry: LedgerEntry, made: _Made, facts: dict[str, Any]) -> Kept:
+    """What stays with the output; under a name without folders, which readers need not know."""
+    return Kept(
+        job.options.name or job.target.label,
+        entry.release_id,
+        entry.debited_at,
+        facts,
+        made.shape,
+        made.model,
+        made.measurements,
+        [code_labels(attribute) for attribute in made.shape.domain.attributes],
+    )
 
 
 def _reported(
@@ -336,25 +370,19 @@ def _rare_values(made: _Made) -> tuple[str, ...]:
 
 
 def _released(
-    job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int, notes: tuple[str, ...]
+    job: Job,
+    entry: LedgerEntry,
+    made: _Made,
+    rows: int,
+    facts: dict[str, Any],
+    notes: tuple[str, ...],
 ) -> Release:
-    claimed = claim(job.plan, planned_events(job.plan), job.options.delta)
-    facts = certificate(
-        made.plan,
-        made.shape,
-        entry.events,
-        release_id=entry.release_id,
-        debited_at=entry.debited_at,
-        claimed=claimed,
-        excluded=job.options.exclude,
-        rows=rows,
-        seed=seed,
-    )
+    guarantee = facts["guarantee"]
     return Release(
         job.target.name,
         rows,
-        claimed.epsilon,
-        claimed.delta,
+        guarantee["epsilon"],
+        guarantee["delta"],
         float(job.plan.budget.rho),
         entry.release_id,
         made.model,

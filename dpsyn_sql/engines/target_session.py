@@ -20,10 +20,11 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
 from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
-from dpsyn_sql.source.files import ending_of
+from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, columns_of
 
 _MayReplace = Callable[[str], bool]
 _UNQUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -35,7 +36,8 @@ class Target:
 
     ``replace`` says that what exists there is overwritten.
     ``format`` is ``"parquet"`` or ``"csv"`` (a path that ends in .gz is meant compressed), None for
-    a table; ``name`` is what to print.
+    a table; ``name`` is what to print. ``database`` is the attached database of a table, None for a
+    file; ``label`` is what the release is called there by default, without schema or folder.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Target:
     path: Path | None
     format: Literal["parquet", "csv"] | None
     replace: bool
+    database: str | None
+    label: str
     _open: Callable[[], DuckDBEngine]
 
     @property
@@ -130,7 +134,7 @@ def _connection_target(
     def opened() -> DuckDBEngine:
         return _sealed(cursor_of(con), session)
 
-    return Target(display_name(*identity), "table", qualified(*identity), None, None, exists, opened)
+    return _table_target(identity, exists, opened)
 
 
 def _database_target(path: Path, text: str, session: SourceSession, may_replace: _MayReplace) -> Target:
@@ -156,7 +160,12 @@ def _database_target(path: Path, text: str, session: SourceSession, may_replace:
             raise
         return _sealed(engine, session)
 
-    return Target(display_name(*identity), "table", qualified(*identity), None, None, exists, opened)
+    return _table_target(identity, exists, opened)
+
+
+def _table_target(identity: Identity, exists: bool, opened: Callable[[], DuckDBEngine]) -> Target:
+    name, sql = display_name(*identity), qualified(*identity)
+    return Target(name, "table", sql, None, None, exists, identity[0], identity[2], opened)
 
 
 def _table(
@@ -182,6 +191,7 @@ def _table(
     folded = _folded(identity)
     if folded in {_folded(read) for read in session.reads}:
         raise TargetError(f"{shown} is the source, or is read by it; choose another into=.")
+    _check_room_for_model(catalog, identity, session)
     existing = catalog.relations.get(folded)
     if existing is not None and existing.kind == "view":
         raise TargetError(f"{shown} is a view; choose another into=.")
@@ -190,6 +200,30 @@ def _table(
     if not may_replace(display_name(*existing.identity)):
         raise TargetError(f"The table {shown} exists; choose another into=, or add replace=True.")
     return existing.identity, True
+
+
+def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: SourceSession) -> None:
+    """Whether schema ``dpsyn`` of the database can take what is kept of the release, and is found by name."""
+    database = identity[0]
+    if SCHEMA in catalog.databases:
+        raise TargetError(
+            f"A database is called {SCHEMA!r}, as the schema that keeps models beside releases; attach it "
+            "under another name, or rename the file."
+        )
+    if fold(identity[1]) == SCHEMA:
+        raise TargetError(f"Schema {SCHEMA!r} keeps the models of releases; choose another schema for into=.")
+    reads = {_folded(read) for read in session.reads}
+    for table in TABLES:
+        place = (fold(database), SCHEMA, table)
+        found = catalog.relations.get(place)
+        if found is None:
+            continue
+        columns = () if found.kind == "view" else catalog.columns(found.identity)
+        if place in reads or tuple((one.name, one.sql_type) for one in columns) != columns_of(table):
+            raise TargetError(
+                f"{shorten(display_name(*found.identity))} is where models of releases belong, and is "
+                "something else or the source; rename it, or choose an into= in another database."
+            )
 
 
 def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
@@ -252,11 +286,16 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         raise TargetError(f"The folder {shorten(str(folder))!r} does not exist.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise TargetError(f"The folder {shorten(str(folder))!r} cannot be written.")
-    if _belongs_to_source(path, ending, session):
+    if any(_belongs_to_source(one, ending_of(one.name), session) for one in (path, file_beside(path))):
         raise TargetError(
             f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
         )
-    exists = os.path.lexists(path)
+    exists, beside = os.path.lexists(path), file_beside(path)
+    if os.path.lexists(beside) and not (beside.is_file() and may_replace(str(path))):
+        raise TargetError(
+            f"{shorten(str(beside))!r}, where the model of the release belongs, exists; choose another "
+            "into=, or add replace=True."
+        )
     if exists:
         if not path.is_file():
             raise TargetError(f"{shorten(text)!r} exists and is no file.")
@@ -269,10 +308,10 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         return _sealed(instance.private_instance(session.memory_limit), session)
 
     kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    return Target(text, "file", None, path, kind, exists, opened)
+    return Target(text, "file", None, path, kind, exists, None, path.name[: -len(ending)], opened)
 
 
-def _belongs_to_source(path: Path, ending: str, session: SourceSession) -> bool:
+def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -> bool:
     """The same file under any name, or a new file that the source's glob or folder would take in."""
     real = os.path.realpath(path)
     parts = [*session.paths, *([str(session.database)] if session.database is not None else [])]

@@ -50,6 +50,11 @@ class CsvHeader:
     delimiter: str
 
 
+def file_beside(path: Path) -> Path:
+    """Where the model of a release that is written to a file is kept: ``<output>.dpsyn.duckdb``."""
+    return path.with_name(path.name + ".dpsyn.duckdb")
+
+
 def ending_of(path: str) -> str | None:
     """The known ending of a path (``.parquet``, ``.csv``, ``.csv.gz``), or None."""
     lowered = path.lower()

@@ -29,7 +29,8 @@ MOST_CELLS = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Joint probabilities: ``tables`` are (positions of attributes, array over their bins).
+    """Joint probabilities: ``tables`` are (positions of attributes, array over their bins; of shape (1,)
+    if each has one bin, because arrays have at most 64 axes).
 
     ``bins[i]`` (int64, one per code of attribute i) is the bin of each code, ``within[i]`` its share of it.
     """
@@ -67,7 +68,7 @@ def _(model: ProductModel) -> Served:
     return Served(
         tuple(np.zeros(size, np.int64) for size in sizes),
         tuple(np.asarray(model.margins.probabilities[name], np.float64) for name in names),
-        ((tuple(range(len(names))), np.ones((1,) * len(names))),),
+        ((tuple(range(len(names))), np.ones(1)),),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.sample.sql_network import network_of
@@ -27,29 +27,13 @@ from dpsyn_sql.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.sample.sql_tables import alias_table, cumulative_table
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
+from dpsyn_sql.sqltext.kept import SCHEMA, TABLES
 from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.model_tables import served
-from dpsyn_sql.write.sample_macro import sample_queries
+from dpsyn_sql.write.sample_macro import parameters, sample_queries
 
 Columns = Mapping[str, NDArray[Any]]
 
-SCHEMA = "dpsyn"
-
-BESIDE = ".dpsyn.duckdb"
-"""What the name of the file beside an output file ends in."""
-
-_TABLES = (
-    "attributes",
-    "codes",
-    "measurements",
-    "axes",
-    "measured_bins",
-    "measured_cells",
-    "model_cells",
-    "cumulative",
-    "aliases",
-    "releases",
-)
 _STEP = "keeping the model with the release"
 
 
@@ -71,13 +55,15 @@ class Kept:
     labels: Sequence[Sequence[object]]
 
 
-def check_name(database: str, name: str) -> None:
+def check_name(database: str | None, name: str) -> None:
     """Whether a release of this name can be kept in this database; to be asked before the debit.
+
+    ``database`` is None for a file of its own.
 
     Raises:
         InputError: ``dpsyn`` would mean the database as well as the schema, or the name holds a NUL.
     """
-    if fold(database) == SCHEMA:
+    if database is not None and fold(database) == SCHEMA:
         raise InputError(
             "A database that is called 'dpsyn' cannot hold releases, because their schema is called so too; "
             "attach it under another name, or rename the file."
@@ -101,9 +87,9 @@ def persist(engine: Engine, database: str, kept: Kept) -> None:
     check_name(database, kept.name)
     schema = Fragment(f"{ident(database)}.{SCHEMA}")
     engine.execute(render("macros/schema", database=ident(database)), step=_STEP)
-    for table in _TABLES:
+    for table in TABLES:
         engine.execute(render(f"macros/{table}", schema=schema), step=_STEP)
-    for table in _TABLES:
+    for table in TABLES:
         name = string_literal(fold(kept.name))
         engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
     number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
@@ -122,36 +108,40 @@ def _using(engine: Engine, database: str) -> Iterator[None]:
     be attached under any name later, and the database checks them when they are made."""
     session = engine.fetch(render("source/session"), step=_STEP)
     path, home = (str(session["search_path"][0]), (str(session["catalog"][0]), str(session["schema"][0])))
+    if path:
+        restored = render("source/set_search_path", search_path=string_literal(path))
+    else:
+        restored = render("source/use", name=qualified(*home))
     engine.execute(render("source/use", name=ident(database)), step=_STEP)
     try:
         yield
-    finally:
-        if path:
-            restored = render("source/set_search_path", search_path=string_literal(path))
-        else:
-            restored = render("source/use", name=qualified(*home))
-        engine.execute(restored, step=_STEP)
-
-
-def file_beside(path: Path) -> Path:
-    """Where the model of a release that is written to a file is kept: ``<output>.dpsyn.duckdb``."""
-    return path.with_name(path.name + BESIDE)
+    except BaseException:
+        # The first error is the one to show; after it the transaction may take no statement.
+        with suppress(EngineFailure):
+            engine.execute(restored, step=_STEP)
+        raise
+    engine.execute(restored, step=_STEP)
 
 
 def persist_beside(engine: Engine, path: Path, kept: Kept) -> None:
-    """As ``persist``, in a transaction of its own, for a release that is written to the file ``path``.
+    """As ``persist``, into a database file of its own.
 
     Raises:
         EngineFailure: the file beside it is no database, is in use, or cannot be written.
     """
     name = "dpsyn_beside"
-    place = string_literal(str(file_beside(path)))
+    place = string_literal(str(path))
     engine.execute(render("macros/attach", path=place, name=ident(name)), step=_STEP)
     try:
         with engine.transaction():
             persist(engine, name, kept)
-    finally:
-        engine.execute(render("source/detach", name=ident(name)), step=_STEP)
+        # Said aloud, because a file that is closed without room for all of it is no error.
+        engine.execute(render("macros/checkpoint", name=ident(name)), step=_STEP)
+    except BaseException:
+        with suppress(EngineFailure):
+            engine.execute(render("source/detach", name=ident(name)), step=_STEP)
+        raise
+    engine.execute(render("source/detach", name=ident(name)), step=_STEP)
 
 
 def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
@@ -185,7 +175,8 @@ def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
     for number, (scope, table) in enumerate(tables.tables):
         flat = table.ravel()
         cells = np.flatnonzero(flat)
-        yield "axes", _axes("model", number, scope, table.shape, [False] * len(scope))
+        shape = table.shape if table.ndim == len(scope) else (1,) * len(scope)
+        yield "axes", _axes("model", number, scope, shape, [False] * len(scope))
         yield (
             "model_cells",
             {"number": np.full(cells.size, number), "cell": cells, "probability": flat[cells]},
@@ -277,9 +268,10 @@ def _macros(database: str, schema: Fragment, kept: Kept, number: int) -> Iterato
     home = ident(database)
     network = network_of(kept.model)
     low_variance, iid = sample_queries(network, kept.shape, kept.name, number)
+    rows, seed = parameters(kept.shape)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
         macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
-        yield render("macros/create_macro", macro=macro, query=query)
+        yield render("macros/create_macro", macro=macro, rows=rows, seed=seed, query=query)
     yield render("macros/marginal", schema=schema)
     yield render("macros/dpsyn_releases", database=home)
     yield render("macros/dpsyn_sample", database=home, most=MOST_LOW_VARIANCE_ROWS)

@@ -19,8 +19,10 @@ from dpsyn_sql.domain.shape import Key, Shape, UnitId
 from dpsyn_sql.domain.surrogates import capacity
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
+from dpsyn_sql.write.persist import Kept, persist, persist_beside
 from dpsyn_sql.write.staging import stage, stage_rows, staged_rows
 from dpsyn_sql.write.work_folder import work_folder
 
@@ -47,6 +49,10 @@ class Target(Protocol):
         """``"parquet"`` or ``"csv"``; None for a table."""
 
     @property
+    def database(self) -> str | None:
+        """The attached database of the table; None for a file."""
+
+    @property
     def replace(self) -> bool:
         """Whether an existing output may be overwritten."""
 
@@ -58,6 +64,7 @@ def publish(
     staged: Fragment,
     seed: int,
     units: NDArray[np.int64] | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Write the staged rows as values; on any failure the target is as it was before.
 
@@ -69,6 +76,8 @@ def publish(
         seed: of positions inside bins, keys and unit ids; public.
         units: int64; entry i is the number of privacy units with i+1 rows (``sample.units``); together
             they have the staged rows. None: every row has a unit of its own.
+        kept: what stays with the output: in its database, in the same transaction, or in a database file
+            beside an output file. None: nothing.
 
     Raises:
         PublishError: the output came to exist meanwhile, cannot be written, or a key's type cannot
@@ -80,9 +89,9 @@ def publish(
     _check_capacity(shape, rows, shared.count)
     query = output_statement(shape, staged, rows, shared, seed)
     if target.kind == "table":
-        _publish_table(engine, target, query)
+        _publish_table(engine, target, query, kept)
     else:
-        _publish_file(engine, target, query)
+        _publish_file(engine, target, query, kept)
 
 
 def _check_capacity(shape: Shape, rows: int, units: int) -> None:
@@ -99,14 +108,16 @@ def _check_capacity(shape: Shape, rows: int, units: int) -> None:
                 )
 
 
-def _publish_table(engine: Engine, target: Target, query: Fragment) -> None:
-    if target.sql is None:
+def _publish_table(engine: Engine, target: Target, query: Fragment, kept: Kept | None) -> None:
+    if target.sql is None or target.database is None:
         raise InternalError("a table target has no name")
     statement = render("write/create_table", target=target.sql, replace=int(target.replace), query=query)
     failure: EngineFailure | None = None
     try:
         with engine.transaction():
             engine.execute(statement, step="writing the synthetic table")
+            if kept is not None:
+                persist(engine, target.database, kept)
     except EngineFailure as error:
         failure = error
     if failure is None:
@@ -119,7 +130,7 @@ def _publish_table(engine: Engine, target: Target, query: Fragment) -> None:
     raise EngineFailure(failure.step, failure.kind, failure.statement)
 
 
-def _publish_file(engine: Engine, target: Target, query: Fragment) -> None:
+def _publish_file(engine: Engine, target: Target, query: Fragment, kept: Kept | None) -> None:
     if target.path is None or target.format not in ("parquet", "csv"):
         raise InternalError("a file target needs a path and one of the formats parquet and csv")
     template = f"write/copy_{target.format}"
@@ -130,7 +141,16 @@ def _publish_file(engine: Engine, target: Target, query: Fragment) -> None:
         engine.execute(
             render(template, path=string_literal(str(part)), query=query), step="writing the synthetic file"
         )
-        problem = _move(part, target.path, replace=target.replace)
+        model = folder / "model.duckdb"
+        if kept is not None:
+            persist_beside(engine, model, kept)
+        beside = file_beside(target.path)
+        if kept is not None and not target.replace and os.path.lexists(beside):
+            problem = _meanwhile(beside)
+        else:
+            problem = _move(part, target.path, replace=target.replace)
+            if kept is not None and not problem:
+                problem = _move(model, beside, replace=True)
     if problem:
         raise PublishError(problem)
 
@@ -143,12 +163,14 @@ def _move(part: Path, path: Path, *, replace: bool) -> str:
         else:
             _create_only(part, path)
     except FileExistsError:
-        return (
-            f"The file {str(path)!r} exists meanwhile; it was left alone. Add replace=True to overwrite it."
-        )
+        return _meanwhile(path)
     except OSError:
         return f"The file {str(path)!r} cannot be written in its folder."
     return ""
+
+
+def _meanwhile(path: Path) -> str:
+    return f"The file {str(path)!r} exists meanwhile; it was left alone. Add replace=True to overwrite it."
 
 
 def _create_only(part: Path, path: Path) -> None:

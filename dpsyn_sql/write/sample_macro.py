@@ -1,9 +1,9 @@
 """The query behind ``dpsyn_sample``: rows of a network as values, in the columns of the release.
 
-The seed and the number of rows are parameters of the macro. Rows sampled with those of the release are the
-rows that were released, but for two things. Keys and unit ids are NULL, because fresh ones would repeat
-those of the released table without being the same rows. Rows that the owner's conditions exclude are left
-out, not replaced.
+The seed and the number of rows are parameters of the macro. Rows are drawn from the model of the release; the
+released ones were drawn from it by ``sample.compile``. Keys and unit ids are NULL, because fresh ones would
+repeat those of the released table without being the same rows. Rows that the owner's conditions exclude are
+left out, not replaced.
 """
 
 from __future__ import annotations
@@ -16,11 +16,18 @@ from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sample.sql_network import Network
 from dpsyn_sql.sample.sql_text import MOST_NODES, Tables, iid_query, low_variance_query, script_of
+from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
-ROWS, SEED = Fragment("CAST(dpsyn_rows AS BIGINT)"), Fragment("CAST(dpsyn_seed AS UBIGINT)")
-"""Parameters of the macros. A parameter hides columns of its name, so no column should have it."""
+
+def parameters(shape: Shape) -> tuple[Fragment, Fragment]:
+    """The names of the macros' parameters. A parameter hides columns of its name, so no column has it."""
+    taken = {fold(name) for name in shape.order or shape.domain.names}
+    rows, seed = "dpsyn_rows", "dpsyn_seed"
+    while rows in taken or seed in taken:
+        rows, seed = f"{rows}_", f"{seed}_"
+    return Fragment(rows), Fragment(seed)
 
 
 def sample_queries(
@@ -40,17 +47,21 @@ def sample_queries(
         )
         failing = render("macros/no_model", message=string_literal(message))
         return failing, failing
-    script = script_of(network, SEED)
+    nrows, seed = (
+        Fragment(f"CAST({parameter} AS {kind})")
+        for parameter, kind in zip(parameters(shape), ("BIGINT", "UBIGINT"), strict=True)
+    )
+    script = script_of(network, seed)
 
     def tables(table: str) -> Tables:
         return Tables(Fragment(table), Fragment(f"release = {number}"))
 
-    low_variance = low_variance_query(script, ROWS, tables("dpsyn.cumulative"))
-    iid = iid_query(script, Fragment("0"), ROWS, tables("dpsyn.aliases"))
-    return _valued(shape, low_variance), _valued(shape, iid)
+    low_variance = low_variance_query(script, nrows, tables("dpsyn.cumulative"))
+    iid = iid_query(script, Fragment("0"), nrows, tables("dpsyn.aliases"))
+    return _valued(shape, low_variance, seed), _valued(shape, iid, seed)
 
 
-def _valued(shape: Shape, staged: Fragment) -> Fragment:
+def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
     """Values of staged codes, columns in the order of the release."""
     roles = {role.name: role for role in shape.roles}
     measured = {attribute.name: place for place, attribute in enumerate(shape.domain.attributes)}
@@ -63,7 +74,7 @@ def _valued(shape: Shape, staged: Fragment) -> Fragment:
             continue
         written.append(ident(name))
         if role is None:
-            value = _measured(shape.domain[name], measured[name])
+            value = _measured(shape.domain[name], measured[name], seed)
         elif isinstance(role, Constant):
             value = constant_expression(role)
         else:
@@ -78,10 +89,10 @@ def _valued(shape: Shape, staged: Fragment) -> Fragment:
     )
 
 
-def _measured(attribute: Attribute, place: int) -> Fragment:
+def _measured(attribute: Attribute, place: int, seed: Fragment) -> Fragment:
     """As ``position_bits``, with the seed as an expression."""
     purpose = string_literal(f"{attribute.name}|position|")
-    bits = Fragment(f'hash(xor(CAST("row" AS UBIGINT), hash({purpose} || {SEED})))')
+    bits = Fragment(f'hash(xor(CAST("row" AS UBIGINT), hash({purpose} || {seed})))')
     return decode_expression(attribute, Fragment(f"a{place}"), bits)
 
 

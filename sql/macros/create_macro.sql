@@ -1,5 +1,5 @@
 -- Rows of one release.
--- in:  macro (qualified name), query
+-- in:  macro (qualified name), rows, seed (names of the parameters), query
 -- out: table macro of the number of rows and the seed
-CREATE OR REPLACE MACRO {{ macro }}(dpsyn_rows, dpsyn_seed) AS TABLE
+CREATE OR REPLACE MACRO {{ macro }}({{ rows }}, {{ seed }}) AS TABLE
 {{ query }}

@@ -1,4 +1,4 @@
--- Rows of a release: with the seed and number of rows of the release itself they are its table again.
+-- Rows drawn from the model of a release; the same number and seed give the same rows.
 -- The casts keep anything but numbers out of the text; quotes in the name are doubled.
 -- in:  database, most (rows drawn with low variance; more are drawn independently)
 -- out: table macro

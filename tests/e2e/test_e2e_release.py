@@ -212,7 +212,12 @@ def test_files(con, tmp_path, name):
     result = dpsyn_sql.release(None, tmp_path / "in.parquet", into=tmp_path / name, domain=spec)
     assert con.execute(f"SELECT count(*) FROM '{tmp_path / name}'").fetchone()[0] == result.rows
     assert [row[0] for row in described(con, f"(FROM '{tmp_path / name}')")] == ["age", "city", "mood"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([".dpsyn-ledger", "in.parquet", name])
+    beside = f"{name}.dpsyn.duckdb"
+    left = sorted([".dpsyn-ledger", "in.parquet", name, beside])
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
+    with duckdb.connect(str(tmp_path / beside), read_only=True) as kept:
+        label = name.partition(".")[0]
+        assert len(kept.execute(f"FROM dpsyn_sample('{label}', 9)").fetchall()) == 9
 
 
 def test_csv_source_has_declared_types(tmp_path, con):
@@ -250,6 +255,7 @@ def test_caller_settings_and_work_tables_are_left_alone(con):
     before = con.execute("SELECT name, value FROM duckdb_settings() ORDER BY name").fetchall()
     dpsyn_sql.release(con, "people", domain=SMALL)
     assert con.execute("SELECT name, value FROM duckdb_settings() ORDER BY name").fetchall() == before
-    tables = [row[0] for row in con.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()]
-    assert tables == ["people", "people_synthetic"]
+    tables = con.execute("SELECT schema_name, table_name FROM duckdb_tables() ORDER BY 2").fetchall()
+    assert [name for schema, name in tables if schema != "dpsyn"] == ["people", "people_synthetic"]
+    assert {schema for schema, _ in tables} == {"main", "dpsyn"}
     assert con.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone()[0] == 0

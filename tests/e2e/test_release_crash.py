@@ -18,6 +18,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.errors import PublishError, TargetError
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.write.staging import stage_rows
 from dpsyn_sql.write.work_folder import work_folder
 
@@ -120,22 +121,34 @@ class Case:
     def output(self, *, killed=False):
         """The rows of the output, or None when there is none.
 
-        Nothing else may have been left; only a killed process leaves its work folder, for a while.
+        Nothing else may have been left but the model, which is there with the output and not without; only a
+        process that was killed leaves its work folder, for a while, or an output whose model is in it.
         """
         if self.kind == "parquet":
-            known = {"t.parquet", "o.parquet", "ledger", "ledger-wal", "ledger-shm"}
+            beside = file_beside(Path(self.into))
+            known = {"t.parquet", "o.parquet", beside.name, "ledger", "ledger-wal", "ledger-shm"}
             others = [path for path in self.folder.iterdir() if path.name not in known]
             assert others == [] or (killed and len(others) == 1 and others[0].name.startswith(".dpsyn-work-"))
             if not Path(self.into).exists():
+                assert not beside.exists()
                 return None
+            assert beside.exists() or (killed and others)
+            if beside.exists():
+                with duckdb.connect(str(beside), read_only=True) as con:
+                    assert con.execute("SELECT name FROM dpsyn_releases()").fetchall() == [("o",)]
             with duckdb.connect() as con:
                 return con.execute(f"FROM '{self.into}'").fetchall()
         with duckdb.connect(str(self.database)) as con:
             tables = con.execute(
-                "SELECT database_name, table_name FROM duckdb_tables() ORDER BY 2"
+                "SELECT database_name, table_name FROM duckdb_tables() WHERE schema_name = 'main' ORDER BY 2"
             ).fetchall()
             assert tables in ([("w", "t")], [("w", "o"), ("w", "t")])
-            return con.execute("FROM o").fetchall() if len(tables) == 2 else None
+            if len(tables) == 1:
+                assert not con.execute("FROM duckdb_tables() WHERE schema_name = 'dpsyn'").fetchall()
+                assert not con.execute("FROM duckdb_functions() WHERE function_name LIKE 'dpsyn%'").fetchall()
+                return None
+            assert con.execute("SELECT name FROM dpsyn_releases()").fetchall() == [("o",)]
+            return con.execute("FROM o").fetchall()
 
 
 def told(job):
@@ -324,7 +337,8 @@ def test_four_writers_race_for_the_last_of_the_budget(children, tmp_path):
     won = [into for into, one in zip(outputs, outcomes, strict=True) if "error" not in one]
     lost = {one["error"] for one in outcomes if "error" in one}
     assert len(won) == fitting == len(shown.releases) and lost == {"PrivacyBudgetExceeded"}
-    assert {str(path) for path in case.folder.glob("o*")} == set(won)
+    beside = {str(file_beside(Path(into))) for into in won}
+    assert {str(path) for path in case.folder.glob("o*")} == set(won) | beside
 
 
 def test_four_writers_into_one_database_file_never_spend_twice(children, tmp_path):

@@ -33,6 +33,7 @@ class Out:
     path: Path | None = None
     format: str | None = None
     replace: bool = False
+    database: str | None = None
 
 
 class Session(DuckDBEngine):
@@ -51,7 +52,7 @@ def session(tmp_path):
 
 
 def table(name='syn"thetic', replace=False):
-    return Out("table", sql=qualified("out", "main", name), replace=replace)
+    return Out("table", sql=qualified("out", "main", name), replace=replace, database="out")
 
 
 def staged(session, batches=BATCHES):

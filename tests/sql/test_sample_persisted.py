@@ -12,7 +12,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.decoding import decode_statement
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.consistency import Margins
@@ -24,9 +24,10 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_network import network_of
 from dpsyn_sql.sample.sql_sampler import stage_network
+from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
-from dpsyn_sql.write.persist import Kept, check_name, file_beside, persist, persist_beside
+from dpsyn_sql.write.persist import Kept, check_name, persist, persist_beside
 
 HOSTILE = """it's "x"); DROP TABLE kept; --|"""
 SEED = 2**64 - 1
@@ -300,12 +301,13 @@ def test_a_file_that_is_attached_copied_or_exported_serves_as_before(tmp_path):
 
 def test_the_model_of_an_output_file_stands_beside_it(tmp_path):
     output = tmp_path / "it's.parquet"
-    assert file_beside(output) == tmp_path / "it's.parquet.dpsyn.duckdb"
+    beside = file_beside(output)
+    assert beside == tmp_path / "it's.parquet.dpsyn.duckdb"
     for name in ("r", "s", "r"):
         with duckdb.connect() as con:
-            persist_beside(DuckDBEngine(con), output, kept(name, release_id=f"id-{name}"))
+            persist_beside(DuckDBEngine(con), beside, kept(name, release_id=f"id-{name}"))
             assert con.execute("SELECT current_database()").fetchone() == ("memory",)
-    with duckdb.connect(str(file_beside(output)), read_only=True) as con:
+    with duckdb.connect(str(beside), read_only=True) as con:
         assert con.execute("SELECT name FROM dpsyn_releases()").fetchall() == [("r",), ("s",)]
         assert len(con.execute("FROM dpsyn_sample('s', 7)").fetchall()) == 7
 
@@ -316,6 +318,39 @@ def test_a_database_called_dpsyn_is_refused_in_time():
     with pytest.raises(InputError, match="NUL"):
         check_name("o", "r\x00")
     check_name("o", HOSTILE)
+
+
+def test_a_column_that_is_called_like_a_parameter_keeps_its_values(tmp_path):
+    attributes = tuple(
+        replace(a, name=n) for a, n in zip(DOMAIN.attributes[2:4], ("DPSYN_rows", "dpsyn_seed_"), strict=True)
+    )
+    domain = Domain(attributes)
+    margins = Margins(9.0, {a.name: np.full(a.size, 1 / a.size) for a in attributes})
+    release = kept(model=ProductModel(domain, margins), domain=domain, measured=())
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", release))) as con:
+        found = con.execute("SELECT DPSYN_rows FROM dpsyn_sample('r', 50)").fetchall()
+        assert sorted(set(found)) == [(False,), (True,)] and len(found) == 50
+
+
+def test_more_attributes_than_an_array_has_axes(tmp_path):
+    domain = Domain(
+        tuple(Attribute(f"b{i}", "BOOLEAN", "categorical", labels=(False, True)) for i in range(70))
+    )
+    model = ProductModel(domain, Margins(100.0, {name: np.array([0.25, 0.75]) for name in domain.names}))
+    release = kept(model=model, domain=domain, measured=())
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", release))) as con:
+        found = con.execute("SELECT estimate FROM dpsyn_marginal('r', ['b3', 'b69'])").fetchall()
+        assert found == [(6.25,), (18.75,), (18.75,), (56.25,)]
+
+
+def test_the_first_error_is_the_one_that_is_shown(tmp_path, monkeypatch):
+    """Also where the session looks names up and what is attached afterwards are cleared away."""
+    module = sys.modules["dpsyn_sql.write.persist"]
+    monkeypatch.setattr(module, "_macros", lambda *arguments: [Fragment("SELECT no_such_column")])
+    with duckdb.connect() as con:
+        with pytest.raises(EngineFailure) as caught:
+            persist_beside(DuckDBEngine(con), tmp_path / "m.duckdb", kept())
+        assert caught.value.kind == "BinderException"
 
 
 def test_an_empty_release(tmp_path):

@@ -9,7 +9,9 @@ from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.engines.target_session import open_target
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.source.names import display_name
-from dpsyn_sql.sqltext.fragments import ident
+from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.kept import TABLES
+from dpsyn_sql.sqltext.render import render
 
 
 @pytest.fixture
@@ -110,6 +112,35 @@ def test_refused_tables(con, source, into, word, replace):
 def test_an_existing_table_may_be_replaced(con):
     with open_source(con, "t") as session:
         assert open_target(con, "other", session, replace=True).replace
+
+
+@pytest.mark.parametrize(
+    "made", ["TABLE DPSYN.codes AS SELECT 1 AS x", "VIEW dpsyn.releases AS SELECT 1 AS x"]
+)
+def test_what_stands_where_models_belong_is_told_in_time(con, made):
+    con.execute("CREATE SCHEMA dpsyn; CREATE TABLE dpsyn.mine AS SELECT 1 AS x")
+    with open_source(con, "t") as session:
+        open_target(con, "new", session)
+    refused(con, "t", "dpsyn.new", "another schema")
+    con.execute(f"CREATE {made}")
+    refused(con, "t", "new", "models of releases belong")
+    con.execute("ATTACH ':memory:' AS elsewhere")
+    with open_source(con, "t") as session:
+        open_target(con, "elsewhere.main.new", session)
+
+
+def test_tables_of_models_take_more_but_are_no_source_beside_their_own_target(con):
+    con.execute("CREATE SCHEMA dpsyn")
+    for table in TABLES:
+        con.execute(render(f"macros/{table}", schema=Fragment("dpsyn")))
+    with open_source(con, "t") as session:
+        open_target(con, "new", session)
+    refused(con, "dpsyn.codes", "new", "models of releases belong")
+
+
+def test_a_database_called_as_the_schema_of_models_is_told_in_time(con):
+    con.execute("ATTACH ':memory:' AS dpsyn")
+    refused(con, "t", "new", "another name")
 
 
 def test_public_tables_and_join_partners_are_no_targets(con):
@@ -255,6 +286,24 @@ def test_refused_files(parquet, tmp_path):
 def test_a_folder_without_write_permission(parquet, tmp_path):
     (tmp_path / "locked").mkdir(mode=0o500)
     refused(None, parquet, tmp_path / "locked" / "x.csv", "cannot be written")
+
+
+def test_a_file_where_the_model_belongs_is_told_in_time(parquet, tmp_path):
+    beside = tmp_path / "o.csv.dpsyn.duckdb"
+    beside.touch()
+    refused(None, parquet, tmp_path / "o.csv", "model of the release belongs")
+    with open_source(None, parquet) as session:
+        assert open_target(None, tmp_path / "o.csv", session, replace=True).replace
+    beside.unlink()
+    beside.mkdir()
+    refused(None, parquet, tmp_path / "o.csv", "model of the release belongs", replace=True)
+
+
+def test_the_database_of_the_source_is_not_replaced_by_a_model(tmp_path):
+    path = tmp_path / "o.csv.dpsyn.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS a")
+    refused(path, "t", tmp_path / "o.csv", "source", replace=True)
 
 
 def test_a_new_file_may_not_become_part_of_the_source(parquet, tmp_path):

@@ -1,0 +1,4 @@
+-- Everything is in the file of an attached database, nothing beside it.
+-- in:  name (identifier)
+-- out: the file is complete
+CHECKPOINT {{ name }}
