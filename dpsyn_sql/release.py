@@ -32,6 +32,7 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.count.planner import CountingPlan
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
@@ -272,7 +273,8 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
     shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     plan = job.method.plan(source, shape.domain, job.rest)
-    counter = SqlCounter(engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit)
+    asked_once = SqlCounter(engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit)
+    counter = KeptCounter(asked_once, plan.queries)
     try:
         door.open(counter, shape.domain)
         model = job.method.run(plan, door)
