@@ -51,6 +51,12 @@ def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: S
     )
 
 
+def total_error(measurements: Sequence[NoisyMarginal]) -> float:
+    """Standard error (rows) of the total: the inverse-variance mean of the sums of all measured tables."""
+    weights = [1 / (table.sigma**2 * table.values.size) for table in measurements]
+    return math.sqrt(1 / math.fsum(weights))
+
+
 def _contains(table: NoisyMarginal, names: Sequence[str]) -> bool:
     """Whether the marginal over original codes can be summed from a table (perhaps over bins)."""
     maps = dict(zip(table.attrs, table.maps or (None,) * len(table.attrs), strict=True))

@@ -10,7 +10,7 @@ from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.plan.queries import NoisyMarginal
-from dpsyn_sql.report.marginals import marginal_table
+from dpsyn_sql.report.marginals import marginal_table, total_error
 
 DOMAIN = Domain(
     (
@@ -58,3 +58,8 @@ def test_an_unordered_one_way_is_only_projected_and_unmeasured_pairs_have_no_err
     pair = marginal_table(model, [ONE, one], ["x", "y"])
     assert set(pair["basis"]) == {"modelled"}
     assert pair["noisy"].isna().all() and pair["standard_error"].isna().all()
+
+
+def test_the_error_of_the_total_pools_the_sums_of_all_tables():
+    variances = np.array([32 * 100.0**2, 64 * 100.0**2])
+    assert total_error([ONE, TWO]) == pytest.approx(1 / math.sqrt((1 / variances).sum()))
