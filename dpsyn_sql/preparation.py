@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.count.planner import CountingPlan, check_size, plan_counting
@@ -21,6 +22,7 @@ from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Target, open_target
+from dpsyn_sql.fit.deadline import Deadline
 from dpsyn_sql.interfaces import Ledger, Method
 from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place_for
@@ -56,19 +58,22 @@ class Job:
     place: Ledger | Path | None
     target: Target
     key: ReleaseKey
+    deadline: Deadline
 
 
 @contextmanager
 def prepared(con: Connection, options: Options) -> Iterator[Job]:
     """Check, resolve and plan; every refusal happens here, before anything is charged."""
     options.check()
-    method = method_named(options.method)
+    limits, deadline = options.limits(), Deadline(options.time_limit)
+    method = method_named(options.method, limits, deadline)
     with open_source(
         con,
         options.source,
         trust_query=options.trust_query,
         public_tables=options.public_tables,
         strict=options.on_error == "fail",
+        memory_limit=limits.engine,
     ) as session:
         for text in session.warnings:
             warnings.warn(text, stacklevel=4)
@@ -82,6 +87,7 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
             relation = typed_relation(relation, shape)
         plan, rest = _planned(method, Source(relation, unit), shape, options.budget())
         check_size(plan.queries, plan.domain)
+        limits.check_measured(_measured_at_once(plan))
         counting = plan_counting(plan.queries, plan.domain, bounded=column is not None)
         place = _ledger_place(options, session)
 
@@ -96,7 +102,19 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
 
         target = open_target(con, options.into, session, replace=options.replace, written=written)
         check_name(target.database, options.name or target.label)
-        yield Job(options, session, shape, method, plan, rest, counting, place, target, key(target.identity))
+        yield Job(
+            options,
+            session,
+            shape,
+            method,
+            plan,
+            rest,
+            counting,
+            place,
+            target,
+            key(target.identity),
+            deadline,
+        )
 
 
 def _planned(method: Method, source: Source, shape: Shape, budget: Budget) -> tuple[Plan, Budget]:
@@ -107,6 +125,11 @@ def _planned(method: Method, source: Source, shape: Shape, budget: Budget) -> tu
     plan = replace(plan, budget=whole, discovery=steps)
     planned_events(plan)  # refuses a share that is too small to pay for its question
     return plan, rest
+
+
+def _measured_at_once(plan: Plan) -> int:
+    """Cells of the largest question that is known."""
+    return max((sum(plan.domain.cells(q.attrs) for q in step.queries) for step in plan.known), default=0)
 
 
 def ledger_in_words(place: Ledger | Path | None) -> str:
@@ -159,7 +182,7 @@ def _key(
     options: Options, shape: Shape, plan: Plan, session: SourceSession, name: str, home: Path | None
 ) -> ReleaseKey:
     """The idempotency key: public settings, never anything computed from rows."""
-    configuration = {
+    configuration: dict[str, Any] = {
         "source": session.resolved_name,
         "statements": list(plan.source.relation.statements),
         "unit": plan.source.unit.column,
@@ -172,6 +195,8 @@ def _key(
     }
     if any(step.ask == "contributions" for step in plan.discovery):
         configuration["rows_of_units"] = "measured"
+    if plan.caps:
+        configuration["caps"] = list(plan.caps)
     if options.on_error != "null":
         configuration["on_error"] = options.on_error
     sources = session.private_sources(home)

@@ -32,6 +32,7 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.count.planner import CountingPlan
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
@@ -91,6 +92,8 @@ def release(
     public_tables: Sequence[str] = (),
     discover: bool = True,
     on_error: str = "null",
+    memory_limit: str | int | None = None,
+    time_limit: float | None = None,
 ) -> Release:
     """Write a differentially private synthetic copy of a table.
 
@@ -124,6 +127,10 @@ def release(
             tenth of the budget; False refuses them.
         on_error: CSV text that cannot be read as its column's type is NULL (``"null"``), or stops the
             release (``"fail"``; that it stopped depends on a row and is outside the promise).
+        memory_limit: of the process, ``"4GB"`` or bytes, 512MiB at least, for files and paths of databases:
+            the database spills earlier and the model is smaller. A connection you pass has its own setting.
+        time_limit: seconds for the fit and the sample together: the last fit takes fewer steps and the rows
+            are drawn the fastest way when they run short. Measuring takes the time it takes.
 
     Raises:
         InputError: the call cannot be carried out; nothing was read, written or charged.
@@ -146,13 +153,14 @@ def release(
     ):
         notes = _notes_on(entry)
         made = _measure_and_fit(job, entry)
+        job.deadline.start()
         entry.close_questions()
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
         wanted = max(0, round(made.model.total)) if rows is None else rows
         written, facts = _write(job, entry, made, wanted, chosen)
         entry.published(job.target.identity, written)
-        doubts = (*_uncertain_total(made), *_rare_values(made))
+        doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made))
         return _released(job, entry, made, written, facts, (*notes, *doubts))
 
 
@@ -261,6 +269,13 @@ def _notes_on(entry: LedgerEntry) -> tuple[str, ...]:
     return (*notes, f"The account {entry.standing}.")
 
 
+def _cuts(job: Job) -> tuple[str, ...]:
+    """What the time limit left out, for the operator: it depends on the machine."""
+    if not job.deadline.cuts:
+        return ()
+    return (f"Within time_limit={job.options.time_limit:g} seconds {', and '.join(job.deadline.cuts)}.",)
+
+
 @dataclass(frozen=True, slots=True)
 class _Made:
     """What came through the door, and the model of it; public."""
@@ -281,7 +296,8 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
     shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     plan = job.method.plan(source, shape.domain, job.rest)
-    counter = SqlCounter(engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit)
+    asked_once = SqlCounter(engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit)
+    counter = KeptCounter(asked_once, plan.queries)
     try:
         door.open(counter, shape.domain)
         model = job.method.run(plan, door)
@@ -298,7 +314,7 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
     """
     if rows == 0:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
-    engine, sampler = job.target.open(), compile_sampler(made.model)
+    engine, sampler = job.target.open(), compile_sampler(made.model, job.deadline)
     try:
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
         with phase("sample", rows) as advance:

@@ -96,6 +96,16 @@ OnError = Annotated[
 ]
 
 
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option("--memory-limit", help="Memory of the process, such as 4GB; the model shrinks to fit."),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option("--time-limit", help="Seconds for the fit and the sample, after the last question."),
+]
+
+
 @app.command("release")
 def release_command(
     source: SourceArgument,
@@ -119,6 +129,8 @@ def release_command(
     public_table: PublicTables = None,
     discover: Discover = True,
     on_error: OnError = "null",
+    memory_limit: MemoryLimit = None,
+    time_limit: TimeLimit = None,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="Also write the certificate to this JSON file.")
     ] = None,
@@ -163,6 +175,8 @@ def plan_command(
     public_table: PublicTables = None,
     discover: Discover = True,
     on_error: OnError = "null",
+    memory_limit: MemoryLimit = None,
+    time_limit: TimeLimit = None,
 ) -> None:
     """Say what 'release' would read, ask and write. Reads no rows, spends nothing."""
     options = _options(locals())

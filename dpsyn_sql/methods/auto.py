@@ -22,6 +22,9 @@ class Auto:
 
     name = "auto"
 
+    def __init__(self, adaptive: Adaptive | None = None) -> None:
+        self._adaptive = adaptive or Adaptive()
+
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """The plan of the method chosen."""
         return self._chosen(domain).plan(source, domain, budget)
@@ -30,6 +33,5 @@ class Auto:
         """Run the method that made the plan."""
         return self._chosen(plan.domain).run(plan, curator)
 
-    @staticmethod
-    def _chosen(domain: Domain) -> Method:
-        return Adaptive() if len(domain.attributes) <= MOST_ATTRIBUTES else Copula()
+    def _chosen(self, domain: Domain) -> Method:
+        return self._adaptive if len(domain.attributes) <= MOST_ATTRIBUTES else Copula()

@@ -37,7 +37,8 @@ class Plan:
     """Everything a release will do that touches private data.
 
     ``discovery`` comes before ``steps``; ``budget`` pays for both. Until discovery has been, ``domain`` has
-    every undiscovered attribute at the largest size it can get.
+    every undiscovered attribute at the largest size it can get. ``caps``: cells of all candidates and of the
+    junction tree at most, if a limit on memory lowered them: other questions may follow.
     """
 
     source: Source
@@ -46,6 +47,7 @@ class Plan:
     steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
     discovery: tuple[DiscoveryStep, ...] = ()
+    caps: tuple[int, ...] = ()
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:
