@@ -24,7 +24,8 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession, open_sou
 from dpsyn_sql.engines.target_session import Target, open_target
 from dpsyn_sql.fit.deadline import Deadline
 from dpsyn_sql.interfaces import Ledger, Method
-from dpsyn_sql.ledger.locations import memory_ledger, place_for
+from dpsyn_sql.ledger.accounts import new_name, untouched
+from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.calibrate import planned_events
@@ -136,6 +137,18 @@ def ledger_in_words(place: Ledger | Path | None) -> str:
     if place is None:
         return "in memory: what is spent is forgotten with the connection"
     return str(place) if isinstance(place, Path) else "the one that was passed"
+
+
+def account_in_words(con: Connection, job: Job) -> str:
+    """The account that would be charged and how it stands; a ledger that is not there yet is not made."""
+    place = job.place
+    if place is None:
+        known = known_memory_ledger(con)
+        return str(untouched(new_name(job.key)) if known is None else known.standing(job.key))
+    if isinstance(place, Path) and not place.exists():
+        return str(untouched(new_name(job.key)))
+    with opened_ledger(con, place) as accounts:
+        return str(accounts.standing(job.key))
 
 
 def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | None:

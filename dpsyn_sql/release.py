@@ -54,10 +54,11 @@ from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
-from dpsyn_sql.preparation import Job, ledger_in_words, opened_ledger, prepared
+from dpsyn_sql.preparation import Job, account_in_words, ledger_in_words, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
 from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.sample.compile import compile_sampler
@@ -159,11 +160,15 @@ def release(
         wanted = max(0, round(made.model.total)) if rows is None else rows
         written, facts = _write(job, entry, made, wanted, chosen)
         entry.published(job.target.identity, written)
-        return _released(job, entry, made, written, facts, (*notes, *_cuts(job), *_rare_values(made)))
+        doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made))
+        return _released(job, entry, made, written, facts, (*notes, *doubts))
 
 
 _RARE = 0.05
 """Part of the noisy total that a value must have to be found, above which a release warns."""
+
+_UNCERTAIN = 0.1
+"""Standard error of the noisy total, as a part of it, above which a release warns."""
 
 _OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
 _CALLERS_ENGINE = "your connection: its memory limit, threads and folder for temporary files apply"
@@ -178,6 +183,7 @@ class Explanation:
     counting: CountingPlan
     into: str
     ledger: str
+    account: str
     engine: str
 
     def __str__(self) -> str:
@@ -186,8 +192,13 @@ class Explanation:
         lines = explain(
             self.plan, self.shape, counting=self.counting.describe(), noise=noise, discovery=found
         )
-        places = (("Engine", self.engine), ("Ledger", self.ledger), ("Writes", self.into))
-        return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places)])
+        places = {
+            "Engine": self.engine,
+            "Ledger": self.ledger,
+            "Account": self.account,
+            "Writes": self.into,
+        }
+        return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places.items())])
 
 
 def _finds(event: PrivacyEvent) -> str:
@@ -213,7 +224,13 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
     with prepared(con, Options(**arguments.arguments)) as job:
         engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
         return Explanation(
-            job.plan, job.shape, job.counting, job.target.name, ledger_in_words(job.place), engine
+            job.plan,
+            job.shape,
+            job.counting,
+            job.target.name,
+            ledger_in_words(job.place),
+            account_in_words(con, job),
+            engine,
         )
 
 
@@ -249,15 +266,7 @@ def _notes_on(entry: LedgerEntry) -> tuple[str, ...]:
                 "answers are those of then. To measure new data pass another version=."
             )
         warnings.warn(notes[0], stacklevel=3)
-    standing = entry.standing
-    spent = f"epsilon={standing.spent_epsilon:.4g} at delta={standing.delta:g} is spent"
-    if standing.granted is None:
-        notes.append(f"The account {standing.account!r} has no limit; {spent} so far.")
-    else:
-        epsilon, delta = standing.granted
-        limit = f"epsilon={epsilon}, delta={delta}"
-        notes.append(f"The account {standing.account!r} was granted {limit}; {spent} so far.")
-    return tuple(notes)
+    return (*notes, f"The account {entry.standing}.")
 
 
 def _cuts(job: Job) -> tuple[str, ...]:
@@ -362,6 +371,20 @@ def _reported(
 def _seed_of(release_id: str) -> int:
     """The default sampling seed; the release id is random and public."""
     return int.from_bytes(hashlib.sha256(release_id.encode()).digest()[:8], "big")
+
+
+def _uncertain_total(made: _Made) -> tuple[str, ...]:
+    """A note, and a warning, if noise makes up much of the total; judged by noisy answers alone."""
+    error, unit = total_error(made.measurements), made.plan.source.unit
+    if error <= _UNCERTAIN * max(0.0, made.model.total):
+        return ()
+    note = (
+        f"The noisy total of {made.model.total:,.0f} rows has a standard error of {error:,.0f}: the number "
+        "of rows, and all else, is uncertain. Spend a larger epsilon"
+        + (f", or count fewer than {unit.max_rows} rows of a unit." if unit.max_rows > 1 else ".")
+    )
+    warnings.warn(note, stacklevel=3)
+    return (note,)
 
 
 def _rare_values(made: _Made) -> tuple[str, ...]:
