@@ -64,7 +64,7 @@ def _word(code: int) -> str:
 
 
 def _generate(shape: Shape, rows: int, path: str) -> None:
-    with duckdb.connect() as con:
+    with duckdb.connect(config={"enable_progress_bar": False}) as con:
         con.execute(f"COPY ({shape.query(rows)}) TO '{path}' (FORMAT parquet)")
 
 
