@@ -64,7 +64,8 @@ def _word(code: int) -> str:
 
 
 def _generate(shape: Shape, rows: int, path: str) -> None:
-    with duckdb.connect(config={"enable_progress_bar": False}) as con:
+    with duckdb.connect() as con:
+        con.execute("SET enable_progress_bar = false")
         con.execute(f"COPY ({shape.query(rows)}) TO '{path}' (FORMAT parquet)")
 
 
