@@ -53,6 +53,7 @@ from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
+from dpsyn_sql.plan.workload import WorkloadSpec
 from dpsyn_sql.preparation import Job, ledger_in_words, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
@@ -90,6 +91,7 @@ def release(
     public_tables: Sequence[str] = (),
     discover: bool = True,
     on_error: str = "null",
+    workload: WorkloadSpec = None,
 ) -> Release:
     """Write a differentially private synthetic copy of a table.
 
@@ -123,6 +125,8 @@ def release(
             tenth of the budget; False refuses them.
         on_error: CSV text that cannot be read as its column's type is NULL (``"null"``), or stops the
             release (``"fail"``; that it stopped depends on a row and is outside the promise).
+        workload: what matters most, ``{"income": 5, ("age", "sex"): 2}``: weights (0.001 to 1000) of all
+            pairs with a column, or of the pairs within several; other pairs have weight 1.
 
     Raises:
         InputError: the call cannot be carried out; nothing was read, written or charged.

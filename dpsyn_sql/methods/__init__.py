@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Method
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.plan.workload import Workload
 
 METHODS: dict[str, Method] = {
     "adaptive": Adaptive(),
@@ -26,3 +29,16 @@ def method_named(name: str) -> Method:
     if found is None:
         raise InputError(f"method={name!r} is not known; use one of auto, {', '.join(sorted(METHODS))}")
     return found
+
+
+def weighted(method: Method, workload: Workload) -> Method:
+    """The same method for a workload.
+
+    Raises:
+        InputError: the method asks for all marginals alike and has no use for weights.
+    """
+    if not workload.sets:
+        return method
+    if isinstance(method, Adaptive | Auto):
+        return replace(method, workload=workload)
+    raise InputError(f"method={method.name!r} has no use for workload=; use method='auto' or 'adaptive'")

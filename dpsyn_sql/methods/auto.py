@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Source
 
 MOST_ATTRIBUTES = 300
 """Adaptive marginals score every pair of attributes twice: minutes from here on."""
 
 
+@dataclass(frozen=True, slots=True)
 class Auto:
     """Adaptive marginals up to ``MOST_ATTRIBUTES`` attributes, the copula beyond.
 
-    The choice rests on the declared domain, and the plan names the method chosen.
+    The choice rests on the declared domain, and the plan names the method chosen. With a workload
+    it is adaptive marginals always, as the copula has no use for one.
     """
 
-    name = "auto"
+    workload: Workload = UNWEIGHTED
+    name: ClassVar[str] = "auto"
 
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """The plan of the method chosen."""
@@ -30,6 +37,6 @@ class Auto:
         """Run the method that made the plan."""
         return self._chosen(plan.domain).run(plan, curator)
 
-    @staticmethod
-    def _chosen(domain: Domain) -> Method:
-        return Adaptive() if len(domain.attributes) <= MOST_ATTRIBUTES else Copula()
+    def _chosen(self, domain: Domain) -> Method:
+        few = len(domain.attributes) <= MOST_ATTRIBUTES
+        return Adaptive(self.workload) if few or self.workload.sets else Copula()

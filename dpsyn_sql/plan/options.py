@@ -9,6 +9,7 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.plan.workload import WorkloadSpec, read_workload
 from dpsyn_sql.source.relation import PrivacyUnit
 
 ON_ERROR = ("null", "fail")
@@ -42,6 +43,7 @@ class Options:
     public_tables: Sequence[str]
     discover: bool
     on_error: str
+    workload: WorkloadSpec = None
 
     def budget(self) -> Budget:
         """What (epsilon, delta) buys.
@@ -67,6 +69,7 @@ class Options:
                 raise InputError(f"{argument}={getattr(self, argument)!r}: give True or False")
         for argument in ("name", "version", "account"):
             _check_label(argument, getattr(self, argument))
+        read_workload(self.workload)
         if self.on_error not in ON_ERROR:
             raise InputError(f"on_error={self.on_error!r} is not known; use one of {', '.join(ON_ERROR)}")
         if not isinstance(self.source, str | os.PathLike):
