@@ -280,7 +280,9 @@ class Sampler(Protocol):
 class Method(Protocol):
     """A recipe: plan from public facts, then ask the curator and fit."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As plans and certificates have it."""
 
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """Which marginals at what share of the budget."""

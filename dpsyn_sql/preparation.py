@@ -29,11 +29,12 @@ from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.calibrate import planned_events
-from dpsyn_sql.methods import method_named
+from dpsyn_sql.methods import method_named, weighted
 from dpsyn_sql.plan.discovery import planned_discovery
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 from dpsyn_sql.write.expressions import check_expressions
@@ -85,6 +86,7 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
         shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
         if relation.strict:
             relation = typed_relation(relation, shape)
+        method = weighted(method, read_workload(options.workload).fitted(shape))
         plan, rest = _planned(method, Source(relation, unit), shape, options.budget())
         check_size(plan.queries, plan.domain)
         limits.check_measured(_measured_at_once(plan))
@@ -199,5 +201,7 @@ def _key(
         configuration["caps"] = list(plan.caps)
     if options.on_error != "null":
         configuration["on_error"] = options.on_error
+    if plan.workload.sets:
+        configuration["workload"] = plan.workload.facts()
     sources = session.private_sources(home)
     return ReleaseKey(options.account, name, options.version, configuration, sources)

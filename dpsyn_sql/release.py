@@ -54,6 +54,7 @@ from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
+from dpsyn_sql.plan.workload import WorkloadSpec
 from dpsyn_sql.preparation import Job, account_in_words, ledger_in_words, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
@@ -94,6 +95,7 @@ def release(
     on_error: str = "null",
     memory_limit: str | int | None = None,
     time_limit: float | None = None,
+    workload: WorkloadSpec = None,
 ) -> Release:
     """Write a differentially private synthetic copy of a table.
 
@@ -131,6 +133,8 @@ def release(
             the database spills earlier and the model is smaller. A connection you pass has its own setting.
         time_limit: seconds for the fit and the sample together: the last fit takes fewer steps and the rows
             are drawn the fastest way when they run short. Measuring takes the time it takes.
+        workload: what matters most, ``{"income": 5, ("age", "sex"): 2}``: weights (0.001 to 1000) of all
+            pairs with a column, or of the pairs within several; other pairs have weight 1.
 
     Raises:
         InputError: the call cannot be carried out; nothing was read, written or charged.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -95,6 +96,14 @@ OnError = Annotated[
     ),
 ]
 
+WorkloadWeights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload",
+        help="What matters most: income=5 weighs all pairs with a column, age,sex=2 one pair (repeatable).",
+    ),
+]
+
 
 MemoryLimit = Annotated[
     str | None,
@@ -131,13 +140,15 @@ def release_command(
     on_error: OnError = "null",
     memory_limit: MemoryLimit = None,
     time_limit: TimeLimit = None,
+    workload: WorkloadWeights = None,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="Also write the certificate to this JSON file.")
     ] = None,
 ) -> None:
     """Write a differentially private synthetic copy of SOURCE."""
-    options = _options(locals())
+    arguments = locals()
     with plain_errors():
+        options = _options(arguments)
         if certificate is not None:
             _check_writable(certificate, replace)
         result = dpsyn_sql.release(database, source, **options)
@@ -177,10 +188,12 @@ def plan_command(
     on_error: OnError = "null",
     memory_limit: MemoryLimit = None,
     time_limit: TimeLimit = None,
+    workload: WorkloadWeights = None,
 ) -> None:
     """Say what 'release' would read, ask and write. Reads no rows, spends nothing."""
-    options = _options(locals())
+    arguments = locals()
     with plain_errors():
+        options = _options(arguments)
         explanation = str(dpsyn_sql.plan(database, source, **options))
     typer.echo(explanation)
 
@@ -212,12 +225,29 @@ app.command("audit")(audit_command)
 
 
 def _options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The command's options under the names of ``dpsyn_sql.release``."""
+    """The command's options under the names of ``dpsyn_sql.release``.
+
+    Raises:
+        InputError: ``--workload`` cannot be read.
+    """
     renamed = {**arguments, "public_tables": arguments["public_table"] or ()}
     renamed["exclude"] = arguments["exclude"] or ()
+    renamed["workload"] = _workload(arguments["workload"])
     for name in ("source", "database", "public_table", "certificate"):
         renamed.pop(name, None)
     return renamed
+
+
+def _workload(entries: list[str] | None) -> dict[tuple[str, ...], str] | None:
+    """``age,sex=2``: names as in a line of CSV, so that one with a comma can be quoted."""
+    weights: dict[tuple[str, ...], str] = {}
+    for entry in entries or ():
+        text, sign, weight = entry.rpartition("=")
+        names = tuple(next(csv.reader([text]), ()))
+        if not sign or not names or names in weights:
+            raise InputError(f"--workload {entry!r}: write each as income=5 or age,sex=2, and only once")
+        weights[names] = weight
+    return weights or None
 
 
 def _check_writable(path: Path, replace: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.interfaces import Method
@@ -10,6 +12,7 @@ from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.plan.limits import NO_LIMITS, Limits
+from dpsyn_sql.plan.workload import Workload
 
 METHODS: dict[str, Method] = {
     "adaptive": Adaptive(),
@@ -29,3 +32,18 @@ def method_named(name: str, limits: Limits = NO_LIMITS, deadline: Deadline = NO_
     if found is None:
         raise InputError(f"method={name!r} is not known; use one of auto, {', '.join(sorted(METHODS))}")
     return found
+
+
+def weighted(method: Method, workload: Workload) -> Method:
+    """The same method for a workload.
+
+    Raises:
+        InputError: the method asks for all marginals alike and has no use for weights.
+    """
+    if not workload.sets:
+        return method
+    if isinstance(method, Adaptive):
+        return replace(method, workload=workload)
+    if isinstance(method, Auto):
+        return Auto(replace(method.adaptive, workload=workload))
+    raise InputError(f"method={method.name!r} has no use for workload=; use method='auto' or 'adaptive'")

@@ -14,7 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from dpsyn_sql.fit.working import (
     Working,
     as_observation,
     candidate_pairs,
+    pair_weights,
     total_of,
     working_domain,
 )
@@ -39,6 +42,7 @@ from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.plan.limits import NO_LIMITS, Limits
 from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import Source
 
@@ -60,7 +64,7 @@ _LARGEST_TOTAL = 2.0**60
 # References of distances have to stay below 2^62.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Adaptive:
     """One-way marginals, then the pairs that matter most, in two rounds.
 
@@ -70,7 +74,8 @@ class Adaptive:
 
     limits: Limits = NO_LIMITS
     deadline: Deadline = field(default=NO_DEADLINE, compare=False)
-    name = "adaptive"
+    workload: Workload = UNWEIGHTED
+    name: ClassVar[str] = "adaptive"
 
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
@@ -79,10 +84,11 @@ class Adaptive:
         if candidates:
             share = _one_way_share(_equivalent_rho(source, domain, budget))
             first, rest = budget.split((share, 100 - share))
-        steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first)]
+        steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first, self.workload)]
         if rest is not None:
             steps.append(ReservedStep("two-way, in two rounds", candidates, rest))
-        return Plan(source, domain, self.name, tuple(steps), budget, caps=self._caps(lowered=True))
+        caps = self._caps(lowered=True)
+        return Plan(source, domain, self.name, tuple(steps), budget, caps=caps, workload=self.workload)
 
     def _caps(self, *, lowered: bool = False) -> tuple[int, ...]:
         """Cells of all candidates and of the junction tree; none if only lowered ones are asked for."""
@@ -140,23 +146,32 @@ def _candidates(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
     return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
 
 
-def _one_way_steps(domain: Domain, budget: Budget) -> list[MeasureStep]:
-    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise."""
-    bands: dict[int, list[str]] = {}
+def _one_way_steps(domain: Domain, budget: Budget, workload: Workload) -> list[MeasureStep]:
+    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
+
+    The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
+    m: both halves are multiplied by m^(2/3), and attributes of one band are of one weight.
+    """
+    means = workload.means(domain.names)
+    bands: dict[tuple[int, Fraction], list[str]] = {}
     for attribute in domain.attributes:
         band = max(1, math.ceil(math.log(attribute.size, _BAND)))
-        bands.setdefault(band, []).append(attribute.name)
-    powers = {a.name: a.size**SETTINGS.size_power for a in domain.attributes}
-    shared = sum(powers.values())
-    weights = {name: 0.5 / len(powers) + 0.5 * power / shared for name, power in powers.items()}
+        bands.setdefault((band, means[attribute.name]), []).append(attribute.name)
+    even = {name: float(mean) ** SETTINGS.size_power for name, mean in means.items()}
+    powers = {a.name: even[a.name] * a.size**SETTINGS.size_power for a in domain.attributes}
+    apart, shared = sum(even.values()), sum(powers.values())
+    weights = {name: 0.5 * even[name] / apart + 0.5 * power / shared for name, power in powers.items()}
     ordered = sorted(bands)
     shares = budget.split([sum(weights[name] for name in bands[band]) for band in ordered])
     return [
-        MeasureStep(
-            f"one-way, up to {_BAND**band} codes", tuple(MarginalQuery((n,)) for n in bands[band]), share
-        )
+        MeasureStep(_one_way_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), share)
         for band, share in zip(ordered, shares, strict=True)
     ]
+
+
+def _one_way_name(band: int, mean: Fraction) -> str:
+    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
+    return f"one-way, up to {_BAND**band} codes{weight}"
 
 
 @dataclass
@@ -262,6 +277,7 @@ def _selected(
     """The greedy choice; before the last round under a smaller cap."""
     working = state.working
     attributes = working.sizes[: len(working.domain.attributes)]
+    weights = pair_weights(working, state.plan.workload)
     small = SETTINGS.cap_first * sum(float(size) ** 2 for size in attributes)
     cap = state.cap if last else min(small, state.cap)
     rows = state.plan.source.unit.max_rows
@@ -271,7 +287,7 @@ def _selected(
         law = NoiseLaw(MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho)), 0.5)
     held = [*working.links, *state.pairs]
     with phase("select"):
-        return selected(scores, twins, working.sizes, held, cap, law, SETTINGS)
+        return selected(scores, twins, weights, working.sizes, held, cap, law, SETTINGS)
 
 
 def _measure(state: _State, weights: Mapping[Scope, float], budget: Budget) -> None:

@@ -45,6 +45,8 @@ def _about(plan: Plan) -> Iterator[str]:
     if plan.caps:
         candidates, tree = plan.caps
         yield f"            within the memory limit: {candidates} cells of candidates, {tree} of the model"
+    if plan.workload.sets:
+        yield f"Workload    {plan.workload.in_words()}; other pairs x 1"
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {float(plan.budget.fraction):.6g}, delta = 0 (Laplace noise)"
     else:

@@ -10,6 +10,7 @@ from typing import Any
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.plan.limits import Limits, is_duration, memory_in_bytes
+from dpsyn_sql.plan.workload import WorkloadSpec, read_workload
 from dpsyn_sql.source.relation import PrivacyUnit
 
 ON_ERROR = ("null", "fail")
@@ -45,6 +46,7 @@ class Options:
     on_error: str
     memory_limit: str | int | None
     time_limit: float | None
+    workload: WorkloadSpec = None
 
     def budget(self) -> Budget:
         """What (epsilon, delta) buys.
@@ -73,6 +75,7 @@ class Options:
         self.limits()
         if self.time_limit is not None and not is_duration(self.time_limit):
             raise InputError(f"time_limit={self.time_limit!r}: give a positive number of seconds, or None")
+        read_workload(self.workload)
         if self.on_error not in ON_ERROR:
             raise InputError(f"on_error={self.on_error!r} is not known; use one of {', '.join(ON_ERROR)}")
         if not isinstance(self.source, str | os.PathLike):

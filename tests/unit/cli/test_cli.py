@@ -111,6 +111,16 @@ def test_plan_writes_nothing(folder):
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
+def test_a_workload_is_read_from_the_command_line(folder):
+    ask = ("plan", "t.parquet", "--domain", "d.yml")
+    result = run(*ask, "--workload", "n=5", "--workload", 's,"n"=0.5')
+    assert result.exit_code == 0 and "Workload    n x 5; (n, s) x 0.5" in result.stdout
+    for wrong in ("n", "=5", "n=", "n=-1", "n=x", "other=5", "n,=5"):
+        result = run(*ask, "--workload", wrong)
+        assert result.exit_code == 2 and "workload" in result.output and "Traceback" not in result.output
+    assert run(*ask, "--workload", "n=5", "--workload", "n=6").exit_code == 2
+
+
 def test_init_makes_a_file_that_plan_understands(folder):
     assert run("init", "t.parquet", "--into", "new.yml").exit_code == 0
     result = run("plan", "t.parquet", "--domain", "new.yml")
