@@ -11,20 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import tempfile
-from collections.abc import Mapping, Sequence
-from itertools import combinations
-from pathlib import Path
 
 import duckdb
-import numpy as np
-from harness import DATA, Stopwatch, machine, medians, need, peak_mebibytes, print_table, timed
-from numpy.typing import NDArray
-
-import dpsyn_sql
+from coded import released
+from harness import DATA, machine, medians, need, peak_mebibytes, print_table
 
 ORDERED = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
-TRIPLES, TRIPLE_SEED = 200, 0
 ELSEWHERE = [
     ["AIM (private-pgm)", 0.0385, 0.0887, 518.0],
     ["SWIFT (google/dpsynth)", 0.0390, 0.0855, 728.0],
@@ -34,71 +26,6 @@ ELSEWHERE = [
     ["bootstrap of the rows, no privacy", 0.0146, 0.0348, ""],
 ]
 """Measured once on 2 cores at epsilon 1, delta 1e-9, by this scorer."""
-
-
-def domain_of(sizes: Mapping[str, int]) -> dict[str, object]:
-    """Public codes; the numeric columns in order."""
-    return {
-        "columns": {
-            name: {
-                "type": "categorical",
-                "categories": list(range(size)),
-                "ordered": name in ORDERED,
-                "other": False,
-            }
-            for name, size in sizes.items()
-        }
-    }
-
-
-def distance(
-    real: NDArray[np.int64], synthetic: NDArray[np.int64], sizes: Sequence[int], axes: Sequence[int]
-) -> float:
-    """Total variation distance of one marginal."""
-    shape = [sizes[axis] for axis in axes]
-    tables = [
-        np.bincount(np.ravel_multi_index(rows[:, axes].T, shape), minlength=int(np.prod(shape))) / len(rows)
-        for rows in (real, synthetic)
-    ]
-    return float(np.abs(tables[0] - tables[1]).sum() / 2)
-
-
-def score(real: NDArray[np.int64], synthetic: NDArray[np.int64], sizes: Sequence[int]) -> tuple[float, float]:
-    """Mean distance over all pairs and over seeded triples."""
-    pairs = list(combinations(range(len(sizes)), 2))
-    triples = list(combinations(range(len(sizes)), 3))
-    chosen = np.random.default_rng(TRIPLE_SEED).choice(
-        len(triples), min(TRIPLES, len(triples)), replace=False
-    )
-    groups = (pairs, [triples[index] for index in chosen])
-    two, three = (
-        statistics.mean(distance(real, synthetic, sizes, list(axes)) for axes in group) for group in groups
-    )
-    return two, three
-
-
-def released(
-    source: Path, sizes: Mapping[str, int], method: str, epsilon: float, delta: float
-) -> tuple[tuple[float, float], Stopwatch]:
-    """Scores and times of one whole release of a DuckDB table into another."""
-    columns = ", ".join(f'"{name}"' for name in sizes)
-    with tempfile.TemporaryDirectory() as folder, duckdb.connect(str(Path(folder) / "a.duckdb")) as con:
-        con.execute("CREATE TABLE adult AS FROM read_parquet(?)", [str(source)])
-        with timed() as watch:
-            dpsyn_sql.release(
-                con,
-                "adult",
-                epsilon=epsilon,
-                delta=delta,
-                method=method,
-                domain=domain_of(sizes),
-                ledger=Path(folder) / "ledger",
-            )
-        tables = []
-        for table in ("adult", "adult_synthetic"):
-            found = con.execute(f"SELECT {columns} FROM {table}").fetchnumpy()
-            tables.append(np.stack([found[name] for name in sizes], axis=1).astype(np.int64))
-    return score(tables[0], tables[1], list(sizes.values())), watch
 
 
 def main() -> None:
@@ -111,10 +38,17 @@ def main() -> None:
     arguments = parser.parse_args()
     source = need(DATA / "adult_discretised" / "adult.parquet")
     sizes = json.loads(need(DATA / "adult_discretised" / "domain.json").read_text())
+
+    def load(con: duckdb.DuckDBPyConnection) -> None:
+        con.execute("CREATE TABLE coded AS FROM read_parquet(?)", [str(source)])
+
     for epsilon in arguments.epsilon:
         rows: list[list[object]] = []
         for method in arguments.methods:
-            runs = [released(source, sizes, method, epsilon, arguments.delta) for _ in range(arguments.runs)]
+            runs = [
+                released(load, sizes, ORDERED, method, epsilon, arguments.delta)
+                for _ in range(arguments.runs)
+            ]
             two, three = (statistics.mean(scores[place] for scores, _ in runs) for place in (0, 1))
             spread = max(scores[0] for scores, _ in runs) - min(scores[0] for scores, _ in runs)
             seconds = medians([watch for _, watch in runs])
