@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
-from coded import released
+from adaptive import Table, codes_declared, released
 from harness import DATA, machine, need, peak_mebibytes, print_table
 
 
@@ -87,30 +88,29 @@ def main() -> None:
     parser.add_argument("--delta", type=float, default=1e-9)
     parser.add_argument("--runs", type=int, default=2)
     arguments = parser.parse_args()
-    for table in arguments.tables:
-        path, columns = TABLES[table]
+    warnings.simplefilter("ignore")
+    for name in arguments.tables:
+        path, columns = TABLES[name]
         source = need(DATA / path)
         codes = ", ".join(f'{column.code} AS "{column.name}"' for column in columns)
 
         def load(con: duckdb.DuckDBPyConnection, codes: str = codes, source: str = str(source)) -> None:
-            con.execute(f"CREATE TABLE coded AS SELECT {codes} FROM read_parquet(?)", [source])
+            con.execute(f"CREATE TABLE source AS SELECT {codes} FROM read_parquet(?)", [source])
 
         sizes = {column.name: column.size for column in columns}
         ordered = {column.name for column in columns if column.ordered}
+        table = Table(load, codes_declared(sizes, ordered), sizes)
         rows: list[list[object]] = []
         for epsilon in arguments.epsilon:
             cells: list[object] = [f"{epsilon:g}"]
             for method in arguments.methods:
-                scores = [
-                    released(load, sizes, ordered, method, epsilon, arguments.delta)[0]
-                    for _ in range(arguments.runs)
-                ]
+                scores = [released(table, method, epsilon, arguments.delta)[0] for _ in range(arguments.runs)]
                 two, three = (statistics.mean(score[place] for score in scores) for place in (0, 1))
                 cells.append(f"{two:.4f} / {three:.4f}")
-                print(f"{table}, epsilon {epsilon:g}, {method}: {cells[-1]}", flush=True)
+                print(f"{name}, epsilon {epsilon:g}, {method}: {cells[-1]}", flush=True)
             rows.append(cells)
         print_table(
-            [table, *arguments.methods],
+            [name, *arguments.methods],
             rows,
             f"two-way / three-way, delta {arguments.delta}, mean of {arguments.runs} releases, "
             f"peak {peak_mebibytes():.0f} MiB; {machine()}",

@@ -35,7 +35,7 @@ _OPENS = re.compile(r"\bread_|\battach\b|\bquery|(?:\bfrom|\bjoin)\s*''")
 def _names(sql: str, fragments: Iterable[str]) -> bool:
     """Whether a statement (lower case) names one of them. What stands in text is a value, such as a label,
     unless the statement opens files."""
-    bare = _QUOTED.sub(lambda found: found[0] if found[0].startswith('"') else "''", sql)
+    bare = _QUOTED.sub(lambda found: {'"': found[0], "-": " "}.get(found[0][0], "''"), sql)
     looked_at = sql if _OPENS.search(bare) else bare
     return any(fragment in looked_at for fragment in fragments)
 

@@ -23,6 +23,9 @@ FloatArray = NDArray[np.float64]
 _SMALLEST = float(np.finfo(np.float64).tiny)
 # Factors that contradict each other beyond float64 leave zeros, which must not become NaN.
 
+_RUN = 16
+# Cells: longer runs are added no faster.
+
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
@@ -147,12 +150,24 @@ def summed(table: FloatArray, axes: Sequence[int]) -> FloatArray:
     shape = [size for axis, size in enumerate(table.shape) if axis not in axes]
     blocks = _blocks(table.shape, set(axes))
     while any(dropped for dropped, _ in blocks):
-        place = max(index for index, (dropped, _) in enumerate(blocks) if dropped)
+        place = _cheapest(blocks)
         before = math.prod(size for _, size in blocks[:place])
         after = math.prod(size for _, size in blocks[place + 1 :])
         table = np.einsum("akb->ab", table.reshape(before, blocks[place][1], after))
         del blocks[place]
     return table.reshape(shape)
+
+
+def _cheapest(blocks: Sequence[tuple[bool, int]]) -> int:
+    """The block to sum first: the longest of those with a run of cells behind each entry, which are added
+    at a third of the price of neighbours; else the one with most behind it."""
+    prices, after = dict[int, tuple[int, int]](), 1
+    for place in reversed(range(len(blocks))):
+        dropped, size = blocks[place]
+        if dropped:
+            prices[place] = (min(after, _RUN), size)
+        after *= size
+    return max(prices, key=prices.__getitem__)
 
 
 def _blocks(shape: Sequence[int], axes: set[int]) -> list[tuple[bool, int]]:

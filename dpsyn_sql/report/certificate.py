@@ -107,6 +107,7 @@ def certificate(
             "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
             "roles": [role_facts(role) for role in shape.roles],
             "never": list(shape.never),
+            "workload": plan.workload.facts(),
         },
         "method": plan.method,
         "sampling": {"rows": rows, "seed": seed},

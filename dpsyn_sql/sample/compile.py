@@ -7,6 +7,7 @@ from functools import singledispatch
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.copula import CopulaModel
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.interfaces import Model, Sampler
 from dpsyn_sql.sample.copula import CopulaSampler
@@ -15,8 +16,8 @@ from dpsyn_sql.sample.independent import ProductSampler
 
 
 @singledispatch
-def compile_sampler(model: Model) -> Sampler:
-    """The sampler of a fitted model.
+def compile_sampler(model: Model, deadline: Deadline = NO_DEADLINE) -> Sampler:
+    """The sampler of a fitted model; ``deadline`` says how much time it has.
 
     Raises:
         InternalError: no sampler is registered for this class of model.
@@ -25,15 +26,15 @@ def compile_sampler(model: Model) -> Sampler:
 
 
 @compile_sampler.register
-def _(model: ProductModel) -> Sampler:
+def _(model: ProductModel, deadline: Deadline = NO_DEADLINE) -> Sampler:
     return ProductSampler(model)
 
 
 @compile_sampler.register
-def _(model: CopulaModel) -> Sampler:
+def _(model: CopulaModel, deadline: Deadline = NO_DEADLINE) -> Sampler:
     return CopulaSampler(model)
 
 
 @compile_sampler.register
-def _(model: GraphicalModel) -> Sampler:
-    return GraphicalSampler(model)
+def _(model: GraphicalModel, deadline: Deadline = NO_DEADLINE) -> Sampler:
+    return GraphicalSampler(model, deadline)

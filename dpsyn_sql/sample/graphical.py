@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.balance import balanced
 from dpsyn_sql.sample.quotas import batch_sizes, code_type
 
@@ -30,15 +31,18 @@ BATCH_ROWS = 2**18
 MOST_BALANCED = 10**8
 """Rows x attributes^2 of samples that are balanced (seconds); larger ones owe less to chance."""
 
+_BALANCED_PER_SECOND = 1e7
+
 Codes = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class GraphicalSampler:
-    """Draws rows of a ``GraphicalModel``."""
+    """Draws rows of a ``GraphicalModel``, balanced where ``deadline`` leaves the time."""
 
     model: GraphicalModel
+    deadline: Deadline = NO_DEADLINE
 
     def batches(self, rows: int, seed: int) -> Iterator[NDArray[np.integer[Any]]]:
         """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
@@ -50,12 +54,17 @@ class GraphicalSampler:
         for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
             generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
             bins = self._working_bins(size, generator)
-            if rows <= BATCH_ROWS and rows * len(model.bins) ** 2 <= MOST_BALANCED:
+            if rows <= BATCH_ROWS and self._balances(rows * len(model.bins) ** 2):
                 bins = self._balanced(bins, rows, generator)
             codes = np.empty((size, len(model.bins)), dtype=dtype)
             for column in range(len(model.bins)):
                 codes[:, column] = self._codes(column, bins[column], generator)
             yield codes
+
+    def _balances(self, work: int) -> bool:
+        return work <= MOST_BALANCED and not self.deadline.forbids(
+            work / _BALANCED_PER_SECOND, "the sample was not balanced"
+        )
 
     def _working_bins(self, rows: int, generator: np.random.Generator) -> dict[int, Codes]:
         """Columns of all variables of the model, cliques after their parents."""

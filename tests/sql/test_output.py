@@ -34,6 +34,7 @@ def engine(tmp_path):
 class Table:
     kind, path, format, replace = "table", None, None, True
     sql = qualified("out", "main", "result")
+    database = "out"
 
 
 def checked(engine, *, roles=(), never=(), measured=(AGE, WORK), order=None):

@@ -139,6 +139,14 @@ def test_the_guard_refuses_before_running(engine):
     assert len(seen) == 1
 
 
+def test_the_guard_takes_no_comment_for_a_file_name(engine):
+    engine.forbid(["'people.csv'"])
+    engine.fetch("SELECT 'people.csv' AS v FROM -- what follows is no file\n(SELECT 1)", step="a label")
+    for opened in ("FROM 'people.csv'", "FROM -- a file\n'people.csv'", "FROM read_csv('people.csv')"):
+        with pytest.raises(InternalError, match="after the last question"):
+            engine.fetch(f"SELECT * {opened}", step="peeking")
+
+
 def test_a_closed_engine_refuses_and_closes_twice(engine):
     engine.close()
     engine.close()

@@ -157,8 +157,8 @@ def test_the_total_weighs_tables_by_the_noise_of_their_sums():
     assert total_of(tables) == pytest.approx((100 / 2 + 440 / 8) / (1 / 2 + 1 / 8))
 
 
-def choice(scores, sizes, cap=1e6, law=GAUSSIAN, twins=(), held=()):
-    return selected(scores, dict(twins), sizes, held, cap, law, SETTINGS)
+def choice(scores, sizes, cap=1e6, law=GAUSSIAN, twins=(), held=(), weights=(), settings=SETTINGS):
+    return selected(scores, dict(twins), dict(weights), sizes, held, cap, law, settings)
 
 
 def test_only_pairs_that_are_worth_their_noise_are_taken():
