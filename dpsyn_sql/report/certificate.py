@@ -77,6 +77,7 @@ def certificate(
     excluded: Sequence[str],
     rows: int,
     seed: int,
+    independent: bool,
 ) -> dict[str, Any]:
     """A JSON-ready certificate."""
     unit = plan.source.unit
@@ -109,7 +110,11 @@ def certificate(
             "never": list(shape.never),
         },
         "method": plan.method,
-        "sampling": {"rows": rows, "seed": seed},
+        "sampling": {
+            "rows": rows,
+            "seed": seed,
+            "drawn": "independently" if independent else "with low variance",
+        },
         "not_promised": list(NOT_PROMISED),
         "versions": {name: metadata.version(name) for name in _VERSIONED},
     }
