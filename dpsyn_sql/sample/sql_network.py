@@ -114,10 +114,15 @@ def node_of(label: str, parents: Sequence[int], variables: Sequence[int], table:
         label,
         tuple(variables),
         tuple(parents),
-        np.stack(np.unravel_index(row, given), axis=1) if given else np.zeros((row.size, 0), np.int64),
-        np.stack(np.unravel_index(value, table.shape[len(parents) :]), axis=1),
+        _side_by_side(np.unravel_index(row, given) if given else (), row.size),
+        _side_by_side(np.unravel_index(value, table.shape[len(parents) :]), row.size),
         (rows / np.maximum(rows.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))[row, value],
     )
+
+
+def _side_by_side(columns: Sequence[IntArray], rows: int) -> IntArray:
+    """(rows, columns), each column in one piece."""
+    return np.asarray(np.array(columns, np.int64).reshape(len(columns), rows).T)
 
 
 def _clique_node(model: GraphicalModel, index: int, new: Sequence[int]) -> Node:
@@ -201,13 +206,12 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
     columns.update(zip(second.variables, second.values[other].T, strict=True))
     parents = (*first.parents, *outside)
     order = np.lexsort([columns[variable] for variable in reversed((*parents, *variables))])
-    given = [columns[parent][order] for parent in parents]
     return Node(
         first.label,
         variables,
         parents,
-        np.stack(given, axis=1) if given else np.zeros((order.size, 0), np.int64),
-        np.stack([columns[variable][order] for variable in variables], axis=1),
+        _side_by_side([columns[parent][order] for parent in parents], order.size),
+        _side_by_side([columns[variable][order] for variable in variables], order.size),
         (first.weights[line[kept]] * second.weights[other])[order],
     )
 

@@ -137,7 +137,7 @@ def stretches(node: Node, places: Layout) -> Columns:
 def slot_bits_of(node: Node) -> int:
     """A look-up divides the unit into 2 to this power slots: one to two for each line of a configuration
     in the mean, so that hardly more than one line has to be looked at."""
-    configurations = 1 + int(np.any(node.given[1:] != node.given[:-1], axis=1).sum())
+    configurations = max(1, round(float(node.weights.sum())))
     return min(MOST_SLOT_BITS, (len(node.weights) // configurations).bit_length())
 
 

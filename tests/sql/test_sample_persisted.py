@@ -142,6 +142,16 @@ def test_marginals_are_those_of_the_release(tmp_path, model):
             assert list(found["basis"]) == list(expected["basis"])
 
 
+def test_names_are_those_of_the_database_case_aside(tmp_path):
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", kept("Ärger_R")))) as con:
+        first = con.execute("FROM dpsyn_marginal('Ärger_R', ['age', 'seed'])").fetchall()
+        assert con.execute("FROM dpsyn_marginal('Ärger_r', ['AGE', 'Seed'])").fetchall() == first
+        assert len(con.execute("FROM dpsyn_sample('ÄRGER_R', 3)").fetchall()) == 3
+        for call in ("'Ärger_r', ['age', 'AGE']", "'ärger_r', ['age']"):
+            with pytest.raises(duckdb.Error, match="each once|no such release"):
+                con.execute(f"FROM dpsyn_marginal({call})").fetchall()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -70,8 +70,10 @@ def sampled(network, rows, seed, mode, threads=2, **settings):
 PURPOSES = ("rank", "jitter", "value")
 
 
-def test_random_bits_are_even_and_independent():
-    """Top and low bits, within and across attributes, purposes, seeds and neighbouring rows."""
+@pytest.mark.parametrize("number", ["range", "(range // 100 << 40) + range % 100"], ids=["rows", "groups"])
+def test_random_bits_are_even_and_independent(number):
+    """Top and low bits, and the lowest that are used, within and across attributes, purposes, seeds and
+    neighbouring rows; row numbers, and numbers of groups, whose low bits are those of parents."""
     rows = 100_000
     streams = [
         (attribute, purpose, seed)
@@ -82,16 +84,15 @@ def test_random_bits_are_even_and_independent():
     picked = streams[::3] + streams[:6]
     picked = list(dict.fromkeys(picked))
     query = ", ".join(
-        f"hash(xor(CAST(range AS UBIGINT), hash('{a}|{p}|' || {s}))) AS s{i}"
+        f"hash(xor(CAST({number} AS UBIGINT), hash('{a}|{p}|' || {s}))) AS s{i}"
         for i, (a, p, s) in enumerate(picked)
     )
     with duckdb.connect() as con:
         bits = con.execute(f"SELECT {query} FROM range({rows}) ORDER BY range").fetchnumpy()
     values = [bits[f"s{i}"].astype(np.uint64) for i in range(len(picked))]
-    views = {"top": lambda v: v >> np.uint64(60), "low": lambda v: v & np.uint64(15)}
     p_values = []
-    for view in views.values():
-        parts = [view(value).astype(np.int64) for value in values]
+    for shift in (60, 32, 0):
+        parts = [((value >> np.uint64(shift)) & np.uint64(15)).astype(np.int64) for value in values]
         for index, part in enumerate(parts):
             p_values.append(chi_square(part, 16))
             p_values.append(chi_square(part[1:] * 16 + part[:-1], 256))
@@ -143,8 +144,10 @@ def distances(codes, fitted):
     return np.array(own), np.array(chance)
 
 
+@pytest.mark.parametrize("together", [0, 2**18], ids=["clique by clique", "drawn together"])
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
-def test_rows_follow_the_model(scopes):
+def test_rows_follow_the_model(scopes, together, monkeypatch):
+    monkeypatch.setattr(sql_network, "MOST_JOINED", together)
     fitted = model(scopes)
     network = network_of(fitted)
     means = {}
@@ -154,6 +157,26 @@ def test_rows_follow_the_model(scopes):
         means[mode] = own.mean() / chance.mean()
     assert 0.8 < means["iid"] < 1.2
     assert means["low_variance"] < 0.9 * means["iid"]
+
+
+@pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
+def test_independent_rows_pass_a_chi_square_test_of_every_pair(scopes, monkeypatch):
+    """Measured and unmeasured; drawn with seeds and row numbers that follow one another."""
+    fitted, network = model(scopes), apart(monkeypatch, scopes)
+    p_values = []
+    for seed in (1, 2):
+        codes = sampled(network, ROWS, seed, "iid")
+        for i, j in combinations(range(5), 2):
+            wanted = fitted.project([f"x{i}", f"x{j}"]).ravel() / 1000
+            counts = np.bincount(codes[:, i] * 6 + codes[:, j], minlength=36)
+            assert not counts[wanted < 1e-12].any()
+            cells = wanted * ROWS >= 5
+            rare = [counts[~cells].sum()], [wanted[~cells].sum() * ROWS]
+            found, expected = np.append(counts[cells], rare[0]), np.append(wanted[cells] * ROWS, rare[1])
+            enough = expected > 5
+            statistic = ((found - expected)[enough] ** 2 / expected[enough]).sum()
+            p_values.append(chi2.sf(statistic, enough.sum() - 1))
+    assert min(p_values) > 1e-3 / len(p_values)
 
 
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
