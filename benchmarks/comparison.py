@@ -1,4 +1,5 @@
-"""How far a synthetic table is from its source, column by column; computed in SQL, memory bounded.
+"""How far a synthetic table is from its source: column by column in SQL, memory bounded; pairs and triples
+of columns in memory.
 
 These figures look at the real rows and no noise is added to them: they are as private as the source itself.
 They are for benchmarks on public data, and never steer a release.
@@ -6,15 +7,26 @@ They are for benchmarks on public data, and never steer a release.
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import duckdb
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 BINS = 50
 """Bins of equal width over the true range of a numeric or temporal column."""
 
 TOP = 500
 """Categories that are told apart, the commonest of the source; all others are one."""
+
+EQUAL_BINS = 20
+"""Bins of equal width over the declared range of a number where pairs and triples are compared."""
+
+TRIPLES, TRIPLE_SEED = 200, 0
 
 _TEMPORAL = ("DATE", "TIMESTAMP", "TIME")
 
@@ -147,3 +159,68 @@ def _nulls(con: duckdb.DuckDBPyConnection, source: str, copy: str, value: str) -
     ]
     before, after = (0.0 if share is None else float(share[0]) for share in shares)
     return after - before
+
+
+def mean_distances(
+    source: NDArray[np.int64], copy: NDArray[np.int64], sizes: Sequence[int]
+) -> tuple[float, float]:
+    """Mean total variation distance over all pairs and over ``TRIPLES`` seeded triples of columns.
+
+    ``source`` and ``copy`` hold codes below ``sizes``, a column each.
+    """
+    pairs = list(combinations(range(len(sizes)), 2))
+    triples = list(combinations(range(len(sizes)), 3))
+    chosen = np.random.default_rng(TRIPLE_SEED).choice(
+        len(triples), min(TRIPLES, len(triples)), replace=False
+    )
+    groups = (pairs, [triples[index] for index in chosen])
+    two, three = (
+        statistics.mean(_joint_distance(source, copy, sizes, list(axes)) for axes in group)
+        for group in groups
+    )
+    return two, three
+
+
+def _joint_distance(
+    source: NDArray[np.int64], copy: NDArray[np.int64], sizes: Sequence[int], axes: Sequence[int]
+) -> float:
+    shape = [sizes[axis] for axis in axes]
+    tables = [
+        np.bincount(np.ravel_multi_index(rows[:, axes].T, shape), minlength=int(np.prod(shape))) / len(rows)
+        for rows in (source, copy)
+    ]
+    return float(np.abs(tables[0] - tables[1]).sum() / 2)
+
+
+def codes_of(
+    con: duckdb.DuckDBPyConnection,
+    relations: Sequence[str],
+    columns: Mapping[str, int | tuple[float, float] | None],
+) -> tuple[list[NDArray[np.int64]], list[int]]:
+    """Codes of several tables by the same rule, and the number of codes of each column.
+
+    Args:
+        con: a connection that sees them.
+        relations: names of the tables.
+        columns: of each column how many codes it holds already; or the range of a number, which is cut
+            into ``EQUAL_BINS``; or None for categories. NULL is one more code of the latter two.
+    """
+    names = ", ".join(f'"{name}"' for name in columns)
+    frames = [con.execute(f"SELECT {names} FROM {relation}").df() for relation in relations]
+    every = pd.concat(frames, ignore_index=True)
+    coded, sizes = [], []
+    for name, rule in columns.items():
+        if isinstance(rule, int):
+            codes, size = every[name].to_numpy(np.int64), rule
+        elif rule is None:
+            codes, labels = pd.factorize(every[name].astype("string"), use_na_sentinel=False)
+            size = len(labels)
+        else:
+            low, high = rule
+            values = every[name].to_numpy(np.float64, na_value=np.nan)
+            place = np.clip((values - low) * EQUAL_BINS / (high - low), 0, EQUAL_BINS - 1)
+            codes, size = np.where(np.isnan(place), EQUAL_BINS, place).astype(np.int64), EQUAL_BINS + 1
+        coded.append(codes)
+        sizes.append(size)
+    ends = np.cumsum([len(frame) for frame in frames])[:-1]
+    return np.split(np.stack(coded, axis=1).astype(np.int64), ends), sizes

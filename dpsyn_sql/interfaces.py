@@ -103,6 +103,13 @@ class Standing:
     delta: float
     granted: tuple[str, str] | None
 
+    def __str__(self) -> str:
+        spent = f"epsilon={self.spent_epsilon:.4g} at delta={self.delta:g} is spent so far"
+        if self.granted is None:
+            return f"{self.account!r} has no limit; {spent}"
+        epsilon, delta = self.granted
+        return f"{self.account!r} was granted epsilon={epsilon}, delta={delta}; {spent}"
+
 
 class LedgerEntry(Protocol):
     """A release in the ledger: the debit was made when it was opened; no refunds."""
@@ -172,6 +179,13 @@ class LedgerEntry(Protocol):
 
 class Ledger(Protocol):
     """Accounts and entries."""
+
+    def standing(self, key: ReleaseKey) -> Standing:
+        """The account that a release of this key would be charged to, as it is now; changes nothing.
+
+        Raises:
+            AccountError: the sources belong to another account, or to different ones.
+        """
 
     def wrote(self, key: ReleaseKey, target: str) -> bool:
         """Whether the release of exactly this key was published to ``target`` before, or died over it."""
@@ -266,7 +280,9 @@ class Sampler(Protocol):
 class Method(Protocol):
     """A recipe: plan from public facts, then ask the curator and fit."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As plans and certificates have it."""
 
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """Which marginals at what share of the budget."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.count.planner import CountingPlan, check_size, plan_counting
@@ -21,16 +22,19 @@ from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Target, open_target
+from dpsyn_sql.fit.deadline import Deadline
 from dpsyn_sql.interfaces import Ledger, Method
-from dpsyn_sql.ledger.locations import memory_ledger, place_for
+from dpsyn_sql.ledger.accounts import new_name, untouched
+from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.calibrate import planned_events
-from dpsyn_sql.methods import method_named
+from dpsyn_sql.methods import method_named, weighted
 from dpsyn_sql.plan.discovery import planned_discovery
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 from dpsyn_sql.write.expressions import check_expressions
@@ -55,19 +59,22 @@ class Job:
     place: Ledger | Path | None
     target: Target
     key: ReleaseKey
+    deadline: Deadline
 
 
 @contextmanager
 def prepared(con: Connection, options: Options) -> Iterator[Job]:
     """Check, resolve and plan; every refusal happens here, before anything is charged."""
     options.check()
-    method = method_named(options.method)
+    limits, deadline = options.limits(), Deadline(options.time_limit)
+    method = method_named(options.method, limits, deadline)
     with open_source(
         con,
         options.source,
         trust_query=options.trust_query,
         public_tables=options.public_tables,
         strict=options.on_error == "fail",
+        memory_limit=limits.engine,
     ) as session:
         for text in session.warnings:
             warnings.warn(text, stacklevel=4)
@@ -79,8 +86,10 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
         shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
         if relation.strict:
             relation = typed_relation(relation, shape)
+        method = weighted(method, read_workload(options.workload).fitted(shape))
         plan, rest = _planned(method, Source(relation, unit), shape, options.budget())
         check_size(plan.queries, plan.domain)
+        limits.check_measured(_measured_at_once(plan))
         counting = plan_counting(plan.queries, plan.domain, bounded=column is not None)
         place = _ledger_place(options, session)
 
@@ -95,7 +104,19 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
 
         target = open_target(con, options.into, session, replace=options.replace, written=written)
         check_name(target.database, options.name or target.label)
-        yield Job(options, session, shape, method, plan, rest, counting, place, target, key(target.identity))
+        yield Job(
+            options,
+            session,
+            shape,
+            method,
+            plan,
+            rest,
+            counting,
+            place,
+            target,
+            key(target.identity),
+            deadline,
+        )
 
 
 def _planned(method: Method, source: Source, shape: Shape, budget: Budget) -> tuple[Plan, Budget]:
@@ -108,11 +129,28 @@ def _planned(method: Method, source: Source, shape: Shape, budget: Budget) -> tu
     return plan, rest
 
 
+def _measured_at_once(plan: Plan) -> int:
+    """Cells of the largest question that is known."""
+    return max((sum(plan.domain.cells(q.attrs) for q in step.queries) for step in plan.known), default=0)
+
+
 def ledger_in_words(place: Ledger | Path | None) -> str:
     """Where a debit is recorded, for the explained plan."""
     if place is None:
         return "in memory: what is spent is forgotten with the connection"
     return str(place) if isinstance(place, Path) else "the one that was passed"
+
+
+def account_in_words(con: Connection, job: Job) -> str:
+    """The account that would be charged and how it stands; a ledger that is not there yet is not made."""
+    place = job.place
+    if place is None:
+        known = known_memory_ledger(con)
+        return str(untouched(new_name(job.key)) if known is None else known.standing(job.key))
+    if isinstance(place, Path) and not place.exists():
+        return str(untouched(new_name(job.key)))
+    with opened_ledger(con, place) as accounts:
+        return str(accounts.standing(job.key))
 
 
 def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | None:
@@ -146,7 +184,7 @@ def _key(
     options: Options, shape: Shape, plan: Plan, session: SourceSession, name: str, home: Path | None
 ) -> ReleaseKey:
     """The idempotency key: public settings, never anything computed from rows."""
-    configuration = {
+    configuration: dict[str, Any] = {
         "source": session.resolved_name,
         "statements": list(plan.source.relation.statements),
         "unit": plan.source.unit.column,
@@ -159,7 +197,11 @@ def _key(
     }
     if any(step.ask == "contributions" for step in plan.discovery):
         configuration["rows_of_units"] = "measured"
+    if plan.caps:
+        configuration["caps"] = list(plan.caps)
     if options.on_error != "null":
         configuration["on_error"] = options.on_error
+    if plan.workload.sets:
+        configuration["workload"] = plan.workload.facts()
     sources = session.private_sources(home)
     return ReleaseKey(options.account, name, options.version, configuration, sources)

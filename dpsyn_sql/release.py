@@ -32,6 +32,7 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.count.planner import CountingPlan
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
@@ -53,13 +54,15 @@ from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
-from dpsyn_sql.preparation import Job, ledger_in_words, opened_ledger, prepared
+from dpsyn_sql.plan.workload import WorkloadSpec
+from dpsyn_sql.preparation import Job, account_in_words, ledger_in_words, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
 from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
-from dpsyn_sql.sample.compile import compile_sampler, independent_rows
+from dpsyn_sql.sample.compile import compile_sampler, independent_rows, manner
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sample.units import unit_sizes
 from dpsyn_sql.sqltext.fragments import qualified
@@ -91,6 +94,9 @@ def release(
     public_tables: Sequence[str] = (),
     discover: bool = True,
     on_error: str = "null",
+    memory_limit: str | int | None = None,
+    time_limit: float | None = None,
+    workload: WorkloadSpec = None,
 ) -> Release:
     """Write a differentially private synthetic copy of a table.
 
@@ -124,6 +130,12 @@ def release(
             tenth of the budget; False refuses them.
         on_error: CSV text that cannot be read as its column's type is NULL (``"null"``), or stops the
             release (``"fail"``; that it stopped depends on a row and is outside the promise).
+        memory_limit: of the process, ``"4GB"`` or bytes, 512MiB at least, for files and paths of databases:
+            the database spills earlier and the model is smaller. A connection you pass has its own setting.
+        time_limit: seconds for the fit and the sample together: the last fit takes fewer steps and the rows
+            are drawn the fastest way when they run short. Measuring takes the time it takes.
+        workload: what matters most, ``{"income": 5, ("age", "sex"): 2}``: weights (0.001 to 1000) of all
+            pairs with a column, or of the pairs within several; other pairs have weight 1.
 
     Raises:
         InputError: the call cannot be carried out; nothing was read, written or charged.
@@ -146,17 +158,22 @@ def release(
     ):
         notes = _notes_on(entry)
         made = _measure_and_fit(job, entry)
+        job.deadline.start()
         entry.close_questions()
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
         wanted = max(0, round(made.model.total)) if rows is None else rows
         written, facts = _write(job, entry, made, wanted, chosen)
         entry.published(job.target.identity, written)
-        return _released(job, entry, made, written, facts, (*notes, *_rare_values(made)))
+        doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made))
+        return _released(job, entry, made, written, facts, (*notes, *doubts))
 
 
 _RARE = 0.05
 """Part of the noisy total that a value must have to be found, above which a release warns."""
+
+_UNCERTAIN = 0.1
+"""Standard error of the noisy total, as a part of it, above which a release warns."""
 
 _OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
 _CALLERS_ENGINE = "your connection: its memory limit, threads and folder for temporary files apply"
@@ -171,6 +188,7 @@ class Explanation:
     counting: CountingPlan
     into: str
     ledger: str
+    account: str
     engine: str
 
     def __str__(self) -> str:
@@ -179,8 +197,13 @@ class Explanation:
         lines = explain(
             self.plan, self.shape, counting=self.counting.describe(), noise=noise, discovery=found
         )
-        places = (("Engine", self.engine), ("Ledger", self.ledger), ("Writes", self.into))
-        return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places)])
+        places = {
+            "Engine": self.engine,
+            "Ledger": self.ledger,
+            "Account": self.account,
+            "Writes": self.into,
+        }
+        return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places.items())])
 
 
 def _finds(event: PrivacyEvent) -> str:
@@ -206,7 +229,13 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
     with prepared(con, Options(**arguments.arguments)) as job:
         engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
         return Explanation(
-            job.plan, job.shape, job.counting, job.target.name, ledger_in_words(job.place), engine
+            job.plan,
+            job.shape,
+            job.counting,
+            job.target.name,
+            ledger_in_words(job.place),
+            account_in_words(con, job),
+            engine,
         )
 
 
@@ -242,15 +271,14 @@ def _notes_on(entry: LedgerEntry) -> tuple[str, ...]:
                 "answers are those of then. To measure new data pass another version=."
             )
         warnings.warn(notes[0], stacklevel=3)
-    standing = entry.standing
-    spent = f"epsilon={standing.spent_epsilon:.4g} at delta={standing.delta:g} is spent"
-    if standing.granted is None:
-        notes.append(f"The account {standing.account!r} has no limit; {spent} so far.")
-    else:
-        epsilon, delta = standing.granted
-        limit = f"epsilon={epsilon}, delta={delta}"
-        notes.append(f"The account {standing.account!r} was granted {limit}; {spent} so far.")
-    return tuple(notes)
+    return (*notes, f"The account {entry.standing}.")
+
+
+def _cuts(job: Job) -> tuple[str, ...]:
+    """What the time limit left out, for the operator: it depends on the machine."""
+    if not job.deadline.cuts:
+        return ()
+    return (f"Within time_limit={job.options.time_limit:g} seconds {', and '.join(job.deadline.cuts)}.",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +301,8 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
     shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     plan = job.method.plan(source, shape.domain, job.rest)
-    counter = SqlCounter(engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit)
+    asked_once = SqlCounter(engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit)
+    counter = KeptCounter(asked_once, plan.queries)
     try:
         door.open(counter, shape.domain)
         model = job.method.run(plan, door)
@@ -290,8 +319,8 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
     """
     if rows == 0:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
-    engine, network = job.target.open(), independent_rows(made.model, rows)
-    sampler = compile_sampler(made.model)
+    engine, network = job.target.open(), independent_rows(made.model, rows, job.deadline)
+    sampler = compile_sampler(made.model, job.deadline)
     try:
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
         with phase("sample", rows) as advance:
@@ -306,7 +335,7 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
 
             written = stage_rows(engine, made.shape, draw, rows, staged, seed)
         sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
-        facts = _facts(job, entry, made, written, seed, independent=network is not None)
+        facts = _facts(job, entry, made, written, seed, manner(made.model, network))
         with phase("write"), entry.publishing(job.target.identity):
             publish(engine, job.target, made.shape, staged, seed, sizes, _kept(job, entry, made, facts))
     finally:
@@ -314,9 +343,7 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
     return written, facts
 
 
-def _facts(
-    job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int, *, independent: bool
-) -> dict[str, Any]:
+def _facts(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int, drawn: str) -> dict[str, Any]:
     return certificate(
         made.plan,
         made.shape,
@@ -327,7 +354,7 @@ def _facts(
         excluded=job.options.exclude,
         rows=rows,
         seed=seed,
-        independent=independent,
+        drawn=drawn,
     )
 
 
@@ -356,6 +383,20 @@ def _reported(
 def _seed_of(release_id: str) -> int:
     """The default sampling seed; the release id is random and public."""
     return int.from_bytes(hashlib.sha256(release_id.encode()).digest()[:8], "big")
+
+
+def _uncertain_total(made: _Made) -> tuple[str, ...]:
+    """A note, and a warning, if noise makes up much of the total; judged by noisy answers alone."""
+    error, unit = total_error(made.measurements), made.plan.source.unit
+    if error <= _UNCERTAIN * max(0.0, made.model.total):
+        return ()
+    note = (
+        f"The noisy total of {made.model.total:,.0f} rows has a standard error of {error:,.0f}: the number "
+        "of rows, and all else, is uncertain. Spend a larger epsilon"
+        + (f", or count fewer than {unit.max_rows} rows of a unit." if unit.max_rows > 1 else ".")
+    )
+    warnings.warn(note, stacklevel=3)
+    return (note,)
 
 
 def _rare_values(made: _Made) -> tuple[str, ...]:

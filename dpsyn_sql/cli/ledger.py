@@ -10,11 +10,17 @@ import typer
 
 from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.cli.messages import plain_errors
+from dpsyn_sql.errors import InputError
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 ledger_app = typer.Typer(
     help="Accounts, limits and releases of a ledger file.", no_args_is_help=True, rich_markup_mode=None
+)
+
+_NEW = (
+    "A limit protects only the sources that are charged to its account; 'dpsyn plan' names the account of "
+    "a source. To grant before the first release, say --new."
 )
 
 Place = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
@@ -35,13 +41,26 @@ def show_command(place: Place) -> None:
 @ledger_app.command("grant")
 def grant_command(
     place: Place,
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account; made if it is new.")],
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account, as 'dpsyn plan' names it.")],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Total limit of all releases.")],
     delta: Annotated[str, typer.Option("--delta", help="0 (pure) to 1e-6.")] = "1e-9",
+    new: Annotated[
+        bool, typer.Option("--new", help="Make the account (and the ledger) before its first release.")
+    ] = False,
 ) -> None:
-    """Set the total limit of an account, never below what is spent."""
-    with plain_errors(), closing(SqliteLedger(place)) as ledger:
-        granted = ledger.grant(account, epsilon, delta)
+    """Set the total limit of an account, never below what is spent.
+
+    An account that is not there yet needs --new: a limit under a misspelt name would protect nothing.
+    """
+    with plain_errors():
+        if not new and not place.is_file():
+            raise InputError(f"There is no ledger at {place}. {_NEW}")
+        with closing(SqliteLedger(place)) as ledger:
+            known = [item.name for item in ledger.overview().accounts]
+            if not new and account not in known:
+                there = f"it has {', '.join(map(repr, known))}" if known else "it has none yet"
+                raise InputError(f"The ledger {place} has no account {account!r}: {there}. {_NEW}")
+            granted = ledger.grant(account, epsilon, delta)
     typer.echo(_account_line(granted))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -95,6 +96,24 @@ OnError = Annotated[
     ),
 ]
 
+WorkloadWeights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload",
+        help="What matters most: income=5 weighs all pairs with a column, age,sex=2 one pair (repeatable).",
+    ),
+]
+
+
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option("--memory-limit", help="Memory of the process, such as 4GB; the model shrinks to fit."),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option("--time-limit", help="Seconds for the fit and the sample, after the last question."),
+]
+
 
 @app.command("release")
 def release_command(
@@ -119,13 +138,17 @@ def release_command(
     public_table: PublicTables = None,
     discover: Discover = True,
     on_error: OnError = "null",
+    memory_limit: MemoryLimit = None,
+    time_limit: TimeLimit = None,
+    workload: WorkloadWeights = None,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="Also write the certificate to this JSON file.")
     ] = None,
 ) -> None:
     """Write a differentially private synthetic copy of SOURCE."""
-    options = _options(locals())
+    arguments = locals()
     with plain_errors():
+        options = _options(arguments)
         if certificate is not None:
             _check_writable(certificate, replace)
         result = dpsyn_sql.release(database, source, **options)
@@ -163,10 +186,14 @@ def plan_command(
     public_table: PublicTables = None,
     discover: Discover = True,
     on_error: OnError = "null",
+    memory_limit: MemoryLimit = None,
+    time_limit: TimeLimit = None,
+    workload: WorkloadWeights = None,
 ) -> None:
     """Say what 'release' would read, ask and write. Reads no rows, spends nothing."""
-    options = _options(locals())
+    arguments = locals()
     with plain_errors():
+        options = _options(arguments)
         explanation = str(dpsyn_sql.plan(database, source, **options))
     typer.echo(explanation)
 
@@ -198,12 +225,29 @@ app.command("audit")(audit_command)
 
 
 def _options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The command's options under the names of ``dpsyn_sql.release``."""
+    """The command's options under the names of ``dpsyn_sql.release``.
+
+    Raises:
+        InputError: ``--workload`` cannot be read.
+    """
     renamed = {**arguments, "public_tables": arguments["public_table"] or ()}
     renamed["exclude"] = arguments["exclude"] or ()
+    renamed["workload"] = _workload(arguments["workload"])
     for name in ("source", "database", "public_table", "certificate"):
         renamed.pop(name, None)
     return renamed
+
+
+def _workload(entries: list[str] | None) -> dict[tuple[str, ...], str] | None:
+    """``age,sex=2``: names as in a line of CSV, so that one with a comma can be quoted."""
+    weights: dict[tuple[str, ...], str] = {}
+    for entry in entries or ():
+        text, sign, weight = entry.rpartition("=")
+        names = tuple(next(csv.reader([text]), ()))
+        if not sign or not names or names in weights:
+            raise InputError(f"--workload {entry!r}: write each as income=5 or age,sex=2, and only once")
+        weights[names] = weight
+    return weights or None
 
 
 def _check_writable(path: Path, replace: bool) -> None:

@@ -6,8 +6,8 @@ BIGINT); whatever no label and no bin covers gets the attribute's fixed fallback
 
 Text is looked up in a constant map of its labels; many labels are joined in ``encode_statement``.
 (Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs a
-pass a label.) Bins of one value are found by clipping, short ranges by a constant list, everything
-else by a balanced tree of comparisons.
+pass a label.) Bins of one value are found by clipping, short ranges and integer labels by a constant
+list, everything else by a balanced tree of comparisons.
 """
 
 from __future__ import annotations
@@ -103,8 +103,13 @@ def _distinct(attribute: Attribute) -> tuple[Label, ...]:
 
 
 def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
-    """Balanced search over sorted labels, equality at the leaves."""
+    """Integers close together by a constant list; else balanced search over sorted labels, equality at
+    the leaves."""
     pairs = sorted((label, code) for code, label in enumerate(attribute.labels))
+    if kind.family == "integer" and len(pairs) > _FEW_CUTS:
+        low, high = int(pairs[0][0]), int(pairs[-1][0])
+        if high - low < _LOOKUP:
+            return _label_list(attribute, kind, column, low, high)
     texts = [
         literal(label) if isinstance(label, bool) else tick_literal(kind, int(label)) for label, _ in pairs
     ]
@@ -113,6 +118,18 @@ def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
         for text, (_, code) in zip(texts, pairs, strict=True)
     ]
     return _tree(column, texts[1:], leaves)
+
+
+def _label_list(attribute: Attribute, kind: SqlType, column: Fragment, low: int, high: int) -> str:
+    """A list of the codes of all integers from the lowest to the highest label; none if it counts up."""
+    codes = {int(label): code for code, label in enumerate(attribute.labels)}
+    listed = [codes.get(value, attribute.fallback_code) for value in range(low, high + 1)]
+    place = _clipped(kind, column, (low, high + 1))
+    inside = (
+        place if listed == list(range(len(listed))) else f"([{', '.join(map(str, listed))}])[{place} + 1]"
+    )
+    bounds = f"{column} >= {tick_literal(kind, low)} AND {column} <= {tick_literal(kind, high)}"
+    return f"CASE WHEN {bounds} THEN {inside} ELSE {attribute.fallback_code} END"
 
 
 def _tree(column: Fragment, cuts: Sequence[str], leaves: Sequence[str]) -> str:

@@ -21,6 +21,10 @@ from dpsyn_sql.sqltext.render import render
 HOME = "memory"
 _RESERVED = frozenset({"memory", "system", "temp"})
 
+_COUNTED_IN_ARRAYS = 18
+# Bits of a GROUP BY's keys up to which DuckDB counts in a plain array: twice as fast as its hash table
+# on codes; its own default is 12.
+
 
 def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
     """An empty in-memory instance that spills, encrypted, into a folder only we can enter.
@@ -40,6 +44,7 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
     with contextlib.suppress(EngineFailure):
         for name in ("force_mbedtls_unsafe", "temp_file_encryption"):
             set_option(engine, name, literal(True))
+    set_option(engine, "perfect_ht_threshold", literal(_COUNTED_IN_ARRAYS))
     if memory_limit is not None:
         refused = False
         try:

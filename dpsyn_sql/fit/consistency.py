@@ -8,6 +8,7 @@ each cell of that marginal with variance c sigma^2 (the total is the marginal ov
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.denoise import denoised
 from dpsyn_sql.fit.shrinkage import shrink_singular_values
 from dpsyn_sql.plan.queries import NoisyMarginal
 
@@ -111,6 +113,9 @@ def simplex_projection(values: FloatArray, total: float) -> FloatArray:
 def fit_margins(domain: Domain, measurements: Measurements) -> Margins:
     """The total and one-way probabilities from all tables; never the true number of rows.
 
+    Each averaged one-way table is denoised (neighbours of ordered codes smoothed, ``fit/denoise.py``) and
+    projected to the simplex.
+
     An attribute that no table contains, and every attribute when the total is not positive, gets
     uniform probabilities.
     """
@@ -118,8 +123,9 @@ def fit_margins(domain: Domain, measurements: Measurements) -> Margins:
     probabilities = {}
     for attribute in domain.attributes:
         if total > 0 and measurements.contain([attribute.name]):
-            counts = measurements.estimate([attribute.name]).values
-            probabilities[attribute.name] = simplex_projection(counts, total) / total
+            counts = measurements.estimate([attribute.name])
+            smooth = denoised(attribute, counts.values, math.sqrt(counts.variance))
+            probabilities[attribute.name] = simplex_projection(smooth, total) / total
         else:
             probabilities[attribute.name] = np.full(attribute.size, 1.0 / attribute.size)
     return Margins(total, probabilities)

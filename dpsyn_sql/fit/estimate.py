@@ -12,7 +12,7 @@ denoiser: a table is followed as far as it stands out of its own noise. One cali
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,9 +111,15 @@ class Likelihood:
 
 
 def fit_potentials(
-    likelihood: Likelihood, start: Mapping[Scope, FloatArray], iterations: int
+    likelihood: Likelihood,
+    start: Mapping[Scope, FloatArray],
+    iterations: int,
+    stop: Callable[[], bool] = lambda: False,
+    advance: Callable[[int], None] = lambda steps: None,
 ) -> tuple[Potentials, Beliefs]:
     """L-BFGS from ``start`` (empty, or an earlier fit); the fitted potentials and their model.
+
+    After each step ``advance`` hears of it, and ``stop`` may say that it was the last.
 
     Tables so contradictory that no model in float64 fits them leave the start as it was.
     """
@@ -123,11 +129,17 @@ def fit_potentials(
         value, gradient = likelihood(point * scale)
         return value, gradient * scale
 
+    def after_a_step(intermediate_result: object) -> None:
+        advance(1)
+        if stop():
+            raise StopIteration
+
     found = minimize(
         scaled,
         likelihood.flat(start) / scale,
         jac=True,
         method="L-BFGS-B",
+        callback=after_a_step,
         options={
             "maxiter": iterations,
             "maxfun": 2 * iterations,

@@ -30,20 +30,22 @@ class NoiseLaw:
 
 @dataclass
 class _Basket:
-    """Pairs taken so far: gains, and the noise they would carry at the best division of the budget.
+    """Pairs taken so far, and the noise they would carry at the best division of the budget.
 
-    With weights w_c = cells^allocation and shares w_c / W, table c has noise cells_c unit (W / w_c)^power.
+    A table of weight v_c counts as one of v_c cells_c cells. With w_c = (v_c cells_c)^allocation and W
+    their sum it gets the share w_c / W, and noise that weighs v_c cells_c unit (W / w_c)^power.
     """
 
     sizes: Sequence[int]
+    weights: Mapping[Scope, float]
     law: NoiseLaw
     settings: Settings
-    weights: dict[Scope, float] = field(default_factory=dict)
+    taken: dict[Scope, float] = field(default_factory=dict)
     weight: float = 0.0
     spread: float = 0.0
 
     def price(self, pair: Scope) -> float:
-        """By how much the L1 noise of all tables would grow."""
+        """By how much the weighted L1 noise of all tables would grow."""
         weight, spread = self._shares(pair)
         power = self.law.power
         now = self.weight**power * self.spread
@@ -52,12 +54,12 @@ class _Basket:
 
     def take(self, pair: Scope) -> None:
         weight, spread = self._shares(pair)
-        self.weights[pair] = weight
+        self.taken[pair] = weight
         self.weight += weight
         self.spread += spread
 
     def _shares(self, pair: Scope) -> tuple[float, float]:
-        cells = cells_of([pair], self.sizes)
+        cells = self.weights.get(pair, 1.0) * cells_of([pair], self.sizes)
         weight = cells**self.settings.allocation
         return weight, cells / weight**self.law.power
 
@@ -65,6 +67,7 @@ class _Basket:
 def selected(
     scores: Mapping[Scope, float],
     twins: Mapping[Scope, Scope],
+    weights: Mapping[Scope, float],
     sizes: Sequence[int],
     held: Sequence[Scope],
     cap: float,
@@ -73,13 +76,15 @@ def selected(
 ) -> dict[Scope, float]:
     """Pairs to measure, with their weights in the budget.
 
-    Greedy by score / cells^greed. A pair is taken when its score is more than the noise (at ``charge``
-    of its full L1 norm) that it adds to all tables, and while the triangulated graph stays under the cap.
+    Greedy by weighted score / cells^greed. A pair is taken when its weighted score is more than the weighted
+    noise (at ``charge`` of its full L1 norm) that it adds to all tables, and while the triangulated graph
+    stays under the cap.
 
     Args:
         scores: rows by which the model is off, less what chance explains; may be negative.
         twins: of a fine pair its coarse twin; a twin is dispensable once the fine pair is taken, and the
             gain of a fine pair is then what its twin does not already give.
+        weights: of the workload, of pairs for which it is not 1.
         sizes: of the variables.
         held: scopes the graph has already.
         cap: cells of the junction tree at most.
@@ -87,15 +92,16 @@ def selected(
         settings: of the recipe.
     """
     fine_of = {twin: fine for fine, twin in twins.items()}
-    basket, scopes, misses = _Basket(sizes, law, settings), list(held), 0
+    scores = {pair: weights.get(pair, 1.0) * score for pair, score in scores.items()}
+    basket, scopes, misses = _Basket(sizes, weights, law, settings), list(held), 0
     cliques = [set(clique) for clique in triangulated(sizes, scopes)]
     patience = 4 * len(sizes) + 40
     wanted = [pair for pair, score in scores.items() if score > 0]
     for pair in sorted(wanted, key=lambda p: -scores[p] / cells_of([p], sizes) ** settings.greed):
-        if fine_of.get(pair) in basket.weights:
+        if fine_of.get(pair) in basket.taken:
             continue
         twin = twins.get(pair)
-        gain = scores[pair] - (scores[twin] if twin is not None and twin in basket.weights else 0.0)
+        gain = scores[pair] - (scores[twin] if twin is not None and twin in basket.taken else 0.0)
         if gain <= settings.charge * basket.price(pair):
             continue
         if not any(clique >= set(pair) for clique in cliques):
@@ -108,4 +114,4 @@ def selected(
             cliques = [set(clique) for clique in grown]
         scopes.append(pair)
         basket.take(pair)
-    return basket.weights
+    return basket.taken

@@ -22,6 +22,7 @@ from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reproducible import snapped
 from dpsyn_sql.fit.settings import Settings
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.plan.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -185,3 +186,17 @@ def candidate_pairs(
         if twin != (first, second):
             twins[first, second] = twin
     return [*pairs, *twins.values()], twins
+
+
+def pair_weights(working: Working, workload: Workload) -> dict[Scope, float]:
+    """Weights other than 1 of pairs of variables; a twin weighs what its attribute does."""
+    names = working.domain.names
+    variables: dict[str, list[int]] = {}
+    for number, variable in enumerate(working.variables):
+        variables.setdefault(names[variable.attribute], []).append(number)
+    return {
+        (min(first, second), max(first, second)): float(weight)
+        for (one, other), weight in workload.pairs(names).items()
+        for first in variables[one]
+        for second in variables[other]
+    }

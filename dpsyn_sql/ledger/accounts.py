@@ -19,9 +19,12 @@ from dpsyn_sql.accounting.account import (
     granted_budget,
     price,
     price_of_all,
+    reported_delta,
+    reported_epsilon,
 )
 from dpsyn_sql.accounting.budget import Budget, Kind, Number
 from dpsyn_sql.errors import AccountError, BudgetError, InternalError, PrivacyBudgetExceeded
+from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.plan.key import ReleaseKey
@@ -85,8 +88,32 @@ def for_release(store: Store, key: ReleaseKey) -> str:
             "elsewhere. Leave account= out, or release tables of different accounts one by one. "
             "Nothing was read or charged."
         )
+    return next(iter(named | set(bound.values())), new_name(key))
+
+
+def new_name(key: ReleaseKey) -> str:
+    """The account that the first release of its sources is charged to."""
     first = key.sources[0] if key.sources else "unnamed"
-    return next(iter(named | set(bound.values())), f"{first}#{key.unit}")
+    return key.account or f"{first}#{key.unit}"
+
+
+def standing(store: Store, key: ReleaseKey) -> Standing:
+    """The account that a release would be charged to, as it is; a new one has spent nothing."""
+    name = for_release(store, key)
+    account = find(store, name)
+    return untouched(name) if account is None else standing_of(account)
+
+
+def standing_of(account: Account) -> Standing:
+    """An account in the figures that people see."""
+    spent, delta = account.balance.spent, account.delta
+    epsilon = reported_epsilon(spent, delta)
+    return Standing(account.name, epsilon, float(reported_delta(spent, delta)), account.granted)
+
+
+def untouched(name: str) -> Standing:
+    """An account that no ledger knows yet."""
+    return Standing(name, 0.0, 0.0, None)
 
 
 def _granted_for(store: Store, key: ReleaseKey) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.accounting.account import describe, event_price, reported_delta, reported_epsilon
+from dpsyn_sql.accounting.account import describe, event_price
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict, event_to_dict
 from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, PublishError, ReleaseChanged
@@ -67,9 +67,7 @@ class SqliteEntry:
     @property
     def standing(self) -> Standing:
         """The account as it was after the debit."""
-        spent, delta = self.account.balance.spent, self.account.delta
-        epsilon = reported_epsilon(spent, delta)
-        return Standing(self.account.name, epsilon, float(reported_delta(spent, delta)), self.account.granted)
+        return accounts.standing_of(self.account)
 
     @property
     @own_errors

@@ -68,6 +68,11 @@ def memory_ledger(owner: object) -> MemoryLedger:
     return known
 
 
+def known_memory_ledger(owner: object) -> MemoryLedger | None:
+    """The ledger in memory of ``owner``, if something was charged to it before."""
+    return _IN_MEMORY.get(owner)
+
+
 def default_place(
     *, databases: Sequence[str | None] = (), files: Sequence[str | os.PathLike[str]] = ()
 ) -> Path | None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger import accounts, entries
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
@@ -62,6 +63,16 @@ class SqliteLedger:
             LedgerError: the file cannot be written.
         """
         yield self._open(key, budget, replace)
+
+    @own_errors
+    def standing(self, key: ReleaseKey) -> Standing:
+        """The account that a release of this key would be charged to, as it is now; changes nothing.
+
+        Raises:
+            AccountError: the sources belong to another account, or to different ones.
+        """
+        with self._store.reading():
+            return accounts.standing(self._store, key)
 
     @own_errors
     def wrote(self, key: ReleaseKey, target: str) -> bool:

@@ -199,9 +199,15 @@ class LocalCurator:
     def _distances(
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.int64]:
-        """Exact L1 distances. PRIVATE."""
-        pairs = zip(self._exact(queries), references, strict=True)
-        return np.array([np.abs(count - reference).sum() for count, reference in pairs], dtype=np.int64)
+        """Exact L1 distances, one table over bins at a time. PRIVATE."""
+        found = self._originals(queries)
+        return np.array(
+            [
+                np.abs(_aggregated(found[query.original], query.maps) - reference).sum()
+                for query, reference in zip(queries, references, strict=True)
+            ],
+            dtype=np.int64,
+        )
 
     def _answer(
         self, question: dict[str, Any], event: PrivacyEvent, ask: Callable[[], list[NDArray[np.int64]]]
@@ -228,13 +234,17 @@ class LocalCurator:
         return self._opened
 
     def _exact(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        found = self._originals(queries)
+        return [_aggregated(found[query.original], query.maps) for query in queries]
+
+    def _originals(self, queries: Sequence[MarginalQuery]) -> dict[MarginalQuery, NDArray[np.int64]]:
+        """Exact counts over original codes, once for all bins of them. PRIVATE."""
         for query in queries:
             self._check_maps(query)
         originals = list(dict.fromkeys(query.original for query in queries))
         counts = self._counter.count(originals)
         self._check_shapes(originals, counts)
-        found = dict(zip(originals, counts, strict=True))
-        return [_aggregated(found[query.original], query.maps) for query in queries]
+        return dict(zip(originals, counts, strict=True))
 
     def _check_maps(self, query: MarginalQuery) -> None:
         """A code in no bin or in two would break the proof."""

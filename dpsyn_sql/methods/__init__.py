@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.interfaces import Method
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.plan.limits import NO_LIMITS, Limits
+from dpsyn_sql.plan.workload import Workload
 
 METHODS: dict[str, Method] = {
     "adaptive": Adaptive(),
@@ -16,13 +21,29 @@ METHODS: dict[str, Method] = {
 }
 
 
-def method_named(name: str) -> Method:
-    """The method of a name; ``"auto"`` chooses by the domain when it plans.
+def method_named(name: str, limits: Limits = NO_LIMITS, deadline: Deadline = NO_DEADLINE) -> Method:
+    """The method of a name, within limits; ``"auto"`` chooses by the domain when it plans.
 
     Raises:
         InputError: there is no such method; the message lists those there are.
     """
-    found = Auto() if name == "auto" else METHODS.get(name)
+    adaptive = Adaptive(limits, deadline)
+    found = {**METHODS, "adaptive": adaptive, "auto": Auto(adaptive)}.get(name)
     if found is None:
         raise InputError(f"method={name!r} is not known; use one of auto, {', '.join(sorted(METHODS))}")
     return found
+
+
+def weighted(method: Method, workload: Workload) -> Method:
+    """The same method for a workload.
+
+    Raises:
+        InputError: the method asks for all marginals alike and has no use for weights.
+    """
+    if not workload.sets:
+        return method
+    if isinstance(method, Adaptive):
+        return replace(method, workload=workload)
+    if isinstance(method, Auto):
+        return Auto(replace(method.adaptive, workload=workload))
+    raise InputError(f"method={method.name!r} has no use for workload=; use method='auto' or 'adaptive'")

@@ -14,7 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
 from dpsyn_sql.fit.belief import Beliefs, calibrate
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.reproducible import snapped
@@ -31,12 +34,15 @@ from dpsyn_sql.fit.working import (
     Working,
     as_observation,
     candidate_pairs,
+    pair_weights,
     total_of,
     working_domain,
 )
 from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.plan.limits import NO_LIMITS, Limits
 from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import Source
 
@@ -51,26 +57,44 @@ MAX_CANDIDATE_CELLS = 2**25
 _BAND = 8
 # One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
 
+_FIT_SHARE = 0.5
+# Of the time after the last question; the rest is for the sample.
+
 _LARGEST_TOTAL = 2.0**60
 # References of distances have to stay below 2^62.
 
 
+@dataclass(frozen=True, slots=True)
 class Adaptive:
-    """One-way marginals, then the pairs that matter most, in two rounds."""
+    """One-way marginals, then the pairs that matter most, in two rounds.
 
-    name = "adaptive"
+    ``limits`` bound the candidates and the junction tree; ``deadline`` the last fit alone, whose result no
+    question depends on.
+    """
+
+    limits: Limits = NO_LIMITS
+    deadline: Deadline = field(default=NO_DEADLINE, compare=False)
+    workload: Workload = UNWEIGHTED
+    name: ClassVar[str] = "adaptive"
 
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
-        candidates = _candidates(domain)
+        candidates = _candidates(domain, self._caps()[0])
         first, rest = budget, None
         if candidates:
             share = _one_way_share(_equivalent_rho(source, domain, budget))
             first, rest = budget.split((share, 100 - share))
-        steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first)]
+        steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first, self.workload)]
         if rest is not None:
             steps.append(ReservedStep("two-way, in two rounds", candidates, rest))
-        return Plan(source, domain, self.name, tuple(steps), budget)
+        caps = self._caps(lowered=True)
+        return Plan(source, domain, self.name, tuple(steps), budget, caps=caps, workload=self.workload)
+
+    def _caps(self, *, lowered: bool = False) -> tuple[int, ...]:
+        """Cells of all candidates and of the junction tree; none if only lowered ones are asked for."""
+        most = (MAX_CANDIDATE_CELLS, round(SETTINGS.cap))
+        caps = (self.limits.candidate_cells(most[0]), self.limits.tree_cells(most[1]))
+        return () if lowered and caps == most else caps
 
     def run(self, plan: Plan, curator: Curator) -> GraphicalModel:
         """Measure the one-ways, then as many rounds as there are candidates for; fit."""
@@ -80,14 +104,15 @@ class Adaptive:
             for table in curator.measure(step.queries, step.budget)
         }
         observed = [one_ways[name,] for name in plan.domain.names]
-        state = _State(plan, curator, _prepared(plan, observed))
+        cap = self._caps()[1]
+        state = _State(plan, curator, _prepared(plan, observed), cap, self.deadline)
         reserved = [step for step in plan.steps if isinstance(step, ReservedStep)]
         if reserved and total_of(observed) > 0:
             left = _rounds(state, reserved[0])
             if left is not None:  # no pair stands out of the noise: all for the one-ways
                 again = curator.measure([MarginalQuery((name,)) for name in plan.domain.names], left)
                 observed = [pooled(a, as_observation(b)) for a, b in zip(observed, again, strict=True)]
-                state = _State(plan, curator, _prepared(plan, observed))
+                state = _State(plan, curator, _prepared(plan, observed), cap, self.deadline)
         working = state.working
         return GraphicalModel(
             plan.domain,
@@ -104,8 +129,8 @@ def _one_way_share(rho: float) -> int:
     return round(100 * min(SETTINGS.one_way_share + SETTINGS.one_way_slope * below, SETTINGS.one_way_most))
 
 
-def _candidates(domain: Domain) -> tuple[MarginalQuery, ...]:
-    """Pairs of attributes within the limits, in domain order; public."""
+def _candidates(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
+    """Pairs of attributes within the limits, ``most`` cells in all, in domain order; public."""
     pairs = [
         pair
         for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
@@ -115,29 +140,38 @@ def _candidates(domain: Domain) -> tuple[MarginalQuery, ...]:
     kept, held = set(), 0
     for pair in sorted(pairs, key=cells.__getitem__):
         held += cells[pair]
-        if held > MAX_CANDIDATE_CELLS:
+        if held > most:
             break
         kept.add(pair)
     return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
 
 
-def _one_way_steps(domain: Domain, budget: Budget) -> list[MeasureStep]:
-    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise."""
-    bands: dict[int, list[str]] = {}
+def _one_way_steps(domain: Domain, budget: Budget, workload: Workload) -> list[MeasureStep]:
+    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
+
+    The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
+    m: both halves are multiplied by m^(2/3), and attributes of one band are of one weight.
+    """
+    means = workload.means(domain.names)
+    bands: dict[tuple[int, Fraction], list[str]] = {}
     for attribute in domain.attributes:
         band = max(1, math.ceil(math.log(attribute.size, _BAND)))
-        bands.setdefault(band, []).append(attribute.name)
-    powers = {a.name: a.size**SETTINGS.size_power for a in domain.attributes}
-    shared = sum(powers.values())
-    weights = {name: 0.5 / len(powers) + 0.5 * power / shared for name, power in powers.items()}
+        bands.setdefault((band, means[attribute.name]), []).append(attribute.name)
+    even = {name: float(mean) ** SETTINGS.size_power for name, mean in means.items()}
+    powers = {a.name: even[a.name] * a.size**SETTINGS.size_power for a in domain.attributes}
+    apart, shared = sum(even.values()), sum(powers.values())
+    weights = {name: 0.5 * even[name] / apart + 0.5 * power / shared for name, power in powers.items()}
     ordered = sorted(bands)
     shares = budget.split([sum(weights[name] for name in bands[band]) for band in ordered])
     return [
-        MeasureStep(
-            f"one-way, up to {_BAND**band} codes", tuple(MarginalQuery((n,)) for n in bands[band]), share
-        )
+        MeasureStep(_one_way_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), share)
         for band, share in zip(ordered, shares, strict=True)
     ]
+
+
+def _one_way_name(band: int, mean: Fraction) -> str:
+    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
+    return f"one-way, up to {_BAND**band} codes{weight}"
 
 
 @dataclass
@@ -147,6 +181,8 @@ class _State:
     plan: Plan
     curator: Curator
     working: Working
+    cap: int
+    deadline: Deadline
     pairs: dict[Scope, Observation] = field(default_factory=dict)
     potentials: Potentials = field(default_factory=dict)
 
@@ -183,7 +219,7 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
         if weights:
             carried = 0
             _measure(state, weights, for_tables)
-            _fit(state)
+            _fit(state, last)
         else:
             carried = for_tables.amount
         weights = found or weights
@@ -194,9 +230,12 @@ def _scores(state: _State, candidates: Sequence[Scope], budget: Budget) -> dict[
     """Noisy distances to the model, less what sampling and luck explain (whole rows)."""
     total = min(state.total, _LARGEST_TOTAL)
     with phase("model"):
-        expected = {pair: total * table for pair, table in all_pairs(state.beliefs, candidates).items()}
+        expected = all_pairs(state.beliefs, candidates)
     queries = [state.working.query(pair) for pair in candidates]
-    references = [np.rint(state.working.turned(pair, expected[pair])).astype(np.int64) for pair in candidates]
+    references = [  # each expectation goes as its reference comes
+        np.rint(state.working.turned(pair, total * expected.pop(pair))).astype(np.int64)
+        for pair in candidates
+    ]
     noisy = state.curator.distance(queries, references, budget)
     chance = _sampling_errors(state.working, total)
     curse = _curse(state.plan, len(candidates), budget)
@@ -238,8 +277,9 @@ def _selected(
     """The greedy choice; before the last round under a smaller cap."""
     working = state.working
     attributes = working.sizes[: len(working.domain.attributes)]
+    weights = pair_weights(working, state.plan.workload)
     small = SETTINGS.cap_first * sum(float(size) ** 2 for size in attributes)
-    cap = SETTINGS.cap if last else min(small, SETTINGS.cap)
+    cap = state.cap if last else min(small, state.cap)
     rows = state.plan.source.unit.max_rows
     if budget.kind == "pure":
         law = NoiseLaw(rows / float(budget.fraction), 1.0)
@@ -247,7 +287,7 @@ def _selected(
         law = NoiseLaw(MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho)), 0.5)
     held = [*working.links, *state.pairs]
     with phase("select"):
-        return selected(scores, twins, working.sizes, held, cap, law, SETTINGS)
+        return selected(scores, twins, weights, working.sizes, held, cap, law, SETTINGS)
 
 
 def _measure(state: _State, weights: Mapping[Scope, float], budget: Budget) -> None:
@@ -259,15 +299,26 @@ def _measure(state: _State, weights: Mapping[Scope, float], budget: Budget) -> N
         state.pairs[pair] = pooled(state.pairs[pair], found) if pair in state.pairs else found
 
 
-def _fit(state: _State) -> None:
-    """Fit the graphical model to everything measured, from where the last fit ended."""
+def _fit(state: _State, last: bool) -> None:
+    """Fit the graphical model to everything measured, from where the last fit ended.
+
+    After the last question there may be less time than the fit would take; earlier fits form questions.
+    """
     working = state.working
     observed = {**working.observed, **state.pairs}
     state.total = max(total_of(list(observed.values())), 1.0)
     tree = junction_tree(working.sizes, [*observed, *working.links])
     likelihood = Likelihood(tree, observed, state.total, {**working.base, **working.links})
-    with phase("fit"):
-        state.potentials, state.beliefs = fit_potentials(likelihood, state.potentials, SETTINGS.iterations)
+    if last:
+        state.deadline.start()
+
+    def stop() -> bool:
+        return last and state.deadline.over(_FIT_SHARE, "the last fit stopped early")
+
+    with phase("fit", SETTINGS.iterations) as advance:
+        state.potentials, state.beliefs = fit_potentials(
+            likelihood, state.potentials, SETTINGS.iterations, stop, advance
+        )
 
 
 def _equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import ClassVar
+
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.interfaces import Curator, Method, Model
@@ -14,13 +17,16 @@ MOST_ATTRIBUTES = 300
 """Adaptive marginals score every pair of attributes twice: minutes from here on."""
 
 
+@dataclass(frozen=True, slots=True)
 class Auto:
     """Adaptive marginals up to ``MOST_ATTRIBUTES`` attributes, the copula beyond.
 
-    The choice rests on the declared domain, and the plan names the method chosen.
+    The choice rests on the declared domain, and the plan names the method chosen. With a workload
+    it is adaptive marginals always, as the copula has no use for one.
     """
 
-    name = "auto"
+    adaptive: Adaptive = field(default_factory=Adaptive)
+    name: ClassVar[str] = "auto"
 
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """The plan of the method chosen."""
@@ -30,6 +36,6 @@ class Auto:
         """Run the method that made the plan."""
         return self._chosen(plan.domain).run(plan, curator)
 
-    @staticmethod
-    def _chosen(domain: Domain) -> Method:
-        return Adaptive() if len(domain.attributes) <= MOST_ATTRIBUTES else Copula()
+    def _chosen(self, domain: Domain) -> Method:
+        few = len(domain.attributes) <= MOST_ATTRIBUTES
+        return self.adaptive if few or self.adaptive.workload.sets else Copula()

@@ -18,7 +18,7 @@ from dpsyn_sql.source.relation import Source
 
 
 class Independent:
-    """One-way marginals, sampled independently."""
+    """One-way marginals, denoised, sampled independently."""
 
     name = "independent"
 

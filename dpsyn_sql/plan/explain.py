@@ -42,6 +42,11 @@ def _about(plan: Plan) -> Iterator[str]:
         yield f"Protects    all rows of one {unit.column}, at most {unit.max_rows} of them counted"
         yield "            rows without one are left out"
     yield f"Method      {plan.method}"
+    if plan.caps:
+        candidates, tree = plan.caps
+        yield f"            within the memory limit: {candidates} cells of candidates, {tree} of the model"
+    if plan.workload.sets:
+        yield f"Workload    {plan.workload.in_words()}; other pairs x 1"
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {float(plan.budget.fraction):.6g}, delta = 0 (Laplace noise)"
     else:

@@ -9,6 +9,8 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.plan.limits import Limits, is_duration, memory_in_bytes
+from dpsyn_sql.plan.workload import WorkloadSpec, read_workload
 from dpsyn_sql.source.relation import PrivacyUnit
 
 ON_ERROR = ("null", "fail")
@@ -42,6 +44,9 @@ class Options:
     public_tables: Sequence[str]
     discover: bool
     on_error: str
+    memory_limit: str | int | None
+    time_limit: float | None
+    workload: WorkloadSpec = None
 
     def budget(self) -> Budget:
         """What (epsilon, delta) buys.
@@ -67,6 +72,10 @@ class Options:
                 raise InputError(f"{argument}={getattr(self, argument)!r}: give True or False")
         for argument in ("name", "version", "account"):
             _check_label(argument, getattr(self, argument))
+        self.limits()
+        if self.time_limit is not None and not is_duration(self.time_limit):
+            raise InputError(f"time_limit={self.time_limit!r}: give a positive number of seconds, or None")
+        read_workload(self.workload)
         if self.on_error not in ON_ERROR:
             raise InputError(f"on_error={self.on_error!r} is not known; use one of {', '.join(ON_ERROR)}")
         if not isinstance(self.source, str | os.PathLike):
@@ -85,6 +94,14 @@ class Options:
                 f"max_rows_per_unit={self.max_rows_per_unit} is out of range: it is 1 with "
                 "privacy_unit='row', and from 1 up with a column; rows beyond it are left out"
             )
+
+    def limits(self) -> Limits:
+        """How much memory there is.
+
+        Raises:
+            InputError: ``memory_limit`` is not understood or too small.
+        """
+        return Limits(memory_in_bytes(self.memory_limit))
 
     def unit(self) -> PrivacyUnit:
         """Whom the release protects."""

@@ -8,6 +8,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.plan.discovery import DiscoveryStep
 from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Source
 
 
@@ -37,7 +38,9 @@ class Plan:
     """Everything a release will do that touches private data.
 
     ``discovery`` comes before ``steps``; ``budget`` pays for both. Until discovery has been, ``domain`` has
-    every undiscovered attribute at the largest size it can get.
+    every undiscovered attribute at the largest size it can get. ``caps``: cells of all candidates and of the
+    junction tree at most, if a limit on memory lowered them: other questions may follow.
+    ``workload``: what the shares rest on.
     """
 
     source: Source
@@ -46,6 +49,8 @@ class Plan:
     steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
     discovery: tuple[DiscoveryStep, ...] = ()
+    caps: tuple[int, ...] = ()
+    workload: Workload = UNWEIGHTED
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:

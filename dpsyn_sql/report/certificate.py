@@ -77,7 +77,7 @@ def certificate(
     excluded: Sequence[str],
     rows: int,
     seed: int,
-    independent: bool,
+    drawn: str,
 ) -> dict[str, Any]:
     """A JSON-ready certificate."""
     unit = plan.source.unit
@@ -108,12 +108,13 @@ def certificate(
             "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
             "roles": [role_facts(role) for role in shape.roles],
             "never": list(shape.never),
+            "workload": plan.workload.facts(),
         },
         "method": plan.method,
         "sampling": {
             "rows": rows,
             "seed": seed,
-            "drawn": "independently" if independent else "with low variance",
+            "drawn": drawn,
         },
         "not_promised": list(NOT_PROMISED),
         "versions": {name: metadata.version(name) for name in _VERSIONED},

@@ -19,11 +19,16 @@ from dpsyn_sql.report.labels import code_labels
 def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: Sequence[str]) -> pd.DataFrame:
     """One row per cell of the marginal over ``attrs``, in row-major order of the codes.
 
-    Columns: the attributes (labels, bins as text, None for NULL), ``estimate`` (expected count of
-    the model), ``noisy`` (inverse-variance mean of all measured tables that contain ``attrs``),
-    ``standard_error`` (of ``noisy``, exact, in rows) and ``basis``: ``"measured"`` (a table over
-    exactly these attributes was measured), ``"summed"`` (only larger tables were) or ``"modelled"``
-    (none; ``noisy`` and ``standard_error`` are then NaN).
+    Columns: the attributes (labels, bins as text, None for NULL), then
+
+    - ``estimate``: expected count of the model, in rows; denoised (ordered one-ways smoothed, rare codes
+      pooled, cells not below 0, tables agree with each other). Closest to the source on average, but
+      biased towards what is smooth: no error bar is known for it.
+    - ``noisy``: inverse-variance mean of all measured tables that contain ``attrs``; nothing else was
+      done to it, so it is unbiased and may be below 0.
+    - ``standard_error``: of ``noisy`` (never of ``estimate``), exact, in rows.
+    - ``basis``: ``"measured"`` (a table over exactly these attributes was measured), ``"summed"`` (only
+      larger tables were) or ``"modelled"`` (none; ``noisy`` and ``standard_error`` are then NaN).
 
     Raises:
         InputError: unknown or repeated attributes, or a marginal the model cannot answer.
@@ -44,6 +49,12 @@ def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: S
         columns
         | {"estimate": estimate.ravel(), "noisy": noisy.ravel(), "standard_error": error, "basis": basis}
     )
+
+
+def total_error(measurements: Sequence[NoisyMarginal]) -> float:
+    """Standard error (rows) of the total: the inverse-variance mean of the sums of all measured tables."""
+    weights = [1 / (table.sigma**2 * table.values.size) for table in measurements]
+    return math.sqrt(1 / math.fsum(weights))
 
 
 def _contains(table: NoisyMarginal, names: Sequence[str]) -> bool:

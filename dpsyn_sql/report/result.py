@@ -42,9 +42,10 @@ class Release:
         return f"Release({self.table}, rows={self.rows}, {claim}, id={self.id})"
 
     def marginal(self, attrs: Sequence[str]) -> pd.DataFrame:
-        """Counts of a marginal with a standard error per cell; costs nothing.
+        """Counts of a marginal, denoised and as measured with a standard error; costs nothing.
 
-        Columns: the attributes, ``estimate``, ``noisy``, ``standard_error``, ``basis``, as
+        Columns: the attributes, ``estimate`` (of the model, denoised: closest on average, biased),
+        ``noisy`` (as measured: unbiased), ``standard_error`` (of ``noisy``, in rows), ``basis``, as
         ``dpsyn_sql.report.marginals.marginal_table`` says.
 
         Raises:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.balance import balanced
 from dpsyn_sql.sample.quotas import batch_sizes, code_type
 
@@ -31,6 +32,8 @@ BATCH_ROWS = 2**18
 
 MOST_BALANCED = 10**8
 """Rows x attributes^2 of samples that are balanced (seconds); larger ones owe less to chance."""
+
+_BALANCED_PER_SECOND = 1e7
 
 _AT_A_TIME = 2
 # Batches that are drawn side by side, in memory together.
@@ -41,9 +44,10 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class GraphicalSampler:
-    """Draws rows of a ``GraphicalModel``."""
+    """Draws rows of a ``GraphicalModel``, balanced where ``deadline`` leaves the time."""
 
     model: GraphicalModel
+    deadline: Deadline = NO_DEADLINE
 
     def batches(self, rows: int, seed: int) -> Iterator[NDArray[np.integer[Any]]]:
         """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
@@ -64,12 +68,17 @@ class GraphicalSampler:
         model = self.model
         generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         bins = self._working_bins(rows, generator)
-        if balance and rows * len(model.bins) ** 2 <= MOST_BALANCED:
+        if balance and self._balances(rows * len(model.bins) ** 2):
             bins = self._balanced(bins, rows, generator)
         codes = np.empty((rows, len(model.bins)), dtype=code_type(max(model.domain.shape(), default=1)))
         for column in range(len(model.bins)):
             codes[:, column] = self._codes(column, bins[column], generator)
         return codes
+
+    def _balances(self, work: int) -> bool:
+        return work <= MOST_BALANCED and not self.deadline.forbids(
+            work / _BALANCED_PER_SECOND, "the sample was not balanced"
+        )
 
     def _working_bins(self, rows: int, generator: np.random.Generator) -> dict[int, Codes]:
         """Columns of all variables of the model, cliques after their parents."""

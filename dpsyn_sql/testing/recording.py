@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import LedgerEntry, NoiseSource
+from dpsyn_sql.interfaces import LedgerEntry, NoiseSource, Standing
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.plan.key import ReleaseKey
 
@@ -119,6 +119,10 @@ class RecordingLedger:
     def events(self) -> tuple[PrivacyEvent, ...]:
         """What the last release was charged for, in order."""
         return () if self.entry is None else self.entry.events
+
+    def standing(self, key: ReleaseKey) -> Standing:
+        """As the ledger in memory."""
+        return self._inner.standing(key)
 
     def wrote(self, key: ReleaseKey, target: str) -> bool:
         """As the ledger in memory."""

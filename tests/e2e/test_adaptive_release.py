@@ -117,3 +117,53 @@ def test_a_replay_gives_the_same_answers_and_model(tmp_path):
     assert second.replayed and con.execute("FROM t_synthetic").fetchall() == rows
     for one, other in zip(first.measurements, second.measurements, strict=True):
         np.testing.assert_array_equal(one.values, other.values)
+
+
+def people(con, name="t"):
+    con.execute(
+        f"CREATE TABLE {name} AS SELECT i AS id, i % 4 > 1 AS x, i % 4 > 1 AS y, i % 3 > 1 AS z, "
+        "chr(65 + (i % 2)::INTEGER) AS s FROM range(2000) r(i)"
+    )
+
+
+SPEC = {"columns": {"id": {"type": "key"}}}
+
+
+def test_a_workload_is_part_of_plan_key_and_certificate(tmp_path):
+    con = duckdb.connect(str(tmp_path / "d.duckdb"))
+    people(con)
+    options = {"domain": SPEC, "epsilon": 5, "workload": {"X": 5, ("s", "y"): "0.5"}}  # s is discovered
+    text = str(dpsyn_sql.plan(con, "t", **options))
+    assert "Workload    x x 5; (y, s) x 0.5; other pairs x 1" in text and "mean weight 5" in text
+    release = dpsyn_sql.release(con, "t", **options)
+    assert release.certificate()["public_facts"]["workload"] == [
+        {"attributes": ["x"], "weight": "5"},
+        {"attributes": ["y", "s"], "weight": "1/2"},
+    ]
+    with pytest.warns(UserWarning, match="Replayed"):
+        again = dpsyn_sql.release(con, "t", **options | {"workload": {("y", "s"): 0.5, "x": 5.0}})
+    assert again.id == release.id
+    with pytest.raises(dpsyn_sql.ReleaseChanged):
+        dpsyn_sql.release(con, "t", domain=SPEC, epsilon=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workload": {"incme": 5}}, "workload names 'incme', which is no column of the release"),
+        ({"workload": {"id": 5}}, "not measured"),
+        ({"workload": {"x": 5}, "exclude": ["x"]}, "no column of the release"),
+        ({"workload": {"x": 0}}, "weight 0"),
+        ({"workload": {"x": float("nan")}}, "weight nan"),
+        ({"workload": {"x": 5}, "method": "copula"}, "'copula' has no use for workload="),
+    ],
+)
+def test_a_workload_that_cannot_be_is_refused_before_anything_is_charged(tmp_path, options, message):
+    con = duckdb.connect(str(tmp_path / "d.duckdb"))
+    people(con)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for call in (dpsyn_sql.plan, dpsyn_sql.release):
+        with pytest.raises(dpsyn_sql.InputError, match=message):
+            call(con, "t", domain=SPEC, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (1,)

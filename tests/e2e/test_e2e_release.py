@@ -124,7 +124,7 @@ def test_release_object(con):
         result.marginal(["nope"])
     certificate = result.certificate()
     assert certificate["release"] == result.id
-    assert certificate["sampling"] == {"rows": 123, "seed": 7, "drawn": "with low variance"}
+    assert certificate["sampling"] == {"rows": 123, "seed": 7, "drawn": "with one-way counts met"}
     assert [mechanism["event"] for mechanism in certificate["mechanisms"]] == ["gaussian", "gaussian"]
     certificate["release"] = "changed"
     assert result.certificate()["release"] == result.id

@@ -47,7 +47,7 @@ def children():
 class Case:
     """A folder with a source, a ledger with a limit, and one release of it."""
 
-    def __init__(self, children, folder, kind, source_rows=300, epsilon="1", **options):
+    def __init__(self, children, folder, kind, source_rows=300, epsilon="1", query=None, **options):
         self.children, self.folder, self.kind, self.runs = children, folder, kind, 0
         # The copula asks the same number of questions in every run: a step means the same in each.
         self.options = {"domain": SPEC, "epsilon": epsilon, "account": ACCOUNT, "method": "copula", **options}
@@ -55,7 +55,7 @@ class Case:
         for path in (folder, self.scratch):
             path.mkdir()
         self.database, self.source = folder / "w.duckdb", "t"
-        table = f"SELECT (i % 10)::INTEGER AS n, i % 3 = 0 AS b FROM range({source_rows}) AS r(i)"
+        table = query or f"SELECT (i % 10)::INTEGER AS n, i % 3 = 0 AS b FROM range({source_rows}) AS r(i)"
         if kind == "parquet":
             self.source, self.into = str(folder / "t.parquet"), str(folder / "o.parquet")
             with duckdb.connect() as con:
@@ -207,9 +207,9 @@ def test_killed_at_the_steps_that_matter(case):
     """Before and after the debit, between answers, around the publication."""
     labels = steps_of(case)
     commits = [number for number, label in enumerate(labels) if label == "ledger: COMMIT"]
-    counts = [number for number, label in enumerate(labels) if label == "counting marginals on the codes"]
+    counts = labels.index("counting marginals on the codes")  # all are counted at the first question
     later = ["listing temporary tables", *AROUND_THE_PUBLICATION[case.kind]]
-    chosen = {commits[0], counts[0], counts[-1], commits[-1], *map(labels.index, later)}
+    chosen = {counts, *commits, *map(labels.index, later)}
     seen = set()
     for step in sorted(chosen):
         before, stored = killed_and_resumed(case, step)

@@ -16,6 +16,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.decoding import decode_statement
 from dpsyn_sql.domain.encoding import code_type, encode_expression, encode_statement
 from dpsyn_sql.domain.file import domain_of
+from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -294,6 +295,23 @@ def test_integer_and_boolean_categories(con, nullable):
     check(con, one("BIGINT", entry), [None if v is None else str(v) for v in values], values)
     entry = {"type": "categorical", "categories": [True], "nullable": nullable}
     check(con, one("BOOLEAN", entry), ["true", "false", None], [True, False, None])
+
+
+@pytest.mark.parametrize("sql_type", ["TINYINT", "UTINYINT", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"])
+@pytest.mark.parametrize("other", [True, False])
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("labels", [(0, 1, 2, 3, 4), (4, 0, 2, 100, 7), "low end", "high end"])
+def test_integer_labels_close_together(con, sql_type, other, nullable, labels):
+    """Codes by subtraction or a list, values between and beyond the labels included."""
+    kind = parse_type(sql_type)
+    if isinstance(labels, str):
+        start = kind.low if labels == "low end" else kind.high - 9
+        labels = tuple(start + step for step in (0, 3, 1, 9, 5))
+    values = {tick for label in labels for tick in (label - 1, label, label + 1)}
+    values |= {kind.low, kind.high, kind.low + 1, kind.high - 1, 0, 101}
+    values = [value for value in sorted(values) if kind.low <= value <= kind.high]
+    entry = {"type": "categorical", "categories": list(labels), "other": other, "nullable": nullable}
+    check(con, one(sql_type, entry), [*map(str, values), None], [*values, None])
 
 
 def test_named_enum_from_the_catalog_and_declared(con):

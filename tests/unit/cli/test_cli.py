@@ -80,6 +80,28 @@ def test_ledger_show_grant_verify(folder):
     assert not (folder / "missing-ledger").exists()
 
 
+def test_a_grant_to_an_unknown_account_needs_new(folder):
+    """A limit under a misspelt name or in a misspelt ledger would protect nothing."""
+    missing = run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "1")
+    assert missing.exit_code == 2 and "There is no ledger at .dpsyn-ledger" in missing.output
+    assert not (folder / ".dpsyn-ledger").exists()
+    planned = run("plan", "t.parquet", "--domain", "d.yml").stdout
+    assert "Account     't.parquet#row' has no limit; epsilon=0 at delta=0 is spent so far" in planned
+    made = run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "1", "--new")
+    assert made.exit_code == 0, made.output
+    planned = run("plan", "t.parquet", "--domain", "d.yml").stdout
+    assert "Account     't.parquet#row' was granted epsilon=1, delta=1e-9; epsilon=0 at" in planned
+    misspelt = run("ledger", "grant", ".dpsyn-ledger", "t.parquet#rwo", "--epsilon", "2")
+    assert misspelt.exit_code == 2 and "no account 't.parquet#rwo': it has 't.parquet#row'" in misspelt.output
+    assert "rwo" not in run("ledger", "show", ".dpsyn-ledger").stdout
+    assert run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "2").exit_code == 0
+    assert run("release", "t.parquet", "--domain", "d.yml", "--epsilon", "0.5").exit_code == 0
+    planned = run("plan", "t.parquet", "--domain", "d.yml", "--into", "o.csv").stdout
+    assert "granted epsilon=2, delta=1e-9; epsilon=0.5 at delta=9e-10 is spent so far" in planned
+    other = run("plan", "t.parquet", "--domain", "d.yml", "--into", "o.csv", "--account", "elsewhere")
+    assert other.exit_code == 2 and "is charged to 't.parquet#row'" in other.output
+
+
 def test_plan_writes_nothing(folder):
     before = sorted(path.name for path in folder.iterdir())
     result = run("plan", "t.parquet", "--domain", "d.yml")
@@ -87,6 +109,16 @@ def test_plan_writes_nothing(folder):
     for word in ("Source", "row, not a person", "rho", "Counting", "t_synthetic.parquet"):
         assert word in result.stdout
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_workload_is_read_from_the_command_line(folder):
+    ask = ("plan", "t.parquet", "--domain", "d.yml")
+    result = run(*ask, "--workload", "n=5", "--workload", 's,"n"=0.5')
+    assert result.exit_code == 0 and "Workload    n x 5; (n, s) x 0.5" in result.stdout
+    for wrong in ("n", "=5", "n=", "n=-1", "n=x", "other=5", "n,=5"):
+        result = run(*ask, "--workload", wrong)
+        assert result.exit_code == 2 and "workload" in result.output and "Traceback" not in result.output
+    assert run(*ask, "--workload", "n=5", "--workload", "n=6").exit_code == 2
 
 
 def test_init_makes_a_file_that_plan_understands(folder):

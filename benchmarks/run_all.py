@@ -1,0 +1,57 @@
+"""Every figure of the table of targets, by one command: each script in a process of its own.
+
+    python benchmarks/run_all.py [--peers] [--list]
+
+Takes about an hour and 10 GB of disk, most of it for the hundred million rows. The data sets are expected
+where ``harness.DATA`` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+TARGETS = [
+    ("Adult discretised, three releases at epsilon 0.1, 1 and 10", "adaptive.py"),
+    ("Raw Adult, declared domains", "adaptive.py --tables declared --methods adaptive"),
+    ("Raw Adult, discovered domains", "adaptive.py --tables discovered --methods adaptive"),
+    ("100 attributes, 50,000 rows", "adaptive.py --tables wide --methods adaptive --epsilon 1"),
+    ("5,240,260 rows, 27 attributes", "dss_shape.py --method adaptive"),
+    ("100 million rows, 15 attributes", "hundred_million.py"),
+    ("Sampling", "sampling.py --one-query 10000000"),
+]
+"""What is measured, and the script with its arguments."""
+
+
+def main() -> int:
+    """Run them one after the other; returns how many failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--peers", action="store_true", help="run other synthesizers where installed: hours")
+    parser.add_argument("--list", action="store_true", help="only print the commands")
+    arguments = parser.parse_args()
+    failed = 0
+    for title, command in TARGETS:
+        script, *rest = command.split()
+        peers = ["--peers"] if arguments.peers and command == "adaptive.py" else []
+        print(f"## {title} (`{' '.join([command, *peers])}`)\n", flush=True)
+        if arguments.list:
+            continue
+        if not (HERE / script).exists():
+            print(f"{script} is not here.\n", flush=True)
+            continue
+        begun = time.perf_counter()
+        code = subprocess.run([sys.executable, str(HERE / script), *rest, *peers], check=False).returncode
+        failed += code != 0
+        print(f"{time.perf_counter() - begun:.0f} s in all, exit code {code}\n", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

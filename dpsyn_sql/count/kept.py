@@ -1,0 +1,65 @@
+"""PRIVATE: exact counts of one release, made in one pass and kept until its last question.
+
+Methods ask for the same marginals several times: distances in each round, then the tables chosen. The
+counts of one source are the same each time, so they are made once, and the encoded table goes before
+anything else happens. Nothing leaves by being kept: the door adds noise to every answer as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.plan.queries import MarginalQuery
+
+MAX_KEPT_CELLS = 3 * 2**24
+"""Cells of all planned marginals up to which they are kept: 400 MB."""
+
+
+class KeptCounter:
+    """Counts everything planned at the first question and answers from memory (implements ``Counter``).
+
+    Plans of more than ``most`` cells are counted question by question and not kept: decided on the
+    public domain, not on the source.
+
+    Args:
+        counter: counts what is not kept; closed as soon as it is not needed.
+        queries: every marginal that will ever be asked for.
+        most: cells to keep at most.
+    """
+
+    def __init__(
+        self, counter: SqlCounter, queries: Sequence[MarginalQuery], most: int = MAX_KEPT_CELLS
+    ) -> None:
+        self._counter = counter
+        self._planned = tuple(dict.fromkeys(queries))
+        self._keeps = counter.plan.cells <= most
+        self._kept: dict[MarginalQuery, NDArray[np.int64]] = {}
+
+    def __repr__(self) -> str:
+        return f"KeptCounter({self._counter!r})"
+
+    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """As ``SqlCounter.count``; what is kept is handed out read-only. PRIVATE.
+
+        Raises:
+            InternalError: a query was not announced, or the codes break their promise.
+            EngineFailure: a statement failed.
+        """
+        if not self._keeps or not set(self._planned).issuperset(queries):
+            return self._counter.count(queries)
+        if not self._kept:
+            counts = self._counter.count(self._planned)
+            for table in counts:
+                table.setflags(write=False)
+            self._kept = dict(zip(self._planned, counts, strict=True))
+            self._counter.close()
+        return [self._kept[query] for query in queries]
+
+    def close(self) -> None:
+        """Forget the counts and drop the table of codes; may be called twice."""
+        self._kept = {}
+        self._counter.close()

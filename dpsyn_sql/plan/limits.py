@@ -1,0 +1,120 @@
+"""A limit on memory in bytes, and how it is divided: public facts alone decide.
+
+Half of what the interpreter and its libraries leave goes to the database, half to tables that we hold
+ourselves: exact counts and references of the candidates, the cliques of a model and what its fit remembers
+of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from dpsyn_sql.errors import InputError, PlanTooLarge
+
+_PROCESS = 256 * 2**20
+# Bytes of Python with numpy, scipy and the database loaded: 160 MB, and small change.
+
+LEAST_MEMORY = 512 * 2**20
+"""Bytes; below it the database cannot read a Parquet file of a few dozen columns."""
+
+_BYTES_PER_CANDIDATE_CELL = 32
+# An exact count, its expectation by the model and the reference, 8 bytes each, and coarse twins.
+
+_BYTES_PER_TREE_CELL = 256
+# The tables of a calibration, the steps that L-BFGS remembers, the distributions that rows are drawn from.
+
+_BYTES_PER_MEASURED_CELL = 48
+# An exact count, with noise and without, in one vector and in its table, the answer as it is stored.
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+_WRITTEN = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``memory``: bytes of the whole process at most, or None for no limit."""
+
+    memory: int | None = None
+
+    @property
+    def engine(self) -> str | None:
+        """What an instance of ours gets, as DuckDB writes it."""
+        return None if self.memory is None else f"{self._half // 2**20}MiB"
+
+    def candidate_cells(self, most: int) -> int:
+        """Cells of all candidates together: ``most``, or the power of two that fits into three quarters."""
+        return self._fitting(most, 0.75, _BYTES_PER_CANDIDATE_CELL)
+
+    def tree_cells(self, most: int) -> int:
+        """Cells of a junction tree: ``most``, or the power of two that fits into half."""
+        return self._fitting(most, 0.5, _BYTES_PER_TREE_CELL)
+
+    def check_measured(self, cells: int) -> None:
+        """Refuse to measure more cells than can be held.
+
+        Raises:
+            PlanTooLarge: naming the limit that would be enough.
+        """
+        needed = cells * _BYTES_PER_MEASURED_CELL
+        if self.memory is not None and needed > self._half:
+            enough = -(-(_PROCESS + 2 * needed) // 10**6)
+            raise PlanTooLarge(
+                f"The plan is too large for memory_limit: it measures {cells:,} cells at once, which takes a "
+                f"limit of {enough} MB. Raise the limit, declare fewer bins or categories, or leave a column "
+                "out with exclude=."
+            )
+
+    @property
+    def _half(self) -> int:
+        return 0 if self.memory is None else (self.memory - _PROCESS) // 2
+
+    def _fitting(self, most: int, share: float, size: int) -> int:
+        if self.memory is None or most * size <= share * self._half:
+            return most
+        return int(2 ** (int(share * self._half / size).bit_length() - 1))
+
+
+NO_LIMITS = Limits()
+
+
+def memory_in_bytes(value: object) -> int | None:
+    """A limit as people write it: ``"4GB"``, ``"1.5 GiB"`` or a number of bytes; None is none.
+
+    Raises:
+        InputError: it is none of these, or too small for any release.
+    """
+    if value is None:
+        return None
+    number: float | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str):
+        found = _WRITTEN.fullmatch(value)
+        unit = _UNITS.get(found[2].lower()) if found else None
+        number = float(found[1]) * unit if found and unit else None
+    if number is None:
+        raise InputError(
+            f"memory_limit={value!r} is not understood: write for example '4GB', or a number of bytes"
+        )
+    if number < LEAST_MEMORY:
+        raise InputError(f"memory_limit={value!r} is too small: give {LEAST_MEMORY // 2**20}MiB or more")
+    return int(number)
+
+
+def is_duration(value: object) -> bool:
+    """Whether a value is a usable limit of seconds: a positive, finite number."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and value > 0  # type: ignore[arg-type,operator]

@@ -1,0 +1,117 @@
+"""``memory_limit`` and ``time_limit``: what they change, what they may not, and what they refuse."""
+
+import math
+import warnings
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql.errors import InputError, PlanTooLarge, ReleaseChanged
+from dpsyn_sql.ledger.memory import MemoryLedger
+
+SIZE = 300
+SPEC = {
+    "columns": {f"a{i}": {"type": "categorical", "categories": list(range(SIZE))} for i in range(20)},
+}
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "t.parquet"
+    columns = ", ".join(f"(i * {i + 7} + i // {i + 2}) % {SIZE} AS a{i}" for i in range(20))
+    with duckdb.connect() as con:
+        con.execute(f"COPY (SELECT {columns} FROM range(3000) AS r(i)) TO '{path}'")
+    return path
+
+
+def released(source, tmp_path, into="o.parquet", **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpsyn_sql.release(
+            None,
+            source,
+            into=tmp_path / into,
+            domain=SPEC,
+            ledger=tmp_path / "ledger",
+            name="r",
+            rows=100,
+            **options,
+        )
+
+
+BAD = {
+    "unparsable": (dict(memory_limit="plenty"), InputError, "memory_limit='plenty'"),
+    "zero": (dict(memory_limit=0), InputError, "memory_limit=0"),
+    "negative": (dict(memory_limit="-1GB"), InputError, "memory_limit"),
+    "below any release": (dict(memory_limit="100MB"), InputError, "512MiB"),
+    "no time": (dict(time_limit=0), InputError, "time_limit=0"),
+    "nan": (dict(time_limit=math.nan), InputError, "time_limit=nan"),
+    "time as text": (dict(time_limit="5 s"), InputError, "time_limit"),
+    "too small for the plan": (dict(memory_limit="512MiB", method="copula"), PlanTooLarge, "memory_limit.* MB"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_refused_before_anything_is_charged(source, tmp_path, case):
+    options, error, message = BAD[case]
+    ledger, before = MemoryLedger(), sorted(tmp_path.iterdir())
+    for call in (dpsyn_sql.release, dpsyn_sql.plan):
+        with pytest.raises(error, match=message) as caught:
+            call(None, source, domain=SPEC, ledger=ledger, **options)
+        assert caught.value.__cause__ is None and caught.value.__context__ is None
+    assert ledger.overview().releases == () and sorted(tmp_path.iterdir()) == before
+
+
+def test_the_setting_of_a_callers_connection_is_the_callers(tmp_path):
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as con:
+        con.execute("CREATE TABLE t AS SELECT true AS b")
+        ledger = MemoryLedger()
+        with pytest.raises(InputError, match="settings of your connection"):
+            dpsyn_sql.release(con, "t", memory_limit="1GB", ledger=ledger)
+        assert ledger.overview().releases == ()
+
+
+def test_a_roomy_limit_is_the_same_release_a_tight_one_another(source, tmp_path):
+    first = released(source, tmp_path, method="adaptive")
+    again = released(source, tmp_path, method="adaptive", memory_limit="8GB", time_limit=1e6)
+    assert again.replayed and again.id == first.id
+    with pytest.raises(ReleaseChanged):
+        released(source, tmp_path, "p.parquet", method="adaptive", memory_limit="512MiB")
+    text = str(dpsyn_sql.plan(None, source, domain=SPEC, ledger=tmp_path / "l", memory_limit="512MiB"))
+    assert "within the memory limit" in text
+
+
+def test_under_a_limit_the_tree_is_small_and_a_replay_asks_the_same(source, tmp_path):
+    options = {"method": "adaptive", "memory_limit": "600MB", "epsilon": 20}
+    first = released(source, tmp_path, **options)
+    again = released(source, tmp_path, **options)
+    assert again.replayed
+    for one, other in zip(first.measurements, again.measurements, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_short_of_time_the_answers_are_the_same_and_a_note_says_what_was_left_out(source, tmp_path):
+    options = {"method": "adaptive", "epsilon": 50}
+    plain = released(source, tmp_path, **options)
+    assert not any("time_limit" in note for note in plain.notes)
+    hurried = released(source, tmp_path, time_limit=1e-3, **options)
+    assert hurried.replayed and hurried.id == plain.id
+    for one, other in zip(plain.measurements, hurried.measurements, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+    (note,) = [note for note in hurried.notes if "time_limit" in note]
+    assert "the last fit stopped early" in note and "not balanced" in note
+    assert "stopped early" not in str(hurried.certificate())
+
+
+def test_the_instance_gets_its_share(source, tmp_path, monkeypatch):
+    """Both the session that reads and the one that writes."""
+    from dpsyn_sql.engines import instance
+
+    asked, made = [], instance.private_instance
+    monkeypatch.setattr(
+        instance, "private_instance", lambda limit=None: (asked.append(limit), made(limit))[1]
+    )
+    released(source, tmp_path, method="independent", memory_limit="1GB")
+    assert asked == [asked[0]] * len(asked) and asked[0].endswith("MiB") and len(asked) >= 2

@@ -1,0 +1,91 @@
+"""A limit on memory: how it is read, and what becomes smaller under it."""
+
+import math
+
+import pytest
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InputError, PlanTooLarge
+from dpsyn_sql.methods.adaptive import MAX_CANDIDATE_CELLS, SETTINGS, Adaptive
+from dpsyn_sql.plan.limits import LEAST_MEMORY, NO_LIMITS, Limits, is_duration, memory_in_bytes
+from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
+from dpsyn_sql.sqltext.fragments import Fragment
+
+SOURCE = Source(Relation("t", "table", Fragment("t"), ()), PrivacyUnit())
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [
+        (None, None),
+        ("4GB", 4 * 10**9),
+        (" 1.5 gib ", 3 * 2**29),
+        ("1024 MiB", 2**30),
+        ("600000000", 600_000_000),
+        (2**30, 2**30),
+        ("1tb", 10**12),
+    ],
+)
+def test_read(written, number):
+    assert memory_in_bytes(written) == number
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["", "lots", "4 GBB", "GB", "-4GB", "80%", "0", "0GB", 0, -1, 1, "511MiB", True, 4e9, b"4GB", "1e9", "∞", "٤GB"],
+)  # fmt: skip
+def test_refused(written):
+    with pytest.raises(InputError, match="memory_limit"):
+        memory_in_bytes(written)
+
+
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, True, "5", None])
+def test_no_duration(value):
+    assert not is_duration(value)
+
+
+def test_durations():
+    assert is_duration(5) and is_duration(0.1)
+
+
+def test_no_limit_changes_nothing_and_a_roomy_one_neither():
+    for limits in (NO_LIMITS, Limits(8 * 10**9)):
+        assert limits.candidate_cells(MAX_CANDIDATE_CELLS) == MAX_CANDIDATE_CELLS
+        assert limits.tree_cells(10**6) == 10**6
+        limits.check_measured(2**20)
+    assert NO_LIMITS.engine is None
+
+
+@pytest.mark.parametrize("memory", [LEAST_MEMORY, 10**9, 2 * 10**9])
+def test_the_parts_fit_into_the_whole(memory):
+    limits = Limits(memory)
+    ours = 8 * limits.candidate_cells(MAX_CANDIDATE_CELLS) + 256 * limits.tree_cells(10**6)
+    engine = int(limits.engine.removesuffix("MiB")) * 2**20
+    assert ours > 0 and ours + engine + 200 * 2**20 < memory
+    assert limits.tree_cells(10**6) in (10**6, 2 ** (limits.tree_cells(10**6).bit_length() - 1))
+
+
+def test_more_measured_cells_than_fit_are_refused_with_the_limit_that_would_do():
+    with pytest.raises(PlanTooLarge, match=r"limit of (\d+) MB") as caught:
+        Limits(LEAST_MEMORY).check_measured(2**23)
+    enough = int(str(caught.value).split("limit of ")[1].split()[0])
+    Limits(enough * 10**6).check_measured(2**23)
+
+
+def wide(attributes, size):
+    return Domain(
+        tuple(
+            Attribute(f"a{i}", "INTEGER", "categorical", labels=tuple(range(size))) for i in range(attributes)
+        )
+    )
+
+
+def test_a_plan_says_its_caps_only_where_they_are_lower():
+    domain, budget = wide(40, 500), Budget.from_epsilon(1, 1e-9)
+    plain = Adaptive().plan(SOURCE, domain, budget)
+    assert plain.caps == () == Adaptive(Limits(4 * 10**9)).plan(SOURCE, domain, budget).caps
+    small = Adaptive(Limits(LEAST_MEMORY)).plan(SOURCE, domain, budget)
+    assert small.caps[0] < MAX_CANDIDATE_CELLS and small.caps[1] < SETTINGS.cap
+    assert sum(domain.cells(query.attrs) for query in small.steps[-1].queries) <= small.caps[0]
+    assert set(small.queries) < set(plain.queries)

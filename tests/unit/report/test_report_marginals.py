@@ -1,0 +1,65 @@
+"""What ``Release.marginal()`` says: the denoised estimate apart from the measurement and its error."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.consistency import Measurements, fit_margins
+from dpsyn_sql.fit.copula import fit_copula
+from dpsyn_sql.fit.independent import ProductModel
+from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.report.marginals import marginal_table, total_error
+
+DOMAIN = Domain(
+    (
+        Attribute("x", "INTEGER", "categorical", tuple(range(32)), ordered=True),
+        Attribute("y", "VARCHAR", "categorical", ("a", "b")),
+    )
+)
+TRUTH = np.rint(np.outer(1_000 * np.exp(-(((np.arange(32) - 10) / 8) ** 2)), [0.5, 0.5]))
+
+
+def table(attrs, exact, sigma, seed=0):
+    noise = np.rint(np.random.default_rng(seed).normal(0, sigma, exact.shape))
+    return NoisyMarginal(attrs, (exact + noise).astype(np.int64), sigma)
+
+
+ONE, TWO = table(("x",), TRUTH.sum(axis=1), 100.0), table(("x", "y"), TRUTH, 100.0, seed=1)
+
+
+def product_model(tables):
+    return ProductModel(DOMAIN, fit_margins(DOMAIN, Measurements(tables)))
+
+
+@pytest.mark.parametrize(
+    "fit", [product_model, lambda tables: fit_copula(DOMAIN, tables)], ids=["independent", "copula"]
+)
+def test_the_estimate_is_denoised_and_the_error_belongs_to_the_measurement(fit):
+    found = marginal_table(fit([ONE, TWO]), [ONE, TWO], ["x"])
+    # The pair holds two cells for each code: twice the variance.
+    weights = np.array([1 / 100.0**2, 1 / (2 * 100.0**2)])
+    mean = (weights[0] * ONE.values + weights[1] * TWO.values.sum(axis=1)) / weights.sum()
+    np.testing.assert_allclose(found["noisy"], mean)
+    np.testing.assert_allclose(found["standard_error"], 1 / math.sqrt(weights.sum()))
+    assert set(found["basis"]) == {"measured"}
+    errors = {name: np.abs(found[name] - TRUTH.sum(axis=1)).sum() for name in ("estimate", "noisy")}
+    assert errors["estimate"] < 0.7 * errors["noisy"]
+    assert found["estimate"].min() >= 0
+
+
+def test_an_unordered_one_way_is_only_projected_and_unmeasured_pairs_have_no_error():
+    one = table(("y",), TRUTH.sum(axis=0), 50.0)
+    model = product_model([ONE, one])
+    found = marginal_table(model, [ONE, one], ["y"])
+    np.testing.assert_array_equal(found["noisy"], one.values)
+    assert np.ptp(found["estimate"] - found["noisy"]) == pytest.approx(0, abs=1e-6)
+    pair = marginal_table(model, [ONE, one], ["x", "y"])
+    assert set(pair["basis"]) == {"modelled"}
+    assert pair["noisy"].isna().all() and pair["standard_error"].isna().all()
+
+
+def test_the_error_of_the_total_pools_the_sums_of_all_tables():
+    variances = np.array([32 * 100.0**2, 64 * 100.0**2])
+    assert total_error([ONE, TWO]) == pytest.approx(1 / math.sqrt((1 / variances).sum()))
