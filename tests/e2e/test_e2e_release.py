@@ -124,10 +124,21 @@ def test_release_object(con):
         result.marginal(["nope"])
     certificate = result.certificate()
     assert certificate["release"] == result.id
-    assert certificate["sampling"] == {"rows": 123, "seed": 7}
+    assert certificate["sampling"] == {"rows": 123, "seed": 7, "drawn": "with one-way counts met"}
     assert [mechanism["event"] for mechanism in certificate["mechanisms"]] == ["gaussian", "gaussian"]
     certificate["release"] = "changed"
     assert result.certificate()["release"] == result.id
+
+
+def test_tables_of_one_name_in_two_schemas_keep_a_model_each(con):
+    for schema in ("one", "two"):
+        con.execute(
+            f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.t AS SELECT range % 2 = 0 AS a FROM range(50)"
+        )
+        dpsyn_sql.release(con, f"{schema}.t", seed=1)
+    names = con.execute("SELECT name FROM dpsyn_releases() ORDER BY name").fetchall()
+    assert names == [("one.t_synthetic",), ("two.t_synthetic",)]
+    assert len(con.execute("FROM dpsyn_sample('two.t_synthetic', 5)").fetchall()) == 5
 
 
 def test_error_bars_are_honest(con):
