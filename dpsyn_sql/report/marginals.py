@@ -21,9 +21,9 @@ def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: S
 
     Columns: the attributes (labels, bins as text, None for NULL), then
 
-    - ``estimate``: expected count of the model, in rows; denoised (ordered one-ways smoothed, cells not
-      below 0, tables agree with each other). Closest to the source on average, but biased towards what
-      is smooth: no error bar is known for it.
+    - ``estimate``: expected count of the model, in rows; denoised (ordered one-ways smoothed, rare codes
+      pooled, cells not below 0, tables agree with each other). Closest to the source on average, but
+      biased towards what is smooth: no error bar is known for it.
     - ``noisy``: inverse-variance mean of all measured tables that contain ``attrs``; nothing else was
       done to it, so it is unbiased and may be below 0.
     - ``standard_error``: of ``noisy`` (never of ``estimate``), exact, in rows.

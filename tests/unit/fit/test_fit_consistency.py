@@ -128,7 +128,7 @@ def test_pairs_agree_with_margins_and_with_each_other():
         np.testing.assert_allclose(joint.sum(axis=0), margins.probabilities[second], atol=1e-4)
 
 
-def test_margins_of_ordered_attributes_are_smoothed_and_others_only_projected():
+def test_margins_of_ordered_attributes_are_smoothed_and_others_are_not():
     """A bell curve over 60 codes, NULL beside it: neighbours reduce its error."""
     rng = np.random.default_rng(7)
     truth = np.rint(np.append(4_000 * np.exp(-(((np.arange(60) - 20) / 12) ** 2)), 900.0))
@@ -144,9 +144,10 @@ def test_margins_of_ordered_attributes_are_smoothed_and_others_only_projected():
             assert found.min() >= 0 and found.sum() == pytest.approx(1)
             assert margins.total == pytest.approx(float(measured.values.sum()))
             errors[ordered] += np.abs(found - truth / truth.sum()).sum()
-            if not ordered:
-                projected = simplex_projection(measured.values, margins.total) / margins.total
-                np.testing.assert_allclose(found, projected, atol=1e-12)
+            if not ordered:  # heavy codes move by the common shift of a projection alone
+                heavy = measured.values > 4 * 150.0
+                shift = found[heavy] * margins.total - measured.values[heavy]
+                np.testing.assert_allclose(shift, shift[0], atol=0.01)
     assert errors[True] < 0.8 * errors[False]
 
 

@@ -21,10 +21,11 @@ def test_neighbouring_floats_of_a_mean_of_integers_give_the_same_number(value, s
     assert first == second and abs(first - value) < step and first / step == round(first / step)
 
 
+@pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("size", [5, 20, 64, 100])
-def test_smoothed_one_ways_are_on_the_grid(size):
+def test_denoised_one_ways_are_on_the_grid(size, ordered):
     values = np.random.default_rng(size).integers(0, 900, size).astype(np.float64)
-    attribute = Attribute("x", "INTEGER", "categorical", tuple(range(size)), ordered=True)
+    attribute = Attribute("x", "INTEGER", "categorical", tuple(range(size)), ordered=ordered)
     smooth = denoised(attribute, values, 30.0)
     np.testing.assert_array_equal(smooth * 1024, np.rint(smooth * 1024))
     np.testing.assert_array_equal(smooth, denoised(attribute, values, 30.0 * (1 + 1e-15)))
