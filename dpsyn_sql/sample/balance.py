@@ -72,35 +72,33 @@ def _exchanged(
     """
     order = generator.permutation(columns[variable].size)
     own, size = columns[variable][order].astype(np.int32), tables[0].shape[1]
-    base, cells_before = np.empty((own.size, len(others)), np.int32), 0
+    base, cells_before = np.empty((len(others), own.size), np.int32), 0
     for place, (known, table) in enumerate(zip(others, tables, strict=True)):
-        base[:, place] = columns[known][order] * size + cells_before
+        base[place] = columns[known][order] * size + cells_before
         cells_before += table.size
     expected = np.concatenate([table.ravel() for table in tables])
     weight = (expected + 1) ** -0.5
-    excess = np.bincount((base + own[:, None]).ravel(), minlength=expected.size) - expected
+    excess = np.bincount((base + own).ravel(), minlength=expected.size) - expected
     more, less = (weight * (1 + sign * 2 * excess) for sign in (1, -1))
     more, less, step = (part.astype(np.float32) for part in (more, less, 2 * weight))
     half = own.size // 2  # a row of the first half meets one of the second
     for begin in range(0, half, _PAIRS_OF_ROWS):
-        first = np.arange(begin, min(half, begin + _PAIRS_OF_ROWS))
-        a, b = own[first], own[first + half]
-        one, other = base[first], base[first + half]
-        cells = (one + a[:, None], other + b[:, None], one + b[:, None], other + a[:, None])
+        end = min(half, begin + _PAIRS_OF_ROWS)
+        a, b = own[begin:end], own[half + begin : half + end]
+        one, other = base[:, begin:end], base[:, half + begin : half + end]
+        cells = (one + a, other + b, one + b, other + a)
         change = less.take(cells[0], mode="clip")  # without the check of every index, which costs as much
         change += less.take(cells[1], mode="clip")
         change += more.take(cells[2], mode="clip")
         change += more.take(cells[3], mode="clip")
         change[one == other] = 0.0
-        total = change.sum(axis=1)
+        total = change.sum(axis=0)
         total[a == b] = 0.0
         most = min(_EXCHANGES, total.size)
         best = np.argpartition(total, most - 1)[:most]
         best = best[total[best] < 0]
-        own[first[best]], own[first[best] + half] = b[best], a[best]
-        lost, won = (
-            np.concatenate([own_cells[best] for own_cells in part]) for part in (cells[:2], cells[2:])
-        )
+        lost, won = (np.concatenate([rows[:, best] for rows in part]) for part in (cells[:2], cells[2:]))
+        a[best], b[best] = b[best], a[best]
         np.add.at(more, won, step[won])
         np.subtract.at(less, won, step[won])
         np.subtract.at(more, lost, step[lost])

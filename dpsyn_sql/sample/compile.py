@@ -11,7 +11,7 @@ from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.interfaces import Model, Sampler
 from dpsyn_sql.sample.copula import CopulaSampler
-from dpsyn_sql.sample.graphical import GraphicalSampler
+from dpsyn_sql.sample.graphical import BATCH_ROWS, GraphicalSampler
 from dpsyn_sql.sample.independent import ProductSampler
 from dpsyn_sql.sample.sql_network import Network, network_of
 from dpsyn_sql.sample.sql_text import MOST_NODES
@@ -19,7 +19,7 @@ from dpsyn_sql.sample.sql_text import MOST_NODES
 MOST_LOW_VARIANCE_ROWS = 20_000_000
 """Up to here rows are drawn with low variance; above, what it removes is small and the time is not."""
 
-_LOW_VARIANCE_PER_SECOND = 5e6
+_LOW_VARIANCE_PER_SECOND = 1e7
 # Values, on two cores.
 
 
@@ -51,13 +51,15 @@ def _(model: GraphicalModel, deadline: Deadline = NO_DEADLINE) -> Sampler:
 def independent_rows(model: Model, rows: int, deadline: Deadline = NO_DEADLINE) -> Network | None:
     """The network that so many rows are drawn from by SQL, each by itself; None where ``compile_sampler``
     draws them, with low variance: few rows, a model that is no network, or one of too many variables."""
+    seconds = rows * len(model.domain.attributes) / _LOW_VARIANCE_PER_SECOND
+    # One batch takes no longer than to plan a query.
+    if rows <= BATCH_ROWS or (rows <= MOST_LOW_VARIANCE_ROWS and seconds <= deadline.left):
+        return None
     network = network_of(model)
     if network is None or len(network.nodes) > MOST_NODES:
         return None
-    seconds = rows * len(model.domain.attributes) / _LOW_VARIANCE_PER_SECOND
-    if rows > MOST_LOW_VARIANCE_ROWS or deadline.forbids(seconds, "rows were drawn independently"):
-        return network
-    return None
+    deadline.forbids(seconds, "rows were drawn independently")
+    return network
 
 
 def manner(model: Model, network: Network | None) -> str:
