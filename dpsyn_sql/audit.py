@@ -262,8 +262,13 @@ class _Asked:
         return self._curator.measure(queries, budget)
 
     def select(
-        self, candidates: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]], budget: Budget
-    ) -> MarginalQuery:
+        self,
+        candidates: Sequence[MarginalQuery],
+        references: Sequence[NDArray[np.int64]],
+        budget: Budget,
+        number: int = 1,
+        allowances: Sequence[int] | None = None,
+    ) -> list[int]:
         """Refused: the likelihood ratio here is that of marginals."""
         raise _not_static()
 

@@ -90,8 +90,9 @@ class NoiseSource(Protocol):
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Add independent discrete Laplace noise of ``scale`` to a flat vector."""
 
-    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind) -> int:
-        """Index of a candidate with a high score: exponential mechanism or permute-and-flip."""
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
+        """Indices of ``number`` candidates with high scores, best first: exponential mechanism or
+        permute-and-flip, peeled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +217,11 @@ class Curator(Protocol):
         candidates: Sequence[MarginalQuery],
         references: Sequence[NDArray[np.int64]],
         budget: Budget,
-    ) -> MarginalQuery:
-        """A private choice of the marginal that differs most from its public reference."""
+        number: int = 1,
+        allowances: Sequence[int] | None = None,
+    ) -> list[int]:
+        """A private choice of the ``number`` marginals that differ most from their public references, less
+        a public allowance each (rows): their indices, best first."""
 
     def distance(
         self,

@@ -60,19 +60,26 @@ class LaplaceEvent:
 
 @dataclass(frozen=True, slots=True)
 class SelectionEvent:
-    """A private choice among candidates by integer scores, each of ``sensitivity`` D.
+    """A private choice of ``number`` candidates by integer scores, each of ``sensitivity`` D.
 
-    With e = 2 D / scale: the exponential mechanism costs rho = e^2 / 8 (Cesar and Rogers 2021,
-    bounded range); permute-and-flip (McKenna and Sheldon 2020), used in pure accounts, costs e.
+    With e = 2 D / scale each choice costs rho = e^2 / 8 by the exponential mechanism (Cesar and Rogers 2021,
+    bounded range; all at once by Gumbel noise: Durfee and Rogers 2019); permute-and-flip (McKenna
+    and Sheldon 2020), used in pure accounts, costs e.
     """
 
     scale: float
     sensitivity: int
+    number: int = 1
 
     def cost(self, kind: Kind) -> Fraction:
         """Exact epsilon (pure) or rho (zcdp)."""
-        epsilon = Fraction(2 * self.sensitivity) / Fraction(self.scale)
-        return epsilon if kind == "pure" else epsilon**2 / 8
+        epsilon = self.single
+        return self.number * (epsilon if kind == "pure" else epsilon**2 / 8)
+
+    @property
+    def single(self) -> Fraction:
+        """The pure epsilon e of one of the choices."""
+        return Fraction(2 * self.sensitivity) / Fraction(self.scale)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from dpsyn_sql.accounting.events import (
     PrivacyEvent,
     SelectionEvent,
     ThresholdEvent,
-    TreeEvent,
 )
 
 _INTERVAL = 1e-4
@@ -75,12 +74,14 @@ def _distribution(event: PrivacyEvent, count: int, interval: float) -> Any:
     if isinstance(event, LaplaceEvent):
         single = pld.from_discrete_laplace_mechanism(1 / event.scale, sensitivity=1, **settings)
         return single.self_compose(event.l1 * count)
-    parameters = common.DifferentialPrivacyParameters(_pure_epsilon(event), 0.0)
+    exact, times = (
+        (event.single, event.number) if isinstance(event, SelectionEvent) else (event.cost("pure"), 1)
+    )
+    parameters = common.DifferentialPrivacyParameters(_rounded_up(exact), 0.0)
     single = pld.from_privacy_parameters(parameters, value_discretization_interval=interval)
-    return single.self_compose(count)
+    return single.self_compose(times * count)
 
 
-def _pure_epsilon(event: SelectionEvent | TreeEvent) -> float:
-    exact = event.cost("pure")
+def _rounded_up(exact: Fraction) -> float:
     epsilon = float(exact)
     return epsilon if epsilon >= exact else math.nextafter(epsilon, math.inf)

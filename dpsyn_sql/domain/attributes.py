@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Literal
@@ -84,6 +84,11 @@ class Domain:
     """Attributes in the order of the source's columns."""
 
     attributes: tuple[Attribute, ...]
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        places = {attribute.name: place for place, attribute in enumerate(self.attributes)}
+        object.__setattr__(self, "_places", places)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,14 +96,13 @@ class Domain:
         return tuple(attribute.name for attribute in self.attributes)
 
     def __getitem__(self, name: str) -> Attribute:
-        for attribute in self.attributes:
-            if attribute.name == name:
-                return attribute
-        raise InternalError(f"no attribute {name!r} in the domain")
+        if name not in self._places:
+            raise InternalError(f"no attribute {name!r} in the domain")
+        return self.attributes[self._places[name]]
 
     def index(self, name: str) -> int:
         """Position of an attribute."""
-        return self.names.index(name)
+        return self._places[name]
 
     def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
         """Sizes of the named attributes (default: all), in the order given."""

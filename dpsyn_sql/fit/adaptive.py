@@ -57,7 +57,8 @@ class GraphicalModel:
             table = marginals(self.beliefs, [scope])[scope]
             return table.transpose([scope.index(variable) for variable in variables])
         if len(variables) == 2:
-            return pair_tables(self.beliefs, variables[0], variables[1:])[variables[1]]
+            own = marginals(self.beliefs, [(variable,) for variable in variables])
+            return pair_tables(self.beliefs, variables[0], variables[1:], own)[variables[1]]
         raise InputError(
             "this model answers marginals of one or two attributes, and larger ones of attributes that were "
             "fitted together; count others in the synthetic table"
@@ -74,8 +75,9 @@ def within_bins(probabilities: FloatArray, bins: NDArray[np.int64]) -> FloatArra
 def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
     """Joint distributions of many pairs of variables, in and across cliques."""
     found: dict[Scope, FloatArray] = {}
+    own = marginals(beliefs, [(variable,) for variable in sorted(set(itertools.chain(*pairs)))])
     for first, group in itertools.groupby(sorted(pairs), key=itemgetter(0)):
         others = [second for _, second in group]
-        tables = pair_tables(beliefs, first, others)
+        tables = pair_tables(beliefs, first, others, own)
         found.update({(first, second): tables[second] for second in others})
     return found

@@ -67,7 +67,7 @@ def calibrate(tree: JunctionTree, potentials: Mapping[Scope, FloatArray]) -> Bel
             separator = tree.separators[index]
             wanted = summed(tables[parent], _axes_outside(tree.cliques[parent], separator))
             ratio = np.divide(wanted, upward[index], out=np.zeros_like(wanted), where=upward[index] > 0)
-            tables[index] *= _widened(tree, ratio, separator, tree.cliques[index])
+            tables[index] *= _widened(ratio, separator, tree.cliques[index])
     return Beliefs(tree, tuple(tables), shift + sum(math.log(value) for value in sums))
 
 
@@ -99,7 +99,7 @@ def home_of(tree: JunctionTree, scope: Scope) -> int:
 def _product(tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, FloatArray]]) -> FloatArray:
     """Factor product over a clique; small unions first, so that few passes have full size."""
     clique = tree.cliques[index]
-    left = [_widened(tree, table, scope, clique) for scope, table in factors]
+    left = [_widened(table, scope, clique) for scope, table in factors]
     for i, j in _joins(tuple(scope for scope, _ in factors), tree.sizes):
         first, second = left.pop(i), left.pop(j)
         left.append(first * second)
@@ -129,14 +129,19 @@ def _joins(scopes: tuple[Scope, ...], sizes: tuple[int, ...]) -> tuple[tuple[int
     return tuple(joins)
 
 
-def _widened(tree: JunctionTree, table: FloatArray, scope: Scope, clique: Scope) -> FloatArray:
+def _widened(table: FloatArray, scope: Scope, clique: Scope) -> FloatArray:
     """A table over ``scope`` that broadcasts over ``clique``."""
-    return table.reshape([tree.sizes[v] if v in scope else 1 for v in clique])
+    return np.asarray(table[_spread(scope, clique)])
 
 
-def _axes_outside(clique: Sequence[int], kept: Iterable[int]) -> list[int]:
-    kept = set(kept)
-    return [axis for axis, variable in enumerate(clique) if variable not in kept]
+@lru_cache(maxsize=2**14)
+def _spread(scope: Scope, clique: Scope) -> tuple[slice | None, ...]:
+    return tuple(slice(None) if variable in scope else None for variable in clique)
+
+
+@lru_cache(maxsize=2**14)
+def _axes_outside(clique: Scope, kept: Scope) -> tuple[int, ...]:
+    return tuple(axis for axis, variable in enumerate(clique) if variable not in kept)
 
 
 def summed(table: FloatArray, axes: Sequence[int]) -> FloatArray:
@@ -147,15 +152,29 @@ def summed(table: FloatArray, axes: Sequence[int]) -> FloatArray:
     """
     if not axes:
         return table
-    shape = [size for axis, size in enumerate(table.shape) if axis not in axes]
-    blocks = _blocks(table.shape, set(axes))
+    steps, shape = _steps(table.shape, tuple(axes))
+    for step in steps:
+        table = np.einsum("akb->ab", table.reshape(step))
+    return table.reshape(shape)
+
+
+@lru_cache(maxsize=2**16)
+def _steps(
+    shape: tuple[int, ...], axes: tuple[int, ...]
+) -> tuple[tuple[tuple[int, int, int], ...], tuple[int, ...]]:
+    """Shapes whose middle axis is to be summed, one after the other, and that of the result.
+
+    Remembered, as is what else depends on shapes alone: a model of many attributes has small tables, and
+    thinking about a sum takes longer than the sum.
+    """
+    blocks, steps = _blocks(shape, set(axes)), list[tuple[int, int, int]]()
     while any(dropped for dropped, _ in blocks):
         place = _cheapest(blocks)
         before = math.prod(size for _, size in blocks[:place])
         after = math.prod(size for _, size in blocks[place + 1 :])
-        table = np.einsum("akb->ab", table.reshape(before, blocks[place][1], after))
+        steps.append((before, blocks[place][1], after))
         del blocks[place]
-    return table.reshape(shape)
+    return tuple(steps), tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
 
 def _cheapest(blocks: Sequence[tuple[bool, int]]) -> int:
@@ -189,28 +208,42 @@ def marginals(beliefs: Beliefs, wanted: Iterable[Scope]) -> dict[Scope, FloatArr
         by_clique.setdefault(home_of(tree, scope), []).append(scope)
     found: dict[Scope, FloatArray] = {}
     for index, scopes in by_clique.items():
-        _collect(beliefs.tables[index], tree.cliques[index], scopes, tree.sizes, found)
+        tables = [beliefs.tables[index]]
+        sums = _shared_sums(tree.cliques[index], tables[0].shape, tuple(scopes))
+        for source, axis, scope in sums:
+            tables.append(summed(tables[source], [axis]) if axis >= 0 else tables[source])
+            if scope:
+                found[scope] = tables[-1]
     return found
 
 
-def _collect(
-    table: FloatArray,
-    variables: Scope,
-    wanted: Sequence[Scope],
-    sizes: Sequence[int],
-    found: dict[Scope, FloatArray],
-) -> None:
-    """Sum out one variable for all scopes that lack it, the largest variable first; recurse."""
+@lru_cache(maxsize=2**14)
+def _shared_sums(
+    variables: Scope, sizes: tuple[int, ...], wanted: tuple[Scope, ...]
+) -> tuple[tuple[int, int, Scope], ...]:
+    """How to get the marginals ``wanted`` of a table: (earlier table, axis to sum out, scope if wanted).
+
+    One variable is summed out for all scopes that lack it, the largest variable first; then the same for
+    the rest. Table 0 is the whole; axis -1 leaves it as it is.
+    """
+    sums: list[tuple[int, int, Scope]] = []
+    size_of = dict(zip(variables, sizes, strict=True))
+
+    def collect(source: int, held: Scope, scopes: Sequence[Scope]) -> None:
+        scopes = [scope for scope in scopes if scope != held]
+        for variable in sorted(held, key=lambda v: -size_of[v]):
+            lacking = [scope for scope in scopes if variable not in scope]
+            if lacking:
+                axis = held.index(variable)
+                rest = held[:axis] + held[axis + 1 :]
+                sums.append((source, axis, rest if rest in lacking else ()))
+                collect(len(sums), rest, lacking)
+                scopes = [scope for scope in scopes if variable in scope]
+
     if variables in wanted:
-        found[variables] = table
-        wanted = [scope for scope in wanted if scope != variables]
-    for variable in sorted(variables, key=lambda v: -sizes[v]):
-        lacking = [scope for scope in wanted if variable not in scope]
-        if lacking:
-            axis = variables.index(variable)
-            rest = variables[:axis] + variables[axis + 1 :]
-            _collect(summed(table, [axis]), rest, lacking, sizes, found)
-            wanted = [scope for scope in wanted if variable in scope]
+        sums.append((0, -1, variables))
+    collect(0, variables, wanted)
+    return tuple(sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +256,12 @@ class _Arrival:
     joint: FloatArray
 
 
-def pair_tables(beliefs: Beliefs, variable: int, others: Iterable[int]) -> dict[int, FloatArray]:
+def pair_tables(
+    beliefs: Beliefs, variable: int, others: Iterable[int], own: Mapping[Scope, FloatArray]
+) -> dict[int, FloatArray]:
     """Joint distributions (size of ``variable``, size of the other) with each of ``others``.
+
+    ``own``: the marginal of every single variable.
 
     Out-of-clique queries (Koller and Friedman 10.3.3.2) of one variable at once: its joint table with
     a separator is carried outwards, from clique to clique, by the conditional distribution of the
@@ -232,7 +269,7 @@ def pair_tables(beliefs: Beliefs, variable: int, others: Iterable[int]) -> dict[
     """
     tree, left = beliefs.tree, set(others) - {variable}
     found: dict[int, FloatArray] = {}
-    edges = tree.neighbours()
+    edges = tree.neighbours
     waiting = [_Arrival(home_of(tree, (variable,)), -1, (), np.ones(1))]
     while waiting and left:
         arrival = waiting.pop()
@@ -246,7 +283,6 @@ def pair_tables(beliefs: Beliefs, variable: int, others: Iterable[int]) -> dict[
                 joint = _joint_with(beliefs, variable, arrival, separator)
                 waiting.append(_Arrival(neighbour, arrival.clique, separator, joint))
     if left:  # in other trees of the forest: independent
-        own = marginals(beliefs, [(v,) for v in {variable, *left}])
         found |= {other: np.outer(own[variable,], own[other,]) for other in left}
     return found
 

@@ -31,6 +31,7 @@ class JunctionTree:
     separators: tuple[Scope, ...]
     order: tuple[int, ...]
     _homes: dict[Scope, int | None] = field(default_factory=dict, compare=False, repr=False)
+    _edges: list[list[int]] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def cells(self) -> int:
@@ -47,14 +48,16 @@ class JunctionTree:
             )
         return self._homes[scope]
 
+    @property
     def neighbours(self) -> list[list[int]]:
-        """Of each clique those it shares an edge of the forest with."""
-        edges: list[list[int]] = [[] for _ in self.cliques]
-        for child, parent in enumerate(self.parents):
-            if parent >= 0:
-                edges[child].append(parent)
-                edges[parent].append(child)
-        return edges
+        """Of each clique those it shares an edge of the forest with (remembered)."""
+        if not self._edges:
+            self._edges.extend([] for _ in self.cliques)
+            for child, parent in enumerate(self.parents):
+                if parent >= 0:
+                    self._edges[child].append(parent)
+                    self._edges[parent].append(child)
+        return self._edges
 
 
 def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:

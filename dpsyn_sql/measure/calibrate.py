@@ -78,8 +78,8 @@ def _laplace(l1: int, share: Budget) -> LaplaceEvent:
     return LaplaceEvent(_grown_until(fits, l1 / float(share.fraction)), l1)
 
 
-def selection_event(rows_per_unit: int, share: Budget) -> SelectionEvent:
-    """The event of one private choice within ``share``.
+def selection_event(number: int, rows_per_unit: int, share: Budget) -> SelectionEvent:
+    """The event of a private choice of ``number`` candidates within ``share``.
 
     A score is an L1 distance of integer counts to a public table: one row changes it by at most
     1, k rows by at most k.
@@ -89,15 +89,15 @@ def selection_event(rows_per_unit: int, share: Budget) -> SelectionEvent:
     """
     if share.amount == 0:
         raise BudgetError("a private choice was given no budget; raise epsilon")
-    price = float(share.fraction)
+    price = float(share.fraction) / number
     epsilon = math.sqrt(8 * price) if share.kind == "zcdp" else price
 
     def fits(scale: float) -> bool:
-        event = SelectionEvent(scale, rows_per_unit)
-        map_cost = Fraction(selection_mechanism(scale, share.kind).map(rows_per_unit))
+        event = SelectionEvent(scale, rows_per_unit, number)
+        map_cost = Fraction(selection_mechanism(scale, share.kind, number).map(rows_per_unit))
         return cost_units(event, share.kind) <= share.amount and map_cost <= share.fraction
 
-    return SelectionEvent(_grown_until(fits, 2 * rows_per_unit / epsilon), rows_per_unit)
+    return SelectionEvent(_grown_until(fits, 2 * rows_per_unit / epsilon), rows_per_unit, number)
 
 
 def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:

@@ -139,31 +139,42 @@ class LocalCurator:
         candidates: Sequence[MarginalQuery],
         references: Sequence[NDArray[np.int64]],
         budget: Budget,
-    ) -> MarginalQuery:
-        """A private choice of the marginal that differs most from its public reference.
+        number: int = 1,
+        allowances: Sequence[int] | None = None,
+    ) -> list[int]:
+        """A private choice of the marginals that differ most from their public references.
 
-        The score of a candidate is |counts - reference|_1, an integer of sensitivity k for k rows
-        a unit (docs/privacy.md, "Selection").
+        The score of a candidate is |counts - reference|_1 less a public allowance, an integer of sensitivity
+        k for k rows a unit (docs/privacy.md, "Selection"). References and allowances are no part of the
+        question, as for ``distance``.
+
+        Returns:
+            Indices of ``number`` different candidates, best first.
 
         Raises:
-            InternalError: no candidates, or references that are not int64 tables of the full shape.
+            InternalError: no candidates or not so many, references that are not int64 tables of the
+                full shape, or allowances out of range.
             PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
         """
         self._check_references(candidates, references)
-        event = selection_event(self._rows_per_unit, budget)
+        allowed = [0] * len(candidates) if allowances is None else allowances
+        if not 1 <= number <= len(candidates):
+            raise InternalError("a choice takes at least one candidate, and no more than there are")
+        if len(allowed) != len(candidates) or not all(0 <= rows < _LARGEST_REFERENCE for rows in allowed):
+            raise InternalError("every candidate needs an allowance from 0 to below 2^62")
+        event = selection_event(number, self._rows_per_unit, budget)
         question = {
             "ask": "select",
             **_named(candidates),
-            "references": _digest(references),
             **event_to_dict(event),
         }
 
         def chosen() -> list[NDArray[np.int64]]:
-            scores = self._distances(candidates, references)
-            return [np.array([self._noise.select(scores, event.scale, budget.kind)])]
+            scores = self._distances(candidates, references) - np.array(allowed, dtype=np.int64)
+            with phase("noise"):
+                return [self._noise.select(scores, event.scale, budget.kind, number)]
 
-        index = self._answer(question, event, chosen)[0].item()
-        return candidates[index]
+        return [int(index) for index in self._answer(question, event, chosen)[0]]
 
     def distance(
         self,
@@ -304,11 +315,3 @@ def _aggregated(table: NDArray[np.int64], maps: Sequence[Map | None]) -> NDArray
             starts = np.searchsorted(np.asarray(bins)[order], np.arange(max(bins) + 1))
             table = np.add.reduceat(table.take(order, axis=axis), starts, axis=axis)
     return table
-
-
-def _digest(references: Sequence[NDArray[np.int64]]) -> str:
-    """Names the public references of a question, so that a replay with others is noticed."""
-    digest = hashlib.sha256()
-    for table in references:
-        digest.update(np.ascontiguousarray(table, dtype="<i8").tobytes())
-    return digest.hexdigest()

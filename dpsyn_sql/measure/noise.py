@@ -25,14 +25,14 @@ def laplace_mechanism(scale: float) -> Any:
     return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
 
 
-def selection_mechanism(scale: float, kind: Kind) -> Any:
-    """OpenDP's noisy maximum on integer scores; ``.map(sensitivity)`` is its rho or epsilon.
+def selection_mechanism(scale: float, kind: Kind, number: int) -> Any:
+    """OpenDP's noisy top-k on integer scores; ``.map(sensitivity)`` is its rho or epsilon.
 
     Under zero-concentrated divergence it is the exponential mechanism (probabilities
-    proportional to exp(score / scale)), under max divergence permute-and-flip.
+    proportional to exp(score / scale)) peeled ``number`` times, under max divergence permute-and-flip.
     """
     measure = dp.zero_concentrated_divergence() if kind == "zcdp" else dp.max_divergence()
-    return dp.m.make_noisy_max(_COUNTS, dp.linf_distance(T=dp.i64), measure, scale)
+    return dp.m.make_noisy_top_k(_COUNTS, dp.linf_distance(T=dp.i64), measure, number, scale)
 
 
 class OpenDPNoise:
@@ -46,9 +46,9 @@ class OpenDPNoise:
         """Discrete Laplace of ``scale`` on a flat int64 vector."""
         return _invoke(laplace_mechanism(scale), values)
 
-    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind) -> int:
-        """Index of a candidate with a high score."""
-        return int(selection_mechanism(scale, kind)(scores.tolist()))
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
+        """Indices of ``number`` candidates with high scores, best first."""
+        return _invoke(selection_mechanism(scale, kind, number), scores)
 
 
 def _invoke(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
@@ -213,7 +214,7 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
         last = number == len(shares) - 1
         for_scores, for_tables = share.split((SETTINGS.score_share, 1 - SETTINGS.score_share))
         for_tables = replace(for_tables, amount=for_tables.amount + carried)
-        scores = _scores(state, candidates, for_scores)
+        scores = _scores(state, candidates, twins, for_scores)
         found = _selected(state, scores, twins, for_tables, last)
         weights = found or (weights if last else {})
         if weights:
@@ -226,37 +227,68 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
     return Budget(step.budget.kind, carried) if carried else None
 
 
-def _scores(state: _State, candidates: Sequence[Scope], budget: Budget) -> dict[Scope, float]:
-    """Noisy distances to the model, less what sampling and luck explain (whole rows)."""
-    total = min(state.total, _LARGEST_TOTAL)
-    with phase("model"):
-        expected = all_pairs(state.beliefs, candidates)
-    queries = [state.working.query(pair) for pair in candidates]
-    references = [  # each expectation goes as its reference comes
-        np.rint(state.working.turned(pair, total * expected.pop(pair))).astype(np.int64)
-        for pair in candidates
-    ]
-    noisy = state.curator.distance(queries, references, budget)
-    chance = _sampling_errors(state.working, total)
+def _scores(
+    state: _State, candidates: Sequence[Scope], twins: Mapping[Scope, Scope], budget: Budget
+) -> dict[Scope, float]:
+    """Noisy distances to the model, less what sampling and luck explain (whole rows).
+
+    Of many candidates only those that a private choice leaves over (``Settings.preselected``).
+    """
+    attributes = len(state.working.domain.attributes)
+    number, (fewest, most) = SETTINGS.preselected * attributes, SETTINGS.preselect_between
+    if fewest <= attributes <= most and len(candidates) - len(twins) > number:
+        for_choice, budget = budget.split((SETTINGS.preselect_share, 1 - SETTINGS.preselect_share))
+        candidates = _preselected(state, candidates, twins, number, for_choice)
+    noisy = state.curator.distance(*_questions(state, candidates), budget)
+    expected_noise = _sampling_errors(state, candidates)
     curse = _curse(state.plan, len(candidates), budget)
-    expected_noise = [SETTINGS.sampling * chance[first] * chance[second] for first, second in candidates]
     scores = snapped(np.array(noisy) - np.array(expected_noise) - curse, 1.0)
     return dict(zip(candidates, scores.tolist(), strict=True))
 
 
-def _sampling_errors(working: Working, total: float) -> dict[int, float]:
-    """Of each variable a factor: those of two give the L1 sampling error of their table (rows).
+def _preselected(
+    state: _State, candidates: Sequence[Scope], twins: Mapping[Scope, Scope], number: int, budget: Budget
+) -> list[Scope]:
+    """A private choice of ``number`` pairs, by their coarse twins where they have one; with the twins."""
+    coarser = set(twins.values())
+    pairs = [pair for pair in candidates if pair not in coarser]
+    coarse = [twins.get(pair, pair) for pair in pairs]
+    allowances = [round(rows) for rows in _sampling_errors(state, coarse)]
+    chosen = state.curator.select(*_questions(state, coarse), budget, number, allowances)
+    kept = [pairs[index] for index in sorted(chosen)]
+    return [*kept, *(twins[pair] for pair in kept if pair in twins)]
 
-    The expectation of |count - mean| is about sqrt(2 mean / pi) a cell. Independence stands in for the
-    model: the choice must not depend on the last bits of a fit, which differ between machines.
+
+def _questions(
+    state: _State, candidates: Sequence[Scope]
+) -> tuple[list[MarginalQuery], list[NDArray[np.int64]]]:
+    """The tables of pairs, and what the model says they hold (rows)."""
+    total = min(state.total, _LARGEST_TOTAL)
+    with phase("model"):
+        expected = all_pairs(state.beliefs, candidates)
+    references = [  # each expectation goes as its reference comes
+        np.rint(state.working.turned(pair, total * expected.pop(pair))).astype(np.int64)
+        for pair in candidates
+    ]
+    return [state.working.query(pair) for pair in candidates], references
+
+
+def _sampling_errors(state: _State, pairs: Sequence[Scope]) -> list[float]:
+    """The part of the L1 sampling error of each table that is no dependence (rows).
+
+    The expectation of |count - mean| is about sqrt(2 mean / pi) a cell, a product of one factor for
+    each variable. Independence stands in for the model: the choice must not depend on the last bits of
+    a fit, which differ between machines.
     """
+    working, total = state.working, min(state.total, _LARGEST_TOTAL)
     one_way = {scope[0]: np.exp(table) for scope, table in working.base.items()}
     one_way |= {
         twin: (one_way[fine][:, None] * np.exp(link)).sum(axis=0)
         for (fine, twin), link in working.links.items()
     }
     scale = math.sqrt(MEAN_ABSOLUTE) * total**0.25
-    return {variable: scale * float(np.sqrt(table).sum()) for variable, table in one_way.items()}
+    chance = {variable: scale * float(np.sqrt(table).sum()) for variable, table in one_way.items()}
+    return [SETTINGS.sampling * chance[first] * chance[second] for first, second in pairs]
 
 
 def _curse(plan: Plan, number: int, budget: Budget) -> float:

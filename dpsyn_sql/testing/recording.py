@@ -26,7 +26,7 @@ class Noised:
     """One call of a noise source.
 
     ``exact``: int64 counts of all tables of a question one after the other, or the scores of the
-    candidates. ``answer``: int64, as long as ``exact``; for a choice, one index. ``mechanism`` is
+    candidates. ``answer``: int64, as long as ``exact``; for a choice, the indices. ``mechanism`` is
     ``"gaussian"``, ``"laplace"`` or ``"select"``; ``scale`` is the sigma or the scale asked for.
     """
 
@@ -51,10 +51,9 @@ class RecordingNoise:
         """As the inner source."""
         return self._noted("laplace", values, scale, self._inner.laplace(values, scale))
 
-    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind) -> int:
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
         """As the inner source."""
-        index = self._inner.select(scores, scale, kind)
-        return int(self._noted("select", scores, scale, np.array([index]))[0])
+        return self._noted("select", scores, scale, self._inner.select(scores, scale, kind, number))
 
     def _noted(
         self, mechanism: str, exact: NDArray[np.int64], scale: float, answer: NDArray[np.int64]
@@ -85,13 +84,13 @@ class ReplayedNoise:
         """
         return self._next(len(values))
 
-    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind) -> int:
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
         """The next answer.
 
         Raises:
-            InternalError: the next answer is not an index.
+            InternalError: the next answer is not ``number`` indices.
         """
-        return int(self._next(1)[0])
+        return self._next(number)
 
     def _next(self, length: int) -> NDArray[np.int64]:
         answer = next(self._answers, None)

@@ -1,10 +1,13 @@
 """Adaptive releases from end to end, on input that leaves a method little to choose."""
 
+from importlib import import_module
+
 import duckdb
 import numpy as np
 import pytest
 
 import dpsyn_sql
+from dpsyn_sql.measure.noise import OpenDPNoise
 
 pytestmark = pytest.mark.filterwarnings("ignore:The source is a database in memory")
 
@@ -86,16 +89,55 @@ def test_next_to_no_rows_at_a_tiny_budget(rows):
     assert con.execute("SELECT count(*) FROM t_synthetic").fetchone() == (release.rows,)
 
 
+def test_independent_columns_stay_independent():
+    rng = np.random.default_rng(3)
+    columns = {name: rng.integers(0, 4, 4000) for name in "abcde"}
+    con, _ = released(columns, dict.fromkeys("abcde", (4,)), epsilon=1.0, seed=1)
+    rows = np.array(con.execute("FROM t_synthetic").fetchall())
+    for i in range(5):
+        for j in range(i):
+            joint = np.bincount(rows[:, i] * 4 + rows[:, j], minlength=16) / len(rows)
+            assert np.abs(joint - 1 / 16).sum() < 0.2
+
+
+class Below(OpenDPNoise):
+    """The noise of a table whose noisy total comes out below zero."""
+
+    def gaussian(self, values, sigma):
+        return np.full(len(values), -50)
+
+
+def test_a_noisy_total_below_zero_gives_an_empty_table_of_the_right_columns(monkeypatch):
+    monkeypatch.setattr(import_module("dpsyn_sql.release"), "OpenDPNoise", Below)
+    with pytest.warns(UserWarning, match="The noisy total is not above zero"):
+        con, release = released({"x": X[:3], "y": X[:3]}, {"x": (6, True), "y": (6,)}, epsilon=0.01)
+    assert release.rows == 0 and release.model.total < 0
+    assert con.execute("SELECT count(*) FROM t_synthetic").fetchone() == (0,)
+    described = [con.execute(f"DESCRIBE {table}").fetchall() for table in ("t", "t_synthetic")]
+    assert described[0] == described[1]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("size", [2**12, pytest.param(2**16, marks=pytest.mark.slow)])
-def test_an_attribute_of_very_many_codes_is_coarsened(size):
+def test_an_attribute_of_very_many_codes_is_coarsened(size, ordered):
     con, release = released(
         {"x": X, "wide": X * (size // 7) + 5, "y": X // 2},
-        {"x": (6,), "wide": (size, True), "y": (3,)},
+        {"x": (6,), "wide": (size, ordered), "y": (3,)},
         epsilon=5.0,
         seed=1,
     )
     assert release.model.beliefs.tree.sizes[1] <= 100
     assert con.execute("SELECT count(DISTINCT wide) > 3 FROM t_synthetic").fetchone() == (True,)
+
+
+def test_a_hundred_thousand_numbers_are_binned_and_as_many_categories_refused():
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT i % 100000 AS n, i % 3 > 0 AS y FROM range(3000) r(i)")
+    spec = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 99_999}}}
+    release = dpsyn_sql.release(con, "t", domain=spec, method="adaptive", epsilon=5.0, seed=1)
+    assert abs(release.rows - 3000) < 300
+    with pytest.raises(dpsyn_sql.InputError, match="100000 categories; at most 65536 are allowed"):
+        dpsyn_sql.release(con, "t", into="s", domain={"columns": {"n": coded(100_000)}})
 
 
 def test_a_plan_says_what_is_reserved():
@@ -133,7 +175,12 @@ SPEC = {"columns": {"id": {"type": "key"}}}
 def test_a_workload_is_part_of_plan_key_and_certificate(tmp_path):
     con = duckdb.connect(str(tmp_path / "d.duckdb"))
     people(con)
-    options = {"domain": SPEC, "epsilon": 5, "workload": {"X": 5, ("s", "y"): "0.5"}}  # s is discovered
+    options = {
+        "name": "r",
+        "domain": SPEC,
+        "epsilon": 5,
+        "workload": {"X": 5, ("s", "y"): "0.5"},
+    }  # s is discovered
     text = str(dpsyn_sql.plan(con, "t", **options))
     assert "Workload    x x 5; (y, s) x 0.5; other pairs x 1" in text and "mean weight 5" in text
     release = dpsyn_sql.release(con, "t", **options)
@@ -145,7 +192,7 @@ def test_a_workload_is_part_of_plan_key_and_certificate(tmp_path):
         again = dpsyn_sql.release(con, "t", **options | {"workload": {("y", "s"): 0.5, "x": 5.0}})
     assert again.id == release.id
     with pytest.raises(dpsyn_sql.ReleaseChanged):
-        dpsyn_sql.release(con, "t", domain=SPEC, epsilon=5)
+        dpsyn_sql.release(con, "t", into="o", name="r", domain=SPEC, epsilon=5)
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,24 @@ FAULTS = (
         SCORES,
         (
             SCALE,
-            "    price = float(share.fraction)\n",
-            "    price, rows_per_unit = float(share.fraction), (rows_per_unit + 1) // 2\n",
+            "    price = float(share.fraction) / number\n",
+            "    price, rows_per_unit = float(share.fraction) / number, (rows_per_unit + 1) // 2\n",
+        ),
+    ),
+    fault(
+        "several choices charged as one",
+        SCORES,
+        (EVENTS, "return self.number * (epsilon", "return 1 * (epsilon"),
+        (SCALE, "    price = float(share.fraction) / number\n", "    price = float(share.fraction)\n"),
+        (SCALE, SECOND_OPINION_SELECTION, ""),
+    ),
+    fault(
+        "Gumbel noise of half its scale",
+        "tests/unit/measure/test_measure_select.py::test_several_choices_are_peeled_one_after_the_other[2-zcdp]",
+        (
+            NOISE,
+            "selection_mechanism(scale, kind, number), scores",
+            "selection_mechanism(scale / 2, kind, number), scores",
         ),
     ),
     fault(

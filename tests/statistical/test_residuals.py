@@ -203,7 +203,7 @@ def test_choices_have_the_probabilities_of_the_ledgered_event(kind, rows):
     ledger = RecordingLedger()
     with ledger.open_release(ReleaseKey(None, "r", None, {}), Budget(kind, draws * share.amount)) as entry:
         door = LocalCurator(Zeros(LETTERS), LETTERS, rows, entry, OpenDPNoise())
-        picked = [door.select(candidates, references, share).attrs[0] for _ in range(draws)]
+        picked = ["abc"[door.select(candidates, references, share)[0]] for _ in range(draws)]
     (event,) = set(ledger.events)
     assert isinstance(event, SelectionEvent) and event.sensitivity == rows
     probabilities = {"zcdp": exponential_mechanism, "pure": permute_and_flip}[kind]

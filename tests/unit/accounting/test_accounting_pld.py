@@ -88,5 +88,12 @@ def test_plans_with_selections_are_above_a_brute_force_lower_bound():
     assert epsilon_from_rho(rho_of(events), delta) >= lower - 1e-9
 
 
+def test_several_choices_at_once_are_as_many_choices():
+    delta = Fraction(1, 1000)
+    one, several = SelectionEvent(40.0, 1), SelectionEvent(40.0, 1, 6)
+    assert epsilon_from_events([several], delta) == pytest.approx(epsilon_from_events([one] * 6, delta))
+    assert several.cost("pure") == 6 * one.cost("pure") and several.cost("zcdp") == 6 * one.cost("zcdp")
+
+
 def test_nothing_asked_nothing_claimed():
     assert epsilon_from_events([], DELTA) is None

@@ -1,7 +1,8 @@
-"""The private choice against closed forms on three candidates."""
+"""Private choices, one and several at once, against closed forms on few candidates."""
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.calibrate import selection_event
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import OpenDPNoise, selection_mechanism
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.queries import MarginalQuery
 
@@ -29,12 +30,16 @@ def exponential_mechanism():
 
 
 def permute_and_flip():
+    return permute_and_flip_of(SCORES, SCALE)
+
+
+def permute_and_flip_of(scores, scale):
     """McKenna and Sheldon (2020), Algorithm 1, by enumerating all orders: in a random order each
     candidate is taken with probability exp((score - best) / scale), else the next is tried."""
-    accept = np.exp((SCORES - SCORES.max()) / SCALE)
-    probabilities = np.zeros(3)
-    for order in itertools.permutations(range(3)):
-        reached = 1 / math.factorial(3)
+    accept = np.exp((scores - scores.max()) / scale)
+    probabilities = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        reached = 1 / math.factorial(len(scores))
         for candidate in order:
             probabilities[candidate] += reached * accept[candidate]
             reached *= 1 - accept[candidate]
@@ -47,7 +52,7 @@ def permute_and_flip():
 def test_choice_has_the_closed_form(kind, probabilities):
     assert probabilities.sum() == pytest.approx(1)
     noise = OpenDPNoise()
-    drawn = np.bincount([noise.select(SCORES, SCALE, kind) for _ in range(DRAWS)], minlength=3)
+    drawn = np.bincount([noise.select(SCORES, SCALE, kind, 1)[0] for _ in range(DRAWS)], minlength=3)
     assert chisquare(drawn, DRAWS * probabilities).pvalue > 1e-7
 
 
@@ -56,15 +61,77 @@ def test_the_closed_forms_differ_enough_for_the_test_to_tell():
     assert chisquare(drawn, DRAWS * exponential_mechanism()).pvalue < 1e-20
 
 
+FOUR = np.array([0, 2, 3, 1])
+
+
+def peeled(scores, scale, number, kind="zcdp"):
+    """Probabilities of every ordered choice: one mechanism after the other, without what was chosen."""
+    found = {}
+    for order in itertools.permutations(range(len(scores)), number):
+        probability, left = 1.0, list(range(len(scores)))
+        for candidate in order:
+            if kind == "zcdp":
+                weights = np.exp(scores[left] / scale)
+                probability *= weights[left.index(candidate)] / weights.sum()
+            else:
+                probability *= permute_and_flip_of(scores[left], scale)[left.index(candidate)]
+            left.remove(candidate)
+        found[order] = probability
+    return found
+
+
+@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+@pytest.mark.parametrize("number", [2, 3])
+def test_several_choices_are_peeled_one_after_the_other(kind, number):
+    """One-shot Gumbel noise gives the same law as peeled exponential mechanisms (Durfee and Rogers 2019)."""
+    expected = peeled(FOUR, SCALE, number, kind)
+    assert sum(expected.values()) == pytest.approx(1)
+    noise = OpenDPNoise()
+    drawn = Counter(tuple(noise.select(FOUR, SCALE, kind, number).tolist()) for _ in range(DRAWS))
+    assert set(drawn) <= set(expected)
+    counted = [drawn[order] for order in expected]
+    assert chisquare(counted, [DRAWS * share for share in expected.values()]).pvalue > 1e-7
+    for scale in (SCALE / 2, SCALE * 2):
+        other = [DRAWS * share for share in peeled(FOUR, scale, number, kind).values()]
+        assert chisquare(counted, other).pvalue < 1e-20
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("alpha", [1.5, 2, 8])
+def test_the_loss_of_neighbours_is_within_the_charge_and_half_the_charge_is_too_little(number, alpha):
+    """Renyi divergences by enumeration, over all ways in which scores move by -1, 0 or 1."""
+    worst = 0.0
+    event = SelectionEvent(SCALE, 1, number)
+    before = peeled(FOUR, SCALE, number)
+    for change in itertools.product((-1, 0, 1), repeat=4):
+        after = peeled(FOUR + np.array(change), SCALE, number)
+        p, q = np.array(list(before.values())), np.array(list(after.values()))
+        worst = max(worst, math.log(np.sum(p**alpha * q ** (1 - alpha))) / (alpha - 1))
+        assert np.abs(np.log(p / q)).max() <= event.cost("pure") + 1e-12
+    assert worst <= float(event.cost("zcdp")) * alpha
+    if alpha == 1.5:
+        assert worst > float(event.cost("zcdp")) * alpha / 2
+
+
+@pytest.mark.parametrize("number", [1, 5])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_scale_and_cost(rows):
-    """Scale 2 D / e: e = sqrt(8 rho) under zCDP, epsilon in pure accounts."""
-    zcdp = selection_event(rows, Budget("zcdp", 2 * 10**13))
-    assert zcdp.scale == pytest.approx(2 * rows / 0.4) and zcdp.sensitivity == rows
-    assert cost_units(zcdp, "zcdp") <= 2 * 10**13
-    pure = selection_event(rows, Budget("pure", 10**14))
+def test_scale_and_cost(rows, number):
+    """Scale 2 D / e: e = sqrt(8 rho / t) under zCDP, epsilon / t in pure accounts."""
+    zcdp = selection_event(number, rows, Budget("zcdp", 2 * number * 10**13))
+    assert zcdp.scale == pytest.approx(2 * rows / 0.4)
+    assert (zcdp.sensitivity, zcdp.number) == (rows, number)
+    assert cost_units(zcdp, "zcdp") <= 2 * number * 10**13
+    pure = selection_event(number, rows, Budget("pure", number * 10**14))
     assert pure.scale == pytest.approx(2 * rows / 0.1)
-    assert cost_units(pure, "pure") <= 10**14
+    assert cost_units(pure, "pure") <= number * 10**14
+
+
+@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+def test_our_cost_is_that_of_opendp(kind):
+    for number, sensitivity in ((1, 1), (7, 1), (400, 3)):
+        event = SelectionEvent(300.0, sensitivity, number)
+        stated = selection_mechanism(event.scale, kind, number).map(sensitivity)
+        assert stated == pytest.approx(float(event.cost(kind)), rel=1e-12)
 
 
 def test_pure_cost_in_an_approximate_account_is_never_cheaper_than_the_bounded_range():
@@ -90,17 +157,41 @@ def curator():
 def test_the_marginal_far_from_its_reference_is_chosen_and_charged():
     door, entry = curator()
     references = [np.array([500, 500]), np.array([500, 500])]
-    assert door.select(CANDIDATES, references, Budget("zcdp", 10**14)) == CANDIDATES[0]
+    assert door.select(CANDIDATES, references, Budget("zcdp", 10**14)) == [0]
     assert [type(event) for event in entry.events] == [SelectionEvent]
 
 
-def test_a_replay_with_other_references_stops():
+def test_allowances_come_off_the_scores_and_several_are_chosen_best_first():
+    references = [np.array([500, 500]), np.array([400, 500])]  # distances 800 and 100
+    for allowances, expected in ((None, [0, 1]), ([0, 0], [0, 1]), ([790, 0], [1, 0])):
+        door, entry = curator()
+        assert door.select(CANDIDATES, references, Budget("zcdp", 10**14), 2, allowances) == expected
+        (event,) = entry.events
+        assert event.number == 2 and cost_units(event, "zcdp") <= 10**14
+
+
+def test_a_replay_gives_the_stored_choice_whatever_its_references():
     door, entry = curator()
     references = [np.array([500, 500]), np.array([500, 500])]
     door.select(CANDIDATES, references, Budget("zcdp", 10**14))
     again = LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise())
+    others = [np.array([900, 100]), np.array([0, 0])]
+    assert again.select(CANDIDATES, others, Budget("zcdp", 10**14), 1, [9, 0]) == [0]
+    assert len(entry.events) == 1
+    other = LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise())
     with pytest.raises(InternalError):
-        again.select(CANDIDATES, [np.array([1, 1]), np.array([500, 500])], Budget("zcdp", 10**14))
+        other.select(CANDIDATES, references, Budget("zcdp", 10**14), 2)
+
+
+@pytest.mark.parametrize(
+    ("number", "allowances"), [(0, None), (-1, None), (3, None), (1, [1]), (1, [-1, 0]), (1, [0, 2**62])]
+)
+def test_numbers_and_allowances_that_cannot_be_are_refused_before_the_charge(number, allowances):
+    door, entry = curator()
+    references = [np.array([500, 500])] * 2
+    with pytest.raises(InternalError):
+        door.select(CANDIDATES, references, Budget("zcdp", 10**14), number, allowances)
+    assert entry.events == ()
 
 
 @pytest.mark.parametrize(

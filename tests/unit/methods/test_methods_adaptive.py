@@ -1,0 +1,101 @@
+"""Which questions adaptive marginals ask: pre-selection among many candidates."""
+
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
+from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.source.relation import Relation, Source
+
+ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
+SOURCE = Source(Relation("people", "table", "people", ()))
+ROWS = 20_000
+
+
+class Door:
+    """Exact answers about codes in memory; remembers what was asked, at which budget."""
+
+    def __init__(self, domain, codes):
+        self.domain, self.codes, self.asked = domain, codes, []
+
+    def table(self, query):
+        places = [self.domain.index(name) for name in query.attrs]
+        maps = query.maps or (None,) * len(places)
+        axes = [
+            self.codes[place] if bins is None else np.array(bins)[self.codes[place]]
+            for place, bins in zip(places, maps, strict=True)
+        ]
+        found = np.zeros(query.shape(self.domain), dtype=np.int64)
+        np.add.at(found, tuple(axes), 1)
+        return found
+
+    def measure(self, queries, budget):
+        self.asked.append(("measure", queries, budget))
+        return [NoisyMarginal(q.attrs, self.table(q), 5.0, q.maps) for q in queries]
+
+    def distances(self, queries, references):
+        pairs = zip(queries, references, strict=True)
+        return [int(np.abs(self.table(query) - table).sum()) for query, table in pairs]
+
+    def distance(self, queries, references, budget):
+        self.asked.append(("distance", queries, budget))
+        return self.distances(queries, references)
+
+    def select(self, candidates, references, budget, number=1, allowances=None):
+        self.asked.append(("select", candidates, budget))
+        assert min(allowances) >= 0 and len(allowances) == len(candidates)
+        scores = np.array(self.distances(candidates, references)) - np.array(allowances)
+        return np.argsort(-scores, kind="stable")[:number].tolist()
+
+
+def asked_of(monkeypatch, sizes, ordered=False, **changes):
+    """Attribute 2i and 2i + 1 go together; all else is independent."""
+    rng = np.random.default_rng(1)
+    domain = Domain(
+        tuple(
+            Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(size)), (), False, False, ordered)
+            for i, size in enumerate(sizes)
+        )
+    )
+    codes = [rng.integers(0, size, ROWS) for size in sizes]
+    for i in range(1, len(sizes), 2):
+        codes[i] = np.where(rng.random(ROWS) < 0.7, codes[i - 1] % sizes[i], codes[i])
+    monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(SETTINGS, **changes))
+    door = Door(domain, codes)
+    plan = Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13))
+    Adaptive().run(plan, door)
+    assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
+    return door.asked
+
+
+def test_few_candidates_are_all_asked_for(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 8)
+    assert "select" not in [question for question, _, _ in asked]
+    assert [len(queries) for question, queries, _ in asked if question == "distance"] == [28, 28]
+
+
+def test_of_many_candidates_those_left_over_by_a_private_choice_are_asked_for(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 8, preselected=1, preselect_between=(2, 8))
+    scored = [(question, queries, budget) for question, queries, budget in asked if question != "measure"]
+    assert [question for question, _, _ in scored] == ["select", "distance"] * 2
+    assert [len(queries) for _, queries, _ in scored] == [28, 8, 28, 8]
+    choice, distances = scored[0][2].amount, scored[1][2].amount
+    assert choice / (choice + distances) == pytest.approx(SETTINGS.preselect_share)
+    together = {(f"x{i}", f"x{i + 1}") for i in range(0, 8, 2)}
+    assert together <= {query.attrs for query in scored[1][1]}
+    assert together <= {queries[0].attrs for question, queries, _ in asked if question == "measure"}
+
+
+def test_a_pair_is_chosen_by_its_coarse_twin_and_both_are_scored(monkeypatch):
+    asked = asked_of(monkeypatch, (60,) * 6, ordered=True, preselected=1, preselect_between=(2, 8))
+    (candidates,) = [queries for question, queries, _ in asked if question == "select"][:1]
+    (scored,) = [queries for question, queries, _ in asked if question == "distance"][:1]
+    assert len(candidates) == 15 and len(scored) == 12
+    most = {query.attrs: max(max(bins) for bins in query.maps) for query in candidates}
+    assert max(most.values()) < 15  # twins have about ten bins
+    assert {query.attrs for query in scored} <= set(most) and len({q.attrs for q in scored}) == 6
