@@ -65,6 +65,7 @@ def _word(code: int) -> str:
 
 def _generate(shape: Shape, rows: int, path: str) -> None:
     with duckdb.connect() as con:
+        con.execute("SET enable_progress_bar = false")
         con.execute(f"COPY ({shape.query(rows)}) TO '{path}' (FORMAT parquet)")
 
 
@@ -100,8 +101,11 @@ def run(shape: Shape, description: str, elsewhere: Sequence[tuple[str, float]] =
                 memory_limit=arguments.memory,
             )
     print_table(
-        ["phase", "seconds"],
-        [*([name, value] for name, value in watch.seconds.items()), *map(list, elsewhere)],
+        ["phase", "seconds", "of all cores"],
+        [
+            *([name, value, watch.processor[name]] for name, value in watch.seconds.items()),
+            *([name, value, ""] for name, value in elsewhere),
+        ],
         f"{shape.title}: {arguments.rows:,} rows in, {result.rows:,} out, {len(shape.sizes)} attributes, "
         f"{sum(shape.sizes)} values, {arguments.method}, peak {peak_mebibytes():.0f} MiB, "
         f"memory_limit {arguments.memory}, load {os.getloadavg()[0]:.1f}; {machine()}",

@@ -24,8 +24,8 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.sample.graphical import GraphicalSampler
 from dpsyn_sql.sample.sql_network import network_of
-from dpsyn_sql.sample.sql_sampler import load_distributions, stage_network
-from dpsyn_sql.sample.sql_text import Tables, low_variance_query, script_of
+from dpsyn_sql.sample.sql_sampler import append_network, load_distributions
+from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.write.publish import stage
 
@@ -54,8 +54,8 @@ def random_model() -> GraphicalModel:
 def one_query(engine: DuckDBEngine, model: GraphicalModel, rows: int) -> None:
     """The low-variance rows as a single statement, as the macro of a release draws them."""
     network = network_of(model)
-    load_distributions(engine, network, MODEL, "low_variance")
-    query = low_variance_query(script_of(network, Fragment("1")), Fragment(str(rows)), Tables(MODEL))
+    load_distributions(engine, network, MODEL)
+    query = script_of(network, Fragment("1")).low_variance(Fragment(str(rows)), Tables(MODEL))
     engine.execute(f"CREATE TEMP TABLE staged AS {query}", step="sample")
 
 
@@ -79,12 +79,11 @@ def main() -> None:
         busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         lines.append([name, rows, seconds, rows / seconds / 1e6, busy, peak_mebibytes()])
 
-    for mode in ("iid", "low_variance"):
-        line(
-            f"SQL, {mode}",
-            arguments.rows,
-            lambda engine, mode=mode: stage_network(engine, network, arguments.rows, 1, STAGED, mode=mode),
-        )
+    def independent(engine: DuckDBEngine) -> None:
+        stage(engine, model.domain, iter(()), STAGED)
+        append_network(engine, network, arguments.rows, 1, STAGED)
+
+    line("SQL, independent rows", arguments.rows, independent)
     sampler = GraphicalSampler(model)
     line(
         "numpy, low variance",
@@ -93,7 +92,7 @@ def main() -> None:
     )
     if arguments.one_query:
         line(
-            "SQL, low_variance, one query",
+            "SQL, low variance, one query",
             arguments.one_query,
             lambda engine: one_query(engine, model, arguments.one_query),
         )

@@ -62,12 +62,13 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
-from dpsyn_sql.sample.compile import compile_sampler
+from dpsyn_sql.sample.compile import compile_sampler, independent_rows, manner
+from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sample.units import unit_sizes
 from dpsyn_sql.sqltext.fragments import qualified
 from dpsyn_sql.write.persist import Kept
 from dpsyn_sql.write.publish import publish
-from dpsyn_sql.write.staging import stage_rows
+from dpsyn_sql.write.staging import append, stage_rows
 
 
 def release(
@@ -318,17 +319,23 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
     """
     if rows == 0:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
-    engine, sampler = job.target.open(), compile_sampler(made.model, job.deadline)
+    engine, network = job.target.open(), independent_rows(made.model, rows, job.deadline)
+    sampler = compile_sampler(made.model, job.deadline)
     try:
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
         with phase("sample", rows) as advance:
 
-            def more(number: int, other: int) -> Iterator[NDArray[np.integer[Any]]]:
-                return _reported(sampler.batches(number, other), advance)
+            def draw(number: int, other: int, first: int) -> int:
+                if network is not None:
+                    return append_network(
+                        engine, network, number, other, staged, first=first, advance=advance
+                    )
+                batches = _reported(sampler.batches(number, other), advance)
+                return append(engine, made.shape.domain, batches, staged, first)
 
-            written = stage_rows(engine, made.shape, more, rows, staged, seed)
+            written = stage_rows(engine, made.shape, draw, rows, staged, seed)
         sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
-        facts = _facts(job, entry, made, written, seed)
+        facts = _facts(job, entry, made, written, seed, manner(made.model, network))
         with phase("write"), entry.publishing(job.target.identity):
             publish(engine, job.target, made.shape, staged, seed, sizes, _kept(job, entry, made, facts))
     finally:
@@ -336,7 +343,7 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
     return written, facts
 
 
-def _facts(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> dict[str, Any]:
+def _facts(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int, drawn: str) -> dict[str, Any]:
     return certificate(
         made.plan,
         made.shape,
@@ -347,6 +354,7 @@ def _facts(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> d
         excluded=job.options.exclude,
         rows=rows,
         seed=seed,
+        drawn=drawn,
     )
 
 

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 from dpsyn_sql.accounting.events import (
@@ -26,6 +26,8 @@ from dpsyn_sql.accounting.events import (
 )
 
 _INTERVAL = 1e-4
+"""Grid of the privacy loss (nats), for each rho above 1 so much coarser: the loss has a mean of rho and a
+deviation of sqrt(2 rho), and a finer grid makes a large epsilon take minutes. Rounding is upwards."""
 
 
 def is_available() -> bool:
@@ -49,16 +51,24 @@ def epsilon_from_events(events: Sequence[PrivacyEvent], delta: Fraction) -> floa
     """
     if not events or not is_available():
         return None
-    parts = [_distribution(event, count) for event, count in Counter(events).items()]
+    return _epsilon(tuple(Counter(events).items()), delta)
+
+
+@lru_cache(maxsize=1000)
+def _epsilon(counted: tuple[tuple[PrivacyEvent, int], ...], delta: Fraction) -> float:
+    """Remembered: releases of one plan ask the same again, and it takes as long as a small release."""
+    rho = sum(float(event.cost("zcdp")) * count for event, count in counted)
+    interval = _INTERVAL * max(1.0, rho)
+    parts = [_distribution(event, count, interval) for event, count in counted]
     whole = reduce(lambda left, right: left.compose(right), parts)
     return float(whole.get_epsilon_for_delta(float(delta)))
 
 
-def _distribution(event: PrivacyEvent, count: int) -> Any:
+def _distribution(event: PrivacyEvent, count: int, interval: float) -> Any:
     from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    settings = {"value_discretization_interval": _INTERVAL, "use_connect_dots": True}
+    settings = {"value_discretization_interval": interval, "use_connect_dots": True}
     if isinstance(event, GaussianEvent | ThresholdEvent):
         single = pld.from_discrete_gaussian_mechanism(event.sigma, sensitivity=1, **settings)
         return single.self_compose(event.l2_squared * count)
@@ -66,9 +76,8 @@ def _distribution(event: PrivacyEvent, count: int) -> Any:
         single = pld.from_discrete_laplace_mechanism(1 / event.scale, sensitivity=1, **settings)
         return single.self_compose(event.l1 * count)
     parameters = common.DifferentialPrivacyParameters(_pure_epsilon(event), 0.0)
-    return pld.from_privacy_parameters(parameters, value_discretization_interval=_INTERVAL).self_compose(
-        count
-    )
+    single = pld.from_privacy_parameters(parameters, value_discretization_interval=interval)
+    return single.self_compose(count)
 
 
 def _pure_epsilon(event: SelectionEvent | TreeEvent) -> float:

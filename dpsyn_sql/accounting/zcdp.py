@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 RHO_UNITS = 10**15
 """Amounts of rho (and of pure epsilon) are integers of 1e-15."""
@@ -54,6 +55,7 @@ def _is_within(rho: Fraction, epsilon: Fraction, log_delta: Decimal) -> bool:
     return bound + _SLACK <= log_delta
 
 
+@lru_cache(maxsize=1000)
 def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> int:
     """The largest rho, in units of 1e-15 and floored, that implies (epsilon, delta)-DP.
 

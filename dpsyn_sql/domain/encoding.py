@@ -103,12 +103,13 @@ def _distinct(attribute: Attribute) -> tuple[Label, ...]:
 
 
 def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
-    """Integers close together by a constant list; else balanced search over sorted labels, equality at
-    the leaves."""
+    """Integers that count up by subtraction, close together by a constant list; else balanced search over
+    sorted labels, equality at the leaves."""
     pairs = sorted((label, code) for code, label in enumerate(attribute.labels))
     if kind.family == "integer" and len(pairs) > _FEW_CUTS:
         low, high = int(pairs[0][0]), int(pairs[-1][0])
-        if high - low < _LOOKUP:
+        counts_up = pairs == [(low + code, code) for code in range(len(pairs))]
+        if counts_up or high - low < _LOOKUP:
             return _label_list(attribute, kind, column, low, high)
     texts = [
         literal(label) if isinstance(label, bool) else tick_literal(kind, int(label)) for label, _ in pairs

@@ -86,11 +86,8 @@ class DuckDBCatalog:
 
     @cached_property
     def _macros(self) -> frozenset[str]:
-        kinds = ("macro", "table_macro")
-        rows = self._function_rows
-        return frozenset(
-            fold(str(row["name"])) for row in rows if row["kind"] in kinds and not row["internal"]
-        )
+        rows = _rows(self._engine.fetch(render("source/macros"), step=_READING))
+        return frozenset(fold(str(row["name"])) for row in rows)
 
     def refuse_shadowing(self) -> None:
         """Refuse macros that stand for built-in functions: our own SQL would call them.

@@ -37,7 +37,8 @@ class Target:
     ``replace`` says that what exists there is overwritten.
     ``format`` is ``"parquet"`` or ``"csv"`` (a path that ends in .gz is meant compressed), None for
     a table; ``name`` is what to print. ``database`` is the attached database of a table, None for a
-    file; ``label`` is what the release is called there by default, without schema or folder.
+    file; ``label`` is what the release is called there by default: the table, with its schema unless that is
+    main, or the file without folder and ending.
     """
 
     name: str
@@ -165,7 +166,9 @@ def _database_target(path: Path, text: str, session: SourceSession, may_replace:
 
 def _table_target(identity: Identity, exists: bool, opened: Callable[[], DuckDBEngine]) -> Target:
     name, sql = display_name(*identity), qualified(*identity)
-    return Target(name, "table", sql, None, None, exists, identity[0], identity[2], opened)
+    # Tables of one name in two schemas are two releases; the schema that is looked in by itself goes unsaid.
+    label = identity[2] if fold(identity[1]) == "main" else f"{identity[1]}.{identity[2]}"
+    return Target(name, "table", sql, None, None, exists, identity[0], label, opened)
 
 
 def _table(

@@ -77,6 +77,7 @@ def certificate(
     excluded: Sequence[str],
     rows: int,
     seed: int,
+    drawn: str,
 ) -> dict[str, Any]:
     """A JSON-ready certificate."""
     unit = plan.source.unit
@@ -110,7 +111,11 @@ def certificate(
             "workload": plan.workload.facts(),
         },
         "method": plan.method,
-        "sampling": {"rows": rows, "seed": seed},
+        "sampling": {
+            "rows": rows,
+            "seed": seed,
+            "drawn": drawn,
+        },
         "not_promised": list(NOT_PROMISED),
         "versions": {name: metadata.version(name) for name in _VERSIONED},
     }

@@ -1,9 +1,9 @@
 """Rows of a graphical model: clique by clique, every conditional count close to its expectation.
 
 Independent draws would add an error as large as the privacy noise. Here the rows of one parent
-configuration get ranks in a random order of their own; rank minus jitter, over the number of rows,
-is looked up in the cumulative distribution (stratified sampling): each count is within one row
-of its expectation for every code at either end, and unbiased.
+configuration stand in a random order of their own, and each outcome gets as many of them as its stretch
+of the cumulative distribution holds of the numbers 1 to n, shifted by a common jitter (systematic
+sampling): each count is within one row of its expectation, and unbiased.
 
 The order is drawn anew for every clique and for every attribute's codes. Ranks in an order that two children
 of one parent share would make them move together, whatever the model says of them.
@@ -12,7 +12,9 @@ of one parent share would make them move together, whatever the model says of th
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -33,6 +35,9 @@ MOST_BALANCED = 10**8
 
 _BALANCED_PER_SECOND = 1e7
 
+_AT_A_TIME = 2
+# Batches that are drawn side by side, in memory together.
+
 Codes = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -49,17 +54,26 @@ class GraphicalSampler:
 
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
+        sizes, pending = batch_sizes(rows, BATCH_ROWS), deque[Future[NDArray[np.integer[Any]]]]()
+        with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
+            for index, size in enumerate(sizes):
+                pending.append(pool.submit(self._batch, size, (seed, index), balance=len(sizes) == 1))
+                if len(pending) == _AT_A_TIME:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+
+    def _batch(self, rows: int, seed: tuple[int, int], *, balance: bool) -> NDArray[np.integer[Any]]:
+        """Each batch has its own stream, so that the order in which they are drawn does not matter."""
         model = self.model
-        dtype = code_type(max(model.domain.shape(), default=1))
-        for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
-            generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
-            bins = self._working_bins(size, generator)
-            if rows <= BATCH_ROWS and self._balances(rows * len(model.bins) ** 2):
-                bins = self._balanced(bins, rows, generator)
-            codes = np.empty((size, len(model.bins)), dtype=dtype)
-            for column in range(len(model.bins)):
-                codes[:, column] = self._codes(column, bins[column], generator)
-            yield codes
+        generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+        bins = self._working_bins(rows, generator)
+        if balance and self._balances(rows * len(model.bins) ** 2):
+            bins = self._balanced(bins, rows, generator)
+        codes = np.empty((rows, len(model.bins)), dtype=code_type(max(model.domain.shape(), default=1)))
+        for column in range(len(model.bins)):
+            codes[:, column] = self._codes(column, bins[column], generator)
+        return codes
 
     def _balances(self, work: int) -> bool:
         return work <= MOST_BALANCED and not self.deadline.forbids(
@@ -99,18 +113,40 @@ class GraphicalSampler:
         """Original codes of one attribute from its working bins, by the same rule."""
         bins, within = self.model.bins[column], self.model.within[column]
         by_bin = np.argsort(bins, kind="stable")
-        starts = np.searchsorted(bins[by_bin], np.arange(bins.max() + 1))
-        if starts.size == bins.size:
+        if bins[by_bin[-1]] == bins.size - 1:  # one code a bin
             return np.asarray(by_bin[drawn])
-        # The bins' codes one after the other: bin b occupies the stretch b..b+1 of one cumulative sum.
-        ends = np.cumsum(within[by_bin])
-        place = np.searchsorted(ends, drawn + _ranks(drawn, generator), side="right")
-        last = np.append(starts[1:], bins.size) - 1
-        return np.asarray(by_bin[np.clip(place, starts[drawn], last[drawn])])
+        owners = bins[by_bin]
+        sums = np.cumsum(within[by_bin])
+        starts = np.searchsorted(owners, np.arange(owners[-1] + 1))
+        before = np.append(0.0, sums)[starts]
+        whole = np.append(before[1:], sums[-1]) - before
+        upper = (sums - before[owners]) / np.maximum(whole, np.finfo(np.float64).tiny)[owners]
+        return np.asarray(by_bin[systematic(drawn, owners, upper, generator)])
+
+
+def systematic(groups: Codes, owners: Codes, upper: FloatArray, generator: np.random.Generator) -> Codes:
+    """One line of its group's distribution per row: systematic sampling, in a random order of the rows.
+
+    Args:
+        groups: (n,) group of each row; each has lines.
+        owners: (l,) group of each line, ascending.
+        upper: (l,) cumulative probability at the end of each line within its group.
+        generator: of the order of rows within a group and the jitter.
+    """
+    counts = np.bincount(groups, minlength=int(owners[-1]) + 1)
+    size = counts[owners]
+    ends = np.floor(upper * size + generator.random(counts.size)[owners]).astype(np.int64)
+    ends = np.minimum(ends, size)
+    last = np.append(owners[1:] != owners[:-1], True)
+    ends[last] = size[last]
+    ends += (np.cumsum(counts) - counts)[owners]
+    drawn = np.empty(groups.size, dtype=np.int64)
+    drawn[_grouped(groups, generator)] = np.repeat(np.arange(owners.size), np.diff(ends, prepend=0))
+    return drawn
 
 
 def stratified(groups: Codes, weights: FloatArray, generator: np.random.Generator) -> Codes:
-    """One outcome per row from the distribution of its group.
+    """One outcome per row from the distribution of its group, by ``systematic``.
 
     Args:
         groups: (n,) row of ``weights`` each belongs to.
@@ -118,22 +154,18 @@ def stratified(groups: Codes, weights: FloatArray, generator: np.random.Generato
         generator: of the order of rows within a group and the jitter.
     """
     outcomes = weights.shape[1]
-    cumulative = np.cumsum(weights, axis=1)
-    cumulative /= np.maximum(cumulative[:, -1:], np.finfo(np.float64).tiny)
-    cumulative += np.arange(len(weights))[:, None]
-    place = np.searchsorted(cumulative.ravel(), groups + _ranks(groups, generator), side="right")
-    return np.asarray(np.clip(place - groups * outcomes, 0, outcomes - 1), dtype=np.int64)
+    occupied = np.flatnonzero(np.bincount(groups, minlength=len(weights)))
+    upper = np.cumsum(weights[occupied], axis=1)
+    upper /= np.maximum(upper[:, -1:], np.finfo(np.float64).tiny)
+    lines = systematic(groups, np.repeat(occupied, outcomes), upper.ravel(), generator)
+    return np.asarray(lines % outcomes)
 
 
-def _ranks(groups: Codes, generator: np.random.Generator) -> FloatArray:
-    """(rank in a random order - jitter) / count within each group: uniform on 0..1, evenly spread."""
-    shuffled = generator.permutation(groups.size)
-    # numpy sorts 16-bit integers by radix, several times faster than wider ones.
-    keys = groups[shuffled]
-    keys = keys.astype(np.uint16) if groups.size and groups.max() < 2**16 else keys
-    order = shuffled[np.argsort(keys, kind="stable")]
-    counts = np.bincount(groups)
-    starts = np.cumsum(counts) - counts
-    ranks = np.empty(groups.size)
-    ranks[order] = np.arange(groups.size)
-    return np.asarray((ranks - starts[groups] + generator.random(groups.size)) / counts[groups])
+def _grouped(groups: Codes, generator: np.random.Generator) -> Codes:
+    """Rows by group, in a random order within each."""
+    order = generator.permutation(groups.size)
+    # numpy sorts 16-bit integers by radix, several times faster than wider ones: least significant first.
+    width = int(groups.max()).bit_length() if groups.size else 0
+    for shift in range(0, width, 16):
+        order = order[np.argsort((groups[order] >> shift).astype(np.uint16), kind="stable")]
+    return np.asarray(order)

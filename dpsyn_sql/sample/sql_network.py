@@ -1,15 +1,15 @@
-"""Models as Bayesian networks: an order of variables, each with its conditional distribution.
+"""Models as Bayesian networks: nodes in order, each with the distribution of its variables given its parents.
 
 What every SQL sampler draws from. A graphical model becomes one by directing its junction tree from the
-root: a clique's variables beyond its separator come one after the other, by the chain rule, given the
-separator and those before (Koller and Friedman 2009, 10.4.3). Codes follow from working bins as one more
-variable, whose only parent is the bin.
+root: a clique's variables beyond its separator are drawn together, given the separator (Koller and Friedman
+2009, 10.4.3). Codes follow from working bins as one more variable, whose only parent is the bin. Nodes
+that follow each other become one where their common table stays small, because each costs a look-up a row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -24,35 +24,37 @@ from dpsyn_sql.interfaces import Model
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+MOST_JOINED = 2**18
+"""Lines of all nodes that are made of several, at most: they stay in a cache, and small on disk."""
+
+MOST_BITS = 60
+"""Bits of the values of a node that is made of several; they stand in one word."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One variable and its distribution given its parents.
+    """Variables that are drawn together and their joint distribution given their parents, line by line.
 
-    ``label`` is unique in the network and goes into the text that random bits are drawn by.
-    ``configurations`` (c,) int64, ascending, are the mixed-radix codes of the parents' values (first
-    parent most significant) that can occur; ``weights`` (c, size) float64 are proportional to the
-    probabilities of the variable's values, each row with a positive sum.
+    ``label`` is unique in the network and goes into the text that random bits are drawn by. Line i says that
+    given the values ``given[i]`` of the parents (n, parents) the variables have the values ``values[i]``
+    (n, variables) with probability ``weights[i]`` > 0. Lines stand in the order of given, then values;
+    the weights of a configuration of the parents sum to one. A configuration without lines cannot occur.
     """
 
     label: str
-    variable: int
+    variables: tuple[int, ...]
     parents: tuple[int, ...]
-    configurations: IntArray
+    given: IntArray
+    values: IntArray
     weights: FloatArray
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the parents decide the value."""
-        return bool(np.all(np.count_nonzero(self.weights, axis=1) == 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
     """Nodes in an order in which parents come first.
 
-    ``sizes`` has the number of values of every variable. A variable without a node has one value.
-    ``codes[i]`` is the variable that holds the original codes of attribute i of the domain.
+    ``sizes`` has the number of values of every variable. A variable without a node has one value, or nothing
+    depends on it. ``codes[i]`` is the variable that holds the original codes of attribute i of the domain.
     """
 
     sizes: tuple[int, ...]
@@ -69,83 +71,158 @@ def network_of(model: Model) -> Network | None:
 @network_of.register
 def _(model: ProductModel) -> Network:
     """Attributes without parents."""
-    names = model.domain.names
+    names, sizes = model.domain.names, model.domain.shape()
+    tables = [_proper(model.margins.probabilities[name]) for name in names]
     nodes = [
-        Node(name, index, (), np.zeros(1, np.int64), _proper(model.margins.probabilities[name][None, :]))
-        for index, name in enumerate(names)
+        node_of(name, (), (index,), tables[index]) for index, name in enumerate(names) if sizes[index] > 1
     ]
-    return _pruned(model.domain.shape(), nodes, tuple(range(len(names))))
+    return Network(sizes, _joined(nodes, sizes), tuple(range(len(names))))
 
 
 @network_of.register
 def _(model: GraphicalModel) -> Network:
-    """Working bins and twins by the junction tree, then codes within bins."""
-    sizes = [*model.beliefs.tree.sizes]
-    names = model.domain.names
-    labels = [names[v] if v < len(names) else f"{v}|twin" for v in range(len(sizes))]
-    nodes = [node for index in model.beliefs.tree.order for node in _clique_nodes(model, index, labels)]
+    """Working bins and twins by the junction tree, codes within bins right after them."""
+    tree, names = model.beliefs.tree, model.domain.names
+    folded = [
+        index for index, bins in enumerate(model.bins) if not np.array_equal(bins, np.arange(bins.size))
+    ]
     codes = list(range(len(names)))
-    for index, (bins, within) in enumerate(zip(model.bins, model.within, strict=True)):
-        if np.array_equal(bins, np.arange(bins.size)):
+    sizes = [*tree.sizes, *(model.bins[index].size for index in folded)]
+    for place, index in enumerate(folded):
+        codes[index] = len(tree.sizes) + place
+    nodes, needed = list[Node](), set(range(len(names)))
+    for clique in reversed(tree.order):  # children first: what nothing depends on is not drawn
+        new = [v for v in tree.cliques[clique] if v not in tree.separators[clique] and v in needed]
+        if all(sizes[v] == 1 for v in new):
             continue
-        weights = np.zeros((sizes[index], bins.size))
-        weights[bins, np.arange(bins.size)] = within
-        nodes.append(
-            Node(f"{names[index]}|code", len(sizes), (index,), np.arange(len(weights)), _proper(weights))
-        )
-        codes[index] = len(sizes)
-        sizes.append(bins.size)
-    return _pruned(tuple(sizes), nodes, tuple(codes))
+        needed.update(tree.separators[clique])
+        own = _clique_node(model, clique, [v for v in new if sizes[v] > 1])
+        after = [_code_node(model, v, codes[v]) for v in new if v < len(names) and codes[v] != v]
+        nodes[:0] = [own, *after]
+    drawn = {variable for node in nodes for variable in node.variables}
+    # A bin that holds all codes of its attribute is not drawn; they are.
+    nodes += [_code_node(model, v, codes[v]) for v in folded if codes[v] not in drawn and sizes[codes[v]] > 1]
+    return Network(tuple(sizes), _joined(nodes, sizes), tuple(codes))
 
 
-def _clique_nodes(model: GraphicalModel, index: int, labels: Sequence[str]) -> Iterator[Node]:
-    """The chain rule over one clique: P(v1 | S) P(v2 | S, v1) ..."""
-    tree = model.beliefs.tree
-    separator = tree.separators[index]
-    new = [variable for variable in tree.cliques[index] if variable not in separator]
-    table = _directed(model, index, new)
-    for place, variable in enumerate(new):
-        parents = (*separator, *new[:place])
-        axes = list(range(len(parents) + 1, table.ndim))
-        weights = summed(table, axes).reshape(-1, tree.sizes[variable])
-        occurring = np.flatnonzero(weights.sum(axis=1) > 0)
-        yield Node(labels[variable], variable, parents, occurring, weights[occurring])
+def node_of(label: str, parents: Sequence[int], variables: Sequence[int], table: FloatArray) -> Node:
+    """The node of an array with an axis for each parent, then one for each variable; rows of any sums."""
+    given = table.shape[: len(parents)]
+    rows = table.reshape(math.prod(given), -1)
+    row, value = np.nonzero(rows)
+    return Node(
+        label,
+        tuple(variables),
+        tuple(parents),
+        _side_by_side(np.unravel_index(row, given) if given else (), row.size),
+        _side_by_side(np.unravel_index(value, table.shape[len(parents) :]), row.size),
+        (rows / np.maximum(rows.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))[row, value],
+    )
 
 
-def _directed(model: GraphicalModel, index: int, new: Sequence[int]) -> FloatArray:
-    """The clique's table, axes: the separator, then ``new``.
+def _side_by_side(columns: Sequence[IntArray], rows: int) -> IntArray:
+    """(rows, columns), each column in one piece."""
+    return np.asarray(np.array(columns, np.int64).reshape(len(columns), rows).T)
+
+
+def _clique_node(model: GraphicalModel, index: int, new: Sequence[int]) -> Node:
+    """A clique's ``new`` variables given its separator.
 
     A configuration of the separator that the parent clique holds possible and this one does not
     (potentials beyond float64) gets the variables' own marginals: every row drawn goes on.
     """
     tree, tables = model.beliefs.tree, model.beliefs.tables
     clique, separator = tree.cliques[index], tree.separators[index]
-    table = np.ascontiguousarray(tables[index].transpose([clique.index(v) for v in (*separator, *new)]))
-    rows = table.reshape(math.prod(tree.sizes[v] for v in separator), -1)
-    reached = rows.sum(axis=1) > 0
+    parents = [variable for variable in separator if tree.sizes[variable] > 1]
+    table = _over(tables[index], clique, (*parents, *new))
+    rows = table.reshape(math.prod(tree.sizes[v] for v in parents), -1).copy()
+    lost = rows.sum(axis=1) <= 0
     if tree.parents[index] >= 0:
-        above = tree.cliques[tree.parents[index]]
-        outside = [axis for axis, variable in enumerate(above) if variable not in separator]
-        lost = ~reached & (summed(tables[tree.parents[index]], outside).ravel() > 0)
-    else:
-        lost = ~reached
+        above = tree.parents[index]
+        lost &= _over(tables[above], tree.cliques[above], parents).ravel() > 0
     if lost.any():
-        rows = rows.copy()
         mean = rows.sum(axis=0)
         rows[lost] = mean if mean.sum() > 0 else 1.0
-    return rows.reshape(table.shape)
+    names = model.domain.names
+    label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
+    return node_of(label, parents, new, rows.reshape(table.shape))
+
+
+def _over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> FloatArray:
+    """The table of a clique over some of its variables, in this order."""
+    gone = [axis for axis, variable in enumerate(clique) if variable not in kept]
+    left = [variable for variable in clique if variable in kept]
+    return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in kept]))
+
+
+def _code_node(model: GraphicalModel, attribute: int, variable: int) -> Node:
+    """The codes of an attribute given its working bin."""
+    bins, within = model.bins[attribute], model.within[attribute]
+    table = np.zeros((model.beliefs.tree.sizes[attribute], bins.size))
+    table[bins, np.arange(bins.size)] = within
+    label = f"{model.domain.names[attribute]}|code"
+    if len(table) == 1:
+        return node_of(label, (), (variable,), _proper(table[0]))
+    return node_of(label, (attribute,), (variable,), _proper(table))
 
 
 def _proper(weights: FloatArray) -> FloatArray:
     """Rows without mass, which nothing should reach, become even ones."""
-    return np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
+    return np.where(weights.sum(axis=-1, keepdims=True) > 0, weights, 1.0)
 
 
-def _pruned(sizes: tuple[int, ...], nodes: Sequence[Node], codes: tuple[int, ...]) -> Network:
-    """Without the variables of one value and those that nothing depends on (barren nodes)."""
-    needed, kept = set(codes), list[Node]()
-    for node in reversed(nodes):
-        if node.variable in needed and sizes[node.variable] > 1:
-            kept.append(node)
-            needed.update(node.parents)
-    return Network(sizes, tuple(reversed(kept)), codes)
+def _joined(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[Node, ...]:
+    """Neighbours drawn together where few lines come of it."""
+    joined, most = list[Node](), MOST_JOINED // max(1, len(nodes))
+    for node in nodes:
+        both = _both(joined[-1], node, sizes, most) if joined else None
+        if both is None:
+            joined.append(node)
+        else:
+            joined[-1] = both
+    return tuple(joined)
+
+
+def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | None:
+    """Two nodes as one: P(A | S) P(B | T) over A and B given S and what of T is not in A; None if that has
+    more than ``most`` lines."""
+    variables = (*first.variables, *second.variables)
+    outside = [parent for parent in second.parents if parent not in (*first.variables, *first.parents)]
+    lines = len(first.weights) * math.prod(sizes[parent] for parent in outside)
+    bits = sum((sizes[variable] - 1).bit_length() for variable in variables)
+    if lines > most or bits > MOST_BITS:
+        return None
+    columns = dict(zip((*first.parents, *first.variables), [*first.given.T, *first.values.T], strict=True))
+    line, crossed = np.divmod(np.arange(lines), lines // len(first.weights))
+    columns = {variable: column[line] for variable, column in columns.items()}
+    values = np.unravel_index(crossed, [sizes[parent] for parent in outside]) if outside else ()
+    columns.update(zip(outside, values, strict=True))
+    starts, counts = _matching(second, [columns[parent] for parent in second.parents], lines, sizes)
+    if counts.sum() > most:
+        return None
+    kept = np.repeat(np.arange(lines), counts)
+    other = np.arange(kept.size) - np.repeat(counts.cumsum() - counts, counts) + starts[kept]
+    columns = {variable: column[kept] for variable, column in columns.items()}
+    columns.update(zip(second.variables, second.values[other].T, strict=True))
+    parents = (*first.parents, *outside)
+    order = np.lexsort([columns[variable] for variable in reversed((*parents, *variables))])
+    return Node(
+        first.label,
+        variables,
+        parents,
+        _side_by_side([columns[parent][order] for parent in parents], order.size),
+        _side_by_side([columns[variable][order] for variable in variables], order.size),
+        (first.weights[line[kept]] * second.weights[other])[order],
+    )
+
+
+def _matching(
+    node: Node, given: Sequence[IntArray], number: int, sizes: Sequence[int]
+) -> tuple[IntArray, IntArray]:
+    """Of each of so many configurations of a node's parents the first of its lines, and how many they are."""
+    shape = [sizes[parent] for parent in node.parents]
+    if not shape:
+        return np.zeros(number, np.int64), np.full(number, len(node.weights))
+    own, asked = np.ravel_multi_index(tuple(node.given.T), shape), np.ravel_multi_index(tuple(given), shape)
+    starts = np.searchsorted(own, asked, side="left")
+    return starts, np.searchsorted(own, asked, side="right") - starts

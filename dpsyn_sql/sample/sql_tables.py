@@ -6,8 +6,9 @@ integer arithmetic: the same rows on every machine, DuckDB version and number of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +19,16 @@ from dpsyn_sql.sample.sql_network import Network, Node
 UNIT = 2**32
 """Probability 1. Ranks below 2^31 times it fit a BIGINT."""
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Columns = dict[str, IntArray]
+Columns = dict[str, NDArray[Any]]
 
 PARENT_BITS = 40
-"""Bits of the number of a parent configuration; above them stands the number of a chunk."""
+"""Bits of the number of a parent configuration; above them stands the number of a chunk or a slot."""
 
 WORD = 63
 """Bits of a word that are used: DuckDB takes a one shifted into the highest bit for an overflow."""
+
+MOST_SLOT_BITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,143 +46,117 @@ Layout = tuple[Place | None, ...]
 def layout(network: Network) -> Layout:
     """The place of every variable, None where there is only one value.
 
-    In drawing order, because parents are then often neighbours and can be read together; no place
-    crosses the border of a word.
+    In drawing order, because parents are then often neighbours and can be read together; the variables of
+    one node are in one word.
+
+    Raises:
+        InternalError: those of a node do not fit a word.
     """
     places: list[Place | None] = [None] * len(network.sizes)
     word, shift = 0, 0
     for node in network.nodes:
-        bits = (network.sizes[node.variable] - 1).bit_length()
-        if shift + bits > WORD:
+        widths = [(network.sizes[variable] - 1).bit_length() for variable in node.variables]
+        if sum(widths) > WORD:
+            raise InternalError("more variables are drawn together than can be packed")
+        if shift + sum(widths) > WORD:
             word, shift = word + 1, 0
-        places[node.variable] = Place(word, shift, bits)
-        shift += bits
+        for variable, bits in zip(node.variables, widths, strict=True):
+            places[variable] = Place(word, shift, bits)
+            shift += bits
     return tuple(places)
 
 
+def place_of(variable: int, places: Layout) -> Place:
+    """The place of a variable that is drawn.
+
+    Raises:
+        InternalError: it is not.
+    """
+    place = places[variable]
+    if place is None:
+        raise InternalError("a variable has no place among those that are drawn")
+    return place
+
+
 def parent_places(node: Node, places: Layout) -> list[tuple[int, Place]]:
-    """Position among the node's parents and place of each that has several values, lowest place first.
+    """Position among the node's parents and place of each, lowest place first.
 
     The number of a parent configuration is the concatenation of these bits, the first the lowest.
 
     Raises:
         InternalError: they do not fit ``PARENT_BITS``.
     """
-    found = [(position, places[variable]) for position, variable in enumerate(node.parents)]
-    kept = [(position, place) for position, place in found if place is not None]
-    if sum(place.bits for _, place in kept) > PARENT_BITS:
+    found = [(position, place_of(variable, places)) for position, variable in enumerate(node.parents)]
+    if sum(place.bits for _, place in found) > PARENT_BITS:
         raise InternalError("a variable has more parent configurations than can be numbered")
-    return sorted(kept, key=lambda item: (item[1].word, item[1].shift))
+    return sorted(found, key=lambda item: (item[1].word, item[1].shift))
 
 
-def parent_numbers(node: Node, sizes: Sequence[int], places: Layout) -> IntArray:
-    """The number of each configuration of the node's parents, as ``parent_places`` says."""
-    values, left = [], node.configurations
-    for variable in reversed(node.parents):
-        left, value = np.divmod(left, sizes[variable])
-        values.append(value)
-    values.reverse()
-    numbers, offset = np.zeros_like(node.configurations), 0
+def parent_numbers(node: Node, places: Layout) -> IntArray:
+    """The number of each line's parent configuration (n,)."""
+    numbers, offset = np.zeros(len(node.weights), np.int64), 0
     for position, place in parent_places(node, places):
-        numbers |= values[position] << offset
+        numbers |= node.given[:, position] << offset
         offset += place.bits
     return numbers
 
 
-def cumulative_columns(node: Node, numbers: IntArray) -> Columns:
-    """Columns parent, value, low, high: value v for ranks low <= u < high, in units of 2^-32.
+def packed_values(node: Node, places: Layout) -> IntArray:
+    """The values of each line side by side (n,), the first variable's at the low end."""
+    first = place_of(node.variables[0], places).shift
+    packed = np.zeros(len(node.weights), np.int64)
+    for position, variable in enumerate(node.variables):
+        packed |= node.values[:, position] << (place_of(variable, places).shift - first)
+    return packed
 
-    ``numbers`` are those of the node's configurations.
-    Values of less than half a unit are left out; those of one parent lie side by side from 0 to 2^32.
+
+def stretches(node: Node, places: Layout) -> Columns:
+    """Columns parent, value, low, high: the packed values for numbers low <= u <= high below 2^32.
+
+    Lines of less than half a unit are left out; those of one parent lie side by side from 0 to 2^32 - 1.
     """
-    high = _rounded_cumulative(node.weights)
-    low = np.concatenate([np.zeros((len(high), 1), np.int64), high[:, :-1]], axis=1)
-    row, value = np.nonzero(high > low)
+    parent, value = parent_numbers(node, places), packed_values(node, places)
+    begins = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))
+    counts = np.diff(np.append(begins, parent.size))
+    sums = np.cumsum(node.weights)
+    before = np.repeat((sums - node.weights)[begins], counts)
+    whole = np.repeat(sums[begins + counts - 1], counts) - before
+    stop = np.clip(np.rint((sums - before) / whole * UNIT).astype(np.int64), 0, UNIT)
+    stop[begins + counts - 1] = UNIT
+    start = np.concatenate([[0], stop[:-1]])
+    start[begins] = 0
+    kept = np.flatnonzero(stop > start)
     return {
-        "parent": numbers[row],
-        "value": value.astype(np.int64),
-        "low": low[row, value],
-        "high": high[row, value],
+        "parent": parent[kept],
+        "value": value[kept],
+        "low": start[kept].astype(np.uint32),
+        "high": (stop[kept] - 1).astype(np.uint32),
     }
-
-
-def _rounded_cumulative(weights: FloatArray) -> IntArray:
-    sums = np.cumsum(weights, axis=1)
-    high = np.rint(sums / sums[:, -1:] * UNIT).astype(np.int64)
-    return np.asarray(np.minimum(high, UNIT))
 
 
 def slot_bits_of(node: Node) -> int:
-    """The node's alias tables have 2 to this power slots: no fewer than any configuration has values."""
-    return (int(np.count_nonzero(_masses(node), axis=1).max()) - 1).bit_length()
+    """A look-up divides the unit into 2 to this power slots: one to two for each line of a configuration
+    in the mean, so that hardly more than one line has to be looked at."""
+    configurations = max(1, round(float(node.weights.sum())))
+    return min(MOST_SLOT_BITS, (len(node.weights) // configurations).bit_length())
 
 
-def _masses(node: Node) -> IntArray:
-    return np.diff(_rounded_cumulative(node.weights), axis=1, prepend=0)
-
-
-def alias_columns(node: Node, numbers: IntArray) -> Columns:
-    """Alias tables (Walker 1977) of all configurations, all of 2^``slot_bits_of`` slots.
-
-    Columns parent, slot, cut, value, alias: in a slot it is ``value`` below ``cut`` (units of 2^-32), else
-    ``alias``. Built by sweeping (Huebschle-Schneider and Sanders 2019): light values take what they lack
-    from the first heavy one that has some left; prefix sums say which that is. Exact, and for all
-    configurations at once.
-    """
-    slots = 2 ** slot_bits_of(node)
-    masses = _masses(node)
-    values = masses.shape[1]
-    masses = np.pad(masses, ((0, 0), (0, max(0, slots - values))))
-    order = np.argsort(masses == 0, axis=1, kind="stable")[:, :slots]
-    share = np.take_along_axis(masses, order, axis=1) * slots
-    cut, other = _swept(share)
-    return {
-        "parent": np.repeat(numbers, slots),
-        "slot": np.tile(np.arange(slots), numbers.size),
-        "cut": cut.ravel(),
-        "value": np.minimum(order, values - 1).ravel(),  # beyond are slots to fill up, cut at 0
-        "alias": np.take_along_axis(order, other, axis=1).ravel(),
-    }
-
-
-def _swept(share: IntArray) -> tuple[IntArray, IntArray]:
-    """Cut and alias slot per slot of rows of shares (r, k) that sum to k units each."""
-    rows, slots = share.shape
-    cut, other = np.full(share.shape, UNIT, np.int64), np.tile(np.arange(slots), (rows, 1))
-    light = share < UNIT
-    lacks = np.where(light, UNIT - share, 0)
-    spare = np.where(light, 0, share - UNIT)
-    # Rows follow one another in one sequence: each lacks in all what it has to spare.
-    lacked, spared = lacks.ravel().cumsum(), spare.ravel().cumsum()
-    lights, heavies = np.flatnonzero(light), np.flatnonzero(~light)
-    column = np.arange(share.size) % slots
-    taken = np.searchsorted(spared[heavies], lacked[lights] - lacks.ravel()[lights], side="right")
-    cut.ravel()[lights] = share.ravel()[lights]
-    other.ravel()[lights] = column[heavies[taken]]
-    # A heavy value gives until it lacks something itself, and takes that from the next one.
-    given = np.concatenate([[0], lacked[lights]])
-    gave = given[np.searchsorted(given, spared[heavies], side="left")]
-    missing = gave - spared[heavies]
-    giver = np.flatnonzero(missing > 0)
-    cut.ravel()[heavies[giver]] = UNIT - missing[giver]
-    other.ravel()[heavies[giver]] = column[heavies[giver + 1]]
-    return cut, other
-
-
-def cumulative_table(network: Network) -> Columns:
-    """Columns node, parent, value, low, high: the cumulative distributions of all nodes."""
-    return _table(network, cumulative_columns)
-
-
-def alias_table(network: Network) -> Columns:
-    """Columns node, parent, slot, cut, value, alias: the alias tables of all nodes."""
-    return _table(network, alias_columns)
-
-
-def _table(network: Network, columns_of: Callable[[Node, IntArray], Columns]) -> Columns:
-    places = layout(network)
+def distribution_table(network: Network, places: Layout) -> Columns:
+    """Columns node, parent, value, low, high: the stretches of all nodes."""
     parts = []
     for number, node in enumerate(network.nodes):
-        columns = columns_of(node, parent_numbers(node, network.sizes, places))
-        parts.append({"node": np.full(len(columns["value"]), number, np.int64), **columns})
+        columns = stretches(node, places)
+        parts.append({"node": np.full(len(columns["value"]), number, np.int32), **columns})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+
+def runs(places: Sequence[Place]) -> list[Place]:
+    """Neighbouring places joined."""
+    joined = list[Place]()
+    for place in places:
+        last = joined[-1] if joined else None
+        if last is not None and (last.word, last.shift + last.bits) == (place.word, place.shift):
+            joined[-1] = Place(last.word, last.shift, last.bits + place.bits)
+        else:
+            joined.append(place)
+    return joined

@@ -18,8 +18,7 @@ TABLES = (
     "measured_bins",
     "measured_cells",
     "model_cells",
-    "cumulative",
-    "aliases",
+    "distributions",
     "releases",
 )
 

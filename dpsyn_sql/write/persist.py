@@ -22,9 +22,9 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.plan.queries import NoisyMarginal
-from dpsyn_sql.sample.sql_network import network_of
-from dpsyn_sql.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
-from dpsyn_sql.sample.sql_tables import alias_table, cumulative_table
+from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
+from dpsyn_sql.sample.sql_network import Network, network_of
+from dpsyn_sql.sample.sql_tables import distribution_table, layout
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.kept import SCHEMA, TABLES
@@ -93,12 +93,13 @@ def persist(engine: Engine, database: str, kept: Kept) -> None:
         name = string_literal(fold(kept.name))
         engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
     number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
-    for table, parts in _gathered(_contents(kept)).items():
+    network = network_of(kept.model)
+    for table, parts in _gathered(_contents(kept, network)).items():
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         owner = np.full(len(next(iter(columns.values()))), number)
         engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **columns}, step=_STEP)
     with _using(engine, database):
-        for statement in _macros(database, schema, kept, number):
+        for statement in _macros(database, schema, kept, number, network):
             engine.execute(statement, step=_STEP)
 
 
@@ -144,7 +145,7 @@ def persist_beside(engine: Engine, path: Path, kept: Kept) -> None:
     engine.execute(render("source/detach", name=ident(name)), step=_STEP)
 
 
-def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
+def _contents(kept: Kept, network: Network | None) -> Iterator[tuple[str, Columns]]:
     """The rows of every table, without the release they belong to."""
     domain, tables = kept.shape.domain, served(kept.model)
     yield (
@@ -181,11 +182,8 @@ def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
             "model_cells",
             {"number": np.full(cells.size, number), "cell": cells, "probability": flat[cells]},
         )
-    network = network_of(kept.model)
     if network is not None:
-        cumulative = cumulative_table(network)
-        yield "cumulative", {name: cumulative[name] for name in cumulative if name != "high"}
-        yield "aliases", alias_table(network)
+        yield "distributions", distribution_table(network, layout(network))
 
 
 def _gathered(contents: Iterator[tuple[str, Columns]]) -> dict[str, list[Columns]]:
@@ -264,9 +262,10 @@ def _axes(
     }
 
 
-def _macros(database: str, schema: Fragment, kept: Kept, number: int) -> Iterator[Fragment]:
+def _macros(
+    database: str, schema: Fragment, kept: Kept, number: int, network: Network | None
+) -> Iterator[Fragment]:
     home = ident(database)
-    network = network_of(kept.model)
     low_variance, iid = sample_queries(network, kept.shape, kept.name, number)
     rows, seed = parameters(kept.shape)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):

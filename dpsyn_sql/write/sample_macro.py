@@ -15,7 +15,7 @@ from dpsyn_sql.domain.shape import Constant, Derived, Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sample.sql_network import Network
-from dpsyn_sql.sample.sql_text import MOST_NODES, Tables, iid_query, low_variance_query, script_of
+from dpsyn_sql.sample.sql_text import MOST_NODES, Tables, script_of
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
@@ -53,11 +53,8 @@ def sample_queries(
     )
     script = script_of(network, seed)
 
-    def tables(table: str) -> Tables:
-        return Tables(Fragment(table), Fragment(f"release = {number}"))
-
-    low_variance = low_variance_query(script, nrows, tables("dpsyn.cumulative"))
-    iid = iid_query(script, Fragment("0"), nrows, tables("dpsyn.aliases"))
+    tables = Tables(Fragment("dpsyn.distributions"), Fragment(f"release = {number}"))
+    low_variance, iid = script.low_variance(nrows, tables), script.iid(Fragment("0"), nrows, tables)
     return _valued(shape, low_variance, seed), _valued(shape, iid, seed)
 
 

@@ -21,6 +21,7 @@ from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 Batches = Iterator[NDArray[np.integer[Any]]]
+Draw = Callable[[int, int, int], int]
 
 _DTYPES = {"UTINYINT": np.uint8, "USMALLINT": np.uint16, "UINTEGER": np.uint32, "UBIGINT": np.uint64}
 _ROUNDS = 30
@@ -45,13 +46,18 @@ def stage(engine: Engine, domain: Domain, batches: Batches, table: Fragment) -> 
         InternalError: a batch has another number of columns, or a code outside the domain.
         EngineFailure: the database failed.
     """
+    make_room(engine, domain, table)
+    return append(engine, domain, batches, table, 0)
+
+
+def make_room(engine: Engine, domain: Domain, table: Fragment) -> None:
+    """Create the temporary table."""
     types = [code_type(attribute.size) for attribute in domain.attributes]
     columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
     engine.execute(render("write/stage", table=table, columns=columns), step="making room for sampled rows")
-    return _append(engine, domain, batches, table, 0)
 
 
-def _append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, first: int) -> int:
+def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, first: int) -> int:
     """Load more codes, numbered from ``first`` on; how many."""
     sizes = [attribute.size for attribute in domain.attributes]
     types = [code_type(size) for size in sizes]
@@ -72,7 +78,7 @@ def _append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, f
 def stage_rows(
     engine: Engine,
     shape: Shape,
-    more: Callable[[int, int], Batches],
+    draw: Draw,
     rows: int,
     table: Fragment,
     seed: int,
@@ -86,7 +92,8 @@ def stage_rows(
     Args:
         engine: the session that writes.
         shape: complete, with checked expressions.
-        more: ``more(rows, seed)`` gives batches of codes, for example ``Sampler.batches``.
+        draw: ``draw(rows, seed, first)`` adds rows to the table, numbered from ``first`` on, and says how
+            many (``append``, or ``sample.sql_sampler.append_network``).
         rows: wanted.
         table: quoted name of the table to create, as ``stage``.
         seed: of the first sample and, together with the round, of the others; of positions in bins.
@@ -94,7 +101,8 @@ def stage_rows(
     Returns:
         The number of rows staged.
     """
-    drawn = stage(engine, shape.domain, more(rows, seed), table)
+    make_room(engine, shape.domain, table)
+    drawn = draw(rows, seed, 0)
     if not shape.never:
         return drawn
     looked_at = 0
@@ -106,8 +114,7 @@ def stage_rows(
             break
         share = max(kept / drawn, 1 / _MOST_DRAWN)
         wanted = min(math.ceil((rows - kept) / share) + _SPARE, max(rows, _SMALL))
-        again = more(wanted, _seed_of_round(seed, attempt))
-        drawn += _append(engine, shape.domain, again, table, drawn)
+        drawn += draw(wanted, _seed_of_round(seed, attempt), drawn)
     if kept > rows:
         engine.execute(render("write/trim", staged=table, rows=rows), step="trimming sampled rows")
     if kept < rows:

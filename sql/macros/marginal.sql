@@ -1,4 +1,5 @@
 -- The cells of a marginal, numbered in row-major order of the codes.
+-- Names are compared as the database compares them: ASCII case aside.
 -- in:  schema
 -- out: table macro with the columns cell, labels, estimate (of the model), noisy (inverse-variance mean of all
 --      measured tables that hold the attributes), standard_error (of noisy) and basis
@@ -7,6 +8,14 @@ WITH wanted AS (
     SELECT
         unnest(CAST(attributes AS VARCHAR[])) AS name,
         generate_subscripts(CAST(attributes AS VARCHAR[]), 1) AS place
+),
+found AS (
+    SELECT
+        release,
+        total
+    FROM dpsyn.releases
+    WHERE translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+        = translate(CAST(wanted_release AS VARCHAR), 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
 ),
 asked AS (
     SELECT
@@ -18,10 +27,10 @@ asked AS (
         GREATEST(0, r.total) AS total
     FROM wanted AS w
     INNER JOIN dpsyn.attributes AS a
-        ON a.name = w.name
-    INNER JOIN dpsyn.releases AS r
+        ON translate(a.name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+        = translate(w.name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+    INNER JOIN found AS r
         ON r.release = a.release
-    WHERE r.name = wanted_release
 ),
 axes AS (
     SELECT
@@ -80,7 +89,7 @@ chosen AS (
 checked AS (
     SELECT
         CASE
-            WHEN NOT EXISTS (SELECT 1 FROM dpsyn.releases AS r WHERE r.name = wanted_release)
+            WHEN NOT EXISTS (SELECT 1 FROM found)
                 THEN error('dpsyn_marginal: no such release; see dpsyn_releases()')
             WHEN (SELECT count(*) FROM wanted) = 0
                 OR (SELECT count(DISTINCT attribute) FROM axes) < (SELECT count(*) FROM wanted)

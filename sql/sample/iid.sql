@@ -1,7 +1,7 @@
--- Rows drawn independently of each other. The lowest of 64 random bits choose a slot of the alias table of the
--- parents' values; as a number below 2^64 they decide which of the slot's two values it is.
--- in:  started (query), steps (by variable: name, source, parent, slot_bits, slots, relation (key, cut,
---      value, alias), words), last (name of the last step), codes (<expression> AS a<i>)
+-- Rows drawn independently of each other: 32 random bits are looked up among the stretches of the parents'
+-- values, by their slot.
+-- in:  started (query), steps (by node: name, source, parent, slot_bits, relation (key, low, high, value),
+--      value_bits, words), last (name of the last step), codes (<expression> AS a<i>)
 -- out: a query with the columns row, a0, a1, ...
 WITH started AS (
 {{ started }}
@@ -11,16 +11,8 @@ WITH started AS (
 {{ step.name }}_bits AS (
     SELECT
         *,
-        hash(xor("row", {{ step.slot_bits }})) AS bits
+        CAST(hash(xor("row", {{ step.value_bits }})) >> 32 AS UINTEGER) AS bits
     FROM {{ step.source }}
-),
-{{ step.name }}_drawn AS (
-    SELECT
-        b.*,
-        CASE WHEN b.bits < t.cut THEN t.value ELSE t.alias END AS value
-    FROM {{ step.name }}_bits AS b
-    INNER JOIN {{ step.relation }} AS t
-        ON t.key = {{ step.parent }} | (b.bits & {{ step.slots - 1 }})
 ),
 {{ step.name }} AS (
     SELECT
@@ -28,7 +20,11 @@ WITH started AS (
         {{ word }},
 {% endfor %}
         "row"
-    FROM {{ step.name }}_drawn
+    FROM {{ step.name }}_bits AS b
+    INNER JOIN {{ step.relation }} AS d
+        ON d.key = ({{ step.parent }} << {{ step.slot_bits }}) | (b.bits >> {{ 32 - step.slot_bits }})
+        AND d.low <= b.bits
+        AND d.high >= b.bits
 )
 {%- endfor %}
 

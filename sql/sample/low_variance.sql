@@ -1,35 +1,21 @@
--- Rows whose counts stay close to what is expected, as one query: the same rows that shuffle, outcomes
--- and draw make chunk by chunk. A rank is looked up in the cumulative distribution by an ASOF join.
--- in:  started (query), chunk_bits (a chunk has 2^chunk_bits rows), steps (by variable: name, source, parent,
---      fixed, rank_bits, jitter_bits, relation (parent, value, low), words), last (name of the last
+-- Rows whose counts stay close to what is expected. The rows of one parent configuration get ranks in a random
+-- order of the node's own; rank plus jitter, over their number, is looked up among the stretches.
+-- in:  started (query), chunk_bits (a chunk has 2^chunk_bits rows), steps (by node: name, source, parent,
+--      slot_bits, relation (key, low, high, value), rank_bits, jitter_bits, words), last (name of the last
 --      step), codes (<expression> AS a<i>)
 -- out: a query with the columns row, a0, a1, ...
 WITH started AS (
 {{ started }}
 )
 {%- for step in steps %}
-{% if step.fixed %}
-,
-{{ step.name }} AS (
-    SELECT
-{% for word in step.words %}
-        {{ word }},
-{% endfor %}
-        "row"
-    FROM {{ step.source }}
-    INNER JOIN {{ step.relation }} AS d
-        ON d.parent = {{ step.parent }}
-)
-{%- else %}
 ,
 {{ step.name }}_grouped AS (
     SELECT
         *,
-        {{ step.parent }} AS parent,
         {{ step.parent }} + (("row" >> {{ chunk_bits }}) << 40) AS "group"
     FROM {{ step.source }}
 ),
-{{ step.name }}_ranked AS (
+{{ step.name }}_ranked AS MATERIALIZED (
     SELECT
         *,
         row_number() OVER (
@@ -42,7 +28,8 @@ WITH started AS (
 {{ step.name }}_placed AS (
     SELECT
         *,
-        ((rank << 32) + CAST(hash(xor("group", {{ step.jitter_bits }})) & 4294967295 AS BIGINT)) // size AS place
+        CAST(((rank << 32) + CAST(hash(xor("group", {{ step.jitter_bits }})) >> 32 AS BIGINT)) // size AS UINTEGER)
+            AS place
     FROM {{ step.name }}_ranked
 ),
 {{ step.name }} AS (
@@ -52,11 +39,11 @@ WITH started AS (
 {% endfor %}
         "row"
     FROM {{ step.name }}_placed AS r
-    ASOF INNER JOIN {{ step.relation }} AS d
-        ON d.parent = r.parent
+    INNER JOIN {{ step.relation }} AS d
+        ON d.key = (("group" & 1099511627775) << {{ step.slot_bits }}) | (r.place >> {{ 32 - step.slot_bits }})
         AND d.low <= r.place
+        AND d.high >= r.place
 )
-{%- endif %}
 {%- endfor %}
 
 SELECT

@@ -1,9 +1,10 @@
--- Table that receives the distributions of a network (public side), one row a line of a distribution.
--- in:  table, columns (names)
--- out: empty temporary table of BIGINT columns
+-- Table that receives the distributions of a network (public side), one row a stretch.
+-- in:  table
+-- out: empty temporary table
 CREATE TEMP TABLE {{ table }} (
-{% for column in columns %}
-    {{ column }} BIGINT{% if not loop.last %},{% endif %}
-
-{% endfor %}
+    node INTEGER NOT NULL,
+    parent BIGINT NOT NULL,
+    value BIGINT NOT NULL,
+    low UINTEGER NOT NULL,
+    high UINTEGER NOT NULL
 )

@@ -228,19 +228,36 @@ ROW = st.tuples(
 ADDED = st.lists(ROW, min_size=1, max_size=2 * K)
 
 
+NEIGHBOURS = {
+    "rows": st.lists(ROW, max_size=6),
+    "added": ADDED,
+    "alike": st.booleans(),
+    "place": st.integers(0, 6),
+    "removed": st.booleans(),
+    "style": st.sampled_from(STYLES),
+    "delta": st.sampled_from([1e-9, 0]),
+}
+QUICK = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+
+
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @pytest.mark.parametrize("method", sorted(EVERY))
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    rows=st.lists(ROW, max_size=6),
-    added=ADDED,
-    alike=st.booleans(),
-    place=st.integers(0, 6),
-    removed=st.booleans(),
-    style=st.sampled_from(STYLES),
-    delta=st.sampled_from([1e-9, 0]),
-)
-def test_neighbours_answer_alike(method, unit, rows, added, alike, place, removed, style, delta):
+@QUICK
+@given(**NEIGHBOURS)
+def test_neighbours_answer_alike(method, unit, **neighbours):
+    check_neighbours(method, unit, **neighbours)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", sorted(UNITS))
+@pytest.mark.parametrize("method", sorted(EVERY))
+@settings(QUICK, max_examples=40)
+@given(**NEIGHBOURS)
+def test_many_neighbours_answer_alike(method, unit, **neighbours):
+    check_neighbours(method, unit, **neighbours)
+
+
+def check_neighbours(method, unit, rows, added, alike, place, removed, style, delta):
     if unit == "row":
         added = added[:1]
     else:  # one more person, who has no other rows

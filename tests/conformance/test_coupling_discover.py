@@ -179,17 +179,34 @@ ANSWERS = st.dictionaries(
 )
 
 
+NEIGHBOURS = {
+    "rows": st.lists(ROW, max_size=8),
+    "added": st.lists(ROW, min_size=1, max_size=3 * K),
+    "place": st.integers(0, 8),
+    "removed": st.booleans(),
+    "answers": ANSWERS,
+}
+QUICK = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+
+
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 @pytest.mark.parametrize("unit", sorted(UNITS))
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    rows=st.lists(ROW, max_size=8),
-    added=st.lists(ROW, min_size=1, max_size=3 * K),
-    place=st.integers(0, 8),
-    removed=st.booleans(),
-    answers=ANSWERS,
-)
-def test_neighbours_show_the_same(unit, kind, rows, added, place, removed, answers):
+@QUICK
+@given(**NEIGHBOURS)
+def test_neighbours_show_the_same(unit, kind, **neighbours):
+    check_neighbours(unit, kind, **neighbours)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(BUDGETS))
+@pytest.mark.parametrize("unit", sorted(UNITS))
+@settings(QUICK, max_examples=50)
+@given(**NEIGHBOURS)
+def test_many_neighbours_show_the_same(unit, kind, **neighbours):
+    check_neighbours(unit, kind, **neighbours)
+
+
+def check_neighbours(unit, kind, rows, added, place, removed, answers):
     added = added[:1] if unit == "row" else [("eve", *row[1:]) for row in added]
     tables = rows, [*rows[:place], *added, *rows[place:]]
     first, second = reversed(tables) if removed else tables

@@ -48,6 +48,29 @@ def test_identical_columns_stay_identical_and_independent_ones_independent(delta
     assert set(release.marginal(["x", "same"]).basis) <= {"measured", "modelled"}
 
 
+def test_many_rows_are_drawn_independently_by_sql(monkeypatch):
+    """With conditions, whose rows are drawn again; the same whatever the number of threads."""
+    monkeypatch.setattr("dpsyn_sql.sample.compile.BATCH_ROWS", 4000)
+    monkeypatch.setattr("dpsyn_sql.sample.compile.MOST_LOW_VARIANCE_ROWS", 4000)
+    monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.CHUNK_ROWS", 1500)
+    con, release = released({"x": X, "y": X // 2}, {"x": (6,), "y": (3,)}, epsilon=5.0, seed=1)
+    assert release.certificate()["sampling"]["drawn"] == "with low variance"
+    spec = {"columns": {"x": coded(6), "y": coded(3)}, "never": ["x = 5"]}
+    tables = []
+    for threads in (1, 4):
+        con.execute(f"SET threads = {threads}")
+        more = dpsyn_sql.release(
+            con, "t", domain=spec, rows=9000, seed=7, into=f"many_{threads}", name="many"
+        )
+        assert more.certificate()["sampling"] == {"rows": 9000, "seed": 7, "drawn": "independently"}
+        tables.append(con.execute(f"FROM many_{threads}").fetchall())
+    assert tables[0] == tables[1] and len(tables[0]) == 9000
+    rows = np.array(tables[0])
+    assert rows[:, 0].max() == 4 and np.mean(rows[:, 0] // 2 == rows[:, 1]) > 0.95
+    expected = np.bincount(X[X < 5], minlength=5) / np.sum(X < 5)
+    assert np.abs(np.bincount(rows[:, 0], minlength=5) / 9000 - expected).sum() < 0.1
+
+
 def test_a_round_that_finds_nothing_passes_its_budget_on():
     _, release = released(
         {"x": X, "y": RNG.integers(0, 6, 3000)}, {"x": (6,), "y": (6,)}, epsilon=0.5, seed=1
@@ -63,10 +86,10 @@ def test_next_to_no_rows_at_a_tiny_budget(rows):
     assert con.execute("SELECT count(*) FROM t_synthetic").fetchone() == (release.rows,)
 
 
-def test_an_attribute_of_very_many_codes_is_coarsened():
-    size = 2**16
+@pytest.mark.parametrize("size", [2**12, pytest.param(2**16, marks=pytest.mark.slow)])
+def test_an_attribute_of_very_many_codes_is_coarsened(size):
     con, release = released(
-        {"x": X, "wide": X * 10_000 + 5, "y": X // 2},
+        {"x": X, "wide": X * (size // 7) + 5, "y": X // 2},
         {"x": (6,), "wide": (size, True), "y": (3,)},
         epsilon=5.0,
         seed=1,

@@ -284,7 +284,7 @@ def test_the_command_says_nothing_of_a_row(tmp_path, scratch, canary):
     ("encrypted", "killed"),
     [
         (True, True),
-        pytest.param(False, True, id="planted fault"),
+        pytest.param(False, True, id="planted fault", marks=pytest.mark.slow),
         pytest.param(True, False, marks=pytest.mark.slow),
     ],
 )

@@ -45,6 +45,7 @@ LARGEST_NULL_DIFFERENCE = 0.03
 # A thousand rows are too few to learn bounds of a number at epsilon 1 every time.
 EPSILON = {("german_credit", "discovered"): 4.0}
 SLOW = {("discovered", name) for name in ("adult_train", "diabetes_130", "flights", "online_retail")}
+SLOW |= {("declared", name) for name in ("adult_train", "diabetes_130")}
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,11 @@ def case(request, cases):
     return cases(name, domains)
 
 
-@pytest.fixture(params=list(TABLES))
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if ("declared", name) in SLOW else []) for name in TABLES
+    ]
+)
 def declared(request, cases):
     return cases(request.param, "declared")
 

@@ -314,6 +314,16 @@ def test_integer_labels_close_together(con, sql_type, other, nullable, labels):
     check(con, one(sql_type, entry), [*map(str, values), None], [*values, None])
 
 
+@pytest.mark.parametrize("start", [-100, -(2**63), 2**63 - 50_000])
+def test_many_integers_that_count_up_are_subtracted(con, start):
+    labels = range(start, start + 50_000)
+    attribute = one("BIGINT", {"type": "categorical", "categories": list(labels), "other": True})
+    values = [-(2**63), start, start + 1, 0, labels[-1], 2**63 - 1]
+    put(con, "BIGINT", [*map(str, values)])
+    assert encoded(con, attribute) == [expected(attribute, value) for value in values]
+    assert len(encode_expression(attribute, Fragment("v"))) < 1_000
+
+
 def test_named_enum_from_the_catalog_and_declared(con):
     labels = ("b", "it's", 'q"', "")
     con.execute("CREATE TYPE mood AS ENUM ('b', 'it''s', 'q\"', '')")

@@ -17,7 +17,7 @@ from dpsyn_sql.errors import DomainError, InternalError, PublishError
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.write.expressions import check_expressions
 from dpsyn_sql.write.publish import publish
-from dpsyn_sql.write.staging import stage_rows
+from dpsyn_sql.write.staging import append, stage_rows
 
 STAGED = Fragment("temp.staged")
 AGE = Attribute("age", "INTEGER", "numeric", edges=tuple(range(101)), nullable=True)
@@ -43,22 +43,22 @@ def checked(engine, *, roles=(), never=(), measured=(AGE, WORK), order=None):
     return check_expressions(shape, engine, DuckDBCatalog(engine))
 
 
-def uniform(shape):
-    """A sampler of independent uniform codes, deterministic in its seed."""
+def uniform(engine, shape):
+    """Draws independent uniform codes, deterministic in its seed."""
 
-    def more(rows, seed):
+    def batches(rows, seed):
         random = np.random.default_rng(seed)
         sizes = [attribute.size for attribute in shape.domain.attributes]
         for start in range(0, rows, 1000):
             count = min(1000, rows - start)
             yield np.column_stack([random.integers(0, size, count) for size in sizes])
 
-    return more
+    return lambda rows, seed, first: append(engine, shape.domain, batches(rows, seed), STAGED, first)
 
 
 def written(engine, shape, rows=2000, seed=5, units=None):
     engine.execute(f"DROP TABLE IF EXISTS {STAGED}", step="test")
-    count = stage_rows(engine, shape, uniform(shape), rows, STAGED, seed)
+    count = stage_rows(engine, shape, uniform(engine, shape), rows, STAGED, seed)
     publish(engine, Table(), shape, STAGED, seed, units)
     assert count == rows
     return engine._connection.execute("FROM result").fetchall()
@@ -189,7 +189,7 @@ def test_never_is_deterministic_in_the_seed(engine):
 def test_conditions_that_leave_nothing_write_nothing_and_warn(engine):
     shape = checked(engine, never=["TRUE"])
     with pytest.warns(UserWarning, match="0 of 50 rows"):
-        assert stage_rows(engine, shape, uniform(shape), 50, STAGED, 1) == 0
+        assert stage_rows(engine, shape, uniform(engine, shape), 50, STAGED, 1) == 0
     publish(engine, Table(), shape, STAGED, 1)
     assert engine._connection.execute("FROM result").fetchall() == []
 

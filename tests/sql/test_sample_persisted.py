@@ -23,7 +23,8 @@ from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_network import network_of
-from dpsyn_sql.sample.sql_sampler import stage_network
+from dpsyn_sql.sample.sql_sampler import load_distributions
+from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
@@ -141,6 +142,21 @@ def test_marginals_are_those_of_the_release(tmp_path, model):
             assert list(found["basis"]) == list(expected["basis"])
 
 
+def test_names_are_those_of_the_database_case_aside(tmp_path):
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", kept("Ärger_R")))) as con:
+        named = [["age", "seed"], ["AGE", "Seed"]]
+        first, again = (
+            con.execute(f"SELECT * FROM dpsyn_marginal('Ärger_{r}', {listed(names)})").df()
+            for r, names in zip("Rr", named, strict=True)
+        )
+        assert list(again.columns[:2]) == named[1] and len(first) == len(again) > 0
+        np.testing.assert_allclose(first["estimate"], again["estimate"], rtol=1e-9)
+        assert len(con.execute("FROM dpsyn_sample('ÄRGER_R', 3)").fetchall()) == 3
+        for call in ("'Ärger_r', ['age', 'AGE']", "'ärger_r', ['age']"):
+            with pytest.raises(duckdb.Error, match="each once|no such release"):
+                con.execute(f"FROM dpsyn_marginal({call})").fetchall()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -172,9 +188,16 @@ def test_what_cannot_be_answered_is_an_error_and_nothing_else_happens(tmp_path, 
 
 
 def released(model, rows, seed, mode):
+    """The queries run over a table of this connection's own."""
     with duckdb.connect() as con:
-        engine = DuckDBEngine(con)
-        stage_network(engine, network_of(model), rows, seed, Fragment("temp.main.staged"), mode=mode)
+        network, table = network_of(model), Fragment("temp.main.model")
+        load_distributions(DuckDBEngine(con), network, table)
+        script, number = script_of(network, Fragment(str(seed))), Fragment(str(rows))
+        if mode == "iid":
+            query = script.iid(Fragment("0"), number, Tables(table))
+        else:
+            query = script.low_variance(number, Tables(table))
+        con.execute(f"CREATE TEMP TABLE staged AS {query}")
         return con.execute(decode_statement(DOMAIN, Fragment("temp.main.staged"), seed)).fetchall()
 
 
@@ -229,7 +252,7 @@ def test_a_copula_keeps_its_marginals_and_says_what_it_cannot_do(tmp_path):
 
 
 def test_too_many_variables_for_one_query_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(sample_macro, "MOST_NODES", 2)
+    monkeypatch.setattr(sample_macro, "MOST_NODES", 0)
     path = written(tmp_path / "o.duckdb", kept())
     with duckdb.connect(str(path)) as con, pytest.raises(duckdb.Error, match="too many variables"):
         con.execute("FROM dpsyn_sample('r', 3)").fetchall()

@@ -1,5 +1,6 @@
 """Sampling in SQL: random bits, distance to the model, the same rows however they are drawn."""
 
+import time
 from itertools import combinations
 
 import duckdb
@@ -13,14 +14,17 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.sample import sql_sampler, sql_text
-from dpsyn_sql.sample.sql_network import Network, Node, network_of
-from dpsyn_sql.sample.sql_sampler import append_network, load_distributions, mode_of, stage_network
-from dpsyn_sql.sample.sql_text import Tables, chunk_statements, iid_query, low_variance_query, script_of
+from dpsyn_sql.sample import sql_network, sql_sampler, sql_text
+from dpsyn_sql.sample.compile import independent_rows
+from dpsyn_sql.sample.sql_network import Network, network_of, node_of
+from dpsyn_sql.sample.sql_sampler import append_network, load_distributions
+from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.write.staging import make_room
 
 ROWS = 20_000
 STAGED = Fragment("temp.main.staged")
+MODEL = Tables(Fragment("temp.main.model"))
 SCOPES = {
     "chain": [(0, 1), (1, 2), (2, 3), (3, 4)],
     "star": [(0, 1), (0, 2), (0, 3), (0, 4)],
@@ -38,23 +42,38 @@ def model(scopes, sizes=(4,) * 5):
     return GraphicalModel(domain, 1000.0, beliefs, (bins,) * 5, (within,) * 5)
 
 
+def room(engine, network):
+    sizes = [network.sizes[variable] for variable in network.codes]
+    make_room(
+        engine, Domain(tuple(Attribute("", "", "categorical", labels=tuple(range(k))) for k in sizes)), STAGED
+    )
+
+
 def sampled(network, rows, seed, mode, threads=2, **settings):
     with duckdb.connect(config={"threads": threads, **settings}) as con:
-        stage_network(DuckDBEngine(con), network, rows, seed, STAGED, mode=mode)
-        columns = con.execute(f"FROM {STAGED} ORDER BY row").fetchnumpy()
-        left = con.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-    assert left == [("staged",)]  # nothing of the sampler's own stays
+        engine = DuckDBEngine(con)
+        if mode == "iid":
+            room(engine, network)
+            append_network(engine, network, rows, seed, STAGED)
+            assert con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("staged",)]
+            query = f"FROM {STAGED}"
+        else:
+            load_distributions(engine, network, MODEL.table)
+            query = script_of(network, Fragment(str(seed))).low_variance(Fragment(str(rows)), MODEL)
+        columns = con.execute(f"FROM ({query}) ORDER BY row").fetchnumpy()
     assert np.array_equal(columns["row"], np.arange(max(0, rows)))
     return np.stack([columns[f"a{i}"] for i in range(len(network.codes))], axis=1).astype(np.int64)
 
 
 # -- random bits --------------------------------------------------------------------------------
 
-PURPOSES = ("rank", "jitter", "slot")
+PURPOSES = ("rank", "jitter", "value")
 
 
-def test_random_bits_are_even_and_independent():
-    """Top and low bits, within and across attributes, purposes, seeds and neighbouring rows."""
+@pytest.mark.parametrize("number", ["range", "(range // 100 << 40) + range % 100"], ids=["rows", "groups"])
+def test_random_bits_are_even_and_independent(number):
+    """Top and low bits, and the lowest that are used, within and across attributes, purposes, seeds and
+    neighbouring rows; row numbers, and numbers of groups, whose low bits are those of parents."""
     rows = 100_000
     streams = [
         (attribute, purpose, seed)
@@ -65,16 +84,15 @@ def test_random_bits_are_even_and_independent():
     picked = streams[::3] + streams[:6]
     picked = list(dict.fromkeys(picked))
     query = ", ".join(
-        f"hash(xor(CAST(range AS UBIGINT), hash('{a}|{p}|' || {s}))) AS s{i}"
+        f"hash(xor(CAST({number} AS UBIGINT), hash('{a}|{p}|' || {s}))) AS s{i}"
         for i, (a, p, s) in enumerate(picked)
     )
     with duckdb.connect() as con:
         bits = con.execute(f"SELECT {query} FROM range({rows}) ORDER BY range").fetchnumpy()
     values = [bits[f"s{i}"].astype(np.uint64) for i in range(len(picked))]
-    views = {"top": lambda v: v >> np.uint64(60), "low": lambda v: v & np.uint64(15)}
     p_values = []
-    for view in views.values():
-        parts = [view(value).astype(np.int64) for value in values]
+    for shift in (60, 32, 0):
+        parts = [((value >> np.uint64(shift)) & np.uint64(15)).astype(np.int64) for value in values]
         for index, part in enumerate(parts):
             p_values.append(chi_square(part, 16))
             p_values.append(chi_square(part[1:] * 16 + part[:-1], 256))
@@ -126,8 +144,10 @@ def distances(codes, fitted):
     return np.array(own), np.array(chance)
 
 
+@pytest.mark.parametrize("together", [0, 2**18], ids=["clique by clique", "drawn together"])
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
-def test_rows_follow_the_model(scopes):
+def test_rows_follow_the_model(scopes, together, monkeypatch):
+    monkeypatch.setattr(sql_network, "MOST_JOINED", together)
     fitted = model(scopes)
     network = network_of(fitted)
     means = {}
@@ -137,6 +157,26 @@ def test_rows_follow_the_model(scopes):
         means[mode] = own.mean() / chance.mean()
     assert 0.8 < means["iid"] < 1.2
     assert means["low_variance"] < 0.9 * means["iid"]
+
+
+@pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
+def test_independent_rows_pass_a_chi_square_test_of_every_pair(scopes, monkeypatch):
+    """Measured and unmeasured; drawn with seeds and row numbers that follow one another."""
+    fitted, network = model(scopes), apart(monkeypatch, scopes)
+    p_values = []
+    for seed in (1, 2):
+        codes = sampled(network, ROWS, seed, "iid")
+        for i, j in combinations(range(5), 2):
+            wanted = fitted.project([f"x{i}", f"x{j}"]).ravel() / 1000
+            counts = np.bincount(codes[:, i] * 6 + codes[:, j], minlength=36)
+            assert not counts[wanted < 1e-12].any()
+            cells = wanted * ROWS >= 5
+            rare = [counts[~cells].sum()], [wanted[~cells].sum() * ROWS]
+            found, expected = np.append(counts[cells], rare[0]), np.append(wanted[cells] * ROWS, rare[1])
+            enough = expected > 5
+            statistic = ((found - expected)[enough] ** 2 / expected[enough]).sum()
+            p_values.append(chi2.sf(statistic, enough.sum() - 1))
+    assert min(p_values) > 1e-3 / len(p_values)
 
 
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
@@ -154,10 +194,7 @@ def test_every_conditional_count_is_within_one_and_unbiased():
     weights = np.array([[1.0, 2, 7], [1, 1, 0], [0, 3, 1]])
     network = Network(
         (3, 3),
-        (
-            Node("p", 0, (), np.zeros(1, np.int64), np.array([[0.5, 0.3, 0.2]])),
-            Node("c", 1, (0,), np.arange(3), weights),
-        ),
+        (node_of("p", (), (0,), np.array([0.5, 0.3, 0.2])), node_of("c", (0,), (1,), weights)),
         (0, 1),
     )
     runs = 60
@@ -174,7 +211,7 @@ def test_every_conditional_count_is_within_one_and_unbiased():
 def test_two_children_of_one_parent_do_not_move_together():
     network = Network(
         (4, 4),
-        tuple(Node(f"x{i}", i, (), np.zeros(1, np.int64), np.ones((1, 4))) for i in range(2)),
+        tuple(node_of(f"x{i}", (), (i,), np.ones(4)) for i in range(2)),
         (0, 1),
     )
     for mode in ("low_variance", "iid"):
@@ -187,8 +224,9 @@ def test_two_children_of_one_parent_do_not_move_together():
 
 
 def test_the_same_rows_at_any_number_of_threads_and_others_for_another_seed(monkeypatch):
-    small_chunks(monkeypatch, 14)
-    network = network_of(model(SCOPES["clique"]))
+    monkeypatch.setattr(sql_text, "CHUNK_BITS", 14)
+    monkeypatch.setattr(sql_sampler, "CHUNK_ROWS", 2**14)
+    network = apart(monkeypatch, SCOPES["clique"])
     for mode in ("low_variance", "iid"):
         one = sampled(network, 60_000, 7, mode, threads=1)
         assert np.array_equal(one, sampled(network, 60_000, 7, mode, threads=4))
@@ -198,50 +236,35 @@ def test_the_same_rows_at_any_number_of_threads_and_others_for_another_seed(monk
         assert np.any(one != sampled(network, 60_000, 8, mode))
 
 
-@pytest.mark.parametrize("scopes", [SCOPES["clique"], SCOPES["chain"]], ids=["clique", "chain"])
-def test_one_query_gives_the_rows_of_the_chunks(scopes, monkeypatch):
-    small_chunks(monkeypatch, 12)
-    network = network_of(model(scopes))
-    rows = 3 * 2**12 + 17
-    chunks = sampled(network, rows, 2**64 - 1, "low_variance")
-    with duckdb.connect() as con:
-        engine = DuckDBEngine(con)
-        load_distributions(engine, network, Fragment("temp.main.model"), "low_variance")
-        script = script_of(network, Fragment(str(2**64 - 1)))
-        query = low_variance_query(script, Fragment(str(rows)), Tables(Fragment("temp.main.model")))
-        columns = con.execute(f"FROM ({query}) ORDER BY row").fetchnumpy()
-    assert np.array_equal(chunks, np.stack([columns[f"a{i}"] for i in range(5)], axis=1))
+def apart(monkeypatch, scopes):
+    """The network with a node a clique."""
+    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
+    return network_of(model(scopes))
 
 
-def small_chunks(monkeypatch, bits):
-    monkeypatch.setattr(sql_text, "CHUNK_BITS", bits)
-    monkeypatch.setattr(sql_sampler, "CHUNK_ROWS", 2**bits)
-
-
-def test_rows_are_those_of_every_version_and_machine():
+def test_rows_are_those_of_every_version_and_machine(monkeypatch):
     """Frozen: a change of these numbers changes every table that was released with a seed."""
-    codes = sampled(network_of(model(SCOPES["independent"])), 6, 1, "iid")
-    assert codes.tolist() == FROZEN["iid"]
-    codes = sampled(network_of(model(SCOPES["independent"])), 6, 1, "low_variance")
-    assert codes.tolist() == FROZEN["low_variance"]
+    network = apart(monkeypatch, SCOPES["independent"])
+    for mode, rows in FROZEN.items():
+        assert sampled(network, 6, 1, mode).tolist() == rows
 
 
 FROZEN = {
     "iid": [
-        [3, 5, 5, 0, 1],
-        [2, 5, 0, 5, 5],
-        [0, 5, 2, 2, 2],
-        [0, 5, 5, 3, 3],
-        [2, 5, 3, 0, 2],
-        [0, 5, 1, 3, 2],
+        [0, 3, 3, 5, 5],
+        [1, 0, 3, 3, 2],
+        [3, 5, 3, 1, 2],
+        [2, 5, 5, 0, 2],
+        [3, 5, 2, 5, 5],
+        [2, 5, 3, 3, 2],
     ],
     "low_variance": [
-        [1, 5, 0, 5, 3],
+        [1, 5, 1, 5, 2],
         [2, 5, 3, 5, 2],
-        [2, 0, 3, 0, 1],
-        [3, 5, 5, 1, 5],
-        [0, 5, 5, 3, 2],
-        [0, 5, 3, 5, 0],
+        [3, 3, 3, 0, 1],
+        [5, 5, 5, 2, 5],
+        [0, 5, 5, 3, 1],
+        [2, 5, 3, 5, 0],
     ],
 }
 
@@ -260,10 +283,9 @@ def test_constants_and_many_words(mode):
     """Attributes of one value have no node; 70 attributes of 1000 codes take several words."""
     sizes = (1, *[1000] * 70, 1)
     nodes = [
-        Node(f"x{i}", i, (i - 1,), np.arange(1000), np.eye(1000)[np.roll(np.arange(1000), i)])
-        for i in range(2, 71)
+        node_of(f"x{i}", (i - 1,), (i,), np.eye(1000)[np.roll(np.arange(1000), i)]) for i in range(2, 71)
     ]
-    first = Node("x1", 1, (), np.zeros(1, np.int64), np.ones((1, 1000)))
+    first = node_of("x1", (), (1,), np.ones(1000))
     network = Network(sizes, (first, *nodes), tuple(range(72)))
     codes = sampled(network, 2000, 3, mode)
     assert np.all(codes[:, [0, -1]] == 0)
@@ -278,43 +300,61 @@ def test_no_variable_at_all():
 
 
 def test_a_lost_row_is_noticed():
-    missing = Node("b", 1, (0,), np.array([0]), np.array([[0.5, 0.5]]))
-    first = Node("a", 0, (), np.zeros(1, np.int64), np.array([[0.5, 0.5]]))
-    for mode in ("low_variance", "iid"):
-        with pytest.raises(InternalError, match="lost"):
-            sampled(Network((2, 2), (first, missing), (0, 1)), 100, 1, mode)
+    missing = node_of("b", (0,), (1,), np.array([[0.5, 0.5], [0, 0]]))
+    first = node_of("a", (), (0,), np.array([0.5, 0.5]))
+    with pytest.raises(InternalError, match="lost"):
+        sampled(Network((2, 2), (first, missing), (0, 1)), 100, 1, "iid")
 
 
-def test_the_mode_follows_the_number_of_rows():
-    node = Node("a", 0, (), np.zeros(1, np.int64), np.array([[0.5, 0.5]]))
-    few, many = Network((2,), (node,), (0,)), Network((2,), (node,) * 121, (0,))
-    assert mode_of(20_000_000, few) == "low_variance" and mode_of(20_000_001, few) == "iid"
-    assert mode_of(20_000_001, many) == "low_variance"
+def test_many_rows_are_drawn_independently(monkeypatch):
+    few, many = model(SCOPES["chain"]), network_of(model(SCOPES["chain"]))
+    assert independent_rows(few, 20_000_000) is None
+    assert independent_rows(few, 20_000_001).sizes == many.sizes
+    monkeypatch.setattr("dpsyn_sql.sample.compile.MOST_NODES", 0)
+    assert independent_rows(few, 20_000_001) is None
 
 
-@pytest.mark.parametrize("mode", ["low_variance", "iid"])
-def test_more_rows_go_on_with_the_numbers(mode):
-    network = network_of(model(SCOPES["chain"]))
+def test_more_rows_go_on_with_the_numbers():
+    network, told = network_of(model(SCOPES["chain"])), []
     with duckdb.connect() as con:
         engine = DuckDBEngine(con)
-        stage_network(engine, network, 1000, 1, STAGED, mode=mode)
+        room(engine, network)
+        append_network(engine, network, 1000, 1, STAGED)
         first = con.execute(f"FROM {STAGED} ORDER BY row").fetchall()
-        assert append_network(engine, network, 500, 2, STAGED, first=1000, mode=mode) == 500
+        assert append_network(engine, network, 500, 2, STAGED, first=1000, advance=told.append) == 500
         rows = con.execute(f"FROM {STAGED} ORDER BY row").fetchall()
-    assert rows[:1000] == first and [row[0] for row in rows] == list(range(1500))
+    assert rows[:1000] == first and [row[0] for row in rows] == list(range(1500)) and told == [500]
+
+
+@pytest.mark.parametrize("variables", [25, 60])
+def test_queries_of_many_variables_are_planned_in_time(variables):
+    """On DuckDB 1.5 the time to plan doubled with every window that stood in one pipeline."""
+    nodes = tuple(
+        node_of(f"x{i}", (i - 1,) if i else (), (i,), np.ones((3, 3) if i else 3)) for i in range(variables)
+    )
+    network = Network((3,) * variables, nodes, tuple(range(variables)))
+    begun = time.process_time()
+    for mode in ("low_variance", "iid"):
+        assert sampled(network, 100, 1, mode).shape == (100, variables)
+    assert time.process_time() - begun < 60
 
 
 # -- the text -----------------------------------------------------------------------------------------
 
 TINY = Network(
-    (3, 2, 1),
+    (3, 2, 2, 1),
     (
-        Node("it's", 0, (), np.zeros(1, np.int64), np.array([[1.0, 2, 1]])),
-        Node("b", 1, (0,), np.arange(3), np.array([[1.0, 1], [1, 3], [3, 1]])),
+        node_of("it's", (), (0,), np.array([1.0, 2, 1])),
+        node_of("b", (0,), (1, 2), np.ones((3, 2, 2))),
     ),
-    (0, 1, 2),
+    (0, 1, 2, 3),
 )
-MODEL = Tables(Fragment("model"))
+DISTRIBUTION = (
+    "( SELECT (CAST(parent AS UBIGINT) << 3) | CAST(slot AS UBIGINT) AS key, low, high, value FROM ( "
+    "SELECT parent, low, high, CAST(value AS UBIGINT) << 2 AS value, unnest(range( "
+    "CAST(low >> 29 AS BIGINT), CAST(high >> 29 AS BIGINT) + 1 )) AS slot "
+    "FROM temp.main.model WHERE TRUE AND node = 1 ) ) AS d"
+)
 
 
 def plain(statement):
@@ -323,49 +363,28 @@ def plain(statement):
     return " ".join(line for line in lines if line)
 
 
-def test_the_statements_of_a_chunk():
-    scratch = [Fragment(name) for name in ("work", "shuffled", "outcomes")]
+def test_the_queries_are_one_step_a_node():
     script = script_of(TINY, Fragment("7"))
-    found = [plain(s) for s in chunk_statements(script, MODEL, STAGED, scratch, 2**20, 2**20 + 5)]
-    assert len(found) == 7
-    assert found[3] == (
-        'CREATE OR REPLACE TEMP TABLE shuffled AS SELECT w0, "row", (((w0 & 3) >> 0)) AS parent '
-        "FROM ( FROM work ) ORDER BY parent, hash(xor(\"row\", hash('b|rank|' || 7)))"
-    )
-    assert found[1] == (
-        "CREATE OR REPLACE TEMP TABLE outcomes AS WITH groups AS ( SELECT parent, count(*) AS size "
-        "FROM shuffled GROUP BY parent ), jittered AS ( SELECT parent, size, 4294967295 - "
-        "CAST(hash(xor(parent + 1099511627776, hash('it''s|jitter|' || 7))) & 4294967295 AS BIGINT) AS rest "
-        "FROM groups ), counted AS ( SELECT d.parent, d.value, ((d.high * j.size + j.rest) >> 32) - "
-        "((d.low * j.size + j.rest) >> 32) AS number FROM jittered AS j INNER JOIN "
-        "( SELECT CAST(parent AS UBIGINT) AS parent, CAST(value AS UBIGINT) << 0 AS value, high, low "
-        "FROM model WHERE TRUE AND node = 0 ) AS d ON d.parent = j.parent ), ordered AS ( SELECT value, "
-        "number FROM counted WHERE number > 0 ORDER BY parent, value ) "
-        "SELECT unnest(list_resize([value], number, value)) AS value FROM ordered"
-    )
-    assert found[2] == (
-        'CREATE OR REPLACE TEMP TABLE work AS SELECT w0 | value AS w0, "row" '
-        "FROM shuffled POSITIONAL JOIN outcomes"
-    )
-    assert found[6] == (
-        f'INSERT INTO {STAGED} SELECT CAST("row" AS BIGINT) AS "row", '
+    assert plain(script.iid(Fragment("0"), Fragment("5"), MODEL)).endswith(
+        "step1_bits AS ( SELECT *, CAST(hash(xor(\"row\", hash('b|value|' || 7))) >> 32 AS UINTEGER) AS bits "
+        'FROM step0 ), step1 AS ( SELECT w0 | d.value AS w0, "row" FROM step1_bits AS b INNER JOIN '
+        f"{DISTRIBUTION} ON d.key = ((((w0 & 3) >> 0)) << 3) | (b.bits >> 29) AND d.low <= b.bits "
+        'AND d.high >= b.bits ) SELECT CAST("row" AS BIGINT) AS "row", '
         "CAST((w0 >> 0) & 3 AS UTINYINT) AS a0, CAST((w0 >> 2) & 1 AS UTINYINT) AS a1, "
-        "CAST(0 AS UTINYINT) AS a2 FROM ( FROM work )"
+        "CAST((w0 >> 3) & 1 AS UTINYINT) AS a2, CAST(0 AS UTINYINT) AS a3 FROM step1"
     )
-
-
-def test_the_queries_are_one_step_a_variable():
-    script = script_of(TINY, Fragment("7"))
-    iid = plain(iid_query(script, Fragment("0"), Fragment("5"), MODEL))
-    assert iid.startswith(
+    one = plain(script.low_variance(Fragment("5"), MODEL))
+    assert one.startswith(
         'WITH started AS ( SELECT CAST(0 AS UBIGINT) AS w0, CAST(range AS UBIGINT) AS "row" FROM range(0, 5) ), '
-        "step0_bits AS ( SELECT *, hash(xor(\"row\", hash('it''s|slot|' || 7))) AS bits FROM started )"
+        'step0_grouped AS ( SELECT *, CAST(0 AS UBIGINT) + (("row" >> 20) << 40) AS "group" FROM started ), '
+        'step0_ranked AS MATERIALIZED ( SELECT *, row_number() OVER ( PARTITION BY "group" '
+        "ORDER BY hash(xor(\"row\", hash('it''s|rank|' || 7))) ) - 1 AS rank, "
+        'count(*) OVER (PARTITION BY "group") AS size FROM step0_grouped )'
     )
-    assert "ON t.key = (((w0 & 3) << 1)) | (b.bits & 1) ), step1 AS" in iid
-    one = plain(low_variance_query(script, Fragment("5"), MODEL))
     assert (
-        'step1_ranked AS ( SELECT *, row_number() OVER ( PARTITION BY "group" '
-        "ORDER BY hash(xor(\"row\", hash('b|rank|' || 7))) ) - 1 AS rank, "
-        'count(*) OVER (PARTITION BY "group") AS size FROM step1_grouped )'
+        "step1_placed AS ( SELECT *, CAST(((rank << 32) + CAST(hash(xor(\"group\", hash('b|jitter|' || 7))) "
+        ">> 32 AS BIGINT)) // size AS UINTEGER) AS place FROM step1_ranked ), "
+        f'step1 AS ( SELECT w0 | d.value AS w0, "row" FROM step1_placed AS r INNER JOIN {DISTRIBUTION} '
+        'ON d.key = (("group" & 1099511627775) << 3) | (r.place >> 29) AND d.low <= r.place '
+        "AND d.high >= r.place )"
     ) in one
-    assert one.count("ASOF INNER JOIN") == 2 and one.endswith("FROM step1")

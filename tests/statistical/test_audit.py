@@ -34,13 +34,15 @@ def calibrate_wrongly(monkeypatch, change):
 
 # The real code passes; planted faults are caught. Runs are chosen so that a fault is missed once in a million.
 
-FAST = {
-    "laplace": dict(delta=0, method="independent", domain=ONE_COLUMN, runs=400),
-    "laplace, units of 4 rows": dict(
-        delta=0, method="independent", domain=ONE_COLUMN, rows_per_unit=4, runs=600
+FAST = [
+    pytest.param(dict(delta=0, method="independent", domain=ONE_COLUMN, runs=400), id="laplace"),
+    pytest.param(
+        dict(delta=0, method="independent", domain=ONE_COLUMN, rows_per_unit=4, runs=600),
+        id="laplace, units of 4 rows",
+        marks=pytest.mark.slow,
     ),
-    "gaussian": dict(epsilon=5, method="independent", rows_per_unit=2, runs=600),
-}
+    pytest.param(dict(epsilon=5, method="independent", rows_per_unit=2, runs=600), id="gaussian"),
+]
 SLOW = {
     "gaussian": dict(),
     "gaussian, units of 3 rows": dict(rows_per_unit=3, method="independent"),
@@ -49,7 +51,7 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("settings", FAST.values(), ids=FAST)
+@pytest.mark.parametrize("settings", FAST)
 def test_the_real_noise_passes_and_half_of_it_does_not(settings, monkeypatch):
     passed = audit(**settings)
     assert not passed.violated and passed.power > CERTAIN
@@ -69,7 +71,7 @@ def test_the_audit_as_a_user_runs_it(settings, monkeypatch):
     assert caught.violated and caught.power > CERTAIN
 
 
-@pytest.mark.parametrize("delta", [0, 1e-9])
+@pytest.mark.parametrize("delta", [pytest.param(0, marks=pytest.mark.slow), 1e-9])
 @pytest.mark.parametrize("fault", ["rows of a unit", "tables"])
 def test_forgotten_sensitivities_are_caught(delta, fault, monkeypatch):
     rows = 4 if fault == "rows of a unit" else 1

@@ -43,7 +43,9 @@ def test_there_are_two_hundred_plans():
     assert len(PLANS) == 200
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize(
+    "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 8))]
+)
 def test_pld_is_not_above_zcdp_and_agrees_with_balle_wang(block):
     for events in PLANS[block::8]:
         rho = rho_of(events)

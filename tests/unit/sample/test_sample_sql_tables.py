@@ -13,72 +13,84 @@ from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.independent import ProductModel
-from dpsyn_sql.sample.sql_network import Network, Node, network_of
+from dpsyn_sql.sample import sql_network
+from dpsyn_sql.sample.sql_network import Network, Node, _joined, network_of, node_of
 from dpsyn_sql.sample.sql_tables import (
     UNIT,
-    alias_columns,
-    cumulative_columns,
+    Place,
     layout,
+    packed_values,
     parent_numbers,
     slot_bits_of,
+    stretches,
 )
 
 
 @st.composite
-def nodes(draw):
+def tables(draw):
     rows, size = draw(st.integers(1, 6)), draw(st.integers(2, 9))
     values = st.one_of(st.just(0.0), st.floats(1e-12, 1.0))
     weights = np.array(draw(st.lists(values, min_size=rows * size, max_size=rows * size)))
-    weights = weights.reshape(rows, size)
-    weights[weights.sum(axis=1) == 0, 0] = 1
-    return Node("x", 1, (0,), np.arange(rows) * 3 + 1, weights)
+    weights[0] = 1.0
+    return weights.reshape(rows, size)
 
 
 @settings(max_examples=200, deadline=None)
-@given(nodes())
-def test_alias_tables_hold_exactly_the_masses_of_the_cumulative_ones(node):
-    slots, shape = 2 ** slot_bits_of(node), (int(node.configurations.max()) + 1, node.weights.shape[1])
-    numbers = node.configurations
-    cumulative, aliases = cumulative_columns(node, numbers), alias_columns(node, numbers)
-    exact, drawn = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    np.add.at(exact, (cumulative["parent"], cumulative["value"]), cumulative["high"] - cumulative["low"])
-    parent = aliases["parent"]
-    assert np.array_equal(aliases["slot"], np.tile(np.arange(slots), numbers.size))
-    np.add.at(drawn, (parent, aliases["value"]), aliases["cut"])
-    np.add.at(drawn, (parent, aliases["alias"]), UNIT - aliases["cut"])
-    assert np.array_equal(drawn, exact * slots)
-    assert np.all((aliases["cut"] >= 0) & (aliases["cut"] <= UNIT))
-    wanted = node.weights / node.weights.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(exact[node.configurations] / UNIT, wanted, atol=2 / UNIT)
-    # Stretches lie side by side from 0 to one unit.
-    for configuration in node.configurations:
-        own = cumulative["parent"] == configuration
-        low, high = cumulative["low"][own], cumulative["high"][own]
-        assert low[0] == 0 and high[-1] == UNIT and np.array_equal(low[1:], high[:-1])
+@given(tables())
+def test_stretches_lie_side_by_side_and_hold_the_probabilities(table):
+    node = node_of("x", (0,), (1,), table)
+    places = (Place(0, 0, 3), Place(0, 3, 4))
+    columns = stretches(node, places)
+    for row, weights in enumerate(table):
+        own = columns["parent"] == row
+        assert own.any() == (weights.sum() > 0)
+        if not own.any():
+            continue
+        low, high = columns["low"][own].astype(int), columns["high"][own].astype(int)
+        assert low[0] == 0 and high[-1] == UNIT - 1 and np.array_equal(low[1:], high[:-1] + 1)
+        found = np.zeros(weights.size)
+        found[columns["value"][own]] = (high - low + 1) / UNIT
+        np.testing.assert_allclose(found, weights / weights.sum(), atol=2 / UNIT)
+    assert 1 <= slot_bits_of(node) <= 20
+
+
+def root(variable, size, label=None):
+    return node_of(label or f"x{variable}", (), (variable,), np.ones(size))
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(1, 2**20), min_size=1, max_size=60), st.randoms())
+@given(st.lists(st.integers(2, 2**12), min_size=1, max_size=40), st.randoms())
 def test_places_do_not_overlap_and_hold_every_value(sizes, random):
-    order = [variable for variable, size in enumerate(sizes) if size > 1]
+    order = list(range(len(sizes)))
     random.shuffle(order)
-    nodes = [Node(f"x{v}", v, (), np.zeros(1, np.int64), np.ones((1, sizes[v]))) for v in order[:40]]
+    nodes, rest = [], order
+    while rest:
+        own, rest = rest[:3], rest[3:]
+        nodes.append(
+            Node("x", tuple(own), (), np.zeros((1, 0), int), np.zeros((1, len(own)), int), np.ones(1))
+        )
     used = set()
-    for size, place in zip(sizes, layout(Network(tuple(sizes), tuple(nodes), ())), strict=True):
-        if place is not None:
-            bits = {(place.word, place.shift + bit) for bit in range(place.bits)}
-            assert 2**place.bits >= size and not bits & used and max(bit for _, bit in bits) < 63
-            used |= bits
+    places = layout(Network(tuple(sizes), tuple(nodes), ()))
+    for size, place in zip(sizes, places, strict=True):
+        bits = {(place.word, place.shift + bit) for bit in range(place.bits)}
+        assert 2**place.bits >= size and not bits & used and max(bit for _, bit in bits) < 63
+        used |= bits
+    for node in nodes:
+        assert len({places[variable].word for variable in node.variables}) == 1
 
 
-def test_configurations_are_numbered_apart():
-    sizes = (3, 1, 5, 2, 4)
-    nodes = [Node(f"x{v}", v, (), np.zeros(1, np.int64), np.ones((1, sizes[v]))) for v in (2, 0, 3)]
-    last = Node("x4", 4, (0, 1, 2, 3), np.arange(30), np.ones((30, 4)))
-    numbers = parent_numbers(last, sizes, layout(Network(sizes, (*nodes, last), ())))
+def test_configurations_are_numbered_apart_and_values_packed():
+    sizes = (3, 5, 2, 4)
+    last = node_of("x3", (0, 1, 2), (3,), np.ones((3, 5, 2, 4)))
+    places = layout(Network(sizes, (root(1, 5), root(0, 3), root(2, 2), last), ()))
+    numbers = parent_numbers(last, places)
     assert len(set(numbers)) == 30 and numbers.max() < 2**6
-    # x2 was drawn first and has the lowest three bits, then x0, then x3.
-    assert numbers[17] == 3 | 1 << 3 | 1 << 5  # 17 = (1 * 5 + 3) * 2 + 1
+    # x1 was drawn first and has the lowest three bits, then x0, then x2.
+    assert numbers[17 * 4] == 3 | 1 << 3 | 1 << 5  # 17 = (1 * 5 + 3) * 2 + 1
+    assert packed_values(last, places)[:4].tolist() == [0, 1, 2, 3]
+    both = node_of("y", (), (0, 1), np.ones((3, 5)))
+    packed = packed_values(both, layout(Network(sizes[:2], (both,), ())))
+    assert packed[7] == 1 | 2 << 2
 
 
 def model(scopes, seed=3, twin=False):
@@ -97,19 +109,19 @@ def model(scopes, seed=3, twin=False):
 
 def joint(network, variables):
     """Brute force over all values of all variables."""
+    lines = [
+        {
+            (tuple(given), tuple(values)): weight
+            for given, values, weight in zip(node.given, node.values, node.weights, strict=True)
+        }
+        for node in network.nodes
+    ]
     table = np.zeros([network.sizes[v] for v in variables])
     for values in product(*(range(size) for size in network.sizes)):
         probability = 1.0
-        for node in network.nodes:
-            code = 0
-            for parent in node.parents:
-                code = code * network.sizes[parent] + values[parent]
-            row = np.flatnonzero(node.configurations == code)
-            if row.size == 0:
-                probability = 0.0
-                break
-            weights = node.weights[row[0]]
-            probability *= weights[values[node.variable]] / weights.sum()
+        for node, own in zip(network.nodes, lines, strict=True):
+            key = tuple(values[v] for v in node.parents), tuple(values[v] for v in node.variables)
+            probability *= own.get(key, 0.0)
         table[tuple(values[v] for v in variables)] += probability
     return table
 
@@ -117,32 +129,72 @@ def joint(network, variables):
 @pytest.mark.parametrize(
     "scopes", [[(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 1, 2), (2, 3), (3, 4)]], ids=["chain", "clique"]
 )
-def test_the_network_is_the_model(scopes):
+@pytest.mark.parametrize("most", [0, 400, 2**18], ids=["apart", "some", "together"])
+def test_the_network_is_the_model(scopes, most, monkeypatch):
+    monkeypatch.setattr(sql_network, "MOST_JOINED", most)
     fitted = model(scopes)
     bins_only = GraphicalModel(fitted.domain, 1.0, fitted.beliefs, (np.arange(4),) * 5, (np.ones(4),) * 5)
     network = network_of(bins_only)
-    assert network.codes == (0, 1, 2, 3, 4)
+    assert network.codes == (0, 1, 2, 3, 4) and (len(network.nodes) == 1) == (most == 2**18)
     for i, j in ((0, 1), (0, 4), (1, 3), (4, 2)):
         expected = bins_only.project([f"x{i}", f"x{j}"])
         found = joint(network, (i, j)) if i < j else joint(network, (j, i)).T
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_parents_come_first_and_codes_follow_bins():
+def test_parents_come_first_and_codes_follow_bins(monkeypatch):
+    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
     network = network_of(model([(0, 1), (1, 2), (2, 3), (3, 4)], twin=True))
     seen = set()
     for node in network.nodes:
-        assert set(node.parents) <= seen and node.variable not in seen
-        seen.add(node.variable)
+        assert set(node.parents) <= seen and not set(node.variables) & seen
+        seen.update(node.variables)
     assert set(network.codes) <= seen
     assert len({node.label for node in network.nodes}) == len(network.nodes)
 
 
-def test_a_twin_that_nothing_depends_on_is_not_drawn():
+def test_a_twin_that_nothing_depends_on_is_not_drawn(monkeypatch):
+    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
     network = network_of(model([(0, 1), (1, 2), (2, 3), (0, 5), (0, 4)], twin=True))
-    twins = [node for node in network.nodes if node.label == "5|twin"]
+    drawn = any(5 in node.variables for node in network.nodes)
     needed = any(5 in node.parents for node in network.nodes)
-    assert bool(twins) == needed
+    assert drawn == needed
+
+
+def test_codes_of_a_single_bin_are_drawn():
+    """An attribute whose codes all share a bin has no variable of bins, but codes."""
+    fitted = model([(0, 1), (1, 2), (2, 3), (3, 4)])
+    sizes = (1, 4, 4, 4, 4)
+    beliefs = calibrate(junction_tree(sizes, {(1, 2): np.zeros((4, 4))}), {(1, 2): np.zeros((4, 4))})
+    bins = (np.zeros(6, np.int64), *fitted.bins[1:])
+    within = (np.array([0.5, 0.25, 0.25, 0, 0, 0]), *fitted.within[1:])
+    network = network_of(GraphicalModel(fitted.domain, 1.0, beliefs, bins, within))
+    (node,) = (node for node in network.nodes if network.codes[0] in node.variables)
+    column = node.values[:, node.variables.index(network.codes[0])]
+    found = np.bincount(column, weights=node.weights, minlength=6)
+    np.testing.assert_allclose(found / found.sum(), within[0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_nodes_drawn_together_are_the_product_of_their_distributions(seed):
+    rng = np.random.default_rng(seed)
+    sizes = (2, 3, 2, 3, 2)
+    table = rng.random((2, 3, 2, 3)) * (rng.random((2, 3, 2, 3)) < 0.7)
+    first = node_of("a", (0,), (1, 3), rng.random((2, 3, 3)))
+    second = node_of("b", (4, 1), (2,), rng.random((2, 3, 2)))
+    third = node_of("c", (0, 1, 2), (3,), table[..., :])
+    apart = Network(sizes, (root(0, 2), root(4, 2), first, second), tuple(range(5)))
+    together = Network(sizes, (root(0, 2), root(4, 2), *_joined((first, second), sizes)), tuple(range(5)))
+    assert len(together.nodes) == 3
+    np.testing.assert_allclose(joint(apart, range(5)), joint(together, range(5)), atol=1e-12)
+    one = root(0, 2), root(1, 3), root(2, 2), third
+    (both,) = _joined(one, sizes)
+    np.testing.assert_allclose(
+        joint(Network((2, 3, 2, 3), one, ()), range(4)),
+        joint(Network((2, 3, 2, 3), (both,), ()), range(4)),
+        atol=1e-12,
+    )
 
 
 def test_a_configuration_that_only_one_side_holds_possible_still_draws():
