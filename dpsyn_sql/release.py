@@ -119,7 +119,7 @@ def release(
         account: of the ledger; default: the one its source is charged to.
         ledger: file (or open ledger) where the debit is recorded; default: the variable
             DPSYN_LEDGER, else beside the source; for a database in memory it lives with the connection.
-        rows: rows to write; default: the noisy total.
+        rows: rows to write; default: the noisy total (a million at most where it is nothing but noise).
         seed: of the sampling (0 to 2^64 - 1); default: derived from the release id. Noise has no seed.
         exclude: columns to leave out.
         replace: allow an existing ``into`` to be overwritten, and a new debit for a name and version
@@ -162,7 +162,7 @@ def release(
         entry.close_questions()
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
-        wanted = max(0, round(made.model.total)) if rows is None else rows
+        wanted = _wanted(made) if rows is None else rows
         written, facts = _write(job, entry, made, wanted, chosen)
         entry.published(job.target.identity, written)
         doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made))
@@ -174,6 +174,10 @@ _RARE = 0.05
 
 _UNCERTAIN = 0.1
 """Standard error of the noisy total, as a part of it, above which a release warns."""
+
+_ROWS_OF_NOISE = 1_000_000
+"""Rows written at most, unless rows= is given, where the noisy total is less than four standard errors above
+zero: at epsilon 1e-6 noise alone gives ten million rows and more, which fill memory and disk for nothing."""
 
 _OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
 _CALLERS_ENGINE = "your connection: its memory limit, threads and folder for temporary files apply"
@@ -385,6 +389,12 @@ def _seed_of(release_id: str) -> int:
     return int.from_bytes(hashlib.sha256(release_id.encode()).digest()[:8], "big")
 
 
+def _wanted(made: _Made) -> int:
+    """How many rows to write, judged by noisy answers alone."""
+    total = max(0, round(made.model.total))
+    return min(total, _ROWS_OF_NOISE) if 4 * total_error(made.measurements) > total else total
+
+
 def _uncertain_total(made: _Made) -> tuple[str, ...]:
     """A note, and a warning, if noise makes up much of the total; judged by noisy answers alone."""
     error, unit = total_error(made.measurements), made.plan.source.unit
@@ -392,7 +402,9 @@ def _uncertain_total(made: _Made) -> tuple[str, ...]:
         return ()
     note = (
         f"The noisy total of {made.model.total:,.0f} rows has a standard error of {error:,.0f}: the number "
-        "of rows, and all else, is uncertain. Spend a larger epsilon"
+        "of rows, and all else, is uncertain"
+        + (f", and {_wanted(made):,} rows stand for it" if _wanted(made) == _ROWS_OF_NOISE else "")
+        + ". Spend a larger epsilon"
         + (f", or count fewer than {unit.max_rows} rows of a unit." if unit.max_rows > 1 else ".")
     )
     warnings.warn(note, stacklevel=3)

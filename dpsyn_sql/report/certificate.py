@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,14 @@ def certificate(
             "drawn": drawn,
         },
         "not_promised": list(NOT_PROMISED),
-        "versions": {name: metadata.version(name) for name in _VERSIONED},
+        "versions": dict(_versions()),
     }
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    """Of this process; read once, since reading them takes longer than counting a small table."""
+    return {name: metadata.version(name) for name in _VERSIONED}
 
 
 def _public_name(relation: Relation) -> str:

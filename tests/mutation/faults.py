@@ -209,7 +209,7 @@ FAULTS = (
         "true n used",
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "max(0, round(made.model.total)) if rows is None", "true if rows is None"),
+        (RELEASE, "_wanted(made) if rows is None", "true if rows is None"),
     ),
     fault(
         "seed made from the rows",
