@@ -37,6 +37,9 @@ _FEWEST = 3
 _STEP, _BEYOND = 0.25, 2.0
 # Sigmas: spacing of the grid of possible counts, and how far above ``HEAVY`` it reaches.
 
+_LOWEST = -40.0
+# Sigmas: what lies further below zero tells no more, and its square stays in range.
+
 _EM_STEPS, _EM_COUNT = 100, 0.5
 # Steps of expectation maximisation, and codes in all that the grid holds beforehand.
 
@@ -92,8 +95,9 @@ def shared_by_small(values: FloatArray, sigma: float) -> FloatArray:
     small = values <= HEAVY * sigma
     if sigma <= 0 or small.sum() < _FEWEST:
         return values
-    grid = sigma * np.arange(0.0, HEAVY + _BEYOND + _STEP / 2, _STEP)
-    exponents = -0.5 * ((values[small, None] - grid) / sigma) ** 2
+    grid = np.arange(0.0, HEAVY + _BEYOND + _STEP / 2, _STEP)
+    standard = np.maximum(values[small] / sigma, _LOWEST)
+    exponents = -0.5 * (standard[:, None] - grid) ** 2
     likelihood = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     prior = np.full(grid.size, 1.0 / grid.size)
     for _ in range(_EM_STEPS):
@@ -103,7 +107,7 @@ def shared_by_small(values: FloatArray, sigma: float) -> FloatArray:
         prior /= prior.sum()
     posterior = likelihood * prior
     estimate = values.astype(np.float64)
-    estimate[small] = posterior @ grid / posterior.sum(axis=1)
+    estimate[small] = sigma * (posterior @ grid) / posterior.sum(axis=1)
     return estimate
 
 
