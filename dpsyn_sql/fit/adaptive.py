@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.belief import Beliefs, marginals, pair_tables
+from dpsyn_sql.fit.belief import Beliefs, Conditionals, marginals, pair_tables
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.served import checked_names
 
@@ -58,7 +58,7 @@ class GraphicalModel:
             return table.transpose([scope.index(variable) for variable in variables])
         if len(variables) == 2:
             own = marginals(self.beliefs, [(variable,) for variable in variables])
-            return pair_tables(self.beliefs, variables[0], variables[1:], own)[variables[1]]
+            return pair_tables(self.beliefs, variables[0], variables[1:], own, {})[variables[1]]
         raise InputError(
             "this model answers marginals of one or two attributes, and larger ones of attributes that were "
             "fitted together; count others in the synthetic table"
@@ -75,9 +75,10 @@ def within_bins(probabilities: FloatArray, bins: NDArray[np.int64]) -> FloatArra
 def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
     """Joint distributions of many pairs of variables, in and across cliques."""
     found: dict[Scope, FloatArray] = {}
+    known: Conditionals = {}
     own = marginals(beliefs, [(variable,) for variable in sorted(set(itertools.chain(*pairs)))])
     for first, group in itertools.groupby(sorted(pairs), key=itemgetter(0)):
         others = [second for _, second in group]
-        tables = pair_tables(beliefs, first, others, own)
+        tables = pair_tables(beliefs, first, others, own, known)
         found.update({(first, second): tables[second] for second in others})
     return found

@@ -256,12 +256,21 @@ class _Arrival:
     joint: FloatArray
 
 
+Conditionals = dict[tuple[int, Scope, Scope], FloatArray]
+"""Conditional distributions by clique, separator and target; see ``_conditional``."""
+
+
 def pair_tables(
-    beliefs: Beliefs, variable: int, others: Iterable[int], own: Mapping[Scope, FloatArray]
+    beliefs: Beliefs,
+    variable: int,
+    others: Iterable[int],
+    own: Mapping[Scope, FloatArray],
+    known: Conditionals,
 ) -> dict[int, FloatArray]:
     """Joint distributions (size of ``variable``, size of the other) with each of ``others``.
 
-    ``own``: the marginal of every single variable.
+    ``own``: the marginal of every single variable. ``known``: what later calls for other variables of the
+    same beliefs need again; filled.
 
     Out-of-clique queries (Koller and Friedman 10.3.3.2) of one variable at once: its joint table with
     a separator is carried outwards, from clique to clique, by the conditional distribution of the
@@ -275,36 +284,53 @@ def pair_tables(
         arrival = waiting.pop()
         clique = set(tree.cliques[arrival.clique])
         for other in left & clique:
-            found[other] = _joint_with(beliefs, variable, arrival, (other,))
+            found[other] = _joint_with(beliefs, variable, arrival, (other,), known)
         left -= clique
         for neighbour in edges[arrival.clique]:
             if neighbour != arrival.origin:
                 separator = tuple(sorted((clique & set(tree.cliques[neighbour])) - {variable}))
-                joint = _joint_with(beliefs, variable, arrival, separator)
+                joint = _joint_with(beliefs, variable, arrival, separator, known)
                 waiting.append(_Arrival(neighbour, arrival.clique, separator, joint))
     if left:  # in other trees of the forest: independent
         found |= {other: np.outer(own[variable,], own[other,]) for other in left}
     return found
 
 
-def _joint_with(beliefs: Beliefs, variable: int, arrival: _Arrival, target: Scope) -> FloatArray:
+def _joint_with(
+    beliefs: Beliefs, variable: int, arrival: _Arrival, target: Scope, known: Conditionals
+) -> FloatArray:
     """Joint table of ``variable`` (first axis) and ``target``, some variables of the clique arrived at:
     P(v, T) = sum over S without T of P(v, S) P(T without S | S), S the separator."""
     clique, sizes = beliefs.tree.cliques[arrival.clique], beliefs.tree.sizes
-    table = beliefs.tables[arrival.clique]
     if variable in clique:
-        return _arranged(table, clique, (variable, *target))
-    kept = tuple(v for v in arrival.separator if v in target)
-    gone = tuple(v for v in arrival.separator if v not in target)
-    new = tuple(v for v in target if v not in arrival.separator)
-    groups = [math.prod(sizes[v] for v in group) for group in (kept, gone, new)]
-    local = _arranged(table, clique, kept + gone + new).reshape(groups)
-    weight = local.sum(axis=2, keepdims=True)
-    conditional = np.divide(local, weight, out=np.zeros_like(local), where=weight > 0)
+        return _arranged(beliefs.tables[arrival.clique], clique, (variable, *target))
+    kept, gone, new = _groups(arrival.separator, target)
+    place = (arrival.clique, arrival.separator, target)
+    if place not in known:
+        known[place] = _conditional(beliefs, *place)
     carried = _arranged(arrival.joint, (variable, *arrival.separator), (*kept, variable, *gone))
-    mixed = carried.reshape(groups[0], sizes[variable], groups[1]) @ conditional
+    rows = [math.prod(sizes[v] for v in group) for group in (kept, (variable,), gone)]
+    mixed = carried.reshape(rows) @ known[place]
     names = (*kept, variable, *new)
     return _arranged(mixed.reshape([sizes[v] for v in names]), names, (variable, *target))
+
+
+def _groups(separator: Scope, target: Scope) -> tuple[Scope, Scope, Scope]:
+    """Variables of the separator that the target keeps, those it drops, and those it adds."""
+    return (
+        tuple(v for v in separator if v in target),
+        tuple(v for v in separator if v not in target),
+        tuple(v for v in target if v not in separator),
+    )
+
+
+def _conditional(beliefs: Beliefs, index: int, separator: Scope, target: Scope) -> FloatArray:
+    """P(new | kept, gone) in a clique, three axes: configurations of each of ``_groups``."""
+    groups, sizes = _groups(separator, target), beliefs.tree.sizes
+    local = _arranged(beliefs.tables[index], beliefs.tree.cliques[index], sum(groups, ()))
+    local = local.reshape([math.prod(sizes[v] for v in group) for group in groups])
+    weight = local.sum(axis=2, keepdims=True)
+    return np.divide(local, weight, out=np.zeros_like(local), where=weight > 0)
 
 
 def _arranged(table: FloatArray, scope: Scope, wanted: Scope) -> FloatArray:

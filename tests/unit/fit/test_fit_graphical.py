@@ -93,9 +93,10 @@ def test_all_pairs_across_cliques_too(graph):
     sizes, potentials = graph
     joint, _ = brute_force(sizes, potentials)
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
+    known = {}
     for a in range(len(sizes)):
         own = marginals(beliefs, [(v,) for v in range(len(sizes))])
-        found = pair_tables(beliefs, a, range(len(sizes)), own)
+        found = pair_tables(beliefs, a, range(len(sizes)), own, known)
         assert found.keys() == set(range(len(sizes))) - {a}
         for b, table in found.items():
             pair = marginal_of(joint, (a, b))
