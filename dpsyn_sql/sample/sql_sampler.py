@@ -54,18 +54,21 @@ def append_network(
     """
     if rows <= 0:
         return 0
-    model = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
+    model, numbers = (qualified("temp", "main", f"dpsyn_{uuid4().hex}") for _ in range(2))
     script = script_of(network, Fragment(str(seed)))
     try:
         load_distributions(engine, network, model)
+        engine.execute(render("sample/numbers", table=numbers, rows=min(rows, CHUNK_ROWS)), step=_STEP)
         for start in range(first, first + rows, CHUNK_ROWS):
-            stop = min(first + rows, start + CHUNK_ROWS)
-            query = script.iid(Fragment(str(start)), Fragment(str(stop)), Tables(model))
+            count = min(first + rows - start, CHUNK_ROWS)
+            chunk = render("sample/chunk", table=numbers, start=start, rows=count)
+            query = script.iid(chunk, Tables(model))
             engine.execute(render("sample/insert", staged=table, query=query), step=_STEP)
-            advance(stop - start)
+            advance(count)
         _check(engine, table, len(network.codes), first, rows)
     finally:
-        engine.execute(render("sample/drop", table=model), step="tidying up after sampling")
+        for made in (model, numbers):
+            engine.execute(render("sample/drop", table=made), step="tidying up after sampling")
     return rows
 
 

@@ -117,21 +117,24 @@ class Script:
             offset += run.bits
         return Fragment(f"({' | '.join(terms)})" if terms else "CAST(0 AS UBIGINT)")
 
-    def _query(self, template: str, start: Fragment, stop: Fragment, tables: Tables) -> Fragment:
+    def _query(self, template: str, numbers: Fragment, tables: Tables) -> Fragment:
         steps = self.steps(tables)
         last = steps[-1].name if steps else Fragment("started")
-        started = render("sample/start", start=start, stop=stop, words=self.words)
+        started = render("sample/start", numbers=numbers, words=self.words)
         return render(
             template, started=started, steps=steps, codes=self.codes, last=last, chunk_bits=CHUNK_BITS
         )
 
     def low_variance(self, nrows: Fragment, tables: Tables) -> Fragment:
         """One query for all rows, balanced by chunks: columns row, a0, a1, ..."""
-        return self._query("sample/low_variance", Fragment("0"), nrows, tables)
+        return self._query("sample/low_variance", Fragment(f"range(0, {nrows})"), tables)
 
-    def iid(self, start: Fragment, stop: Fragment, tables: Tables) -> Fragment:
-        """One query for the rows ``start`` to ``stop``, independent: columns row, a0, a1, ..."""
-        return self._query("sample/iid", start, stop, tables)
+    def iid(self, numbers: Fragment, tables: Tables) -> Fragment:
+        """One query for rows independent of each other: columns row, a0, a1, ...
+
+        ``numbers``: of the rows, to stand after FROM, in a column ``range``.
+        """
+        return self._query("sample/iid", numbers, tables)
 
 
 def script_of(network: Network, seed: Fragment) -> Script:

@@ -1,9 +1,9 @@
 -- Rows before any variable is drawn: their numbers, and words of zeros.
--- in:  start and stop (row numbers, expressions), words (names)
+-- in:  numbers (to stand after FROM: a column range), words (names)
 -- out: a query with the columns row, w0, w1, ...
 SELECT
 {% for word in words %}
     CAST(0 AS UBIGINT) AS {{ word }},
 {% endfor %}
     CAST(range AS UBIGINT) AS "row"
-FROM range({{ start }}, {{ stop }})
+FROM {{ numbers }}

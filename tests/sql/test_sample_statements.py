@@ -365,7 +365,7 @@ def plain(statement):
 
 def test_the_queries_are_one_step_a_node():
     script = script_of(TINY, Fragment("7"))
-    assert plain(script.iid(Fragment("0"), Fragment("5"), MODEL)).endswith(
+    assert plain(script.iid(Fragment("range(0, 5)"), MODEL)).endswith(
         "step1_bits AS ( SELECT *, CAST(hash(xor(\"row\", hash('b|value|' || 7))) >> 32 AS UINTEGER) AS bits "
         'FROM step0 ), step1 AS ( SELECT w0 | d.value AS w0, "row" FROM step1_bits AS b INNER JOIN '
         f"{DISTRIBUTION} ON d.key = ((((w0 & 3) >> 0)) << 3) | (b.bits >> 29) AND d.low <= b.bits "
