@@ -7,6 +7,7 @@ taken of a whole clique. Tables have one axis per variable of their scope, ascen
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -327,7 +328,7 @@ def _groups(separator: Scope, target: Scope) -> tuple[Scope, Scope, Scope]:
 def _conditional(beliefs: Beliefs, index: int, separator: Scope, target: Scope) -> FloatArray:
     """P(new | kept, gone) in a clique, three axes: configurations of each of ``_groups``."""
     groups, sizes = _groups(separator, target), beliefs.tree.sizes
-    local = _arranged(beliefs.tables[index], beliefs.tree.cliques[index], sum(groups, ()))
+    local = _arranged(beliefs.tables[index], beliefs.tree.cliques[index], tuple(itertools.chain(*groups)))
     local = local.reshape([math.prod(sizes[v] for v in group) for group in groups])
     weight = local.sum(axis=2, keepdims=True)
     return np.divide(local, weight, out=np.zeros_like(local), where=weight > 0)
