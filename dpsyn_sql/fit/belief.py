@@ -331,7 +331,7 @@ def _conditional(beliefs: Beliefs, index: int, separator: Scope, target: Scope) 
     local = _arranged(beliefs.tables[index], beliefs.tree.cliques[index], tuple(itertools.chain(*groups)))
     local = local.reshape([math.prod(sizes[v] for v in group) for group in groups])
     weight = local.sum(axis=2, keepdims=True)
-    return np.divide(local, weight, out=np.zeros_like(local), where=weight > 0)
+    return np.asarray(np.divide(local, weight, out=np.zeros_like(local), where=weight > 0))
 
 
 def _arranged(table: FloatArray, scope: Scope, wanted: Scope) -> FloatArray:
