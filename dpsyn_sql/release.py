@@ -158,7 +158,6 @@ def release(
     ):
         notes = _notes_on(entry)
         made = _measure_and_fit(job, entry)
-        job.deadline.start()
         entry.close_questions()
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
@@ -327,7 +326,7 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
     sampler = compile_sampler(made.model, job.deadline)
     try:
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
-        with phase("sample", rows) as advance:
+        with job.deadline.running(), phase("sample", rows) as advance:
 
             def draw(number: int, other: int, first: int) -> int:
                 if network is not None:

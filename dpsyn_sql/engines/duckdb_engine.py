@@ -29,7 +29,9 @@ _DRAIN = 4096
 _INEXACT = ("HUGEINT", "UHUGEINT")
 _INTERRUPTED = "Query interrupted"
 _QUOTED = re.compile(r"--[^\n]*|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'")
-_OPENS = re.compile(r"\bread_|\battach\b|\bquery|(?:\bfrom|\bjoin)\s*''")
+_OPENS = re.compile(
+    r"\bread_|\bparquet_|\bsniff_|\bsummarize\b|\battach\b|\bquery|(?:\bfrom|\bjoin)\s*''|\$\$|/\*|\be''"
+)
 
 
 def _names(sql: str, fragments: Iterable[str]) -> bool:

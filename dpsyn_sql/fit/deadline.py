@@ -8,29 +8,42 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class Deadline:
-    """``seconds`` from ``start`` on, or None for no limit. ``cuts`` says what was left out, in words."""
+    """``seconds`` of work inside ``running``, or None for no limit; ``cuts`` says what was left out.
+
+    What touches the source or its database stays outside, so that its pace decides nothing.
+    """
 
     def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = seconds
         self.cuts: list[str] = []
         self._clock = clock
-        self._started: float | None = None
+        self._spent = 0.0
+        self._since: float | None = None
 
-    def start(self) -> None:
-        """All questions have been answered; later calls change nothing."""
-        if self._started is None:
-            self._started = self._clock()
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """All questions have been answered, and what is done inside uses noisy answers alone."""
+        if self.seconds is None:
+            yield
+            return
+        self._since = self._clock()
+        try:
+            yield
+        finally:
+            self._spent += self._clock() - self._since
+            self._since = None
 
     @property
     def left(self) -> float:
-        """Seconds left; infinite without a limit, all of them before the start."""
+        """Seconds left; infinite without a limit."""
         if self.seconds is None:
             return math.inf
-        return self.seconds - (0.0 if self._started is None else self._clock() - self._started)
+        return self.seconds - self._spent - (0.0 if self._since is None else self._clock() - self._since)
 
     def over(self, share: float, cut: str) -> bool:
         """Whether ``share`` of the time is used up; then ``cut`` is what is left out."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
@@ -341,13 +342,12 @@ def _fit(state: _State, last: bool) -> None:
     state.total = max(total_of(list(observed.values())), 1.0)
     tree = junction_tree(working.sizes, [*observed, *working.links])
     likelihood = Likelihood(tree, observed, state.total, {**working.base, **working.links})
-    if last:
-        state.deadline.start()
 
     def stop() -> bool:
         return last and state.deadline.over(_FIT_SHARE, "the last fit stopped early")
 
-    with phase("fit", SETTINGS.iterations) as advance:
+    clock = state.deadline.running() if last else nullcontext()
+    with clock, phase("fit", SETTINGS.iterations) as advance:
         state.potentials, state.beliefs = fit_potentials(
             likelihood, state.potentials, SETTINGS.iterations, stop, advance
         )

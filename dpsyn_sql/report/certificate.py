@@ -132,7 +132,22 @@ def _public_name(relation: Relation) -> str:
     """A file without its folders: readers of a release need not know the owner's machine."""
     if relation.kind in ("parquet", "csv"):
         return Path(relation.name).name
-    return re.sub(r"'[^']*/([^'/]*)'", r"'\1'", relation.name)
+    read = _READ.sub(lambda call: _LITERAL.sub(_without_folders, call[0]), relation.name)
+    return _LITERAL.sub(lambda found: _without_folders(found) if _names_file(found) else found[0], read)
+
+
+_LITERAL = re.compile(r"(\b(?:FROM|JOIN)\s*)?'((?:[^']|'')*)'", re.IGNORECASE)
+_READ = re.compile(r"\b(?:read_\w+|\w*_scan)\s*\((?:[^()']|'(?:[^']|'')*')*\)", re.IGNORECASE)
+_ENDINGS = (".parquet", ".csv", ".csv.gz")
+
+
+def _names_file(literal: re.Match[str]) -> bool:
+    """Other literals say something of the query and stay as they are."""
+    return bool(literal[1]) or literal[2].lower().endswith(_ENDINGS)
+
+
+def _without_folders(literal: re.Match[str]) -> str:
+    return f"{literal[1] or ''}'{literal[2].rsplit('/', 1)[-1]}'"
 
 
 def _unit_in_words(plan: Plan) -> str:

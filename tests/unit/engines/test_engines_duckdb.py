@@ -142,7 +142,9 @@ def test_the_guard_refuses_before_running(engine):
 def test_the_guard_takes_no_comment_for_a_file_name(engine):
     engine.forbid(["'people.csv'"])
     engine.fetch("SELECT 'people.csv' AS v FROM -- what follows is no file\n(SELECT 1)", step="a label")
-    for opened in ("FROM 'people.csv'", "FROM -- a file\n'people.csv'", "FROM read_csv('people.csv')"):
+    texts = ["'people.csv'", "-- a file\n'people.csv'", "read_csv('people.csv')", "e'people.csv'"]
+    texts += ["/* a file */ 'people.csv'", "$$'people.csv'$$", "sniff_csv('people.csv')"]
+    for opened in (f"FROM {text}" for text in texts):
         with pytest.raises(InternalError, match="after the last question"):
             engine.fetch(f"SELECT * {opened}", step="peeking")
 
