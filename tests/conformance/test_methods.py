@@ -55,13 +55,21 @@ class FakeCurator:
             for q in queries
         ]
 
+    def select(self, candidates, references, budget, number=1, allowances=None):
+        self._compared(candidates, references, budget)
+        assert allowances is None or len(allowances) == len(candidates)
+        assert all(type(rows) is int and 0 <= rows < 2**62 for rows in allowances or ())
+        return self.rng.choice(len(candidates), number, replace=False).tolist()
+
     def distance(self, queries, references, budget):
-        assert len(queries) == len(references)
+        self._compared(queries, references, budget)
+        return [int(np.abs(table).sum() * self.rng.uniform(-0.2, 1)) for table in references]
+
+    def _compared(self, queries, references, budget):
         self.asked += [q.original for q in queries]
         self.budgets.append(budget)
         for query, table in zip(queries, references, strict=True):
             assert table.dtype == np.int64 and table.shape == query.shape(self.domain)
-        return [int(np.abs(table).sum() * self.rng.uniform(-0.2, 1)) for table in references]
 
 
 ANSWERS = {
