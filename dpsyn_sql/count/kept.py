@@ -35,7 +35,7 @@ class KeptCounter:
         self, counter: SqlCounter, queries: Sequence[MarginalQuery], most: int = MAX_KEPT_CELLS
     ) -> None:
         self._counter = counter
-        self._planned = tuple(dict.fromkeys(queries))
+        self._planned = dict.fromkeys(queries)
         self._keeps = counter.plan.cells <= most
         self._kept: dict[MarginalQuery, NDArray[np.int64]] = {}
 
@@ -49,10 +49,10 @@ class KeptCounter:
             InternalError: a query was not announced, or the codes break their promise.
             EngineFailure: a statement failed.
         """
-        if not self._keeps or not set(self._planned).issuperset(queries):
+        if not self._keeps or not all(query in self._planned for query in queries):
             return self._counter.count(queries)
         if not self._kept:
-            counts = self._counter.count(self._planned)
+            counts = self._counter.count(tuple(self._planned))
             for table in counts:
                 table.setflags(write=False)
             self._kept = dict(zip(self._planned, counts, strict=True))
