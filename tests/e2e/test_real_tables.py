@@ -34,9 +34,9 @@ TABLES = real_tables.REAL_TABLES
 DECLARED = {
     "adult_train": (0.01, 0.02),
     "adult_all": (0.01, 0.02),
-    "german_credit": (0.1, 0.08),
+    "german_credit": (0.1, 0.2),
     "diabetes_130": (0.02, 0.03),
-    "online_retail": (0.2, 0.03),
+    "online_retail": (0.2, 0.06),
     "flights": (0.012, 0.01),
     "green_taxi": (0.01, 0.01),
 }
