@@ -62,6 +62,9 @@ _BAND = 8
 _FIT_SHARE = 0.5
 # Of the time after the last question; the rest is for the sample.
 
+_LEAST_UNITS = 10**8
+# Of a budget for pairs (1e-7, noise of thousands of rows a cell): parts of less can round to nothing.
+
 _LARGEST_TOTAL = 2.0**60
 # References of distances have to stay below 2^62.
 
@@ -207,7 +210,7 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
     earlier rounds are measured again with it.
     """
     candidates, twins = candidate_pairs(state.working, step.queries)
-    if not candidates:
+    if not candidates or step.budget.amount < _LEAST_UNITS:
         return step.budget
     shares = step.budget.split(SETTINGS.rounds)
     carried, weights = 0, dict[Scope, float]()

@@ -195,3 +195,16 @@ def test_auto_is_adaptive_up_to_many_attributes_and_the_plan_says_so(attributes,
     if attributes == 3:
         ran = [m.run(plan, FakeCurator(shape, ANSWERS["plenty"])) for m in (auto, METHODS[name])]
         assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-5", "1e-4", "1e-3"])
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+@pytest.mark.parametrize("shape", ["mixed", "sixty"])
+def test_no_part_of_a_tiny_budget_is_nothing(epsilon, delta, shape):
+    """A question that costs nothing is refused, after the debit: answers that show plenty must not lead to one."""
+    shape = DOMAINS[shape]
+    method, budget = METHODS["adaptive"], Budget.from_epsilon(epsilon, delta)
+    curator = FakeCurator(shape, ANSWERS["plenty"])
+    method.run(method.plan(SOURCE, shape, budget), curator)
+    assert all(part.amount > 0 for part in curator.budgets)
+    assert sum(part.amount for part in curator.budgets) <= budget.amount
