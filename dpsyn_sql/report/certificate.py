@@ -136,8 +136,9 @@ def _public_name(relation: Relation) -> str:
     return _LITERAL.sub(lambda found: _without_folders(found) if _names_file(found) else found[0], read)
 
 
-_LITERAL = re.compile(r"(\b(?:FROM|JOIN)\s*)?'((?:[^']|'')*)'", re.IGNORECASE)
-_READ = re.compile(r"\b(?:read_\w+|\w*_scan)\s*\((?:[^()']|'(?:[^']|'')*')*\)", re.IGNORECASE)
+_LITERAL = re.compile(r"((?<!\bDISTINCT\s)\b(?:FROM|JOIN)\s*)?'((?:[^']|'')*+)'", re.IGNORECASE)
+_READ = re.compile(r"\b(?:read_\w+|\w*_scan)\s*\((?:[^()']|'(?:[^']|'')*+')*+", re.IGNORECASE)
+# Files come first among the arguments, before any parenthesis within them. Possessive: no text is read twice.
 _ENDINGS = (".parquet", ".csv", ".csv.gz")
 
 

@@ -22,6 +22,21 @@ from dpsyn_sql.sqltext.fragments import Fragment
             "SELECT * FROM t WHERE c <> '/a name/of it''s' AND d = 'n/a'",
             "SELECT * FROM t WHERE c <> '/a name/of it''s' AND d = 'n/a'",
         ),
+        (
+            "query",
+            "SELECT * FROM t WHERE c IS DISTINCT FROM 'n/a'",
+            "SELECT * FROM t WHERE c IS DISTINCT FROM 'n/a'",
+        ),
+        (
+            "query",
+            "SELECT * FROM read_csv('/home/ann/y', columns = MAP(['a'], ['T']))",
+            "SELECT * FROM read_csv('y', columns = MAP(['a'], ['T']))",
+        ),
+        (
+            "query",
+            "SELECT * FROM read_csv('" + "''" * 40 + "', (",
+            "SELECT * FROM read_csv('" + "''" * 40 + "', (",
+        ),
         ("query", "SELECT * FROM t JOIN '../in/b.csv' USING (k)", "SELECT * FROM t JOIN 'b.csv' USING (k)"),
     ],
 )
