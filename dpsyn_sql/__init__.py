@@ -24,7 +24,8 @@ from dpsyn_sql.errors import (
     SourceError,
     TargetError,
 )
-from dpsyn_sql.release import Explanation, domain_template, plan, release
+from dpsyn_sql.explanation import Explanation, domain_template, plan
+from dpsyn_sql.release import release
 from dpsyn_sql.report.result import Release
 
 __version__ = "0.1.0"

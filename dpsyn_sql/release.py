@@ -1,4 +1,4 @@
-"""release() and plan(): the whole pipeline on one page.
+"""release(): the whole pipeline on one page.
 
     source -> domain -> plan -> [ count -> measure ] -> fit -> sample -> write
 
@@ -9,7 +9,6 @@ before it opens. What comes after uses only noisy answers: it may be seeded, rep
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
 import os
 import warnings
@@ -26,36 +25,29 @@ from dpsyn_sql.accounting.budget import Number
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
     LaplaceEvent,
-    PrivacyEvent,
     ThresholdEvent,
-    TreeEvent,
 )
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.count.kept import KeptCounter
-from dpsyn_sql.count.planner import CountingPlan
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.template import template_text
-from dpsyn_sql.engines.source_session import Connection, open_source
-from dpsyn_sql.errors import InternalError
+from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.fit.discovered import STANDS_OUT
 from dpsyn_sql.interfaces import Ledger, LedgerEntry, Model
 from dpsyn_sql.measure.calibrate import (
     discovery_events,
-    known_events,
     planned_events,
     standard_deviation,
 )
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods.discovery import discovered
-from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.plan.workload import WorkloadSpec
-from dpsyn_sql.preparation import Job, account_in_words, ledger_in_words, opened_ledger, prepared
+from dpsyn_sql.preparation import Job, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
 from dpsyn_sql.report.labels import code_labels
@@ -177,88 +169,6 @@ _UNCERTAIN = 0.1
 _ROWS_OF_NOISE = 1_000_000
 """Rows written at most, unless rows= is given, where the noisy total is less than four standard errors above
 zero: at epsilon 1e-6 noise alone gives ten million rows and more, which fill memory and disk for nothing."""
-
-_OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
-_CALLERS_ENGINE = "your connection: its memory limit, threads and folder for temporary files apply"
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What a release would do; ``str()`` gives the text that ``dpsyn plan`` prints."""
-
-    plan: Plan
-    shape: Shape
-    counting: CountingPlan
-    into: str
-    ledger: str
-    account: str
-    engine: str
-
-    def __str__(self) -> str:
-        noise = [standard_deviation(event) for event in known_events(self.plan)]
-        found = [_finds(event) for event in discovery_events(self.plan)]
-        lines = explain(
-            self.plan, self.shape, counting=self.counting.describe(), noise=noise, discovery=found
-        )
-        places = {
-            "Engine": self.engine,
-            "Ledger": self.ledger,
-            "Account": self.account,
-            "Writes": self.into,
-        }
-        return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places.items())])
-
-
-def _finds(event: PrivacyEvent) -> str:
-    """What a question of discovery can find."""
-    if isinstance(event, ThresholdEvent):
-        return f"values that at least {event.threshold} units have"
-    if isinstance(event, TreeEvent):
-        return f"bins narrow where more than about {event.decay} units a level lie"
-    if isinstance(event, GaussianEvent | LaplaceEvent):
-        return f"numbers of units with noise of standard deviation {standard_deviation(event):.4g}"
-    raise InternalError("discovery has no such event")
-
-
-def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Explanation:
-    """Explain what ``release`` would do with the same arguments. Reads no rows, charges nothing.
-
-    Raises:
-        InputError: ``release`` would refuse the same call.
-    """
-    arguments = inspect.signature(release).bind(con, source, **options)
-    arguments.apply_defaults()
-    arguments.arguments.pop("con")
-    with prepared(con, Options(**arguments.arguments)) as job:
-        engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
-        return Explanation(
-            job.plan,
-            job.shape,
-            job.counting,
-            job.target.name,
-            ledger_in_words(job.place),
-            account_in_words(con, job),
-            engine,
-        )
-
-
-plan.__signature__ = inspect.signature(release).replace(return_annotation=Explanation)  # type: ignore[attr-defined]
-
-
-def domain_template(
-    con: Connection,
-    source: str | os.PathLike[str],
-    *,
-    trust_query: bool = False,
-    public_tables: Sequence[str] = (),
-) -> str:
-    """A domain file (YAML) to fill in, from catalog types or header names alone. Reads no row.
-
-    Raises:
-        SourceError: the source is missing, ambiguous or not admissible.
-    """
-    with open_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
-        return template_text(session.relation)
 
 
 def _notes_on(entry: LedgerEntry) -> tuple[str, ...]:
