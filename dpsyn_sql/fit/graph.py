@@ -32,6 +32,7 @@ class JunctionTree:
     order: tuple[int, ...]
     _homes: dict[Scope, int | None] = field(default_factory=dict, compare=False, repr=False)
     _edges: list[list[int]] = field(default_factory=list, compare=False, repr=False)
+    _below: dict[int, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def cells(self) -> int:
@@ -58,6 +59,20 @@ class JunctionTree:
                     self._edges[child].append(parent)
                     self._edges[parent].append(child)
         return self._edges
+
+    def below(self, clique: int) -> frozenset[int]:
+        """Variables of the cliques from this one down to the leaves (remembered)."""
+        if not self._below:
+            for index in reversed(self.order):
+                children = (child for child in self.neighbours[index] if self.parents[child] == index)
+                parts = (self._below[child] for child in children)
+                self._below[index] = frozenset(self.cliques[index]).union(*parts)
+        return self._below[clique]
+
+    @property
+    def introduced(self) -> list[int]:
+        """Every variable once, in the order in which the cliques bring them in from the roots."""
+        return [v for index in self.order for v in self.cliques[index] if v not in self.separators[index]]
 
 
 def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:
