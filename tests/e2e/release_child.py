@@ -184,6 +184,7 @@ def prepare():
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
     prepare()
     for line in sys.stdin:
         children = [forked(job) for job in json.loads(line)]
