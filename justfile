@@ -4,13 +4,13 @@
 default:
     @just --list
 
-# the fast tests
+# the fast tests, in two processes
 test:
-    pytest
+    pytest -n 2
 
 # the statistical and end-to-end tests, minutes
 slow:
-    pytest -m slow
+    pytest -m slow -n 2 --dist worksteal
 
 # style and format
 lint:

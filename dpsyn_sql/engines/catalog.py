@@ -57,10 +57,14 @@ class DuckDBCatalog:
         return Session(str(row["catalog"]), str(row["schema"]), str(row["search_path"] or ""))
 
     @cached_property
+    def _relation_rows(self) -> list[dict[str, Any]]:
+        return _rows(self._engine.fetch(render("source/relations"), step=_READING))
+
+    @cached_property
     def relations(self) -> dict[tuple[str, str, str], Found]:
         """Every table and view that outlives its connection, by folded name."""
         found = {}
-        for row in _rows(self._engine.fetch(render("source/relations"), step=_READING)):
+        for row in self._relation_rows:
             if not row["temporary"]:
                 identity = (str(row["catalog"]), str(row["schema"]), str(row["name"]))
                 definition = None if row["kind"] == "table" else str(row["definition"] or "")
@@ -177,8 +181,7 @@ class DuckDBCatalog:
     @cached_property
     def temporary_names(self) -> tuple[str, ...]:
         """Temporary tables and views, and registered data frames, of this connection."""
-        rows = _rows(self._engine.fetch(render("source/relations"), step=_READING))
-        return tuple(str(row["name"]) for row in rows if row["temporary"])
+        return tuple(str(row["name"]) for row in self._relation_rows if row["temporary"])
 
     def near(self, text: str) -> list[str]:
         """Relations with a name like the last part of ``text``, for messages."""

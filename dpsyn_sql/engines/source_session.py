@@ -339,14 +339,15 @@ def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection, text: str) -> None:
 
 def _refuse_if_reads_shadowed(con: duckdb.DuckDBPyConnection, session: SourceSession) -> None:
     """The same for what a query or view reads."""
+    if session.relation.kind != "query":
+        return
     temporary = {fold(name) for name in DuckDBCatalog(DuckDBEngine(con)).temporary_names}
-    if session.relation.kind == "query":
-        for identity in session.reads:
-            if fold(identity[2]) in temporary:
-                raise SourceError(
-                    f"The query reads {shorten(identity[2])}, and a temporary table or registered data frame "
-                    "of your connection has the same name; drop or rename it: it is not clear which is meant."
-                )
+    for identity in session.reads:
+        if fold(identity[2]) in temporary:
+            raise SourceError(
+                f"The query reads {shorten(identity[2])}, and a temporary table or registered data frame "
+                "of your connection has the same name; drop or rename it: it is not clear which is meant."
+            )
 
 
 def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection, text: str) -> None:

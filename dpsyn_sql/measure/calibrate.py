@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import (
@@ -29,6 +30,7 @@ from dpsyn_sql.plan.plan import Plan
 _MOST_STEPS = 64
 
 
+@lru_cache(maxsize=1000)
 def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
     """The event of measuring ``tables`` full marginals, or as many L1 distances, within ``share``.
 
@@ -78,6 +80,7 @@ def _laplace(l1: int, share: Budget) -> LaplaceEvent:
     return LaplaceEvent(_grown_until(fits, l1 / float(share.fraction)), l1)
 
 
+@lru_cache(maxsize=1000)
 def selection_event(number: int, rows_per_unit: int, share: Budget) -> SelectionEvent:
     """The event of a private choice of ``number`` candidates within ``share``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,25 @@ from dpsyn_sql.accounting.budget import Kind
 
 dp.enable_features("contrib")
 
+_KEPT = 100
+"""Mechanisms that are remembered. One has no state: each call draws afresh; to make it takes as long."""
+
 _COUNTS = dp.vector_domain(dp.atom_domain(T=dp.i64))
 
 
+@lru_cache(maxsize=_KEPT)
 def gaussian_mechanism(sigma: float) -> Any:
     """OpenDP's discrete Gaussian on integer vectors; ``.map(l2)`` is its rho."""
     return dp.m.make_gaussian(_COUNTS, dp.l2_distance(T=float), sigma)
 
 
+@lru_cache(maxsize=_KEPT)
 def laplace_mechanism(scale: float) -> Any:
     """OpenDP's discrete Laplace on integer vectors; ``.map(l1)`` is its epsilon."""
     return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
 
 
+@lru_cache(maxsize=_KEPT)
 def selection_mechanism(scale: float, kind: Kind, number: int) -> Any:
     """OpenDP's noisy top-k on integer scores; ``.map(sensitivity)`` is its rho or epsilon.
 

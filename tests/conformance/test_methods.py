@@ -93,7 +93,7 @@ DOMAINS = {
 # A fit to sixty attributes of noise takes half a minute.
 FITTED = [
     *(pytest.param(shape, id=name) for name, shape in DOMAINS.items() if name != "sixty"),
-    pytest.param(domain(*([2, 3, 4] * 5)), id="fifteen"),
+    pytest.param(domain(*([2, 3, 4] * 4)), id="twelve"),
     pytest.param(DOMAINS["sixty"], id="sixty", marks=pytest.mark.slow),
 ]
 

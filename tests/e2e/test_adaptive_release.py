@@ -18,11 +18,10 @@ def coded(size, ordered=False):
 
 def released(columns, sizes, **options):
     con = duckdb.connect()
-    names = ", ".join(f"{name} INTEGER" for name in columns)
-    con.execute(f"CREATE TABLE t({names})")
-    rows = list(zip(*(np.asarray(v).tolist() for v in columns.values()), strict=True))
-    if rows:
-        con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)
+    read = ", ".join(f"unnest(?::INTEGER[]) AS {name}" for name in columns)
+    con.execute(
+        f"CREATE TABLE t AS SELECT {read}", [np.asarray(values).tolist() for values in columns.values()]
+    )
     spec = {"columns": {name: coded(*size) for name, size in sizes.items()}}
     release = dpsyn_sql.release(con, "t", domain=spec, method="adaptive", **options)
     return con, release

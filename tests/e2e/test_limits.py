@@ -11,29 +11,41 @@ import dpsyn_sql
 from dpsyn_sql.errors import InputError, PlanTooLarge, ReleaseChanged
 from dpsyn_sql.ledger.memory import MemoryLedger
 
-SIZE = 300
-SPEC = {
-    "columns": {f"a{i}": {"type": "categorical", "categories": list(range(SIZE))} for i in range(20)},
-}
+
+def spec(columns, size):
+    names = [f"a{i}" for i in range(columns)]
+    return {"columns": {name: {"type": "categorical", "categories": list(range(size))} for name in names}}
+
+
+SPEC, SMALL = spec(10, 300), spec(6, 30)
+
+
+def written(path, columns, size):
+    listed = ", ".join(f"(i * {i + 7} + i // {i + 2}) % {size} AS a{i}" for i in range(columns))
+    with duckdb.connect() as con:
+        con.execute(f"COPY (SELECT {listed} FROM range(3000) AS r(i)) TO '{path}'")
+    return path
 
 
 @pytest.fixture
 def source(tmp_path):
-    path = tmp_path / "t.parquet"
-    columns = ", ".join(f"(i * {i + 7} + i // {i + 2}) % {SIZE} AS a{i}" for i in range(20))
-    with duckdb.connect() as con:
-        con.execute(f"COPY (SELECT {columns} FROM range(3000) AS r(i)) TO '{path}'")
-    return path
+    """Pairs of 90,000 cells: what a limit is felt by."""
+    return written(tmp_path / "t.parquet", 10, 300)
 
 
-def released(source, tmp_path, into="o.parquet", **options):
+@pytest.fixture
+def small(tmp_path):
+    return written(tmp_path / "t.parquet", 6, 30)
+
+
+def released(source, tmp_path, into="o.parquet", domain=SPEC, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return dpsyn_sql.release(
             None,
             source,
             into=tmp_path / into,
-            domain=SPEC,
+            domain=domain,
             ledger=tmp_path / "ledger",
             name="r",
             rows=100,
@@ -73,13 +85,14 @@ def test_the_setting_of_a_callers_connection_is_the_callers(tmp_path):
         assert ledger.overview().releases == ()
 
 
-def test_a_roomy_limit_is_the_same_release_a_tight_one_another(source, tmp_path):
-    first = released(source, tmp_path, method="adaptive")
-    again = released(source, tmp_path, method="adaptive", memory_limit="8GB", time_limit=1e6)
+def test_a_roomy_limit_is_the_same_release_a_tight_one_another(small, tmp_path):
+    options = {"domain": SMALL, "method": "adaptive"}
+    first = released(small, tmp_path, **options)
+    again = released(small, tmp_path, memory_limit="8GB", time_limit=1e6, **options)
     assert again.replayed and again.id == first.id
     with pytest.raises(ReleaseChanged):
-        released(source, tmp_path, "p.parquet", method="adaptive", memory_limit="512MiB")
-    text = str(dpsyn_sql.plan(None, source, domain=SPEC, ledger=tmp_path / "l", memory_limit="512MiB"))
+        released(small, tmp_path, "p.parquet", memory_limit="512MiB", **options)
+    text = str(dpsyn_sql.plan(None, small, domain=SMALL, ledger=tmp_path / "l", memory_limit="512MiB"))
     assert "within the memory limit" in text
 
 
@@ -92,11 +105,11 @@ def test_under_a_limit_the_tree_is_small_and_a_replay_asks_the_same(source, tmp_
         np.testing.assert_array_equal(one.values, other.values)
 
 
-def test_short_of_time_the_answers_are_the_same_and_a_note_says_what_was_left_out(source, tmp_path):
-    options = {"method": "adaptive", "epsilon": 50}
-    plain = released(source, tmp_path, **options)
+def test_short_of_time_the_answers_are_the_same_and_a_note_says_what_was_left_out(small, tmp_path):
+    options = {"domain": SMALL, "method": "adaptive", "epsilon": 50}
+    plain = released(small, tmp_path, **options)
     assert not any("time_limit" in note for note in plain.notes)
-    hurried = released(source, tmp_path, time_limit=1e-3, **options)
+    hurried = released(small, tmp_path, time_limit=1e-3, **options)
     assert hurried.replayed and hurried.id == plain.id
     for one, other in zip(plain.measurements, hurried.measurements, strict=True):
         np.testing.assert_array_equal(one.values, other.values)
@@ -105,7 +118,7 @@ def test_short_of_time_the_answers_are_the_same_and_a_note_says_what_was_left_ou
     assert "stopped early" not in str(hurried.certificate())
 
 
-def test_the_instance_gets_its_share(source, tmp_path, monkeypatch):
+def test_the_instance_gets_its_share(small, tmp_path, monkeypatch):
     """Both the session that reads and the one that writes."""
     from dpsyn_sql.engines import instance
 
@@ -113,5 +126,5 @@ def test_the_instance_gets_its_share(source, tmp_path, monkeypatch):
     monkeypatch.setattr(
         instance, "private_instance", lambda limit=None: (asked.append(limit), made(limit))[1]
     )
-    released(source, tmp_path, method="independent", memory_limit="1GB")
+    released(small, tmp_path, domain=SMALL, method="independent", memory_limit="1GB")
     assert asked == [asked[0]] * len(asked) and asked[0].endswith("MiB") and len(asked) >= 2

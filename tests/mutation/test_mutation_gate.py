@@ -1,5 +1,6 @@
 """Every planted fault is killed by its test, and that test passes without it."""
 
+import os
 import re
 
 import pytest
@@ -31,16 +32,28 @@ def test_every_fault_still_has_its_place():
 
 @pytest.fixture(scope="module")
 def verdicts():
-    """All faults, two at a time, and the same tests without a fault: futures by name."""
+    """A future for each fault and, for None, for the same tests without one; two at a time.
+
+    A process of pytest-xdist, which is given some of the tests only, begins with each when it is asked for.
+    """
     with pool(PROCESSES) as workers:
-        sound = workers.submit(verdict, sorted({fault.killed_by for fault in FAULTS}))
-        yield {None: sound} | {f.name: workers.submit(verdict, [f.killed_by], f.name) for f in FAULTS}
+
+        def begun(name):
+            tests = (
+                sorted({fault.killed_by for fault in FAULTS}) if name is None else [BY_NAME[name].killed_by]
+            )
+            return workers.submit(verdict, tests, name)
+
+        early = (
+            {} if "PYTEST_XDIST_WORKER" in os.environ else {name: begun(name) for name in (None, *BY_NAME)}
+        )
+        yield lambda name: early.get(name) or begun(name)
         workers.shutdown(cancel_futures=True)
 
 
 @pytest.mark.slow
 def test_without_a_fault_every_test_passes(verdicts):
-    code, printed = verdicts[None].result(SECONDS)
+    code, printed = verdicts(None).result(SECONDS)
     assert code == pytest.ExitCode.OK, printed
     assert "PLANTED 0 of 0 edits" in printed
 
@@ -48,7 +61,7 @@ def test_without_a_fault_every_test_passes(verdicts):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BY_NAME)
 def test_every_fault_is_killed(verdicts, name):
-    code, printed = verdicts[name].result(SECONDS)
+    code, printed = verdicts(name).result(SECONDS)
     edits = len(BY_NAME[name].edits)
     assert f"PLANTED {edits} of {edits} edits" in printed, printed
     assert code == pytest.ExitCode.TESTS_FAILED, printed

@@ -27,6 +27,7 @@ def verdict(tests, fault=None):
 
     os.chdir(ROOT)
     os.environ.pop("DPSYN_FAULT", None)
+    os.environ.pop("PYTEST_ADDOPTS", None)  # with -n the tests would run in processes without the fault
     if fault is not None:
         os.environ["DPSYN_FAULT"] = fault
     options = ["-p", "planting", "-p", "no:cacheprovider", "--tb=short", "-m", ""]

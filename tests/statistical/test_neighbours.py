@@ -55,7 +55,7 @@ def exact_counts(monkeypatch, rows, method):
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(rows=st.lists(ROWS, max_size=6), extra=ROWS, place=st.integers(0, 6))
 def test_one_row_changes_one_cell_of_each_table_and_each_distance_by_one(method, rows, extra, place):
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -189,8 +189,10 @@ def test_an_interrupt_of_another_thread_is_a_failure():
 def test_ctrl_c_passes_as_keyboard_interrupt():
     """In a process of its own, so that a signal at the wrong moment cannot stop the test run."""
     script = f"""
+import signal
 import duckdb
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 engine = DuckDBEngine(duckdb.connect())
 print("ready", flush=True)
 try:

@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 from ledger_steps import EVENT, key, run
 
@@ -18,9 +20,11 @@ def path(tmp_path):
     return tmp_path / "people.dpsyn-ledger"
 
 
-@pytest.fixture
-def full(path):
-    """A file in which every table has rows and every kind of record occurs."""
+@pytest.fixture(scope="session")
+def once(tmp_path_factory):
+    """A file in which every table has rows and every kind of record occurs: made once, since each debit waits
+    for the disk."""
+    path = tmp_path_factory.mktemp("full") / "ledger"
     opened = SqliteLedger(path)
     pure = Budget.from_epsilon(1, 0)
     with opened.open_release(key("old", account="toy", source="toys"), pure) as entry:
@@ -35,3 +39,9 @@ def full(path):
         entry.charge(EVENT)
     opened.close()
     return path
+
+
+@pytest.fixture
+def full(once, path):
+    """A copy of ``once``."""
+    return shutil.copy(once, path)

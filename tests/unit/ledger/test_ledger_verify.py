@@ -24,6 +24,7 @@ def tamper(path, *statements):
     """What somebody with the file and no respect can do, triggers put back afterwards."""
     with closing(sqlite3.connect(path)) as con, con:
         triggers = con.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        con.execute("PRAGMA synchronous = OFF")  # a test need not wait for the disk
         con.execute("PRAGMA foreign_keys = OFF")
         con.execute("PRAGMA ignore_check_constraints = ON")
         for name, _ in triggers:

@@ -389,6 +389,15 @@ BRANCHES = 2
 MATCHES = 4
 
 
+@pytest.fixture(scope="module")
+def checked():
+    """A database and the checked texts, which hang on no row."""
+    with duckdb.connect() as con:
+        con.execute(SETUP)
+        catalog = catalog_of(con)
+        yield con, {query: check_query(query, catalog, PUBLIC).sql for query in NEIGHBOUR_QUERIES}
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     rows=st.lists(
@@ -396,14 +405,11 @@ MATCHES = 4
     ),
     extra=st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.sampled_from(["x", "y", None])),
 )
-def test_one_row_changes_nothing_but_its_own_rows(rows, extra):
-    con = duckdb.connect()
-    con.execute(SETUP)
+def test_one_row_changes_nothing_but_its_own_rows(checked, rows, extra):
+    con, texts = checked
     con.execute("DELETE FROM t")
     for row in rows:
         con.execute("INSERT INTO t VALUES (?, ?, NULL)", row)
-    catalog = catalog_of(con)
-    texts = {query: check_query(query, catalog, PUBLIC).sql for query in NEIGHBOUR_QUERIES}
     before = {query: results(con, sql) for query, sql in texts.items()}
     con.execute("INSERT INTO t VALUES (?, ?, NULL)", extra)
     for query, sql in texts.items():
@@ -412,7 +418,6 @@ def test_one_row_changes_nothing_but_its_own_rows(rows, extra):
         assert not lost, query
         limit = BRANCHES if "UNION ALL" in query else MATCHES if "pub" in query or "VALUES" in query else 1
         assert gained.total() <= limit, query
-    con.close()
 
 
 def results(con, sql):
