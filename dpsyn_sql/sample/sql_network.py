@@ -120,6 +120,19 @@ def node_of(label: str, parents: Sequence[int], variables: Sequence[int], table:
     )
 
 
+def configurations(node: Node, sizes: Sequence[int]) -> int:
+    """How many configurations the parents of a node have, possible or not."""
+    return math.prod(sizes[parent] for parent in node.parents)
+
+
+def slot_bits_of(node: Node) -> int:
+    """Each configuration of the parents has 2 to this power slots to look its lines up by: as many as the
+    most lines that one has, at least 2."""
+    begins = np.flatnonzero((node.given[1:] != node.given[:-1]).any(axis=1)) + 1
+    most = int(np.diff(begins, prepend=0, append=len(node.weights)).max())
+    return max(1, (most - 1).bit_length())
+
+
 def _side_by_side(columns: Sequence[IntArray], rows: int) -> IntArray:
     """(rows, columns), each column in one piece."""
     return np.asarray(np.array(columns, np.int64).reshape(len(columns), rows).T)
@@ -185,7 +198,7 @@ def _joined(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[Node, ...]:
 
 def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | None:
     """Two nodes as one: P(A | S) P(B | T) over A and B given S and what of T is not in A; None if that has
-    more than ``most`` lines."""
+    more than ``most`` lines, or slots more than twice that."""
     variables = (*first.variables, *second.variables)
     outside = [parent for parent in second.parents if parent not in (*first.variables, *first.parents)]
     lines = len(first.weights) * math.prod(sizes[parent] for parent in outside)
@@ -206,7 +219,7 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
     columns.update(zip(second.variables, second.values[other].T, strict=True))
     parents = (*first.parents, *outside)
     order = np.lexsort([columns[variable] for variable in reversed((*parents, *variables))])
-    return Node(
+    both = Node(
         first.label,
         variables,
         parents,
@@ -214,6 +227,7 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
         _side_by_side([columns[variable][order] for variable in variables], order.size),
         (first.weights[line[kept]] * second.weights[other])[order],
     )
+    return both if configurations(both, sizes) << slot_bits_of(both) <= 2 * most else None
 
 
 def _matching(
