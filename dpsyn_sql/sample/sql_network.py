@@ -31,6 +31,11 @@ MOST_BITS = 60
 """Bits of the values of a node that is made of several; they stand in one word."""
 
 
+MOST_EMPTY = 2**16
+"""Slots of the codes within bins, beyond which they may not be four times as many as the codes: a bin of most
+codes of its attribute would give as many slots to every other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """Variables that are drawn together and their joint distribution given their parents, line by line.
@@ -97,11 +102,13 @@ def _(model: GraphicalModel) -> Network:
             continue
         needed.update(tree.separators[clique])
         own = _clique_node(model, clique, [v for v in new if sizes[v] > 1])
-        after = [_code_node(model, v, codes[v]) for v in new if v < len(names) and codes[v] != v]
-        nodes[:0] = [own, *after]
+        after = [v for v in new if v < len(names) and codes[v] != v]
+        nodes[:0] = [own, *(node for v in after for node in _code_nodes(model, v, codes[v], sizes))]
     drawn = {variable for node in nodes for variable in node.variables}
     # A bin that holds all codes of its attribute is not drawn; they are.
-    nodes += [_code_node(model, v, codes[v]) for v in folded if codes[v] not in drawn and sizes[codes[v]] > 1]
+    for v in folded:
+        if codes[v] not in drawn and sizes[codes[v]] > 1:
+            nodes += _code_nodes(model, v, codes[v], sizes)
     return Network(tuple(sizes), _joined(nodes, sizes), tuple(codes))
 
 
@@ -168,15 +175,40 @@ def _over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> Floa
     return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in kept]))
 
 
-def _code_node(model: GraphicalModel, attribute: int, variable: int) -> Node:
-    """The codes of an attribute given its working bin."""
+def _code_nodes(model: GraphicalModel, attribute: int, variable: int, sizes: list[int]) -> list[Node]:
+    """The codes of an attribute given its working bin.
+
+    Where one bin has far more of them than others, by way of blocks of codes: one more variable, whose size
+    is added to ``sizes``.
+    """
     bins, within = model.bins[attribute], model.within[attribute]
-    table = np.zeros((model.beliefs.tree.sizes[attribute], bins.size))
-    table[bins, np.arange(bins.size)] = within
-    label = f"{model.domain.names[attribute]}|code"
-    if len(table) == 1:
-        return node_of(label, (), (variable,), _proper(table[0]))
-    return node_of(label, (attribute,), (variable,), _proper(table))
+    name = model.domain.names[attribute]
+    if model.beliefs.tree.sizes[attribute] == 1:
+        return [node_of(f"{name}|code", (), (variable,), _proper(within))]
+    node = _parted(f"{name}|code", attribute, variable, bins, within)
+    bits = slot_bits_of(node)
+    if configurations(node, sizes) << bits <= max(MOST_EMPTY, 4 * len(node.weights)):
+        return [node]
+    order = np.argsort(bins, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(bins.size) - np.searchsorted(bins[order], bins[order])
+    (bin_of, _), block_of = np.unique(np.stack([bins, rank >> bits // 2]), axis=1, return_inverse=True)
+    block_of, block = block_of.ravel(), len(sizes)
+    sizes.append(bin_of.size)
+    shares = np.bincount(block_of, within).astype(np.float64)
+    return [
+        _parted(f"{name}|block", attribute, block, bin_of, shares),
+        _parted(f"{name}|code", block, variable, block_of, within),
+    ]
+
+
+def _parted(label: str, parent: int, variable: int, of: IntArray, weights: FloatArray) -> Node:
+    """A variable whose values each go with one value ``of[value]`` of its parent, as ``weights`` says."""
+    weights = np.where(np.bincount(of, weights)[of] > 0, weights, 1.0)
+    values = np.flatnonzero(weights)
+    values = values[np.argsort(of[values], kind="stable")]
+    shares = (weights / np.bincount(of, weights)[of])[values]
+    return Node(label, (variable,), (parent,), of[values][:, None], values[:, None], shares)
 
 
 def _proper(weights: FloatArray) -> FloatArray:

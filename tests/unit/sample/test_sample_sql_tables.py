@@ -200,6 +200,32 @@ def test_a_twin_that_nothing_depends_on_is_not_drawn(monkeypatch):
     assert drawn == needed
 
 
+def test_a_bin_of_very_many_codes_does_not_give_its_slots_to_all(monkeypatch):
+    fitted, rng = model([(0, 1), (1, 2), (2, 3), (3, 4)]), np.random.default_rng(1)
+    bins = rng.permutation(np.array([0, 1, 2, *[3] * 5000]))
+    within = np.where(bins == 3, rng.random(bins.size) * (rng.random(bins.size) < 0.9), 1.0)
+    within /= np.bincount(bins, within)[bins]
+    skewed = GraphicalModel(
+        fitted.domain, 1.0, fitted.beliefs, (bins, *fitted.bins[1:]), (within, *fitted.within[1:])
+    )
+    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
+    found = {}
+    for most in (2**20, 0):
+        monkeypatch.setattr(sql_network, "MOST_EMPTY", most)
+        network = network_of(skewed)
+        own = [node for node in network.nodes if node.label in ("x0|block", "x0|code")]
+        found[most] = len(own), sum(configurations(n, network.sizes) << slot_bits_of(n) for n in own)
+        chance = np.eye(4)
+        for node in own:
+            table = np.zeros((network.sizes[node.parents[0]], network.sizes[node.variables[0]]))
+            table[node.given[:, 0], node.values[:, 0]] = node.weights
+            chance = chance @ table
+        expected = np.where(np.arange(4)[:, None] == bins, within, 0)
+        np.testing.assert_allclose(chance, expected, atol=1e-12)
+    assert found[2**20] == (1, 4 * 2**13)
+    assert found[0][0] == 2 and found[0][1] < 2 * bins.size
+
+
 def test_codes_of_a_single_bin_are_drawn():
     """An attribute whose codes all share a bin has no variable of bins, but codes."""
     fitted = model([(0, 1), (1, 2), (2, 3), (3, 4)])
