@@ -15,7 +15,7 @@ from dpsyn_sql.accounting.events import (
     ThresholdEvent,
     TreeEvent,
 )
-from dpsyn_sql.count.planner import CountingPlan
+from dpsyn_sql.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.engines.source_session import Connection, open_source
@@ -80,10 +80,11 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
     arguments.arguments.pop("con")
     with prepared(con, Options(**arguments.arguments)) as job:
         engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
+        bounded = job.plan.source.unit.column is not None
         return Explanation(
             job.plan,
             job.shape,
-            job.counting,
+            plan_counting(job.plan.queries, job.plan.domain, bounded),
             job.target.name,
             ledger_in_words(job.place),
             account_in_words(con, job),

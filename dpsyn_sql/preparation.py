@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number
-from dpsyn_sql.count.planner import CountingPlan, check_size, plan_counting
+from dpsyn_sql.count.planner import check_size
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.strict import typed_relation
@@ -55,7 +55,6 @@ class Job:
     method: Method
     plan: Plan
     rest: Budget
-    counting: CountingPlan
     place: Ledger | Path | None
     target: Target
     key: ReleaseKey
@@ -90,7 +89,6 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
         plan, rest = _planned(method, Source(relation, unit), shape, options.budget())
         check_size(plan.queries, plan.domain)
         limits.check_measured(_measured_at_once(plan))
-        counting = plan_counting(plan.queries, plan.domain, bounded=column is not None)
         place = _ledger_place(options, session)
 
         def key(identity: str) -> ReleaseKey:
@@ -111,7 +109,6 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
             method,
             plan,
             rest,
-            counting,
             place,
             target,
             key(target.identity),

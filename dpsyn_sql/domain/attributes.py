@@ -81,19 +81,18 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Attributes in the order of the source's columns."""
+    """Attributes in the order of the source's columns; ``names`` are theirs, in order."""
 
     attributes: tuple[Attribute, ...]
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _places: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        places = {attribute.name: place for place, attribute in enumerate(self.attributes)}
-        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "names", tuple(attribute.name for attribute in self.attributes))
+        object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.names)})
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Attribute names in order."""
-        return tuple(attribute.name for attribute in self.attributes)
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
 
     def __getitem__(self, name: str) -> Attribute:
         if name not in self._places:

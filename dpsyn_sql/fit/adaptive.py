@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,12 +72,19 @@ def within_bins(probabilities: FloatArray, bins: NDArray[np.int64]) -> FloatArra
 
 
 def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
-    """Joint distributions of many pairs of variables, in and across cliques."""
+    """Joint distributions of many pairs of variables, in and across cliques.
+
+    Of a pair across cliques the variable nearer to a root is carried to the other one: the later a variable
+    comes in, the fewer are left that it has to be carried to, and the less of the tree.
+    """
     found: dict[Scope, FloatArray] = {}
     known: Conditionals = {}
     own = marginals(beliefs, [(variable,) for variable in sorted(set(itertools.chain(*pairs)))])
-    for first, group in itertools.groupby(sorted(pairs), key=itemgetter(0)):
-        others = [second for _, second in group]
-        tables = pair_tables(beliefs, first, others, own, known)
-        found.update({(first, second): tables[second] for second in others})
+    place = {variable: number for number, variable in enumerate(beliefs.tree.introduced)}
+    carried: dict[int, list[int]] = {}
+    for first, second in (sorted(pair, key=place.__getitem__) for pair in pairs):
+        carried.setdefault(first, []).append(second)
+    for first, others in carried.items():
+        for second, table in pair_tables(beliefs, first, others, own, known).items():
+            found[min(first, second), max(first, second)] = table if first < second else table.T
     return found

@@ -249,7 +249,8 @@ def _shared_sums(
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """The joint distribution of a variable and the separator through which a clique was entered."""
+    """The joint distribution of the separator through which a clique was entered and a variable, its last
+    axis: only the separator's axes are ever rearranged, and the values of the variable stay side by side."""
 
     clique: int
     origin: int
@@ -275,20 +276,19 @@ def pair_tables(
 
     Out-of-clique queries (Koller and Friedman 10.3.3.2) of one variable at once: its joint table with
     a separator is carried outwards, from clique to clique, by the conditional distribution of the
-    next separator given the last.
+    next separator given the last; only to where variables are left.
     """
     tree, left = beliefs.tree, set(others) - {variable}
     found: dict[int, FloatArray] = {}
-    edges = tree.neighbours
     waiting = [_Arrival(home_of(tree, (variable,)), -1, (), np.ones(1))]
     while waiting and left:
         arrival = waiting.pop()
         clique = set(tree.cliques[arrival.clique])
         for other in left & clique:
-            found[other] = _joint_with(beliefs, variable, arrival, (other,), known)
+            found[other] = _joint_with(beliefs, variable, arrival, (other,), known).T
         left -= clique
-        for neighbour in edges[arrival.clique]:
-            if neighbour != arrival.origin:
+        for neighbour in tree.neighbours[arrival.clique]:
+            if neighbour != arrival.origin and _beyond(tree, arrival.clique, neighbour, left):
                 separator = tuple(sorted((clique & set(tree.cliques[neighbour])) - {variable}))
                 joint = _joint_with(beliefs, variable, arrival, separator, known)
                 waiting.append(_Arrival(neighbour, arrival.clique, separator, joint))
@@ -297,23 +297,32 @@ def pair_tables(
     return found
 
 
+def _beyond(tree: JunctionTree, clique: int, neighbour: int, wanted: set[int]) -> bool:
+    """Whether any of ``wanted``, none in the clique, is on the neighbour's side of their edge."""
+    if tree.parents[neighbour] == clique:
+        return not wanted.isdisjoint(tree.below(neighbour))
+    return not wanted <= tree.below(clique)
+
+
 def _joint_with(
     beliefs: Beliefs, variable: int, arrival: _Arrival, target: Scope, known: Conditionals
 ) -> FloatArray:
-    """Joint table of ``variable`` (first axis) and ``target``, some variables of the clique arrived at:
-    P(v, T) = sum over S without T of P(v, S) P(T without S | S), S the separator."""
+    """Joint table of ``target``, some variables of the clique arrived at, and ``variable`` (last axis):
+    P(T, v) = sum over S without T of P(T without S | S) P(S, v), S the separator."""
     clique, sizes = beliefs.tree.cliques[arrival.clique], beliefs.tree.sizes
     if variable in clique:
-        return _arranged(beliefs.tables[arrival.clique], clique, (variable, *target))
+        return _arranged(beliefs.tables[arrival.clique], clique, (*target, variable))
     kept, gone, new = _groups(arrival.separator, target)
+    carried = _arranged(arrival.joint, (*arrival.separator, variable), (*kept, *gone, variable))
+    if not new:
+        return summed(carried, range(len(kept), len(kept) + len(gone)))
     place = (arrival.clique, arrival.separator, target)
     if place not in known:
         known[place] = _conditional(beliefs, *place)
-    carried = _arranged(arrival.joint, (variable, *arrival.separator), (*kept, variable, *gone))
-    rows = [math.prod(sizes[v] for v in group) for group in (kept, (variable,), gone)]
-    mixed = carried.reshape(rows) @ known[place]
-    names = (*kept, variable, *new)
-    return _arranged(mixed.reshape([sizes[v] for v in names]), names, (variable, *target))
+    rows = [math.prod(sizes[v] for v in group) for group in (kept, gone, (variable,))]
+    mixed = known[place] @ carried.reshape(rows)
+    names = (*kept, *new, variable)
+    return _arranged(mixed.reshape([sizes[v] for v in names]), names, (*target, variable))
 
 
 def _groups(separator: Scope, target: Scope) -> tuple[Scope, Scope, Scope]:
@@ -326,11 +335,12 @@ def _groups(separator: Scope, target: Scope) -> tuple[Scope, Scope, Scope]:
 
 
 def _conditional(beliefs: Beliefs, index: int, separator: Scope, target: Scope) -> FloatArray:
-    """P(new | kept, gone) in a clique, three axes: configurations of each of ``_groups``."""
-    groups, sizes = _groups(separator, target), beliefs.tree.sizes
+    """P(new | kept, gone) in a clique, three axes: configurations of kept, new and gone (``_groups``)."""
+    (kept, gone, new), sizes = _groups(separator, target), beliefs.tree.sizes
+    groups = (kept, new, gone)
     local = _arranged(beliefs.tables[index], beliefs.tree.cliques[index], tuple(itertools.chain(*groups)))
     local = local.reshape([math.prod(sizes[v] for v in group) for group in groups])
-    weight = local.sum(axis=2, keepdims=True)
+    weight = local.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(local, weight, out=np.zeros_like(local), where=weight > 0))
 
 

@@ -24,7 +24,10 @@ from dpsyn_sql.plan.queries import NoisyMarginal
 FloatArray = NDArray[np.float64]
 
 RAKING_ROUNDS = 20
-"""Rounds of proportional fitting that restore the margins after a projection."""
+"""Rounds of proportional fitting that restore the margins after a projection, at most."""
+
+_RAKED = 1e-12
+# Both margins fit to this probability: further rounds change nothing that is seen.
 
 INDEPENDENT_TRACE = 1e-9
 """Weight of independence in a pair table before it is fitted to its margins."""
@@ -165,9 +168,13 @@ def raked(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArra
     may be unable to carry the margins.
     """
     joint = (1.0 - INDEPENDENT_TRACE) * joint + INDEPENDENT_TRACE * np.outer(first, second)
+    rows = joint.sum(axis=1)
     for _ in range(RAKING_ROUNDS):
-        joint = joint * _ratio(first, joint.sum(axis=1))[:, None]
+        joint = joint * _ratio(first, rows)[:, None]
         joint = joint * _ratio(second, joint.sum(axis=0))[None, :]
+        rows = joint.sum(axis=1)
+        if np.abs(rows - first).max() < _RAKED:
+            break
     return np.asarray(joint / joint.sum())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 Scope = tuple[int, ...]
 
@@ -32,6 +33,7 @@ class JunctionTree:
     order: tuple[int, ...]
     _homes: dict[Scope, int | None] = field(default_factory=dict, compare=False, repr=False)
     _edges: list[list[int]] = field(default_factory=list, compare=False, repr=False)
+    _below: dict[int, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def cells(self) -> int:
@@ -59,6 +61,20 @@ class JunctionTree:
                     self._edges[parent].append(child)
         return self._edges
 
+    def below(self, clique: int) -> frozenset[int]:
+        """Variables of the cliques from this one down to the leaves (remembered)."""
+        if not self._below:
+            for index in reversed(self.order):
+                children = (child for child in self.neighbours[index] if self.parents[child] == index)
+                parts = (self._below[child] for child in children)
+                self._below[index] = frozenset(self.cliques[index]).union(*parts)
+        return self._below[clique]
+
+    @property
+    def introduced(self) -> list[int]:
+        """Every variable once, in the order in which the cliques bring them in from the roots."""
+        return [v for index in self.order for v in self.cliques[index] if v not in self.separators[index]]
+
 
 def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:
     """Cells of the tables over ``cliques``."""
@@ -68,26 +84,91 @@ def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:
 def triangulated(sizes: Sequence[int], scopes: Iterable[Scope]) -> list[Scope]:
     """Maximal cliques after greedy elimination: variables that need no fill edge first, then the
     least table (min-weight, Koller and Friedman 9.4.3.2); ties go to the lower number.
-
-    Sets of neighbours are bit masks: a selection of pairs triangulates thousands of times.
     """
-    weight = [round(_LOG_UNITS * math.log(max(size, 2))) for size in sizes]
-    adjacent = _adjacency(len(sizes), scopes)
-    prices = {variable: _price(variable, adjacent, weight) for variable in range(len(sizes))}
-    cliques, remainders = list[int](), set[int]()
-    while prices:
-        variable = min(prices, key=prices.__getitem__)
-        del prices[variable]
-        around = adjacent[variable]
-        clique = around | 1 << variable
-        # An earlier clique holds this one only if it is this one and the variable it was made for.
-        if clique not in remainders:
-            cliques.append(clique)
-        remainders.add(around)
-        for changed in _members(_eliminate(variable, adjacent)):
-            if changed in prices:
-                prices[changed] = _price(changed, adjacent, weight)
-    return [tuple(_members(clique)) for clique in cliques]
+    return Triangulation(sizes, scopes).cliques
+
+
+class Triangulation:
+    """Greedy elimination (``triangulated``) of a graph that is tried with one more scope again and again.
+
+    The variables that go before any fill edge is needed can go in any order, and a new edge between others
+    changes nothing about them (a simplicial variable stays so until it goes). They are done once; only the
+    rest is eliminated anew for each trial, with what of them hangs together with the ends of the new edge.
+    Sets of variables are bit masks.
+    """
+
+    def __init__(self, sizes: Sequence[int], scopes: Iterable[Scope]) -> None:
+        self._sizes = sizes
+        self._weight = [round(_LOG_UNITS * math.log(max(size, 2))) for size in sizes]
+        self._adjacent = _adjacency(len(sizes), scopes)
+        self._masks = self._eliminated(0)
+
+    @property
+    def cliques(self) -> list[Scope]:
+        """The maximal cliques."""
+        return [tuple(_members(clique)) for clique in self._masks]
+
+    @property
+    def cells(self) -> int:
+        """Cells of the tables over the cliques."""
+        return cells_of(self.cliques, self._sizes)
+
+    def holds(self, scope: Scope) -> bool:
+        """Whether a clique holds all of ``scope``."""
+        wanted = sum(1 << variable for variable in scope)
+        return any(clique & wanted == wanted for clique in self._masks)
+
+    def grown(self, scope: Scope) -> Triangulation:
+        """The triangulation of the graph with one more scope."""
+        larger = object.__new__(Triangulation)
+        larger._sizes, larger._weight = self._sizes, self._weight
+        larger._adjacent = [
+            old | new for old, new in zip(self._adjacent, _adjacency(len(self._sizes), [scope]), strict=True)
+        ]
+        larger._masks = larger._eliminated(sum(1 << variable for variable in scope), self._simplicial)
+        return larger
+
+    @cached_property
+    def _simplicial(self) -> list[tuple[int, int]]:
+        """Variables in an order in which they go without fill edges, with their neighbours then."""
+        adjacent, waiting = list(self._adjacent), (1 << len(self._sizes)) - 1
+        left, gone = waiting, list[tuple[int, int]]()
+        while waiting:
+            variable = (waiting & -waiting).bit_length() - 1
+            waiting &= waiting - 1
+            around = adjacent[variable] & left
+            if not any(around & ~adjacent[other] & ~(1 << other) for other in _members(around)):
+                gone.append((variable, around))
+                left &= ~(1 << variable)
+                waiting |= around
+        return gone
+
+    def _eliminated(self, kept: int, simplicial: Iterable[tuple[int, int]] = ()) -> list[int]:
+        """The maximal cliques; ``simplicial`` go first, without those in ``kept`` and those they lead to."""
+        cliques, remainders, left = list[int](), set[int](), (1 << len(self._sizes)) - 1
+
+        def take(variable: int, around: int) -> None:
+            # An earlier clique holds this one only if it is this one and the variable it was made for.
+            if (clique := around | 1 << variable) not in remainders:
+                cliques.append(clique)
+            remainders.add(around)
+
+        for variable, around in simplicial:
+            if kept >> variable & 1:
+                kept |= around
+            else:
+                take(variable, around)
+                left &= ~(1 << variable)
+        adjacent = [around & left for around in self._adjacent]
+        prices = {variable: _price(variable, adjacent, self._weight) for variable in _members(left)}
+        while prices:
+            variable = min(prices, key=prices.__getitem__)
+            del prices[variable]
+            take(variable, adjacent[variable])
+            for changed in _members(_eliminate(variable, adjacent)):
+                if changed in prices:
+                    prices[changed] = _price(changed, adjacent, self._weight)
+        return cliques
 
 
 def _price(variable: int, adjacent: Sequence[int], weight: Sequence[int]) -> tuple[bool, int]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dpsyn_sql.fit.graph import Scope, cells_of, triangulated
+from dpsyn_sql.fit.graph import Scope, Triangulation, cells_of
 from dpsyn_sql.fit.settings import Settings
 
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
@@ -93,8 +93,7 @@ def selected(
     """
     fine_of = {twin: fine for fine, twin in twins.items()}
     scores = {pair: weights.get(pair, 1.0) * score for pair, score in scores.items()}
-    basket, scopes, misses = _Basket(sizes, weights, law, settings), list(held), 0
-    cliques = [set(clique) for clique in triangulated(sizes, scopes)]
+    basket, graph, misses = _Basket(sizes, weights, law, settings), Triangulation(sizes, held), 0
     patience = 4 * len(sizes) + 40
     wanted = [pair for pair, score in scores.items() if score > 0]
     for pair in sorted(wanted, key=lambda p: -scores[p] / cells_of([p], sizes) ** settings.greed):
@@ -104,14 +103,12 @@ def selected(
         gain = scores[pair] - (scores[twin] if twin is not None and twin in basket.taken else 0.0)
         if gain <= settings.charge * basket.price(pair):
             continue
-        if not any(clique >= set(pair) for clique in cliques):
-            if misses > patience:  # the tree is full: only pairs that it holds already
-                continue
-            grown = triangulated(sizes, [*scopes, pair])
-            if cells_of(grown, sizes) > cap:
-                misses += 1
-                continue
-            cliques = [set(clique) for clique in grown]
-        scopes.append(pair)
+        if misses > patience and not graph.holds(pair):  # the tree is full: only pairs that it holds already
+            continue
+        larger = graph.grown(pair)
+        if larger.cells > cap:
+            misses += 1
+            continue
+        graph = larger
         basket.take(pair)
     return basket.taken

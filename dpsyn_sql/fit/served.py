@@ -15,7 +15,7 @@ def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None)
         InputError: none given, one named twice or unknown, or more than ``most``.
     """
     names = tuple(attrs)
-    unknown = [name for name in names if name not in domain.names]
+    unknown = [name for name in names if name not in domain]
     if unknown:
         raise InputError(f"no attribute {unknown[0]!r}; the model has {', '.join(map(repr, domain.names))}")
     if not names or len(set(names)) < len(names):

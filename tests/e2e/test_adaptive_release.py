@@ -130,6 +130,22 @@ def test_an_attribute_of_very_many_codes_is_coarsened(size, ordered):
     assert con.execute("SELECT count(DISTINCT wide) > 3 FROM t_synthetic").fetchone() == (True,)
 
 
+@pytest.mark.slow
+def test_five_hundred_attributes_go_to_the_copula():
+    names, con = [f"c{number}" for number in range(500)], duckdb.connect()
+    drawn = ", ".join(
+        f"(hash(i, {number}) % 10 < {number % 9 + 1})::INTEGER AS {name}" for number, name in enumerate(names)
+    )
+    con.execute(f"CREATE TABLE t AS SELECT {drawn} FROM range(2000) r(i)")
+    spec = {"columns": {name: coded(2) for name in names}}
+    release = dpsyn_sql.release(con, "t", domain=spec, epsilon=10.0, seed=1)
+    assert release.certificate()["method"] == "copula" and abs(release.rows - 2000) < 300
+    assert con.execute("DESCRIBE t").fetchall() == con.execute("DESCRIBE t_synthetic").fetchall()
+    shares = con.execute("SELECT avg(COLUMNS(*)) FROM t_synthetic").fetchone()
+    expected = np.arange(500) % 9 / 10 + 0.1
+    assert np.abs(np.array(shares) - expected).mean() < 0.05
+
+
 def test_a_hundred_thousand_numbers_are_binned_and_as_many_categories_refused():
     con = duckdb.connect()
     con.execute("CREATE TABLE t AS SELECT i % 100000 AS n, i % 3 > 0 AS y FROM range(3000) r(i)")

@@ -1,15 +1,19 @@
 """Triangulation, calibration, marginals and the fit, against brute force over the whole domain."""
 
+import math
 from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.adaptive import all_pairs
 from dpsyn_sql.fit.belief import calibrate, home_of, marginals, pair_tables, summed
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
-from dpsyn_sql.fit.graph import cells_of, junction_tree, triangulated
+from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree, triangulated
 
 GRAPHS = {
     "tree": ((2, 3, 4, 2, 3), [(0, 1), (1, 2), (1, 3), (3, 4)]),
@@ -69,6 +73,40 @@ def test_elimination_leaves_chordal_graphs_without_fill():
     assert all(len(clique) == 3 for clique in triangulated(*GRAPHS["cyclic"]))
 
 
+def eliminated(sizes, scopes):
+    """Greedy elimination on sets: no fill edges first, then the least table, then the lower number."""
+    around = {v: {w for scope in scopes if v in scope for w in scope} - {v} for v in range(len(sizes))}
+    cliques = []
+
+    def price(v):
+        fills = any(not around[v] <= around[w] | {w} for w in around[v])
+        return fills, math.prod(max(sizes[w], 2) for w in around[v] | {v}), v
+
+    while around:
+        variable = min(around, key=price)
+        neighbours = around.pop(variable)
+        cliques.append(neighbours | {variable})
+        for other in neighbours:
+            around[other] |= neighbours - {other}
+            around[other] -= {variable}
+    return sorted(tuple(sorted(c)) for c in cliques if not any(c < d for d in cliques))
+
+
+@given(st.data())
+def test_a_triangulation_grows_to_what_it_would_be_from_the_start(data):
+    last = data.draw(st.integers(1, 11), label="last variable")
+    variables = st.integers(0, last)
+    edge = st.tuples(variables, variables).map(lambda pair: tuple(sorted(set(pair))))
+    sizes = [data.draw(st.sampled_from([1, 2, 3, 5, 7])) for _ in range(last + 1)]
+    scopes = data.draw(st.lists(edge, max_size=20), label="scopes")
+    grown = Triangulation(sizes, scopes)
+    for more in data.draw(st.lists(edge, max_size=4), label="added"):
+        scopes = [*scopes, more]
+        grown = grown.grown(more)
+        assert sorted(grown.cliques) == eliminated(sizes, scopes)
+        assert grown.holds(more) and grown.cells == cells_of(grown.cliques, sizes)
+
+
 def test_beliefs_and_the_partition_function(graph):
     sizes, potentials = graph
     joint, log_partition = brute_force(sizes, potentials)
@@ -101,6 +139,19 @@ def test_all_pairs_across_cliques_too(graph):
         for b, table in found.items():
             pair = marginal_of(joint, (a, b))
             np.testing.assert_allclose(table, pair if a < b else pair.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("left_out", range(3))
+def test_some_pairs_at_once(graph, left_out):
+    """Whichever end is carried, and although the parts of the tree without an end are left out."""
+    sizes, potentials = graph
+    joint, _ = brute_force(sizes, potentials)
+    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
+    pairs = [pair for pair in combinations(range(len(sizes)), 2) if sum(pair) % 3 != left_out]
+    found = all_pairs(beliefs, pairs)
+    assert found.keys() == set(pairs)
+    for pair, table in found.items():
+        np.testing.assert_allclose(table, marginal_of(joint, pair), atol=1e-12)
 
 
 def test_structural_zeros_and_extreme_potentials_stay_finite():
