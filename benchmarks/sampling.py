@@ -2,38 +2,41 @@
 
     python benchmarks/sampling.py [--rows 2000000] [--one-query 10000000] [--memory-limit 4GB]
 
-Until staged, not decoded. The model is random: 15 attributes of 2 to 16 working bins, each with the two
-before it in a clique, three of them with 74 codes.
+Until staged, not decoded; single queries are those of the macros of a release, values in order. The model is
+random: 15 attributes of 2 to 16 working bins, each with the two before it in a clique, three of them with 74
+codes.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import duckdb
 import numpy as np
 from harness import machine, peak_mebibytes, print_table
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.sample.graphical import GraphicalSampler
 from dpsyn_sql.sample.sql_network import network_of
-from dpsyn_sql.sample.sql_sampler import append_network, load_distributions
-from dpsyn_sql.sample.sql_text import Tables, script_of
+from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.write.persist import Kept, persist_beside
 from dpsyn_sql.write.publish import stage
 
 SIZES = (16, 8, 12, 16, 7, 14, 6, 5, 2, 12, 10, 12, 16, 2, 9)
 FOLDED = (0, 3, 12)
 CODES = 74
 STAGED = Fragment("temp.main.staged")
-MODEL = Fragment("temp.main.model")
 
 
 def random_model() -> GraphicalModel:
@@ -51,12 +54,11 @@ def random_model() -> GraphicalModel:
     return GraphicalModel(domain, 1e6, beliefs, tuple(bins), tuple(within))
 
 
-def one_query(engine: DuckDBEngine, model: GraphicalModel, rows: int) -> None:
-    """The low-variance rows as a single statement, as the macro of a release draws them."""
-    network = network_of(model)
-    load_distributions(engine, network, MODEL)
-    query = script_of(network, Fragment("1")).low_variance(Fragment(str(rows)), Tables(MODEL))
-    engine.execute(f"CREATE TEMP TABLE staged AS {query}", step="sample")
+def kept(model: GraphicalModel) -> Kept:
+    """The model as a release keeps it."""
+    shape = Shape(model.domain.attributes, order=model.domain.names)
+    labels = [attribute.labels for attribute in model.domain.attributes]
+    return Kept("r", "id", "2026-01-01T00:00:00Z", {}, shape, model, (), labels)
 
 
 def main() -> None:
@@ -91,11 +93,23 @@ def main() -> None:
         lambda engine: stage(engine, model.domain, sampler.batches(arguments.rows, 1), STAGED),
     )
     if arguments.one_query:
-        line(
-            "SQL, low variance, one query",
-            arguments.one_query,
-            lambda engine: one_query(engine, model, arguments.one_query),
-        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.duckdb"
+            with duckdb.connect() as con:
+                persist_beside(DuckDBEngine(con), path, kept(model))
+
+            def macro(engine: DuckDBEngine, name: str) -> None:
+                engine.execute(Fragment(f"ATTACH '{path}' AS model (READ_ONLY)"), step="attach")
+                engine.execute(Fragment("USE model"), step="use")
+                call = f"FROM dpsyn.{name}_r({arguments.one_query}, 1)"
+                engine.execute(Fragment(f"CREATE TEMP TABLE drawn AS {call}"), step="sample")
+
+            for name, prefix in (("independent rows", "iid"), ("low variance", "sample")):
+                line(
+                    f"SQL, {name}, one query",
+                    arguments.one_query,
+                    lambda engine, prefix=prefix: macro(engine, prefix),
+                )
     header = ["how", "rows", "seconds", "million rows/s", "CPU seconds", "peak MiB so far"]
     print_table(header, lines, machine())
 

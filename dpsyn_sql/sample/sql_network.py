@@ -31,6 +31,11 @@ MOST_BITS = 60
 """Bits of the values of a node that is made of several; they stand in one word."""
 
 
+MOST_EMPTY = 2**16
+"""Slots of the codes within bins, beyond which they may not be four times as many as the codes: a bin of most
+codes of its attribute would give as many slots to every other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """Variables that are drawn together and their joint distribution given their parents, line by line.
@@ -97,11 +102,13 @@ def _(model: GraphicalModel) -> Network:
             continue
         needed.update(tree.separators[clique])
         own = _clique_node(model, clique, [v for v in new if sizes[v] > 1])
-        after = [_code_node(model, v, codes[v]) for v in new if v < len(names) and codes[v] != v]
-        nodes[:0] = [own, *after]
+        after = [v for v in new if v < len(names) and codes[v] != v]
+        nodes[:0] = [own, *(node for v in after for node in _code_nodes(model, v, codes[v], sizes))]
     drawn = {variable for node in nodes for variable in node.variables}
     # A bin that holds all codes of its attribute is not drawn; they are.
-    nodes += [_code_node(model, v, codes[v]) for v in folded if codes[v] not in drawn and sizes[codes[v]] > 1]
+    for v in folded:
+        if codes[v] not in drawn and sizes[codes[v]] > 1:
+            nodes += _code_nodes(model, v, codes[v], sizes)
     return Network(tuple(sizes), _joined(nodes, sizes), tuple(codes))
 
 
@@ -118,6 +125,19 @@ def node_of(label: str, parents: Sequence[int], variables: Sequence[int], table:
         _side_by_side(np.unravel_index(value, table.shape[len(parents) :]), row.size),
         (rows / np.maximum(rows.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))[row, value],
     )
+
+
+def configurations(node: Node, sizes: Sequence[int]) -> int:
+    """How many configurations the parents of a node have, possible or not."""
+    return math.prod(sizes[parent] for parent in node.parents)
+
+
+def slot_bits_of(node: Node) -> int:
+    """Each configuration of the parents has 2 to this power slots to look its lines up by: as many as the
+    most lines that one has, at least 2."""
+    begins = np.flatnonzero((node.given[1:] != node.given[:-1]).any(axis=1)) + 1
+    most = int(np.diff(begins, prepend=0, append=len(node.weights)).max())
+    return max(1, (most - 1).bit_length())
 
 
 def _side_by_side(columns: Sequence[IntArray], rows: int) -> IntArray:
@@ -155,15 +175,40 @@ def _over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> Floa
     return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in kept]))
 
 
-def _code_node(model: GraphicalModel, attribute: int, variable: int) -> Node:
-    """The codes of an attribute given its working bin."""
+def _code_nodes(model: GraphicalModel, attribute: int, variable: int, sizes: list[int]) -> list[Node]:
+    """The codes of an attribute given its working bin.
+
+    Where one bin has far more of them than others, by way of blocks of codes: one more variable, whose size
+    is added to ``sizes``.
+    """
     bins, within = model.bins[attribute], model.within[attribute]
-    table = np.zeros((model.beliefs.tree.sizes[attribute], bins.size))
-    table[bins, np.arange(bins.size)] = within
-    label = f"{model.domain.names[attribute]}|code"
-    if len(table) == 1:
-        return node_of(label, (), (variable,), _proper(table[0]))
-    return node_of(label, (attribute,), (variable,), _proper(table))
+    name = model.domain.names[attribute]
+    if model.beliefs.tree.sizes[attribute] == 1:
+        return [node_of(f"{name}|code", (), (variable,), _proper(within))]
+    node = _parted(f"{name}|code", attribute, variable, bins, within)
+    bits = slot_bits_of(node)
+    if configurations(node, sizes) << bits <= max(MOST_EMPTY, 4 * len(node.weights)):
+        return [node]
+    order = np.argsort(bins, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(bins.size) - np.searchsorted(bins[order], bins[order])
+    (bin_of, _), block_of = np.unique(np.stack([bins, rank >> bits // 2]), axis=1, return_inverse=True)
+    block_of, block = block_of.ravel(), len(sizes)
+    sizes.append(bin_of.size)
+    shares = np.bincount(block_of, within).astype(np.float64)
+    return [
+        _parted(f"{name}|block", attribute, block, bin_of, shares),
+        _parted(f"{name}|code", block, variable, block_of, within),
+    ]
+
+
+def _parted(label: str, parent: int, variable: int, of: IntArray, weights: FloatArray) -> Node:
+    """A variable whose values each go with one value ``of[value]`` of its parent, as ``weights`` says."""
+    weights = np.where(np.bincount(of, weights)[of] > 0, weights, 1.0)
+    values = np.flatnonzero(weights)
+    values = values[np.argsort(of[values], kind="stable")]
+    shares = (weights / np.bincount(of, weights)[of])[values]
+    return Node(label, (variable,), (parent,), of[values][:, None], values[:, None], shares)
 
 
 def _proper(weights: FloatArray) -> FloatArray:
@@ -185,7 +230,7 @@ def _joined(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[Node, ...]:
 
 def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | None:
     """Two nodes as one: P(A | S) P(B | T) over A and B given S and what of T is not in A; None if that has
-    more than ``most`` lines."""
+    more than ``most`` lines, or slots more than twice that."""
     variables = (*first.variables, *second.variables)
     outside = [parent for parent in second.parents if parent not in (*first.variables, *first.parents)]
     lines = len(first.weights) * math.prod(sizes[parent] for parent in outside)
@@ -206,7 +251,7 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
     columns.update(zip(second.variables, second.values[other].T, strict=True))
     parents = (*first.parents, *outside)
     order = np.lexsort([columns[variable] for variable in reversed((*parents, *variables))])
-    return Node(
+    both = Node(
         first.label,
         variables,
         parents,
@@ -214,6 +259,7 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
         _side_by_side([columns[variable][order] for variable in variables], order.size),
         (first.weights[line[kept]] * second.weights[other])[order],
     )
+    return both if configurations(both, sizes) << slot_bits_of(both) <= 2 * most else None
 
 
 def _matching(

@@ -54,21 +54,18 @@ def append_network(
     """
     if rows <= 0:
         return 0
-    model, numbers = (qualified("temp", "main", f"dpsyn_{uuid4().hex}") for _ in range(2))
+    model = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
     script = script_of(network, Fragment(str(seed)))
     try:
         load_distributions(engine, network, model)
-        engine.execute(render("sample/numbers", table=numbers, rows=min(rows, CHUNK_ROWS)), step=_STEP)
         for start in range(first, first + rows, CHUNK_ROWS):
             count = min(first + rows - start, CHUNK_ROWS)
-            chunk = render("sample/chunk", table=numbers, start=start, rows=count)
-            query = script.iid(chunk, Tables(model))
+            query = script.iid(Fragment(str(count)), Tables(model), start)
             engine.execute(render("sample/insert", staged=table, query=query), step=_STEP)
             advance(count)
         _check(engine, table, len(network.codes), first, rows)
     finally:
-        for made in (model, numbers):
-            engine.execute(render("sample/drop", table=made), step="tidying up after sampling")
+        engine.execute(render("sample/drop", table=model), step="tidying up after sampling")
     return rows
 
 

@@ -1,12 +1,12 @@
 """Conditional distributions as tables of integers, and codes packed into 64-bit words.
 
 Probabilities are whole numbers of 2^-32, so that every rank and every comparison in SQL is exact
-integer arithmetic: the same rows on every machine, DuckDB version and number of threads.
+integer arithmetic: the same rows on every machine, DuckDB version and number of threads. One table serves
+both ways to draw: the stretches of a cumulative distribution, and the slots of an alias table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sample.sql_network import Network, Node
+from dpsyn_sql.sample.sql_network import Network, Node, configurations, slot_bits_of
 
 UNIT = 2**32
 """Probability 1. Ranks below 2^31 times it fit a BIGINT."""
@@ -23,12 +23,13 @@ IntArray = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 
 PARENT_BITS = 40
-"""Bits of the number of a parent configuration; above them stands the number of a chunk or a slot."""
+"""Bits of the number of a parent configuration; above them stands the number of a chunk."""
 
 WORD = 63
 """Bits of a word that are used: DuckDB takes a one shifted into the highest bit for an overflow."""
 
-MOST_SLOT_BITS = 20
+NONE = -1
+"""The value of a slot that has none of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +79,24 @@ def place_of(variable: int, places: Layout) -> Place:
     return place
 
 
-def parent_places(node: Node, places: Layout) -> list[tuple[int, Place]]:
-    """Position among the node's parents and place of each, lowest place first.
-
-    The number of a parent configuration is the concatenation of these bits, the first the lowest.
+def strides(node: Node, sizes: tuple[int, ...]) -> list[int]:
+    """What each parent's value is multiplied by; the sum is the number of the configuration, row-major.
 
     Raises:
-        InternalError: they do not fit ``PARENT_BITS``.
+        InternalError: the numbers do not fit ``PARENT_BITS``.
     """
-    found = [(position, place_of(variable, places)) for position, variable in enumerate(node.parents)]
-    if sum(place.bits for _, place in found) > PARENT_BITS:
+    found, stride = list[int](), 1
+    for parent in reversed(node.parents):
+        found.append(stride)
+        stride *= sizes[parent]
+    if stride > 2**PARENT_BITS:
         raise InternalError("a variable has more parent configurations than can be numbered")
-    return sorted(found, key=lambda item: (item[1].word, item[1].shift))
+    return found[::-1]
 
 
-def parent_numbers(node: Node, places: Layout) -> IntArray:
-    """The number of each line's parent configuration (n,)."""
-    numbers, offset = np.zeros(len(node.weights), np.int64), 0
-    for position, place in parent_places(node, places):
-        numbers |= node.given[:, position] << offset
-        offset += place.bits
-    return numbers
+def parent_numbers(node: Node, sizes: tuple[int, ...]) -> IntArray:
+    """The number of each line's parent configuration (n,), rising."""
+    return node.given @ np.array(strides(node, sizes), np.int64)
 
 
 def packed_values(node: Node, places: Layout) -> IntArray:
@@ -110,14 +108,13 @@ def packed_values(node: Node, places: Layout) -> IntArray:
     return packed
 
 
-def stretches(node: Node, places: Layout) -> Columns:
+def stretches(node: Node, sizes: tuple[int, ...], places: Layout) -> Columns:
     """Columns parent, value, low, high: the packed values for numbers low <= u <= high below 2^32.
 
     Lines of less than half a unit are left out; those of one parent lie side by side from 0 to 2^32 - 1.
     """
-    parent, value = parent_numbers(node, places), packed_values(node, places)
-    begins = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))
-    counts = np.diff(np.append(begins, parent.size))
+    parent, value = parent_numbers(node, sizes), packed_values(node, places)
+    begins, counts = _groups(parent)
     sums = np.cumsum(node.weights)
     before = np.repeat((sums - node.weights)[begins], counts)
     whole = np.repeat(sums[begins + counts - 1], counts) - before
@@ -134,29 +131,75 @@ def stretches(node: Node, places: Layout) -> Columns:
     }
 
 
-def slot_bits_of(node: Node) -> int:
-    """A look-up divides the unit into 2 to this power slots: one to two for each line of a configuration
-    in the mean, so that hardly more than one line has to be looked at."""
-    configurations = max(1, round(float(node.weights.sum())))
-    return min(MOST_SLOT_BITS, (len(node.weights) // configurations).bit_length())
+def alias_table(units: IntArray, capacity: int) -> tuple[IntArray, IntArray]:
+    """Thresholds and aliases of slots: a slot gives itself below its threshold and its alias from there on.
+
+    Walker's method (1977), as Vose (1991) fills the slots: those of too little are filled up from those of
+    too much in turn. What is filled and what is taken are prefix sums, hence no loop (the sweep of
+    Huebschle-Schneider and Sanders 2019, without its threads). Exact.
+
+    Args:
+        units: int64 (slots,), how many numbers each slot's own value is to get; stretches of slots that
+            belong together have ``capacity`` in the mean.
+        capacity: numbers of one slot.
+
+    Returns:
+        Thresholds (slots,), 0 to capacity; and of each slot the position of its alias (slots,), its own
+        where the threshold is the capacity.
+    """
+    thresholds, aliases = units.copy(), np.arange(units.size)
+    little, much = np.flatnonzero(units < capacity), np.flatnonzero(units > capacity)
+    if not much.size:
+        return thresholds, aliases
+    lacking, beyond = capacity - units[little], units[much] - capacity
+    lacked, exceeded = np.cumsum(lacking), np.cumsum(beyond)
+    aliases[little] = much[np.searchsorted(exceeded, lacked - lacking, side="right")]
+    # The slot that filled others is at last no more than full itself, and the next one fills it up.
+    thresholds[much] = capacity + exceeded - lacked[np.searchsorted(lacked, exceeded)]
+    unfilled = np.flatnonzero(thresholds[much] < capacity)
+    aliases[much[unfilled]] = much[unfilled + 1]
+    return thresholds, aliases
+
+
+def slots(node: Node, sizes: tuple[int, ...], places: Layout) -> Columns:
+    """Columns parent, slot, value, low, high, threshold, alias: a row for every slot of every configuration.
+
+    The first slots have the stretches of the configuration; the others have the value ``NONE`` and low above
+    high. ``alias`` is the value of the alias. A configuration that cannot occur has no values at all.
+    """
+    lines, bits = stretches(node, sizes, places), slot_bits_of(node)
+    begins, counts = _groups(lines["parent"])
+    line = np.arange(lines["parent"].size) - np.repeat(begins, counts)
+    shape = (configurations(node, sizes), 2**bits)
+    at = np.ravel_multi_index((lines["parent"], line), shape)
+    units = np.full(shape, UNIT >> bits)
+    units[lines["parent"][begins]] = 0
+    units = units.ravel()
+    units[at] = lines["high"].astype(np.int64) - lines["low"] + 1
+    value, low, high = np.full(units.size, NONE), *(np.full(units.size, end, np.uint32) for end in (1, 0))
+    value[at], low[at], high[at] = lines["value"], lines["low"], lines["high"]
+    thresholds, aliases = alias_table(units, UNIT >> bits)
+    return {
+        "parent": np.repeat(np.arange(shape[0]), shape[1]),
+        "slot": np.tile(np.arange(shape[1], dtype=np.int32), shape[0]),
+        "value": value,
+        "low": low,
+        "high": high,
+        "threshold": thresholds.astype(np.uint32),
+        "alias": value[aliases],
+    }
 
 
 def distribution_table(network: Network, places: Layout) -> Columns:
-    """Columns node, parent, value, low, high: the stretches of all nodes."""
+    """Columns node and those of ``slots``, of all nodes."""
     parts = []
     for number, node in enumerate(network.nodes):
-        columns = stretches(node, places)
+        columns = slots(node, network.sizes, places)
         parts.append({"node": np.full(len(columns["value"]), number, np.int32), **columns})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
-def runs(places: Sequence[Place]) -> list[Place]:
-    """Neighbouring places joined."""
-    joined = list[Place]()
-    for place in places:
-        last = joined[-1] if joined else None
-        if last is not None and (last.word, last.shift + last.bits) == (place.word, place.shift):
-            joined[-1] = Place(last.word, last.shift, last.bits + place.bits)
-        else:
-            joined.append(place)
-    return joined
+def _groups(parent: IntArray) -> tuple[IntArray, IntArray]:
+    """Where the lines of each configuration begin, and how many they are."""
+    begins = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))
+    return begins, np.diff(np.append(begins, parent.size))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsyn_sql.domain.encoding import code_type
-from dpsyn_sql.sample.sql_network import Network, Node
-from dpsyn_sql.sample.sql_tables import Layout, layout, parent_places, place_of, runs, slot_bits_of
+from dpsyn_sql.sample.sql_network import Network, Node, slot_bits_of
+from dpsyn_sql.sample.sql_tables import NONE, Layout, layout, place_of, strides
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -27,8 +27,8 @@ _ALL = Fragment("TRUE")
 class Step:
     """What a template needs to know about one node.
 
-    ``relation`` holds its distributions by slot, ``parent`` is the number of the parents' configuration and
-    ``words`` are the packed words with the drawn ``value`` in its place.
+    ``relation`` holds its stretches by slot and ``lists`` its alias table, ``parent`` is the number of the
+    parents' configuration and ``words`` are the packed words with the drawn ``value`` in its place.
     """
 
     name: Fragment
@@ -36,6 +36,7 @@ class Step:
     parent: Fragment
     words: tuple[Fragment, ...]
     relation: Fragment
+    lists: Fragment
     slot_bits: int
     rank_bits: Fragment
     jitter_bits: Fragment
@@ -79,23 +80,21 @@ class Script:
         return [self._step(number, node, tables) for number, node in enumerate(self.network.nodes)]
 
     def _step(self, number: int, node: Node, tables: Tables) -> Step:
-        place = place_of(node.variables[0], self.places)
-        slot_bits = slot_bits_of(node)
+        place, slot_bits = place_of(node.variables[0], self.places), slot_bits_of(node)
+        bits = sum(place_of(variable, self.places).bits for variable in node.variables)
+        where = {"table": tables.table, "condition": Fragment(f"{tables.condition} AND node = {number}")}
         return Step(
             Fragment(f"step{number}"),
             Fragment(f"step{number - 1}" if number else "started"),
             self._parent(node),
             tuple(
-                Fragment(f"{word} | d.value AS {word}") if index == place.word else word
+                Fragment(f"{word} | (CAST(d.value AS UBIGINT) << {place.shift}) AS {word}")
+                if index == place.word
+                else word
                 for index, word in enumerate(self.words)
             ),
-            render(
-                "sample/distribution",
-                table=tables.table,
-                condition=Fragment(f"{tables.condition} AND node = {number}"),
-                shift=place.shift,
-                slot_bits=slot_bits,
-            ),
+            render("sample/stretches", slot_bits=slot_bits, **where),
+            render("sample/lists", type=_whole(bits), missing=NONE, **where),
             slot_bits,
             *(
                 Fragment(f"hash({string_literal(f'{node.label}|{purpose}|')} || {self.seed})")
@@ -108,14 +107,12 @@ class Script:
         return "0" if place is None else f"(w{place.word} >> {place.shift}) & {2**place.bits - 1}"
 
     def _parent(self, node: Node) -> Fragment:
-        """The number of the parents' configuration; neighbours are read together."""
-        terms, offset = [], 0
-        for run in runs([place for _, place in parent_places(node, self.places)]):
-            mask, up = 2**run.bits - 1, offset - run.shift
-            read = f"(w{run.word} & {mask << run.shift})"
-            terms.append(f"({read} << {up})" if up > 0 else f"({read} >> {-up})")
-            offset += run.bits
-        return Fragment(f"({' | '.join(terms)})" if terms else "CAST(0 AS UBIGINT)")
+        """The number of the parents' configuration."""
+        terms = [
+            f"({self._value(parent)}) * {stride}"
+            for parent, stride in zip(node.parents, strides(node, self.network.sizes), strict=True)
+        ]
+        return Fragment(f"({' + '.join(terms)})" if terms else "CAST(0 AS UBIGINT)")
 
     def _query(self, template: str, numbers: Fragment, tables: Tables) -> Fragment:
         steps = self.steps(tables)
@@ -129,12 +126,15 @@ class Script:
         """One query for all rows, balanced by chunks: columns row, a0, a1, ..."""
         return self._query("sample/low_variance", Fragment(f"range(0, {nrows})"), tables)
 
-    def iid(self, numbers: Fragment, tables: Tables) -> Fragment:
-        """One query for rows independent of each other: columns row, a0, a1, ...
+    def iid(self, nrows: Fragment, tables: Tables, first: int = 0) -> Fragment:
+        """One query for rows independent of each other, numbered from ``first``: columns row, a0, a1, ..."""
+        return self._query("sample/iid", render("sample/numbers", first=first, rows=nrows), tables)
 
-        ``numbers``: of the rows, to stand after FROM, in a column ``range``.
-        """
-        return self._query("sample/iid", numbers, tables)
+
+def _whole(bits: int) -> Fragment:
+    """The smallest type of so many bits."""
+    types = {8: "UTINYINT", 16: "USMALLINT", 32: "UINTEGER", 64: "UBIGINT"}
+    return Fragment(types[min(size for size in types if size >= bits)])
 
 
 def script_of(network: Network, seed: Fragment) -> Script:

@@ -1,6 +1,6 @@
--- Rows drawn independently of each other: 32 random bits are looked up among the stretches of the parents'
--- values, by their slot.
--- in:  started (query), steps (by node: name, source, parent, slot_bits, relation (key, low, high, value),
+-- Rows drawn independently of each other: of 32 random bits the first say which slot of the parents'
+-- configuration is looked at, and the others whether its own value is drawn or its alias.
+-- in:  started (query), steps (by node: name, source, parent, slot_bits, lists (thresholds, own, aliases),
 --      value_bits, words), last (name of the last step), codes (<expression> AS a<i>)
 -- out: a query with the columns row, a0, a1, ...
 WITH started AS (
@@ -11,7 +11,8 @@ WITH started AS (
 {{ step.name }}_bits AS (
     SELECT
         *,
-        CAST(hash(xor("row", {{ step.value_bits }})) >> 32 AS UINTEGER) AS bits
+        CAST(hash(xor("row", {{ step.value_bits }})) >> 32 AS UINTEGER) AS bits,
+        CAST(({{ step.parent }} << {{ step.slot_bits }}) | (bits >> {{ 32 - step.slot_bits }}) AS BIGINT) + 1 AS slot
     FROM {{ step.source }}
 ),
 {{ step.name }} AS (
@@ -20,11 +21,16 @@ WITH started AS (
         {{ word }},
 {% endfor %}
         "row"
-    FROM {{ step.name }}_bits AS b
-    INNER JOIN {{ step.relation }} AS d
-        ON d.key = ({{ step.parent }} << {{ step.slot_bits }}) | (b.bits >> {{ 32 - step.slot_bits }})
-        AND d.low <= b.bits
-        AND d.high >= b.bits
+    FROM (
+        SELECT
+            b.*,
+            CASE
+                WHEN (b.bits & {{ 2 ** (32 - step.slot_bits) - 1 }}) < l.thresholds[b.slot] THEN l.own[b.slot]
+                ELSE l.aliases[b.slot]
+            END AS value
+        FROM {{ step.name }}_bits AS b
+        CROSS JOIN {{ step.lists }} AS l
+    ) AS d
 )
 {%- endfor %}
 

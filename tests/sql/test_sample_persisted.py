@@ -194,7 +194,7 @@ def released(model, rows, seed, mode):
         load_distributions(DuckDBEngine(con), network, table)
         script, number = script_of(network, Fragment(str(seed))), Fragment(str(rows))
         if mode == "iid":
-            query = script.iid(Fragment(f"range(0, {rows})"), Tables(table))
+            query = script.iid(number, Tables(table))
         else:
             query = script.low_variance(number, Tables(table))
         con.execute(f"CREATE TEMP TABLE staged AS {query}")

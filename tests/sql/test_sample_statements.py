@@ -251,12 +251,12 @@ def test_rows_are_those_of_every_version_and_machine(monkeypatch):
 
 FROZEN = {
     "iid": [
-        [0, 3, 3, 5, 5],
-        [1, 0, 3, 3, 2],
+        [2, 5, 2, 3, 2],
+        [1, 0, 3, 5, 2],
+        [0, 5, 2, 1, 3],
+        [3, 5, 5, 0, 2],
+        [1, 5, 3, 5, 5],
         [3, 5, 3, 1, 2],
-        [2, 5, 5, 0, 2],
-        [3, 5, 2, 5, 5],
-        [2, 5, 3, 3, 2],
     ],
     "low_variance": [
         [1, 5, 1, 5, 2],
@@ -349,12 +349,18 @@ TINY = Network(
     ),
     (0, 1, 2, 3),
 )
-DISTRIBUTION = (
-    "( SELECT (CAST(parent AS UBIGINT) << 3) | CAST(slot AS UBIGINT) AS key, low, high, value FROM ( "
-    "SELECT parent, low, high, CAST(value AS UBIGINT) << 2 AS value, unnest(range( "
-    "CAST(low >> 29 AS BIGINT), CAST(high >> 29 AS BIGINT) + 1 )) AS slot "
-    "FROM temp.main.model WHERE TRUE AND node = 1 ) ) AS d"
+STRETCHES = (
+    "( SELECT (CAST(parent AS UBIGINT) << 2) | CAST(touched AS UBIGINT) AS key, low, high, value FROM ( "
+    "SELECT parent, low, high, value, unnest(range( CAST(low >> 30 AS BIGINT), CAST(high >> 30 AS BIGINT) + 1 "
+    ")) AS touched FROM temp.main.model WHERE TRUE AND node = 1 AND low <= high ) )"
 )
+LISTS = (
+    "( SELECT list(threshold ORDER BY parent, slot) AS thresholds, "
+    "list(CAST(nullif(value, -1) AS UTINYINT) ORDER BY parent, slot) AS own, "
+    "list(CAST(nullif(alias, -1) AS UTINYINT) ORDER BY parent, slot) AS aliases "
+    "FROM temp.main.model WHERE TRUE AND node = 1 )"
+)
+DRAWN = 'w0 | (CAST(d.value AS UBIGINT) << 2) AS w0, "row"'
 
 
 def plain(statement):
@@ -365,11 +371,18 @@ def plain(statement):
 
 def test_the_queries_are_one_step_a_node():
     script = script_of(TINY, Fragment("7"))
-    assert plain(script.iid(Fragment("range(0, 5)"), MODEL)).endswith(
-        "step1_bits AS ( SELECT *, CAST(hash(xor(\"row\", hash('b|value|' || 7))) >> 32 AS UINTEGER) AS bits "
-        'FROM step0 ), step1 AS ( SELECT w0 | d.value AS w0, "row" FROM step1_bits AS b INNER JOIN '
-        f"{DISTRIBUTION} ON d.key = ((((w0 & 3) >> 0)) << 3) | (b.bits >> 29) AND d.low <= b.bits "
-        'AND d.high >= b.bits ) SELECT CAST("row" AS BIGINT) AS "row", '
+    iid = plain(script.iid(Fragment("5"), MODEL, first=9))
+    assert iid.startswith(
+        'WITH started AS ( SELECT CAST(0 AS UBIGINT) AS w0, CAST(range AS UBIGINT) AS "row" FROM ( '
+        "SELECT unnest(range( 9 + block * 256, 9 + least((block + 1) * 256, 5) )) AS range FROM ( "
+        "SELECT DISTINCT range AS block FROM range(0, (5 + 255) // 256) ) ) ), step0_bits AS ("
+    )
+    assert iid.endswith(
+        "step1_bits AS ( SELECT *, CAST(hash(xor(\"row\", hash('b|value|' || 7))) >> 32 AS UINTEGER) AS bits, "
+        "CAST(((((w0 >> 0) & 3) * 1) << 2) | (bits >> 30) AS BIGINT) + 1 AS slot FROM step0 ), "
+        f"step1 AS ( SELECT {DRAWN} FROM ( SELECT b.*, CASE WHEN (b.bits & 1073741823) < l.thresholds[b.slot] "
+        "THEN l.own[b.slot] ELSE l.aliases[b.slot] END AS value FROM step1_bits AS b CROSS JOIN "
+        f'{LISTS} AS l ) AS d ) SELECT CAST("row" AS BIGINT) AS "row", '
         "CAST((w0 >> 0) & 3 AS UTINYINT) AS a0, CAST((w0 >> 2) & 1 AS UTINYINT) AS a1, "
         "CAST((w0 >> 3) & 1 AS UTINYINT) AS a2, CAST(0 AS UTINYINT) AS a3 FROM step1"
     )
@@ -384,7 +397,7 @@ def test_the_queries_are_one_step_a_node():
     assert (
         "step1_placed AS ( SELECT *, CAST(((rank << 32) + CAST(hash(xor(\"group\", hash('b|jitter|' || 7))) "
         ">> 32 AS BIGINT)) // size AS UINTEGER) AS place FROM step1_ranked ), "
-        f'step1 AS ( SELECT w0 | d.value AS w0, "row" FROM step1_placed AS r INNER JOIN {DISTRIBUTION} '
-        'ON d.key = (("group" & 1099511627775) << 3) | (r.place >> 29) AND d.low <= r.place '
+        f"step1 AS ( SELECT {DRAWN} FROM step1_placed AS r INNER JOIN {STRETCHES} AS d "
+        'ON d.key = (("group" & 1099511627775) << 2) | (r.place >> 30) AND d.low <= r.place '
         "AND d.high >= r.place )"
     ) in one

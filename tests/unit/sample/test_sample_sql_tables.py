@@ -14,14 +14,24 @@ from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.sample import sql_network
-from dpsyn_sql.sample.sql_network import Network, Node, _joined, network_of, node_of
+from dpsyn_sql.sample.sql_network import (
+    Network,
+    Node,
+    _joined,
+    configurations,
+    network_of,
+    node_of,
+    slot_bits_of,
+)
 from dpsyn_sql.sample.sql_tables import (
+    NONE,
     UNIT,
     Place,
+    alias_table,
     layout,
     packed_values,
     parent_numbers,
-    slot_bits_of,
+    slots,
     stretches,
 )
 
@@ -40,7 +50,7 @@ def tables(draw):
 def test_stretches_lie_side_by_side_and_hold_the_probabilities(table):
     node = node_of("x", (0,), (1,), table)
     places = (Place(0, 0, 3), Place(0, 3, 4))
-    columns = stretches(node, places)
+    columns = stretches(node, table.shape, places)
     for row, weights in enumerate(table):
         own = columns["parent"] == row
         assert own.any() == (weights.sum() > 0)
@@ -51,7 +61,38 @@ def test_stretches_lie_side_by_side_and_hold_the_probabilities(table):
         found = np.zeros(weights.size)
         found[columns["value"][own]] = (high - low + 1) / UNIT
         np.testing.assert_allclose(found, weights / weights.sum(), atol=2 / UNIT)
-    assert 1 <= slot_bits_of(node) <= 20
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables())
+def test_slots_draw_every_value_as_often_as_its_stretch_is_long(table):
+    node = node_of("x", (0,), (1,), table)
+    places = (Place(0, 0, 3), Place(0, 3, 4))
+    lines, columns = stretches(node, table.shape, places), slots(node, table.shape, places)
+    bits, size = slot_bits_of(node), len(table)
+    assert 2**bits >= (table > 0).sum(axis=1).max() > 2 ** (bits - 1) or bits == 1
+    assert columns["parent"].tolist() == np.repeat(np.arange(size), 2**bits).tolist()
+    assert columns["slot"].tolist() == list(range(2**bits)) * size
+    threshold = columns["threshold"].astype(np.int64)
+    drawn = np.zeros((size, table.shape[1] + 1), np.int64)
+    np.add.at(drawn, (columns["parent"], columns["value"]), threshold)
+    np.add.at(drawn, (columns["parent"], columns["alias"]), (UNIT >> bits) - threshold)
+    expected = np.zeros_like(drawn)
+    expected[lines["parent"], lines["value"]] = lines["high"].astype(np.int64) - lines["low"] + 1
+    expected[table.sum(axis=1) == 0, NONE] = UNIT
+    assert np.array_equal(drawn, expected)
+    own = columns["low"] <= columns["high"]
+    assert np.array_equal(own, columns["value"] != NONE)
+    for name in ("parent", "value", "low", "high"):
+        assert np.array_equal(columns[name][own], lines[name])
+
+
+def test_a_slot_that_filled_others_is_filled_by_the_next():
+    thresholds, aliases = alias_table(np.array([1, 6, 0, 5, 3, 3, 0, 6]), 3)
+    assert thresholds.tolist() == [1, 1, 0, 3, 3, 3, 0, 3]
+    assert aliases.tolist() == [1, 3, 1, 3, 4, 5, 7, 7]
+    thresholds, aliases = alias_table(np.array([4, 4, 4]), 4)
+    assert thresholds.tolist() == [4, 4, 4] and aliases.tolist() == [0, 1, 2]
 
 
 def root(variable, size, label=None):
@@ -83,10 +124,8 @@ def test_configurations_are_numbered_apart_and_values_packed():
     sizes = (3, 5, 2, 4)
     last = node_of("x3", (0, 1, 2), (3,), np.ones((3, 5, 2, 4)))
     places = layout(Network(sizes, (root(1, 5), root(0, 3), root(2, 2), last), ()))
-    numbers = parent_numbers(last, places)
-    assert len(set(numbers)) == 30 and numbers.max() < 2**6
-    # x1 was drawn first and has the lowest three bits, then x0, then x2.
-    assert numbers[17 * 4] == 3 | 1 << 3 | 1 << 5  # 17 = (1 * 5 + 3) * 2 + 1
+    assert configurations(last, sizes) == 30 and slot_bits_of(last) == 2
+    assert parent_numbers(last, sizes).tolist() == np.repeat(np.arange(30), 4).tolist()
     assert packed_values(last, places)[:4].tolist() == [0, 1, 2, 3]
     both = node_of("y", (), (0, 1), np.ones((3, 5)))
     packed = packed_values(both, layout(Network(sizes[:2], (both,), ())))
@@ -159,6 +198,32 @@ def test_a_twin_that_nothing_depends_on_is_not_drawn(monkeypatch):
     drawn = any(5 in node.variables for node in network.nodes)
     needed = any(5 in node.parents for node in network.nodes)
     assert drawn == needed
+
+
+def test_a_bin_of_very_many_codes_does_not_give_its_slots_to_all(monkeypatch):
+    fitted, rng = model([(0, 1), (1, 2), (2, 3), (3, 4)]), np.random.default_rng(1)
+    bins = rng.permutation(np.array([0, 1, 2, *[3] * 5000]))
+    within = np.where(bins == 3, rng.random(bins.size) * (rng.random(bins.size) < 0.9), 1.0)
+    within /= np.bincount(bins, within)[bins]
+    skewed = GraphicalModel(
+        fitted.domain, 1.0, fitted.beliefs, (bins, *fitted.bins[1:]), (within, *fitted.within[1:])
+    )
+    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
+    found = {}
+    for most in (2**20, 0):
+        monkeypatch.setattr(sql_network, "MOST_EMPTY", most)
+        network = network_of(skewed)
+        own = [node for node in network.nodes if node.label in ("x0|block", "x0|code")]
+        found[most] = len(own), sum(configurations(n, network.sizes) << slot_bits_of(n) for n in own)
+        chance = np.eye(4)
+        for node in own:
+            table = np.zeros((network.sizes[node.parents[0]], network.sizes[node.variables[0]]))
+            table[node.given[:, 0], node.values[:, 0]] = node.weights
+            chance = chance @ table
+        expected = np.where(np.arange(4)[:, None] == bins, within, 0)
+        np.testing.assert_allclose(chance, expected, atol=1e-12)
+    assert found[2**20] == (1, 4 * 2**13)
+    assert found[0][0] == 2 and found[0][1] < 2 * bins.size
 
 
 def test_codes_of_a_single_bin_are_drawn():
