@@ -1,16 +1,17 @@
 """Rows a second drawn from a graphical model of 15 attributes: SQL beside numpy.
 
-    python benchmarks/sampling.py [--rows 2000000] [--one-query 10000000] [--memory-limit 4GB]
+    python benchmarks/sampling.py [--rows 4000000] [--one-query 10000000] [--runs 3] [--memory-limit 4GB]
 
-Until staged, not decoded; single queries are those of the macros of a release, values in order. The model is
-random: 15 attributes of 2 to 16 working bins, each with the two before it in a clique, three of them with 74
-codes.
+Medians of several runs. Until staged, not decoded; single queries are those of the macros of a release,
+values in order. The model is random, of 15 attributes of 2 to 16 working bins: each is in a clique with the
+two before it, and three have 74 codes.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -64,21 +65,25 @@ def kept(model: GraphicalModel) -> Kept:
 def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--one-query", type=int, default=0, help="rows of the single query; 0: not run")
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--memory-limit", default="4GB")
     arguments = parser.parse_args()
     model = random_model()
     network = network_of(model)
     lines: list[list[object]] = []
 
-    def line(name: str, rows: int, draw: Callable[[DuckDBEngine], object]) -> None:
+    def once(draw: Callable[[DuckDBEngine], object]) -> tuple[float, float]:
         with duckdb.connect(config={"memory_limit": arguments.memory_limit}) as con:
             before, begun = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
             draw(DuckDBEngine(con))
             seconds = time.perf_counter() - begun
             after = resource.getrusage(resource.RUSAGE_SELF)
-        busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def line(name: str, rows: int, draw: Callable[[DuckDBEngine], object]) -> None:
+        seconds, busy = map(statistics.median, zip(*(once(draw) for _ in range(arguments.runs)), strict=True))
         lines.append([name, rows, seconds, rows / seconds / 1e6, busy, peak_mebibytes()])
 
     def independent(engine: DuckDBEngine) -> None:
