@@ -23,7 +23,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEven
 from dpsyn_sql.accounting.tradeoff import lower_bound, power, runs_for_power
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.file import DomainSpec, domain_of, read_domain
-from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.errors import InputError, InternalError, said
 from dpsyn_sql.interfaces import LedgerEntry, Method
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
@@ -399,4 +399,4 @@ def _check_time(plan: Plan, runs: int, *, chosen: bool) -> None:
 
 def _check_integer(name: str, value: int, most: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise InputError(f"{name}={value!r} is out of range: give a whole number from 1 to {most}")
+        raise InputError(f"{name}={said(value)} is out of range: give a whole number from 1 to {most}")

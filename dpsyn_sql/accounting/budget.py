@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from numbers import Real
 from typing import Literal
 
 from dpsyn_sql.accounting.zcdp import RHO_UNITS, rho_from_epsilon
-from dpsyn_sql.errors import BudgetError, InternalError
+from dpsyn_sql.errors import BudgetError, InternalError, said
 
 Kind = Literal["zcdp", "pure"]
 Number = int | float | str | Decimal | Fraction
@@ -40,15 +41,15 @@ def exact_number(name: str, value: Number) -> Fraction:
     try:
         if isinstance(value, Fraction):
             return value
-        if isinstance(value, bool):
-            raise InvalidOperation
+        if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
+            raise InvalidOperation  # the text of a relation would be made by running it
         number = Decimal(str(value).strip())
         if number.is_finite() and abs(number.adjusted()) < 1000:
             return Fraction(number)
     except InvalidOperation:
         pass
     raise BudgetError(
-        f"{name}={value!r} is not a finite number; write for example {name}=1.0 or {name}='1e-9'"
+        f"{name}={said(value)} is not a finite number; write for example {name}=1.0 or {name}='1e-9'"
     )
 
 

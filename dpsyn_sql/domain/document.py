@@ -38,7 +38,7 @@ from dpsyn_sql.domain.entries import (
     KeyColumn,
     Scalar,
 )
-from dpsyn_sql.errors import DomainError
+from dpsyn_sql.errors import DomainError, said
 
 _KEYS = ("columns", "never")
 
@@ -260,7 +260,9 @@ def read_document(spec: Mapping[str, Any] | Path) -> Document:
     document: Any = spec if isinstance(spec, Mapping) else _load(spec)
     if not isinstance(document, Mapping) or "columns" not in document:
         raise DomainError("A domain must be a mapping with the key columns:, one entry a column.")
-    faults = [f"unknown key {key!r}; allowed are columns: and never:" for key in document if key not in _KEYS]
+    faults = [
+        f"unknown key {said(key)}; allowed are columns: and never:" for key in document if key not in _KEYS
+    ]
     entries = {} if document["columns"] is None else document["columns"]
     if not isinstance(entries, Mapping):
         raise DomainError("columns: must be a mapping of column names to declarations.")
@@ -316,15 +318,15 @@ def _read_entry(name: str, entry: Any, faults: list[str]) -> Spec | None:
 def _explain(key: str, problem: Any, model: type[Spec]) -> str:
     if problem["type"] == "extra_forbidden":
         names = sorted(field.alias or name for name, field in model.model_fields.items())
-        return f"unknown key {key!r}; allowed are {', '.join(names)}"
+        return f"unknown key {said(key)}; allowed are {', '.join(names)}"
     if problem["type"] == "missing":
         return f"{key} is missing"
     if key == "categories" and len(problem["loc"]) > 1:
         advice = "; for NULL write nullable: true" if problem["input"] is None else "; write text in quotes"
-        return f"category {problem['input']!r} is no text, whole number or true/false{advice}"
+        return f"category {said(problem['input'])} is no text, whole number or true/false{advice}"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     message = message[:1].lower() + message[1:]
-    return f"{key} {message}, not {problem['input']!r}" if key != "edges" else f"edges {message}"
+    return f"{key} {message}, not {said(problem['input'])}" if key != "edges" else f"edges {message}"
 
 
 def _plain(name: str, spec: Spec, faults: list[str]) -> Entry | None:

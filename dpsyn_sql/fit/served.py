@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, said
 
 
 def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None) -> tuple[str, ...]:
@@ -17,9 +17,11 @@ def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None)
     names = tuple(attrs)
     unknown = [name for name in names if name not in domain]
     if unknown:
-        raise InputError(f"no attribute {unknown[0]!r}; the model has {', '.join(map(repr, domain.names))}")
+        raise InputError(
+            f"no attribute {said(unknown[0])}; the model has {', '.join(map(repr, domain.names))}"
+        )
     if not names or len(set(names)) < len(names):
-        raise InputError(f"name at least one attribute, each once; got {list(names)}")
+        raise InputError(f"name at least one attribute, each once; got {said(list(names))}")
     if most is not None and len(names) > most:
         raise InputError(
             f"this model answers marginals of at most {most} attributes, not {len(names)}; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.interfaces import Method
 from dpsyn_sql.methods.adaptive import Adaptive
@@ -28,9 +28,10 @@ def method_named(name: str, limits: Limits = NO_LIMITS, deadline: Deadline = NO_
         InputError: there is no such method; the message lists those there are.
     """
     adaptive = Adaptive(limits, deadline)
-    found = {**METHODS, "adaptive": adaptive, "auto": Auto(adaptive)}.get(name)
+    known = {**METHODS, "adaptive": adaptive, "auto": Auto(adaptive)}
+    found = known.get(name) if isinstance(name, str) else None
     if found is None:
-        raise InputError(f"method={name!r} is not known; use one of auto, {', '.join(sorted(METHODS))}")
+        raise InputError(f"method={said(name)} is not known; use one of auto, {', '.join(sorted(METHODS))}")
     return found
 
 

@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from dpsyn_sql.errors import InputError, PlanTooLarge
+from dpsyn_sql.errors import InputError, PlanTooLarge, said
 
 _PROCESS = 256 * 2**20
 # Bytes of Python with numpy, scipy and the database loaded: 160 MB, and small change.
@@ -107,10 +107,10 @@ def memory_in_bytes(value: object) -> int | None:
         number = float(found[1]) * unit if found and unit else None
     if number is None:
         raise InputError(
-            f"memory_limit={value!r} is not understood: write for example '4GB', or a number of bytes"
+            f"memory_limit={said(value)} is not understood: write for example '4GB', or a number of bytes"
         )
     if number < LEAST_MEMORY:
-        raise InputError(f"memory_limit={value!r} is too small: give {LEAST_MEMORY // 2**20}MiB or more")
+        raise InputError(f"memory_limit={said(value)} is too small: give {LEAST_MEMORY // 2**20}MiB or more")
     return int(number)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, Number
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.plan.limits import Limits, is_duration, memory_in_bytes
 from dpsyn_sql.plan.workload import WorkloadSpec, read_workload
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -69,25 +69,27 @@ class Options:
             _check_names(argument, getattr(self, argument))
         for argument in ("replace", "trust_query", "discover"):
             if not isinstance(getattr(self, argument), bool):
-                raise InputError(f"{argument}={getattr(self, argument)!r}: give True or False")
+                raise InputError(f"{argument}={said(getattr(self, argument))}: give True or False")
         for argument in ("name", "version", "account"):
             _check_label(argument, getattr(self, argument))
         self.limits()
         if self.time_limit is not None and not is_duration(self.time_limit):
-            raise InputError(f"time_limit={self.time_limit!r}: give a positive number of seconds, or None")
+            raise InputError(
+                f"time_limit={said(self.time_limit)}: give a positive number of seconds, or None"
+            )
         read_workload(self.workload)
-        if self.on_error not in ON_ERROR:
-            raise InputError(f"on_error={self.on_error!r} is not known; use one of {', '.join(ON_ERROR)}")
+        if not isinstance(self.on_error, str) or self.on_error not in ON_ERROR:
+            raise InputError(f"on_error={said(self.on_error)} is not known; use one of {', '.join(ON_ERROR)}")
         if not isinstance(self.source, str | os.PathLike):
-            raise InputError(f"source={self.source!r}: give a table, a path or a query as text")
+            raise InputError(f"source={said(self.source)}: give a table, a path or a query as text")
         if self.into is not None and not isinstance(self.into, str | os.PathLike):
-            raise InputError(f"into={self.into!r}: give the name of a table or a path, or None")
+            raise InputError(f"into={said(self.into)}: give the name of a table or a path, or None")
         if self.domain is not None and not isinstance(self.domain, str | os.PathLike | Mapping):
-            raise InputError(f"domain={self.domain!r}: give a YAML file, a mapping, or None")
+            raise InputError(f"domain={said(self.domain)}: give a YAML file, a mapping, or None")
         if not _is_ledger(self.ledger):
-            raise InputError(f"ledger={self.ledger!r}: give the path of a file, an open ledger, or None")
+            raise InputError(f"ledger={said(self.ledger)}: give the path of a file, an open ledger, or None")
         if not isinstance(self.privacy_unit, str) or not self.privacy_unit:
-            raise InputError(f"privacy_unit={self.privacy_unit!r}: give 'row' or the name of a column")
+            raise InputError(f"privacy_unit={said(self.privacy_unit)}: give 'row' or the name of a column")
         _check_integer("max_rows_per_unit", self.max_rows_per_unit, _MOST_ROWS_PER_UNIT)
         if self.max_rows_per_unit < 1 or (self.unit().column is None and self.max_rows_per_unit != 1):
             raise InputError(
@@ -115,7 +117,7 @@ def _check_names(argument: str, value: Any) -> None:
         or not isinstance(value, Sequence)
         or not all(isinstance(x, str) for x in value)
     ):
-        raise InputError(f"{argument}={value!r}: give a list of names")
+        raise InputError(f"{argument}={said(value)}: give a list of names")
 
 
 def _check_label(argument: str, value: Any) -> None:
@@ -123,7 +125,7 @@ def _check_label(argument: str, value: Any) -> None:
     if value is None:
         return
     if not isinstance(value, str) or not value or not value.isprintable():
-        raise InputError(f"{argument}={value!r} is not a usable label: give some printable text, or None")
+        raise InputError(f"{argument}={said(value)} is not a usable label: give some printable text, or None")
 
 
 def _is_ledger(value: Any) -> bool:
@@ -138,4 +140,6 @@ def _check_integer(name: str, value: int | None, below: int | None) -> None:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < 0 or (below is not None and value >= below):
         limit = "" if below is None else f" and below {below}"
-        raise InputError(f"{name}={value!r} is out of range: give a whole number from 0 up{limit}, or None")
+        raise InputError(
+            f"{name}={said(value)} is out of range: give a whole number from 0 up{limit}, or None"
+        )

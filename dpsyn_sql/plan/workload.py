@@ -16,7 +16,7 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Number, exact_number
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.errors import BudgetError, InputError
+from dpsyn_sql.errors import BudgetError, InputError, said
 from dpsyn_sql.source.names import fold, near_matches
 
 WorkloadSpec = Mapping[str | tuple[str, ...], Number] | None
@@ -94,14 +94,14 @@ def read_workload(spec: WorkloadSpec) -> Workload:
     if spec is None:
         return UNWEIGHTED
     if not isinstance(spec, Mapping):
-        raise InputError(f"workload={spec!r}: give a mapping of attributes to weights; {_EXAMPLE}")
+        raise InputError(f"workload={said(spec)}: give a mapping of attributes to weights; {_EXAMPLE}")
     return Workload(tuple((_members(key), _weight(key, value)) for key, value in spec.items()))
 
 
 def _members(key: Any) -> tuple[str, ...]:
     members = (key,) if isinstance(key, str) else key
     if not isinstance(members, tuple) or not members or not all(isinstance(name, str) for name in members):
-        raise InputError(f"workload has the key {key!r}: give a name or a tuple of names; {_EXAMPLE}")
+        raise InputError(f"workload has the key {said(key)}: give a name or a tuple of names; {_EXAMPLE}")
     return members
 
 
@@ -111,8 +111,8 @@ def _weight(key: Any, value: Any) -> Fraction:
         weight = exact_number("workload", value)
     if weight is None or not LEAST <= weight <= MOST:
         raise InputError(
-            f"workload has the weight {value!r} for {key!r}: give a number from 0.001 to 1000; pairs that "
-            "are not named have weight 1"
+            f"workload has the weight {said(value)} for {said(key)}: give a number from 0.001 to 1000; pairs "
+            "that are not named have weight 1"
         )
     return weight
 

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.interfaces import Model
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
@@ -68,7 +68,7 @@ def _checked(domain: Domain, attrs: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in names if name not in domain.names]
     if unknown or not names or len(set(names)) < len(names):
         raise InputError(
-            f"marginal({list(names)!r}): name one or more different attributes of the release; "
+            f"marginal({said(list(names))}): name one or more different attributes of the release; "
             f"it has {list(domain.names)!r}"
         )
     return names

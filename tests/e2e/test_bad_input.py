@@ -1,6 +1,9 @@
 """Each bad input is one clear error of our own; nothing is written, nothing is charged."""
 
+import inspect
+
 import duckdb
+import pandas as pd
 import pytest
 
 import dpsyn_sql
@@ -184,3 +187,30 @@ def test_noise_in_place_of_rows_is_a_warning():
         assert any("is uncertain" in note for note in release.notes)
         fine = dpsyn_sql.release(con, "t", max_rows_per_unit=1, **options)
         assert not any("is uncertain" in note for note in fine.notes)
+
+
+ARGUMENTS = [name for name in inspect.signature(dpsyn_sql.release).parameters if name != "progress"]
+NESTED = {
+    "domain of a column": ("domain", lambda wrong: {"columns": {"n": wrong}}),
+    "a bound": ("domain", lambda wrong: column(type="numeric", lower=wrong, upper=9)),
+    "a category": ("domain", lambda wrong: column(type="categorical", categories=[wrong])),
+    "a weight": ("workload", lambda wrong: {"n": wrong}),
+    "a list": ("exclude", lambda wrong: [wrong]),
+}
+
+
+@pytest.mark.parametrize("kind", ["data frame", "series", "relation"])
+@pytest.mark.parametrize("argument", [*ARGUMENTS, *NESTED])
+def test_data_in_the_place_of_an_argument_is_not_printed(con, tmp_path, argument, kind):
+    frame = pd.DataFrame({"name": ["Anna Secret", "Bob Secret"], "n": [1, 2]})
+    con.execute("CREATE TABLE people AS SELECT 'Anna Secret' AS name, 1 AS n")
+    wrong = {"data frame": frame, "series": frame["name"], "relation": con.sql("FROM people")}[kind]
+    place, nested = NESTED.get(argument, (argument, lambda value: value))
+    arguments = {"con": con, "source": "t", "domain": SPEC, "ledger": tmp_path / "l", place: nested(wrong)}
+    with pytest.raises((dpsyn_sql.InputError, TypeError)) as caught:
+        dpsyn_sql.release(**arguments)
+    error = caught.value
+    while error is not None:
+        assert "Secret" not in str(error)
+        error = error.__cause__ or error.__context__
+    assert not (tmp_path / "l").exists()
