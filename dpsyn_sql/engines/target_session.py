@@ -49,6 +49,7 @@ class Target:
     replace: bool
     database: str | None
     label: str
+    only_same: bool
     _open: Callable[[], DuckDBEngine]
 
     @property
@@ -83,7 +84,7 @@ def open_target(
         session: the open source, not released yet.
         replace: an existing table or file may be overwritten.
         written: whether the same release wrote the table or file of this identity before, so that
-            it may write it again.
+            it may write the same again (``Target.only_same``).
 
     Raises:
         TargetError: it exists, is a view, belongs to the source, is read-only, has no folder, or
@@ -94,7 +95,9 @@ def open_target(
         return replace or written(identity)
 
     checked = _checked(con, into, session, may_replace)
-    return dataclasses.replace(checked, replace=replace or checked.replace)
+    return dataclasses.replace(
+        checked, replace=replace or checked.replace, only_same=checked.replace and not replace
+    )
 
 
 def _checked(
@@ -168,7 +171,7 @@ def _table_target(identity: Identity, exists: bool, opened: Callable[[], DuckDBE
     name, sql = display_name(*identity), qualified(*identity)
     # Tables of one name in two schemas are two releases; the schema that is looked in by itself goes unsaid.
     label = identity[2] if fold(identity[1]) == "main" else f"{identity[1]}.{identity[2]}"
-    return Target(name, "table", sql, None, None, exists, identity[0], label, opened)
+    return Target(name, "table", sql, None, None, exists, identity[0], label, False, opened)
 
 
 def _table(
@@ -311,7 +314,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         return _sealed(instance.private_instance(session.memory_limit), session)
 
     kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    return Target(text, "file", None, path, kind, exists, None, path.name[: -len(ending)], opened)
+    return Target(text, "file", None, path, kind, exists, None, path.name[: -len(ending)], False, opened)
 
 
 def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -> bool:

@@ -7,6 +7,7 @@ file in a work folder beside the output which is moved into place when it is com
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import os
 from pathlib import Path
 from typing import Protocol
@@ -56,6 +57,10 @@ class Target(Protocol):
     def replace(self) -> bool:
         """Whether an existing output may be overwritten."""
 
+    @property
+    def only_same(self) -> bool:
+        """Whether an existing output may be overwritten only by what it holds already."""
+
 
 def publish(
     engine: Engine,
@@ -80,8 +85,8 @@ def publish(
             beside an output file. None: nothing.
 
     Raises:
-        PublishError: the output came to exist meanwhile, cannot be written, or a key's type cannot
-            hold so many values.
+        PublishError: the output came to exist meanwhile, is not what this release wrote there, cannot be
+            written, or a key's type cannot hold so many values.
         EngineFailure: the database failed otherwise.
     """
     rows = staged_rows(engine, staged)
@@ -115,12 +120,16 @@ def _publish_table(engine: Engine, target: Target, query: Fragment, kept: Kept |
     failure: EngineFailure | None = None
     try:
         with engine.transaction():
-            engine.execute(statement, step="writing the synthetic table")
-            if kept is not None:
-                persist(engine, target.database, kept)
+            same = not target.only_same or _holds(engine, target.sql, query)
+            if same:
+                engine.execute(statement, step="writing the synthetic table")
+                if kept is not None:
+                    persist(engine, target.database, kept)
     except EngineFailure as error:
         failure = error
     if failure is None:
+        if not same:
+            raise PublishError(_changed(f"table {target.sql}"))
         return
     if failure.kind in ("CatalogException", "TransactionException"):
         raise PublishError(
@@ -128,6 +137,25 @@ def _publish_table(engine: Engine, target: Target, query: Fragment, kept: Kept |
             "its schema is gone. Nothing was written; choose another into=, or replace=True for a table."
         )
     raise EngineFailure(failure.step, failure.kind, failure.statement)
+
+
+def _holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
+    """Whether a table has the rows of a query, in any order."""
+    statement = render("write/differing", table=table, query=query)
+    try:
+        differing = engine.fetch(statement, step="comparing the table that is there")
+    except EngineFailure as error:
+        if error.kind not in ("BinderException", "ConversionException"):  # other columns or types
+            raise
+        return False
+    return int(differing["rows"][0]) == 0
+
+
+def _changed(what: str) -> str:
+    return (
+        f"The {what} exists and is not what this call writes: somebody changed it, or it was made with "
+        "another seed=, rows= or version of the package. It was left alone; add replace=True to overwrite it."
+    )
 
 
 def _publish_file(engine: Engine, target: Target, query: Fragment, kept: Kept | None) -> None:
@@ -147,6 +175,8 @@ def _publish_file(engine: Engine, target: Target, query: Fragment, kept: Kept | 
         beside = file_beside(target.path)
         if kept is not None and not target.replace and os.path.lexists(beside):
             problem = _meanwhile(beside)
+        elif target.only_same and target.path.exists() and not filecmp.cmp(part, target.path, shallow=False):
+            problem = _changed(f"file {str(target.path)!r}")
         else:
             problem = _move(part, target.path, replace=target.replace)
             if kept is not None and not problem:

@@ -109,7 +109,7 @@ def test_short_of_time_the_answers_are_the_same_and_a_note_says_what_was_left_ou
     options = {"domain": SMALL, "method": "adaptive", "epsilon": 50}
     plain = released(small, tmp_path, **options)
     assert not any("time_limit" in note for note in plain.notes)
-    hurried = released(small, tmp_path, time_limit=1e-3, **options)
+    hurried = released(small, tmp_path, time_limit=1e-3, replace=True, **options)
     assert hurried.replayed and hurried.id == plain.id
     for one, other in zip(plain.measurements, hurried.measurements, strict=True):
         np.testing.assert_array_equal(one.values, other.values)

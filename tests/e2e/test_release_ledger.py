@@ -63,6 +63,25 @@ def test_the_same_release_replays_byte_for_byte_whatever_the_data_are_now(path):
         assert len(ledger.overview().releases) == 1
 
 
+def test_a_replay_leaves_alone_what_it_did_not_write(path, tmp_path):
+    outputs = ["t_synthetic", tmp_path / "o.csv"]
+    for into in outputs:
+        release(path, into=into)
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE OR REPLACE TABLE t_synthetic AS SELECT 42 AS mine")
+    (tmp_path / "o.csv").write_text("my notes")
+    for into in outputs:
+        with pytest.raises(dpsyn_sql.PublishError, match=r"somebody changed it.*replace=True"):
+            release(path, into=into)
+    with duckdb.connect(str(path)) as con:
+        assert con.execute("FROM t_synthetic").fetchall() == [(42,)]
+    assert (tmp_path / "o.csv").read_text() == "my notes"
+    for into in outputs:
+        assert release(path, into=into, replace=True).replayed
+    with SqliteLedgerFile(path) as ledger:
+        assert len(ledger.overview().releases) == 2
+
+
 def test_a_new_version_measures_anew_and_costs(path):
     release(path, version="1", epsilon=0.5)
     change_source(path)

@@ -32,7 +32,7 @@ def engine(tmp_path):
 
 
 class Table:
-    kind, path, format, replace = "table", None, None, True
+    kind, path, format, replace, only_same = "table", None, None, True, False
     sql = qualified("out", "main", "result")
     database = "out"
 

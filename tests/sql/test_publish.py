@@ -34,6 +34,7 @@ class Out:
     format: str | None = None
     replace: bool = False
     database: str | None = None
+    only_same: bool = False
 
 
 class Session(DuckDBEngine):
@@ -51,8 +52,8 @@ def session(tmp_path):
     con.close()
 
 
-def table(name='syn"thetic', replace=False):
-    return Out("table", sql=qualified("out", "main", name), replace=replace, database="out")
+def table(name='syn"thetic', **options):
+    return Out("table", sql=qualified("out", "main", name), database="out", **options)
 
 
 def staged(session, batches=BATCHES):
@@ -142,6 +143,45 @@ def test_file_is_complete_and_deterministic(session, tmp_path, form):
     options = "" if form == "parquet" else ", allow_quoted_nulls = FALSE"
     assert rows(session, f"{reader}('{quoted}'{options})") == rows(session)
     assert sorted(path.name for path in folder.iterdir()) == [f"one.{form}", f"two.{form}"]
+
+
+CHANGES = [
+    'DELETE FROM "syn""thetic" WHERE rowid = 0',
+    'INSERT INTO "syn""thetic" FROM "syn""thetic" LIMIT 1',
+    'CREATE OR REPLACE TABLE "syn""thetic" AS SELECT 42 AS mine',
+    'ALTER TABLE "syn""thetic" ADD COLUMN mine INTEGER',
+    """CREATE OR REPLACE TABLE "syn""thetic" AS SELECT 'a text', 'another'""",
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_table_is_written_again_only_over_the_same_rows(session, change):
+    staged(session)
+    again = table(replace=True, only_same=True)
+    publish(session, table(), SHAPE, STAGED, 1)
+    first = rows(session)
+    publish(session, again, SHAPE, STAGED, 1)
+    assert rows(session) == first
+    session.con.execute(change)
+    changed = rows(session)
+    with pytest.raises(PublishError, match=r"somebody changed it.*replace=True") as caught:
+        publish(session, again, SHAPE, STAGED, 1)
+    assert caught.value.__context__ is None and rows(session) == changed
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_file_is_written_again_only_over_the_same_bytes(session, tmp_path, form):
+    staged(session)
+    path = tmp_path / f"o.{form}"
+    again = Out("file", path=path, format=form, replace=True, only_same=True)
+    publish(session, again, SHAPE, STAGED, 1)  # gone meanwhile
+    first = path.read_bytes()
+    publish(session, again, SHAPE, STAGED, 1)
+    assert path.read_bytes() == first
+    path.write_text("mine")
+    with pytest.raises(PublishError, match=r"somebody changed it.*replace=True"):
+        publish(session, again, SHAPE, STAGED, 1)
+    assert path.read_text() == "mine" and not list(tmp_path.glob(".dpsyn*"))
 
 
 def test_existing_file_is_kept_without_replace(session, tmp_path):
