@@ -1,9 +1,11 @@
 """Where the ledger of a source is, when nobody says: beside the data, so that it is found again.
 
 a table in a database file   <database file>.dpsyn-ledger
-a file or glob               .dpsyn-ledger in the deepest folder before a wildcard
+a file or glob               .dpsyn-ledger in the deepest folder before a wildcard, or in the folder above
+                             that has one already
 a database in memory         in memory too, with a warning that the budget dies with the process
-anything else                an error before anything is read, that asks for a place
+anything else                an error before anything is read, that asks for a place; also several
+                             ledgers that may know what was spent on the files
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ def place_for(
     ledger: str | os.PathLike[str] | None = None,
     databases: Sequence[str | None] = (),
     files: Sequence[str | os.PathLike[str]] = (),
+    members: Sequence[str | os.PathLike[str]] = (),
     environment: Mapping[str, str] = os.environ,
 ) -> Path | None:
     """The ledger file of a source: ``ledger=``, else the variable, else the default place.
@@ -43,6 +46,7 @@ def place_for(
         databases: the file of each attached database that owns a private table of the source; None
             or "" for one in memory.
         files: paths or globs that are read as private files.
+        members: the files that globs mean.
         environment: where ``DPSYN_LEDGER`` is looked up.
 
     Returns:
@@ -52,7 +56,7 @@ def place_for(
         LedgerError: no default place fits.
     """
     chosen = ledger or environment.get(VARIABLE)
-    return Path(chosen) if chosen else default_place(databases=databases, files=files)
+    return Path(chosen) if chosen else default_place(databases=databases, files=files, members=members)
 
 
 def memory_ledger(owner: object) -> MemoryLedger:
@@ -74,12 +78,15 @@ def known_memory_ledger(owner: object) -> MemoryLedger | None:
 
 
 def default_place(
-    *, databases: Sequence[str | None] = (), files: Sequence[str | os.PathLike[str]] = ()
+    *,
+    databases: Sequence[str | None] = (),
+    files: Sequence[str | os.PathLike[str]] = (),
+    members: Sequence[str | os.PathLike[str]] = (),
 ) -> Path | None:
     """The default file of a source's ledger; None for a database in memory.
 
     Raises:
-        LedgerError: a URL, several databases or folders, or a folder that cannot be written.
+        LedgerError: a URL, several databases or folders, several ledgers, or a folder that cannot be written.
     """
     owners = {database or None for database in databases}
     folders = {_folder_of(os.fspath(file)) for file in files}
@@ -87,13 +94,35 @@ def default_place(
         what = "several databases or folders" if owners or folders else "no table or file"
         raise LedgerError(f"The source reads {what}, so its ledger has no default place. {_ASK}")
     if folders:
-        return _writable(folders.pop() / SUFFIX)
+        return _writable(_ledger_near(folders.pop(), {_folder_of(os.fspath(file)) for file in members}))
     owner = owners.pop()
     if owner is None or owner == ":memory:":
         return None
     _refuse_url(owner)
     file = Path(owner).resolve()
     return _writable(file.with_name(file.name + SUFFIX))
+
+
+def _ledger_near(folder: Path, members: set[Path]) -> Path:
+    """The ledger of files in ``members``, folders below ``folder``: a new one, unless one above knows them.
+
+    A file has to be charged to the same ledger by its own path as by globs over any folder above it. So a
+    ledger serves everything below its folder, and a second one in between would not see what the other holds.
+    """
+    if any(not member.is_relative_to(folder) for member in members):
+        raise LedgerError(
+            f"Links of the source lead out of {folder}, so its ledger has no default place. {_ASK}"
+        )
+    searched = {above for start in (folder, *members) for above in (start, *start.parents)}
+    found = sorted(str(above / SUFFIX) for above in searched if (above / SUFFIX).exists())
+    if not found:
+        return folder / SUFFIX
+    if len(found) == 1 and folder.is_relative_to(Path(found[0]).parent):
+        return Path(found[0])
+    known = ", ".join(found)
+    raise LedgerError(
+        f"What was spent on the source may be in several ledgers: {known}, or one of {folder}. {_ASK}"
+    )
 
 
 def _folder_of(pattern: str) -> Path:

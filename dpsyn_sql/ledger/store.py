@@ -167,8 +167,9 @@ class Store:
 
     def _check_kind(self) -> None:
         version, known = self._number("user_version"), len(migrations())
-        mark = self._number("application_id")
         empty = self._number("schema_version") == 0 and version == 0
+        # Read last: another process may make the ledger between these statements, mark included.
+        mark = self._number("application_id")
         if not empty and mark != APPLICATION_ID:
             raise LedgerError(f"{self.place} is not a ledger; nothing in it was changed.")
         if version > known:

@@ -49,6 +49,45 @@ def test_links_lead_to_one_ledger(tmp_path):
     assert places == {real / "w.duckdb.dpsyn-ledger"}
 
 
+def tree(tmp_path, *ledgers):
+    """Two folders of a file each; ``ledgers`` are folders that have one."""
+    for name in ("g/x", "g/y"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "1.parquet").touch()
+    for folder in ledgers:
+        (tmp_path / folder / ".dpsyn-ledger").touch()
+    files = [tmp_path / "g/x/1.parquet", tmp_path / "g/y/1.parquet"]
+    return {"files": [tmp_path / "g/*/*.parquet"], "members": files}, {
+        "files": files[1:],
+        "members": files[1:],
+    }
+
+
+def test_a_ledger_serves_everything_below_its_folder(tmp_path):
+    glob, file = tree(tmp_path, "g")
+    assert default_place(**glob) == default_place(**file) == tmp_path / "g" / ".dpsyn-ledger"
+
+
+@pytest.mark.parametrize("ledgers", [["g/y"], ["g/x", "g/y"], ["g", "g/y"], ["", "g"]])
+def test_ledgers_of_subfolders_are_not_passed_over(tmp_path, ledgers):
+    glob, file = tree(tmp_path, *ledgers)
+    with pytest.raises(LedgerError, match=r"several ledgers: .*dpsyn-ledger.*ledger=.*Nothing was read"):
+        default_place(**glob)
+    if len(ledgers) == 1 or "g" not in ledgers:  # no other one above or beside it
+        assert default_place(**file) == tmp_path / "g/y/.dpsyn-ledger"
+    else:
+        with pytest.raises(LedgerError, match="several ledgers"):
+            default_place(**file)
+
+
+def test_links_out_of_the_folder_ask_for_a_place(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b.parquet").touch()
+    (tmp_path / "a" / "link.parquet").symlink_to(tmp_path / "b.parquet")
+    with pytest.raises(LedgerError, match=r"Links of the source lead out.*ledger="):
+        default_place(files=[tmp_path / "a/*.parquet"], members=[tmp_path / "a/link.parquet"])
+
+
 @pytest.mark.parametrize(
     "source",
     [
