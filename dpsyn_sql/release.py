@@ -334,8 +334,8 @@ def _rare_values(made: _Made) -> tuple[str, ...]:
     if not names:
         return ()
     note = (
-        f"Too little of {names} could be found: no value at all, or only values of more than a twentieth of "
-        "the noisy total. Declare this domain, or spend a larger epsilon."
+        f"Rare values of {names} stay hidden, if there are any: what less than a twentieth of the rows have, "
+        "or all values, could not be found. Declare this domain, or spend a larger epsilon."
     )
     warnings.warn(note, stacklevel=3)
     return (note,)
