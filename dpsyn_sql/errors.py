@@ -25,7 +25,7 @@ ours outside the ``except`` block.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import PurePath
 
@@ -123,16 +123,11 @@ class InternalError(DpsynError):
 
 
 def said(argument: object) -> str:
-    """What a caller gave, for a message: text, numbers, and lists of them as written, anything else by its
-    type. A data frame or a relation in the wrong place would print rows of people.
+    """What a caller gave, for a message: text and numbers as written, anything else by its type. Data frames,
+    relations and fetched rows would print values of people.
     """
     if argument is None or isinstance(argument, str | numbers.Real | Decimal | PurePath):
         text = repr(argument)
-    elif isinstance(argument, tuple | list) and type(argument) in (tuple, list):
-        inside = ", ".join(said(item) for item in argument[:_SHOWN])
-        text = f"[{inside}]" if isinstance(argument, list) else f"({inside})"
-    elif isinstance(argument, Mapping):
-        text = "{...}"
     else:
         text = f"<{type(argument).__name__}>"
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

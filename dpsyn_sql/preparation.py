@@ -156,9 +156,7 @@ def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | N
         ledger: Ledger = options.ledger
         return ledger
     databases = [table.file for table in session.tables]
-    return place_for(
-        ledger=options.ledger, databases=databases, files=session.private_files, members=session.paths
-    )
+    return place_for(ledger=options.ledger, databases=databases, pattern=session.pattern, files=session.paths)
 
 
 def _home_of(place: Ledger | Path | None) -> Path | None:

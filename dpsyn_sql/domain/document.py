@@ -270,7 +270,7 @@ def read_document(spec: Mapping[str, Any] | Path) -> Document:
     sql_types: dict[str, str] = {}
     for name, entry in entries.items():
         if not isinstance(name, str):
-            faults.append(f"column name {name!r} is not text: write it in quotes")
+            faults.append(f"column name {said(name)} is not text: write it in quotes")
             continue
         parsed = _read_entry(name, entry, faults)
         columns[name] = None if parsed is None else _plain(name, parsed, faults)

@@ -104,11 +104,6 @@ class SourceSession:
         return tuple(dict.fromkeys(names))
 
     @property
-    def private_files(self) -> tuple[str, ...]:
-        """Private files as paths, or as the caller's pattern."""
-        return (self.pattern,) if self.pattern is not None else self.paths
-
-    @property
     def forbidden(self) -> tuple[str, ...]:
         """SQL that names a part of the source; refused everywhere after the last question."""
         names = tuple(qualified(*identity) for identity in self.reads)

@@ -14,14 +14,14 @@ def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None)
     Raises:
         InputError: none given, one named twice or unknown, or more than ``most``.
     """
+    if not isinstance(attrs, list | tuple) or not all(isinstance(name, str) for name in attrs):
+        raise InputError(f"the attributes are {said(attrs)}: give a list of names of the model's attributes")
     names = tuple(attrs)
     unknown = [name for name in names if name not in domain]
     if unknown:
-        raise InputError(
-            f"no attribute {said(unknown[0])}; the model has {', '.join(map(repr, domain.names))}"
-        )
+        raise InputError(f"no attribute {unknown[0]!r}; the model has {', '.join(map(repr, domain.names))}")
     if not names or len(set(names)) < len(names):
-        raise InputError(f"name at least one attribute, each once; got {said(list(names))}")
+        raise InputError(f"name at least one attribute, each once; got {list(names)}")
     if most is not None and len(names) > most:
         raise InputError(
             f"this model answers marginals of at most {most} attributes, not {len(names)}; "

@@ -35,8 +35,8 @@ def place_for(
     *,
     ledger: str | os.PathLike[str] | None = None,
     databases: Sequence[str | None] = (),
+    pattern: str | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
-    members: Sequence[str | os.PathLike[str]] = (),
     environment: Mapping[str, str] = os.environ,
 ) -> Path | None:
     """The ledger file of a source: ``ledger=``, else the variable, else the default place.
@@ -45,8 +45,8 @@ def place_for(
         ledger: the caller's choice of a file.
         databases: the file of each attached database that owns a private table of the source; None
             or "" for one in memory.
-        files: paths or globs that are read as private files.
-        members: the files that globs mean.
+        pattern: the glob that the files were found by, absolute; None if each was named.
+        files: the private files that are read.
         environment: where ``DPSYN_LEDGER`` is looked up.
 
     Returns:
@@ -56,7 +56,7 @@ def place_for(
         LedgerError: no default place fits.
     """
     chosen = ledger or environment.get(VARIABLE)
-    return Path(chosen) if chosen else default_place(databases=databases, files=files, members=members)
+    return Path(chosen) if chosen else default_place(databases=databases, pattern=pattern, files=files)
 
 
 def memory_ledger(owner: object) -> MemoryLedger:
@@ -80,8 +80,8 @@ def known_memory_ledger(owner: object) -> MemoryLedger | None:
 def default_place(
     *,
     databases: Sequence[str | None] = (),
+    pattern: str | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
-    members: Sequence[str | os.PathLike[str]] = (),
 ) -> Path | None:
     """The default file of a source's ledger; None for a database in memory.
 
@@ -89,12 +89,13 @@ def default_place(
         LedgerError: a URL, several databases or folders, several ledgers, or a folder that cannot be written.
     """
     owners = {database or None for database in databases}
-    folders = {_folder_of(os.fspath(file)) for file in files}
+    own = {_folder_of(os.fspath(file)) for file in files}
+    folders = own if pattern is None else {_folder_before_wildcard(pattern)}
     if len(owners) + len(folders) != 1:
         what = "several databases or folders" if owners or folders else "no table or file"
         raise LedgerError(f"The source reads {what}, so its ledger has no default place. {_ASK}")
     if folders:
-        return _writable(_ledger_near(folders.pop(), {_folder_of(os.fspath(file)) for file in members}))
+        return _writable(_ledger_near(folders.pop(), own))
     owner = owners.pop()
     if owner is None or owner == ":memory:":
         return None
@@ -114,23 +115,27 @@ def _ledger_near(folder: Path, members: set[Path]) -> Path:
             f"Links of the source lead out of {folder}, so its ledger has no default place. {_ASK}"
         )
     searched = {above for start in (folder, *members) for above in (start, *start.parents)}
-    found = sorted(str(above / SUFFIX) for above in searched if (above / SUFFIX).exists())
+    # One that cannot be followed now is a ledger all the same: opening it says what is wrong.
+    found = sorted(above / SUFFIX for above in searched if os.path.lexists(above / SUFFIX))
     if not found:
         return folder / SUFFIX
-    if len(found) == 1 and folder.is_relative_to(Path(found[0]).parent):
-        return Path(found[0])
-    known = ", ".join(found)
-    raise LedgerError(
-        f"What was spent on the source may be in several ledgers: {known}, or one of {folder}. {_ASK}"
-    )
+    above = [place for place in found if folder.is_relative_to(place.parent)]
+    if above and len({os.path.realpath(place) for place in found}) == 1:
+        return above[-1]
+    places = ", ".join(str(place) for place in dict.fromkeys((*found, folder / SUFFIX)))
+    raise LedgerError(f"What was spent on the source may be in several ledgers: {places}. {_ASK}")
 
 
-def _folder_of(pattern: str) -> Path:
+def _folder_of(file: str) -> Path:
+    _refuse_url(file)
+    return Path(file).resolve().parent  # links are followed: one file, one ledger
+
+
+def _folder_before_wildcard(pattern: str) -> Path:
     _refuse_url(pattern)
     wildcard = _WILDCARD.search(pattern)
-    if wildcard is None:
-        return Path(pattern).resolve().parent  # links are followed: one file, one ledger
-    return Path(pattern[: pattern.rfind("/", 0, wildcard.start()) + 1]).resolve()
+    end = len(pattern) if wildcard is None else wildcard.start()
+    return Path(pattern[: pattern.rfind("/", 0, end) + 1]).resolve()
 
 
 def _refuse_url(place: str) -> None:

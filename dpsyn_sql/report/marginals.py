@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.fit.served import checked_names
 from dpsyn_sql.interfaces import Model
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
@@ -33,7 +33,7 @@ def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: S
     Raises:
         InputError: unknown or repeated attributes, or a marginal the model cannot answer.
     """
-    names = _checked(model.domain, attrs)
+    names = checked_names(model.domain, (attrs,) if isinstance(attrs, str) else attrs)
     estimate = model.project(names)
     containing = [table for table in measurements if _contains(table, names)]
     exact = any(set(table.attrs) == set(names) for table in containing)
@@ -61,17 +61,6 @@ def _contains(table: NoisyMarginal, names: Sequence[str]) -> bool:
     """Whether the marginal over original codes can be summed from a table (perhaps over bins)."""
     maps = dict(zip(table.attrs, table.maps or (None,) * len(table.attrs), strict=True))
     return all(name in maps and maps[name] is None for name in names)
-
-
-def _checked(domain: Domain, attrs: Sequence[str]) -> tuple[str, ...]:
-    names = (attrs,) if isinstance(attrs, str) else tuple(attrs)
-    unknown = [name for name in names if name not in domain.names]
-    if unknown or not names or len(set(names)) < len(names):
-        raise InputError(
-            f"marginal({said(list(names))}): name one or more different attributes of the release; "
-            f"it has {list(domain.names)!r}"
-        )
-    return names
 
 
 def _combine(

@@ -59,7 +59,7 @@ class Target(Protocol):
 
     @property
     def only_same(self) -> bool:
-        """Whether an existing output may be overwritten only by what it holds already."""
+        """Whether an existing output is left alone if it is what would be written, and refused if not."""
 
 
 def publish(
@@ -119,17 +119,16 @@ def _publish_table(engine: Engine, target: Target, query: Fragment, kept: Kept |
     statement = render("write/create_table", target=target.sql, replace=int(target.replace), query=query)
     failure: EngineFailure | None = None
     try:
+        if target.only_same and not _holds(engine, target.sql, query):
+            raise PublishError(_changed(f"table {target.sql}"))
         with engine.transaction():
-            same = not target.only_same or _holds(engine, target.sql, query)
-            if same:
+            if not target.only_same:
                 engine.execute(statement, step="writing the synthetic table")
-                if kept is not None:
-                    persist(engine, target.database, kept)
+            if kept is not None:
+                persist(engine, target.database, kept)
     except EngineFailure as error:
         failure = error
     if failure is None:
-        if not same:
-            raise PublishError(_changed(f"table {target.sql}"))
         return
     if failure.kind in ("CatalogException", "TransactionException"):
         raise PublishError(
@@ -140,13 +139,11 @@ def _publish_table(engine: Engine, target: Target, query: Fragment, kept: Kept |
 
 
 def _holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
-    """Whether a table has the rows of a query, in any order."""
+    """Whether a table has the rows of a query, in any order; one that cannot be compared has others."""
     statement = render("write/differing", table=table, query=query)
     try:
         differing = engine.fetch(statement, step="comparing the table that is there")
-    except EngineFailure as error:
-        if error.kind not in ("BinderException", "ConversionException"):  # other columns or types
-            raise
+    except EngineFailure:
         return False
     return int(differing["rows"][0]) == 0
 
@@ -154,7 +151,8 @@ def _holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
 def _changed(what: str) -> str:
     return (
         f"The {what} exists and is not what this call writes: somebody changed it, or it was made with "
-        "another seed=, rows= or version of the package. It was left alone; add replace=True to overwrite it."
+        "another seed=, rows= or version of a package, on another machine, or under a time_limit= (which "
+        "draws rows as far as the time reaches). It was left alone; add replace=True to overwrite it."
     )
 
 
@@ -175,8 +173,13 @@ def _publish_file(engine: Engine, target: Target, query: Fragment, kept: Kept | 
         beside = file_beside(target.path)
         if kept is not None and not target.replace and os.path.lexists(beside):
             problem = _meanwhile(beside)
-        elif target.only_same and target.path.exists() and not filecmp.cmp(part, target.path, shallow=False):
-            problem = _changed(f"file {str(target.path)!r}")
+        elif target.only_same and target.path.exists():
+            if not filecmp.cmp(part, target.path, shallow=False):
+                problem = _changed(f"file {str(target.path)!r}")
+            elif kept is None or os.path.lexists(beside):  # all written before
+                problem = ""
+            else:
+                problem = _move(model, beside, replace=False)
         else:
             problem = _move(part, target.path, replace=target.replace)
             if kept is not None and not problem:

@@ -47,5 +47,5 @@ def test_killed_between_rounds_and_resumed(case, phase, time):
 def test_a_finished_release_is_replayed_without_the_source(case):
     first = case.run()
     _, stored = case.checked()
-    again = case.run({"seed": 5})
+    again = case.run({"seed": 5, "replace": True})
     assert again["noisy"] == first["noisy"] and case.checked()[1] == stored

@@ -32,7 +32,7 @@ def test_in_the_deepest_folder_before_a_wildcard(tmp_path, monkeypatch, pattern,
     (tmp_path / "a" / "b").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     for written in (pattern, str(tmp_path / pattern)):
-        assert default_place(files=[written]) == tmp_path / folder / ".dpsyn-ledger"
+        assert default_place(pattern=written) == tmp_path / folder / ".dpsyn-ledger"
 
 
 def test_links_lead_to_one_ledger(tmp_path):
@@ -41,8 +41,9 @@ def test_links_lead_to_one_ledger(tmp_path):
     (real / "x.parquet").touch()
     (tmp_path / "link.parquet").symlink_to(real / "x.parquet")
     (tmp_path / "folder").symlink_to(real)
-    names = ("real/x.parquet", "link.parquet", "folder/x.parquet", "folder/*.parquet")
+    names = ("real/x.parquet", "link.parquet", "folder/x.parquet")
     assert {default_place(files=[tmp_path / name]) for name in names} == {real / ".dpsyn-ledger"}
+    assert default_place(pattern=f"{tmp_path}/folder/*.parquet") == real / ".dpsyn-ledger"
     (real / "w.duckdb").touch()
     (tmp_path / "w.duckdb").symlink_to(real / "w.duckdb")
     places = {default_place(databases=[str(folder / "w.duckdb")]) for folder in (tmp_path, real)}
@@ -57,10 +58,7 @@ def tree(tmp_path, *ledgers):
     for folder in ledgers:
         (tmp_path / folder / ".dpsyn-ledger").touch()
     files = [tmp_path / "g/x/1.parquet", tmp_path / "g/y/1.parquet"]
-    return {"files": [tmp_path / "g/*/*.parquet"], "members": files}, {
-        "files": files[1:],
-        "members": files[1:],
-    }
+    return {"pattern": f"{tmp_path}/g/*/*.parquet", "files": files}, {"files": files[1:]}
 
 
 def test_a_ledger_serves_everything_below_its_folder(tmp_path):
@@ -85,7 +83,30 @@ def test_links_out_of_the_folder_ask_for_a_place(tmp_path):
     (tmp_path / "b.parquet").touch()
     (tmp_path / "a" / "link.parquet").symlink_to(tmp_path / "b.parquet")
     with pytest.raises(LedgerError, match=r"Links of the source lead out.*ledger="):
-        default_place(files=[tmp_path / "a/*.parquet"], members=[tmp_path / "a/link.parquet"])
+        default_place(pattern=f"{tmp_path}/a/*.parquet", files=[tmp_path / "a/link.parquet"])
+
+
+def test_two_links_to_one_ledger_are_one(tmp_path):
+    glob, file = tree(tmp_path)
+    (tmp_path / "central").touch()
+    for folder in ("g", "g/y"):
+        (tmp_path / folder / ".dpsyn-ledger").symlink_to(tmp_path / "central")
+    assert os.path.realpath(default_place(**glob)) == os.path.realpath(default_place(**file))
+
+
+def test_a_ledger_behind_a_broken_link_is_not_passed_over(tmp_path):
+    _, file = tree(tmp_path)
+    (tmp_path / "g" / ".dpsyn-ledger").symlink_to(tmp_path / "unmounted" / "ledger")
+    assert default_place(**file) == tmp_path / "g/.dpsyn-ledger"
+
+
+def test_names_with_wildcards_in_them_are_names(tmp_path):
+    folder = tmp_path / "[2024]"
+    folder.mkdir()
+    (folder / "x*.csv").touch()
+    (tmp_path / "link").symlink_to(folder)
+    for name in (folder / "x*.csv", tmp_path / "link" / "x*.csv"):
+        assert default_place(files=[name]) == folder / ".dpsyn-ledger"
 
 
 @pytest.mark.parametrize(
@@ -98,6 +119,7 @@ def test_links_out_of_the_folder_ask_for_a_place(tmp_path):
         {"databases": ["/a.duckdb", None]},
         {"databases": ["/a.duckdb"], "files": ["/x.csv"]},
         {"files": ["a/x.csv", "b/x.csv"]},
+        {"pattern": "s3://bucket/*.parquet"},
         {"files": ["/no/such/folder/x.csv"]},
         {},
     ],
