@@ -13,6 +13,7 @@ from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.correlation import floored
 from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.fit.offsets import calibrated_offsets
+from dpsyn_sql.fit.served import checked_names
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.sample.copula import CopulaSampler
 
@@ -149,3 +150,20 @@ def test_a_model_can_be_pickled_and_repeats_itself():
     for other in (again, copy):
         np.testing.assert_array_equal(model.factor, other.factor)
         np.testing.assert_array_equal(model.offsets, other.offsets)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.array(["Anna Secret"]),
+        {"Anna Secret"},
+        {"Anna Secret": 1}.keys(),
+        (name for name in ["Anna Secret"]),
+        [("Anna Secret",)],
+    ],
+    ids=["array", "set", "keys", "generator", "fetched rows"],
+)
+def test_data_in_the_place_of_names_is_not_printed(wrong):
+    with pytest.raises(InputError, match="give a list of names") as caught:
+        checked_names(Domain((Attribute("x", "INTEGER", "categorical", labels=(0, 1)),)), wrong)
+    assert "Secret" not in str(caught.value)
