@@ -9,11 +9,12 @@ from dpsyn_sql.errors import InputError, said
 
 
 def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None) -> tuple[str, ...]:
-    """The attributes asked for, if a model over ``domain`` can answer them.
+    """The attributes asked for (a list of names, or one), if a model over ``domain`` can answer them.
 
     Raises:
         InputError: none given, one named twice or unknown, or more than ``most``.
     """
+    attrs = (attrs,) if isinstance(attrs, str) else attrs
     if not isinstance(attrs, list | tuple) or not all(isinstance(name, str) for name in attrs):
         raise InputError(f"the attributes are {said(attrs)}: give a list of names of the model's attributes")
     names = tuple(attrs)

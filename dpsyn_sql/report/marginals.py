@@ -33,7 +33,7 @@ def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: S
     Raises:
         InputError: unknown or repeated attributes, or a marginal the model cannot answer.
     """
-    names = checked_names(model.domain, (attrs,) if isinstance(attrs, str) else attrs)
+    names = checked_names(model.domain, attrs)
     estimate = model.project(names)
     containing = [table for table in measurements if _contains(table, names)]
     exact = any(set(table.attrs) == set(names) for table in containing)
