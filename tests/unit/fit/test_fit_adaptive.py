@@ -223,4 +223,4 @@ def test_marginals_of_a_model_agree_with_each_other():
     assert fitted.project("a")[0] == pytest.approx(fitted.project("a")[1] / 4)
     assert all_pairs(fitted.beliefs, [(0, 3), (1, 2)]).keys() == {(0, 3), (1, 2)}
     with pytest.raises(InputError, match="fitted together"):
-        fitted.project("abd")
+        fitted.project(["a", "b", "d"])
