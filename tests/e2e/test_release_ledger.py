@@ -82,6 +82,22 @@ def test_a_replay_leaves_alone_what_it_did_not_write(path, tmp_path):
         assert len(ledger.overview().releases) == 2
 
 
+def test_a_replay_leaves_the_model_beside_its_file_alone(path, tmp_path):
+    output, model = tmp_path / "o.csv", tmp_path / "o.csv.dpsyn.duckdb"
+    release(path, into=output)
+    with duckdb.connect(str(model)) as con:
+        con.execute("CREATE TABLE mine AS SELECT 42 AS n")
+    before = output.stat().st_mtime_ns, output.stat().st_ino
+    assert release(path, into=output).replayed
+    assert (output.stat().st_mtime_ns, output.stat().st_ino) == before
+    with duckdb.connect(str(model)) as con:
+        assert con.execute("FROM mine").fetchall() == [(42,)]
+    model.unlink()
+    release(path, into=output)
+    with duckdb.connect(str(model)) as con:
+        assert con.execute("SELECT count(*) FROM dpsyn_releases()").fetchone() == (1,)
+
+
 def test_a_new_version_measures_anew_and_costs(path):
     release(path, version="1", epsilon=0.5)
     change_source(path)

@@ -160,8 +160,11 @@ def test_a_table_is_written_again_only_over_the_same_rows(session, change):
     again = table(replace=True, only_same=True)
     publish(session, table(), SHAPE, STAGED, 1)
     first = rows(session)
+    session.con.execute("""COMMENT ON TABLE "syn""thetic" IS 'mine'""")
     publish(session, again, SHAPE, STAGED, 1)
     assert rows(session) == first
+    comments = session.con.execute("SELECT comment FROM duckdb_tables() WHERE comment IS NOT NULL")
+    assert comments.fetchall() == [("mine",)]  # nothing was rewritten
     session.con.execute(change)
     changed = rows(session)
     with pytest.raises(PublishError, match=r"somebody changed it.*replace=True") as caught:
