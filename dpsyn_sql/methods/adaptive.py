@@ -12,7 +12,7 @@ time and refits after each; two rounds of many marginals need two fits, and spen
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -30,6 +30,7 @@ from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.reproducible import snapped
+from dpsyn_sql.fit.scores import Scores
 from dpsyn_sql.fit.selection import MEAN_ABSOLUTE, NoiseLaw, selected
 from dpsyn_sql.fit.settings import Settings
 from dpsyn_sql.fit.working import (
@@ -103,20 +104,15 @@ class Adaptive:
 
     def run(self, plan: Plan, curator: Curator) -> GraphicalModel:
         """Measure the one-ways, then as many rounds as there are candidates for; fit."""
-        one_ways = {
-            table.attrs: as_observation(table)
-            for step in plan.known
-            for table in curator.measure(step.queries, step.budget)
-        }
-        observed = [one_ways[name,] for name in plan.domain.names]
+        observed = _one_ways(plan.domain, curator, plan.known)
         cap = self._caps()[1]
         state = _State(plan, curator, _prepared(plan, observed), cap, self.deadline)
         reserved = [step for step in plan.steps if isinstance(step, ReservedStep)]
         if reserved and total_of(observed) > 0:
             left = _rounds(state, reserved[0])
             if left is not None:  # no pair stands out of the noise: all for the one-ways
-                again = curator.measure([MarginalQuery((name,)) for name in plan.domain.names], left)
-                observed = [pooled(a, as_observation(b)) for a, b in zip(observed, again, strict=True)]
+                again = _one_ways(plan.domain, curator, _one_way_steps(plan.domain, left, plan.workload))
+                observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 state = _State(plan, curator, _prepared(plan, observed), cap, self.deadline)
         working = state.working
         return GraphicalModel(
@@ -174,6 +170,16 @@ def _one_way_steps(domain: Domain, budget: Budget, workload: Workload) -> list[M
     ]
 
 
+def _one_ways(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:
+    """The one-way tables that the steps ask for, in domain order."""
+    measured = {
+        table.attrs: as_observation(table)
+        for step in steps
+        for table in curator.measure(step.queries, step.budget)
+    }
+    return [measured[name,] for name in domain.names]
+
+
 def _one_way_name(band: int, mean: Fraction) -> str:
     weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
     return f"one-way, up to {_BAND**band} codes{weight}"
@@ -214,12 +220,16 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
         return step.budget
     shares = step.budget.split(SETTINGS.rounds)
     carried, weights = 0, dict[Scope, float]()
+    scores: Scores | None = None
     for number, share in enumerate(shares):
         last = number == len(shares) - 1
         for_scores, for_tables = share.split((SETTINGS.score_share, 1 - SETTINGS.score_share))
         for_tables = replace(for_tables, amount=for_tables.amount + carried)
-        scores = _scores(state, candidates, twins, for_scores)
+        seen = _scores(state, candidates, twins, for_scores)
+        scores = scores.pooled(seen) if scores and not state.pairs else seen  # of one and the same model
         found = _selected(state, scores, twins, for_tables, last)
+        if not state.pairs and not _worth_their_budget(state, scores, found, step.budget):
+            found = {}
         weights = found or (weights if last else {})
         if weights:
             carried = 0
@@ -233,8 +243,8 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
 
 def _scores(
     state: _State, candidates: Sequence[Scope], twins: Mapping[Scope, Scope], budget: Budget
-) -> dict[Scope, float]:
-    """Noisy distances to the model, less what sampling and luck explain (whole rows).
+) -> Scores:
+    """Noisy distances to the model, less what sampling explains (whole rows).
 
     Of many candidates only those that a private choice leaves over (``Settings.preselected``).
     """
@@ -244,10 +254,9 @@ def _scores(
         for_choice, budget = budget.split((SETTINGS.preselect_share, 1 - SETTINGS.preselect_share))
         candidates = _preselected(state, candidates, twins, number, for_choice)
     noisy = state.curator.distance(*_questions(state, candidates), budget)
-    expected_noise = _sampling_errors(state, candidates)
-    curse = _curse(state.plan, len(candidates), budget)
-    scores = snapped(np.array(noisy) - np.array(expected_noise) - curse, 1.0)
-    return dict(zip(candidates, scores.tolist(), strict=True))
+    rows = snapped(np.array(noisy) - np.array(_sampling_errors(state, candidates)), 1.0)
+    values = dict(zip(candidates, rows.tolist(), strict=True))
+    return Scores(values, _deviation(state.plan, len(candidates), budget), budget.kind)
 
 
 def _preselected(
@@ -295,20 +304,16 @@ def _sampling_errors(state: _State, pairs: Sequence[Scope]) -> list[float]:
     return [SETTINGS.sampling * chance[first] * chance[second] for first, second in pairs]
 
 
-def _curse(plan: Plan, number: int, budget: Budget) -> float:
-    """How far the luckiest of so many noises is expected beyond what is tolerated (rows)."""
+def _deviation(plan: Plan, number: int, budget: Budget) -> float:
+    """Standard deviation of the noise of so many distances asked together (rows)."""
     rows = plan.source.unit.max_rows
     if budget.kind == "pure":
-        deviation = math.sqrt(2) * number * rows / float(budget.fraction)
-        highest = math.log(number) / math.sqrt(2)
-    else:
-        deviation = rows * math.sqrt(number / (2 * float(budget.rho)))
-        highest = math.sqrt(2 * math.log(number))
-    return deviation * max(0.0, highest - SETTINGS.luck)
+        return math.sqrt(2) * number * rows / float(budget.fraction)
+    return rows * math.sqrt(number / (2 * float(budget.rho)))
 
 
 def _selected(
-    state: _State, scores: Mapping[Scope, float], twins: Mapping[Scope, Scope], budget: Budget, last: bool
+    state: _State, scores: Scores, twins: Mapping[Scope, Scope], budget: Budget, last: bool
 ) -> dict[Scope, float]:
     """The greedy choice; before the last round under a smaller cap."""
     working = state.working
@@ -316,14 +321,39 @@ def _selected(
     weights = pair_weights(working, state.plan.workload)
     small = SETTINGS.cap_first * sum(float(size) ** 2 for size in attributes)
     cap = state.cap if last else min(small, state.cap)
-    rows = state.plan.source.unit.max_rows
-    if budget.kind == "pure":
-        law = NoiseLaw(rows / float(budget.fraction), 1.0)
-    else:
-        law = NoiseLaw(MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho)), 0.5)
+    law = _noise_law(state.plan, budget)
     held = [*working.links, *state.pairs]
     with phase("select"):
-        return selected(scores, twins, weights, working.sizes, held, cap, law, SETTINGS)
+        promising = scores.beyond_luck(SETTINGS.luck)
+        return selected(promising, twins, weights, working.sizes, held, cap, law, SETTINGS)
+
+
+def _noise_law(plan: Plan, budget: Budget) -> NoiseLaw:
+    rows = plan.source.unit.max_rows
+    if budget.kind == "pure":
+        return NoiseLaw(rows / float(budget.fraction), 1.0)
+    return NoiseLaw(MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho)), 0.5)
+
+
+def _worth_their_budget(
+    state: _State, scores: Scores, found: Mapping[Scope, float], for_pairs: Budget
+) -> bool:
+    """Whether the first pairs gain more than the one-way tables would, had they all of the budget.
+
+    The noise of a one-way table is in every pair of its attribute; as in the choice of pairs, ``charge``
+    of its L1 norm counts.
+    """
+    plan, working = state.plan, state.working
+    weights = pair_weights(working, plan.workload)
+    gain = math.fsum(weights.get(pair, 1.0) * rows for pair, rows in scores.expected(found).items())
+    means, partners = plan.workload.means(plan.domain.names), len(plan.domain.names) - 1
+    noise = math.fsum(
+        float(means[name]) * partners * MEAN_ABSOLUTE * float(working.observed[index,].sigma.sum())
+        for index, name in enumerate(plan.domain.names)
+    )
+    spent = 1 - for_pairs.amount / plan.budget.amount
+    saved = 1 - spent ** _noise_law(plan, for_pairs).power
+    return bool(gain > SETTINGS.charge * saved * noise)
 
 
 def _measure(state: _State, weights: Mapping[Scope, float], budget: Budget) -> None:

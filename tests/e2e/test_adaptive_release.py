@@ -62,7 +62,7 @@ def test_many_rows_are_drawn_independently_by_sql(monkeypatch):
     for threads in (1, 4):
         con.execute(f"SET threads = {threads}")
         more = dpsyn_sql.release(
-            con, "t", domain=spec, rows=9000, seed=7, into=f"many_{threads}", name="many"
+            con, "t", domain=spec, epsilon=10, rows=9000, seed=7, into=f"many_{threads}", name="many"
         )
         assert more.certificate()["sampling"] == {"rows": 9000, "seed": 7, "drawn": "independently"}
         tables.append(con.execute(f"FROM many_{threads}").fetchall())

@@ -1,6 +1,7 @@
-"""Which questions adaptive marginals ask: pre-selection among many candidates."""
+"""Which questions adaptive marginals ask: pre-selection among many candidates; pairs or one-way tables alone."""
 
 from dataclasses import replace
+from fractions import Fraction
 from importlib import import_module
 
 import numpy as np
@@ -10,6 +11,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
 from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Relation, Source
 
 ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
@@ -53,7 +55,7 @@ class Door:
         return np.argsort(-scores, kind="stable")[:number].tolist()
 
 
-def asked_of(monkeypatch, sizes, ordered=False, **changes):
+def asked_of(monkeypatch, sizes, ordered=False, units=10**13, kind="zcdp", workload=UNWEIGHTED, **changes):
     """Attribute 2i and 2i + 1 go together; all else is independent."""
     rng = np.random.default_rng(1)
     domain = Domain(
@@ -67,8 +69,8 @@ def asked_of(monkeypatch, sizes, ordered=False, **changes):
         codes[i] = np.where(rng.random(ROWS) < 0.7, codes[i - 1] % sizes[i], codes[i])
     monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(SETTINGS, **changes))
     door = Door(domain, codes)
-    plan = Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13))
-    Adaptive().run(plan, door)
+    plan = Adaptive(workload=workload).plan(SOURCE, domain, Budget(kind, units))
+    Adaptive(workload=workload).run(plan, door)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     return door.asked
 
@@ -99,3 +101,39 @@ def test_a_pair_is_chosen_by_its_coarse_twin_and_both_are_scored(monkeypatch):
     most = {query.attrs: max(max(bins) for bins in query.maps) for query in candidates}
     assert max(most.values()) < 15  # twins have about ten bins
     assert {query.attrs for query in scored} <= set(most) and len({q.attrs for q in scored}) == 6
+
+
+def attributes_of(asked):
+    """How many attributes the tables of each measurement have."""
+    return [len(queries[0].attrs) for question, queries, _ in asked if question == "measure"]
+
+
+@pytest.mark.parametrize(("kind", "units", "enough"), [("zcdp", 10**10, 10**13), ("pure", 10**13, 10**15)])
+def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_tables(
+    monkeypatch, kind, units, enough
+):
+    """The scores look large here (the door adds no noise), yet not beside the noise they would have."""
+    asked = asked_of(monkeypatch, (4,) * 8, units=units, kind=kind)
+    assert attributes_of(asked) == [1, 1] and [q for q, _, _ in asked].count("distance") == 2
+    spent = sum(budget.amount for _, _, budget in asked)
+    assert spent == pytest.approx(units, rel=1e-6)
+    assert 2 in attributes_of(asked_of(monkeypatch, (4,) * 8, units=enough, kind=kind))
+
+
+def test_what_is_left_over_is_divided_among_one_way_tables_like_their_first_share(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 6 + (60,) * 2, units=10**9)
+    first, second = (
+        [(len(queries), budget.amount) for question, queries, budget in part if question == "measure"]
+        for part in (asked[:2], asked[2:])
+    )
+    assert [number for number, _ in first] == [number for number, _ in second] == [6, 2]
+    ratios = [again / once for (_, once), (_, again) in zip(first, second, strict=True)]
+    assert ratios[0] == pytest.approx(ratios[1], rel=1e-4)
+
+
+def test_pairs_that_weigh_nothing_much_are_not_worth_the_one_way_tables_of_those_that_do(monkeypatch):
+    """The same table and budget; pairs without dependence weigh five hundred times as much as the others."""
+    heavy = Workload(((("x0", "x2", "x4", "x6"), Fraction(500)),))
+    units = 12 * 10**9
+    assert 2 in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units))
+    assert 2 not in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units, workload=heavy))

@@ -1,0 +1,61 @@
+"""Noisy distances of pairs as evidence: which of them are luck, and what all of them let expect.
+
+Post-processing of noisy answers only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from dpsyn_sql.fit.graph import Scope
+
+_SURE = 2.0
+# Standard errors. With one, mushroom (8,124 rows) at epsilon 0.05 took pairs that cost more than they gave in
+# five releases of eight, with two in three of twelve.
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Rows by which the model is off for each pair, less what sampling explains.
+
+    ``rows`` may be negative. The noise of all has the same ``deviation`` (rows), Gaussian under zCDP
+    and Laplace under pure differential privacy.
+    """
+
+    rows: Mapping[Scope, float]
+    deviation: float
+    kind: Literal["zcdp", "pure"]
+
+    def beyond_luck(self, tolerated: float) -> dict[Scope, float]:
+        """Less what the luckiest of so many noises is expected to be beyond ``tolerated`` deviations."""
+        number = math.log(len(self.rows))
+        highest = number / math.sqrt(2) if self.kind == "pure" else math.sqrt(2 * number)
+        curse = self.deviation * max(0.0, highest - tolerated)
+        return {pair: score - curse for pair, score in self.rows.items()}
+
+    def expected(self, pairs: Collection[Scope]) -> dict[Scope, float]:
+        """What the chosen pairs can be expected to hold, on the safe side (rows, none negative).
+
+        The largest of many noisy scores are too large on average; the James-Stein estimate (Efron and Morris
+        1973) draws each score to the mean of all, the more the less they differ beyond their noise. Two
+        standard errors of the mean come off: dependence that cannot be told from none is not counted on.
+        """
+        number = len(self.rows)
+        mean = math.fsum(self.rows.values()) / number
+        squares = math.fsum((score - mean) ** 2 for score in self.rows.values())
+        noise = max(0, number - 3) * self.deviation**2
+        kept = 1.0 - noise / max(squares, noise) if noise else 1.0
+        sure = mean - _SURE * self.deviation / math.sqrt(number)
+        return {pair: max(0.0, sure + kept * (self.rows[pair] - mean)) for pair in pairs}
+
+    def pooled(self, later: Scores) -> Scores:
+        """Inverse-variance means of two measurements of the same pairs; of others the later ones alone."""
+        if self.rows.keys() != later.rows.keys():
+            return later
+        first, second = self.deviation**-2, later.deviation**-2
+        weight = first / (first + second)
+        rows = {pair: weight * self.rows[pair] + (1 - weight) * score for pair, score in later.rows.items()}
+        return Scores(rows, (first + second) ** -0.5, later.kind)

@@ -1,0 +1,87 @@
+"""What noisy distances let expect: against closed forms, simulated luck, and brute-force means."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn_sql.fit.scores import Scores
+
+
+def scored(rows, deviation=1.0, kind="zcdp"):
+    return Scores({(0, place + 1): float(row) for place, row in enumerate(rows)}, deviation, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "highest"), [("zcdp", math.sqrt(2 * math.log(100))), ("pure", math.log(100) / math.sqrt(2))]
+)
+def test_luck_beyond_what_is_tolerated_comes_off_every_score(kind, highest):
+    scores = scored(range(100), 7.0, kind)
+    less = scores.beyond_luck(1.5)
+    assert less == pytest.approx({pair: row - 7 * (highest - 1.5) for pair, row in scores.rows.items()})
+    assert scores.beyond_luck(highest) == pytest.approx(scores.rows)
+    assert scores.beyond_luck(50.0) == scores.rows
+
+
+def test_one_score_has_no_luck_in_it():
+    assert scored([5.0], 3.0).beyond_luck(0.0) == {(0, 1): 5.0}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_few_scores_stand_for_themselves(size):
+    """Their spread says nothing of how much of it is noise."""
+    scores = scored([100.0, 60.0, 20.0][:size], 3.0)
+    off = 2 * 3.0 / math.sqrt(size)
+    assert scores.expected(scores.rows) == pytest.approx({p: r - off for p, r in scores.rows.items()})
+
+
+def test_pure_luck_counts_for_nothing():
+    """The best 20 of 200 scores of no dependence, which look like 35 deviations together."""
+    random = np.random.default_rng(5)
+    looked, counted = [], []
+    for _ in range(200):
+        scores = scored(random.normal(0, 10.0, 200), 10.0)
+        best = sorted(scores.rows, key=scores.rows.__getitem__)[-20:]
+        looked.append(sum(scores.rows[pair] for pair in best))
+        counted.append(sum(scores.expected(best).values()))
+    assert np.mean(looked) > 300
+    assert np.mean(counted) < 0.05 * np.mean(looked)
+    assert np.mean(np.array(counted) == 0) > 0.5
+
+
+def test_what_the_best_hold_is_told_within_two_standard_errors():
+    """Normal distances, of which the scores are noisy views: the estimate is that of Efron and Morris."""
+    random = np.random.default_rng(6)
+    apart = []
+    for _ in range(300):
+        true = random.normal(50.0, 10.0, 200)
+        scores = scored(true + random.normal(0, 10.0, 200), 10.0)
+        best = sorted(scores.rows, key=scores.rows.__getitem__)[-20:]
+        held = np.mean([true[pair[1] - 1] for pair in best])
+        apart.append(held - np.mean(list(scores.expected(best).values())))
+    assert np.mean(apart) == pytest.approx(2 * 10 / math.sqrt(200), abs=0.4)
+
+
+@given(
+    st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=40),
+    st.floats(0.1, 1e9),
+    st.sampled_from(["zcdp", "pure"]),
+)
+def test_expectations_are_finite_not_negative_and_in_the_order_of_the_scores(rows, deviation, kind):
+    scores = scored(rows, deviation, kind)
+    found = list(scores.expected(scores.rows).values())
+    assert all(math.isfinite(row) and row >= 0 for row in found)
+    assert all(found[i] <= found[j] for i in range(len(rows)) for j in range(len(rows)) if rows[i] < rows[j])
+
+
+def test_two_measurements_are_pooled_by_their_precision():
+    pooled = scored([10.0, 20.0], 1.0).pooled(scored([20.0, 10.0], 2.0))
+    assert pooled.rows == pytest.approx({(0, 1): 12.0, (0, 2): 18.0})
+    assert pooled.deviation == pytest.approx(math.sqrt(0.8))
+
+
+def test_measurements_of_other_pairs_are_not_pooled():
+    later = Scores({(5, 6): 1.0}, 2.0, "zcdp")
+    assert scored([10.0]).pooled(later) is later
