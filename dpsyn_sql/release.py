@@ -44,7 +44,7 @@ from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods.discovery import discovered
 from dpsyn_sql.plan.options import Options
-from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.plan import Plan, ReservedStep
 from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.plan.workload import WorkloadSpec
 from dpsyn_sql.preparation import Job, opened_ledger, prepared
@@ -156,7 +156,7 @@ def release(
         wanted = _wanted(made) if rows is None else rows
         written, facts = _write(job, entry, made, wanted, chosen)
         entry.published(job.target.identity, written)
-        doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made))
+        doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made), *_no_pairs(made))
         return _released(job, entry, made, written, facts, (*notes, *doubts))
 
 
@@ -336,6 +336,19 @@ def _rare_values(made: _Made) -> tuple[str, ...]:
     note = (
         f"Rare values of {names} stay hidden, if there are any: what less than a twentieth of the rows have, "
         "or all values, could not be found. Declare this domain, or spend a larger epsilon."
+    )
+    warnings.warn(note, stacklevel=3)
+    return (note,)
+
+
+def _no_pairs(made: _Made) -> tuple[str, ...]:
+    """A note, and a warning, if pairs could have been measured and none was worth it."""
+    possible = any(isinstance(step, ReservedStep) for step in made.plan.steps)
+    if not possible or any(len(table.attrs) > 1 for table in made.measurements):
+        return ()
+    note = (
+        "No pair of columns stands out of the noise: the columns of the output are independent of each "
+        "other. If they should not be, spend a larger epsilon."
     )
     warnings.warn(note, stacklevel=3)
     return (note,)

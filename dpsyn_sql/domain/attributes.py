@@ -21,7 +21,7 @@ Edge = int | float | Decimal | date | datetime | time
 Granularity = int | Decimal | Literal["month"]
 
 OTHER = "__other__"
-MAX_SIZE = 65_536
+MAX_SIZE = 131_072
 """Codes that an attribute can have at most."""
 
 

@@ -6,6 +6,7 @@ from itertools import combinations
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import PlanTooLarge
 from dpsyn_sql.fit.copula import CopulaModel, fit_copula
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.plan.plan import MeasureStep, Plan
@@ -17,6 +18,9 @@ SHARES = (1, 4)
 with large attributes only through sums of many noisy cells. A fifth was measured to keep the pairs
 as accurate as any smaller share does, and the one-way marginals better."""
 
+MAX_CODES = 8_192
+"""Codes of all attributes: a matrix of latent correlations takes 512 MiB then, and a fit several of them."""
+
 
 class Copula:
     """All one-way and two-way marginals, joined by a Gaussian copula."""
@@ -24,7 +28,18 @@ class Copula:
     name = "copula"
 
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
-        """One-way marginals, then all pairs; with a single attribute only the former."""
+        """One-way marginals, then all pairs; with a single attribute only the former.
+
+        Raises:
+            PlanTooLarge: more than ``MAX_CODES`` codes.
+        """
+        codes = sum(domain.shape())
+        if codes > MAX_CODES:
+            raise PlanTooLarge(
+                f"The plan is too large: the copula takes a latent variable for each of {codes:,} codes, "
+                f"above the limit of {MAX_CODES:,}. Declare fewer bins or categories, leave a column out "
+                "with exclude=, or use method='adaptive'."
+            )
         one_way = tuple(MarginalQuery((name,)) for name in domain.names)
         two_way = tuple(MarginalQuery(pair) for pair in combinations(domain.names, 2))
         if not two_way:

@@ -106,6 +106,25 @@ class Below(OpenDPNoise):
         return np.full(len(values), -50)
 
 
+class Quiet(OpenDPNoise):
+    """The noise that happens to be none."""
+
+    def gaussian(self, values, sigma):
+        return np.asarray(values)
+
+
+def test_it_is_said_when_the_columns_came_out_independent(monkeypatch, recwarn):
+    """300 rows at epsilon 0.1: distances are noisier than the dependence of two identical columns, even
+    if, as here, they happen to be right."""
+    monkeypatch.setattr(import_module("dpsyn_sql.release"), "OpenDPNoise", Quiet)
+    _, release = released({"x": X[:300], "y": X[:300]}, {"x": (6,), "y": (6,)}, epsilon=0.1, seed=1)
+    said = "No pair of columns stands out of the noise"
+    assert [said in note for note in release.notes].count(True) == 1
+    assert [said in str(warning.message) for warning in recwarn].count(True) == 1
+    _, strong = released({"x": X, "y": X}, {"x": (6,), "y": (6,)}, epsilon=5.0, seed=1)
+    assert not any(said in note for note in strong.notes)
+
+
 def test_a_noisy_total_below_zero_gives_an_empty_table_of_the_right_columns(monkeypatch):
     monkeypatch.setattr(import_module("dpsyn_sql.release"), "OpenDPNoise", Below)
     with pytest.warns(UserWarning, match="The noisy total is not above zero"):
@@ -145,14 +164,25 @@ def test_five_hundred_attributes_go_to_the_copula():
     assert np.abs(np.array(shares) - expected).mean() < 0.05
 
 
-def test_a_hundred_thousand_numbers_are_binned_and_as_many_categories_refused():
+def test_a_hundred_thousand_codes_are_coarsened_not_a_memory_error(tmp_path):
     con = duckdb.connect()
-    con.execute("CREATE TABLE t AS SELECT i % 100000 AS n, i % 3 > 0 AS y FROM range(3000) r(i)")
-    spec = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 99_999}}}
-    release = dpsyn_sql.release(con, "t", domain=spec, method="adaptive", epsilon=5.0, seed=1)
+    con.execute("CREATE TABLE t AS SELECT least(i % 4, 1) * i AS n, i % 4 > 0 AS y FROM range(3000) r(i)")
+    numeric = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 99_999}}}
+    release = dpsyn_sql.release(con, "t", domain=numeric, method="adaptive", epsilon=5.0, seed=1)
     assert abs(release.rows - 3000) < 300
-    with pytest.raises(dpsyn_sql.InputError, match="100000 categories; at most 65536 are allowed"):
-        dpsyn_sql.release(con, "t", into="s", domain={"columns": {"n": coded(100_000)}})
+    coded_ = {"columns": {"n": coded(100_000)}}
+    release = dpsyn_sql.release(con, "t", into="s", domain=coded_, epsilon=5.0, seed=1)
+    zeros, found, together = con.execute(
+        "SELECT avg((n = 0)::INT), count(*), avg(((n > 0) = y)::INT) FROM s"
+    ).fetchone()
+    assert abs(found - 3000) < 300 and abs(zeros - 0.25) < 0.08 and together > 0.8
+    with pytest.raises(dpsyn_sql.PlanTooLarge, match="a latent variable for each of 100,00. codes"):
+        dpsyn_sql.release(
+            con, "t", into="u", domain=coded_, method="copula", ledger=tmp_path / "other.ledger"
+        )
+    assert not (tmp_path / "other.ledger").exists()
+    with pytest.raises(dpsyn_sql.InputError, match="200000 categories; at most 131072 are allowed"):
+        dpsyn_sql.release(con, "t", into="u", domain={"columns": {"n": coded(200_000)}})
 
 
 def test_a_plan_says_what_is_reserved():
