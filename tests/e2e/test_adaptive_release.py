@@ -164,6 +164,7 @@ def test_five_hundred_attributes_go_to_the_copula():
     assert np.abs(np.array(shares) - expected).mean() < 0.05
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_codes_are_coarsened_not_a_memory_error(tmp_path):
     con = duckdb.connect()
     con.execute("CREATE TABLE t AS SELECT least(i % 4, 1) * i AS n, i % 4 > 0 AS y FROM range(3000) r(i)")

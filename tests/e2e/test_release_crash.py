@@ -203,6 +203,15 @@ AROUND_THE_PUBLICATION = {
 }
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        "database",
+        pytest.param("connection", marks=pytest.mark.slow),
+        pytest.param("parquet", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
 def test_killed_at_the_steps_that_matter(case):
     """Before and after the debit, between answers, around the publication."""
     labels = steps_of(case)

@@ -133,6 +133,7 @@ def test_a_limit_is_kept_and_the_message_says_what_is_left(path):
         assert ledger.verify()
 
 
+@pytest.mark.slow
 def test_a_hundred_small_releases_fit_their_sum(path):
     with SqliteLedgerFile(path) as ledger:
         ledger.grant("w.duckdb:main.t#row", "0.01", "1e-9")

@@ -183,7 +183,7 @@ LOWEST_P = 1e-4  # keys are fixed, so these tests always give the same answer
     "keys",
     [
         pytest.param([random.Random(seed).getrandbits(64) for seed in range(150)], id="random"),
-        pytest.param(range(150), id="small"),
+        pytest.param(range(150), id="small", marks=pytest.mark.slow),
         pytest.param([(1 << i) ^ (1 << j) for i in range(64) for j in range(i)][:150], id="two bits"),
     ],
 )

@@ -81,7 +81,7 @@ def peeled(scores, scale, number, kind="zcdp"):
 
 
 @pytest.mark.parametrize("kind", ["zcdp", "pure"])
-@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize("number", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_several_choices_are_peeled_one_after_the_other(kind, number):
     """One-shot Gumbel noise gives the same law as peeled exponential mechanisms (Durfee and Rogers 2019)."""
     expected = peeled(FOUR, SCALE, number, kind)
