@@ -297,7 +297,8 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
             f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
         )
     exists, beside = os.path.lexists(path), file_beside(path)
-    if os.path.lexists(beside) and not (beside.is_file() and may_replace(str(path))):
+    modelled = os.path.lexists(beside)
+    if modelled and not (beside.is_file() and may_replace(str(path))):
         raise TargetError(
             f"{shorten(str(beside))!r}, where the model of the release belongs, exists; choose another "
             "into=, or add replace=True."
@@ -314,7 +315,8 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         return _sealed(instance.private_instance(session.memory_limit), session)
 
     kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    return Target(text, "file", None, path, kind, exists, None, path.name[: -len(ending)], False, opened)
+    name, there = path.name[: -len(ending)], exists or modelled
+    return Target(text, "file", None, path, kind, there, None, name, False, opened)
 
 
 def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -> bool:
