@@ -1,0 +1,192 @@
+"""What a constant of the adaptive method is worth: variants beside the method as it is, paired by seed.
+
+    python benchmarks/variants.py [--tables adult weather] [--epsilon 0.1 1] [--seeds 8] [--unordered]
+        [--vary luck=1.5 charge=0.35 pairs=never independent]
+
+A variant is a field of ``fit/settings.py`` with another value; ``pairs=never`` or ``pairs=always``, whatever
+they are worth; or ``independent``. Everything between counting and writing is the real thing, but the counts
+are in memory and the noise is numpy's, with a seed: no privacy, only for public tables. Mean total variation
+distance of a sample of the model over all two-way and 200 seeded three-way marginals, and the difference from
+the method as it is with its standard error over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+
+import duckdb
+import numpy as np
+from adaptive import Table, adult
+from comparison import codes_of, mean_distances
+from harness import machine, print_table
+from numpy.typing import NDArray
+from sweep import TABLES, table_of
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.interfaces import Kind, Method, ReleaseKey
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
+from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.sample.compile import compile_sampler
+from dpsyn_sql.source.relation import Relation, Source
+
+ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
+SOURCE = Source(Relation("source", "table", "source", ()))
+AS_IT_IS = "adaptive"
+
+
+class InMemory:
+    """Exact counts of codes; each table is counted once."""
+
+    def __init__(self, domain: Domain, codes: NDArray[np.int64]) -> None:
+        self.domain, self.codes = domain, codes
+        self.tables: dict[tuple[str, ...], NDArray[np.int64]] = {}
+
+    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """Full tables of original codes."""
+        return [self._table(query.attrs) for query in queries]
+
+    def _table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
+        if attrs not in self.tables:
+            shape = self.domain.shape(attrs)
+            places = [self.domain.index(name) for name in attrs]
+            cells = np.ravel_multi_index(tuple(self.codes[:, place] for place in places), shape)
+            self.tables[attrs] = np.bincount(cells, minlength=self.domain.cells(attrs)).reshape(shape)
+        return self.tables[attrs]
+
+
+class SeededNoise:
+    """Rounded noise of the right scale, the same for the same seed: for comparisons, never for a release."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+        return values + np.rint(self.random.normal(0, sigma, values.shape)).astype(np.int64)
+
+    def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        return values + np.rint(self.random.laplace(0, scale, values.shape)).astype(np.int64)
+
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
+        """Peeled: Gumbel noise is the exponential mechanism, exponential noise permute-and-flip."""
+        law = self.random.gumbel if kind == "zcdp" else self.random.exponential
+        left, chosen = scores.astype(np.float64), list[int]()
+        for _ in range(number):
+            chosen.append(int(np.argmax(left + law(scale=scale, size=left.shape))))
+            left[chosen[-1]] = -np.inf
+        return np.array(chosen)
+
+
+def domain_of(table: Table, sizes: Sequence[int], *, ordered: bool) -> Domain:
+    """Codes as categories, in order where the table declares it."""
+    columns = table.domain["columns"] if table.domain else {}
+    return Domain(
+        tuple(
+            Attribute(
+                name,
+                "INTEGER",
+                "categorical",
+                labels=tuple(range(size)),
+                ordered=ordered and columns[name]["ordered"],
+            )
+            for name, size in zip(columns, sizes, strict=True)
+        )
+    )
+
+
+@contextmanager
+def varied(variant: str) -> Iterator[Method]:
+    """The method of a variant."""
+    changed: dict[str, object] = {}
+    name, _, value = variant.partition("=")
+    if name == "pairs":
+        changed["_worth_their_budget"] = lambda *_: value == "always"
+    elif value:
+        changed["SETTINGS"] = replace(SETTINGS, **{name: type(getattr(SETTINGS, name))(float(value))})
+    before = {key: getattr(ADAPTIVE, key) for key in changed}
+    for key, new in changed.items():
+        setattr(ADAPTIVE, key, new)
+    try:
+        yield Independent() if variant == "independent" else Adaptive()
+    finally:
+        for key, old in before.items():
+            setattr(ADAPTIVE, key, old)
+
+
+def distances(
+    counter: InMemory, method: Method, epsilon: float, delta: float, seed: int
+) -> tuple[float, float]:
+    """Two-way and three-way distance of one sample."""
+    budget = Budget.from_epsilon(epsilon, delta).without_thresholds()
+    plan, ledger = method.plan(SOURCE, counter.domain, budget), MemoryLedger()
+    with ledger.open_release(ReleaseKey("variant", "variant", None, {}), budget) as entry:
+        model = method.run(plan, LocalCurator(counter, counter.domain, 1, entry, SeededNoise(seed)))
+    ledger.close()
+    rows = max(1, round(model.total))
+    sample = np.concatenate([*compile_sampler(model).batches(rows, seed)]).astype(np.int64)
+    return mean_distances(counter.codes, sample, counter.domain.shape())
+
+
+def compared(found: Sequence[tuple[float, float]], base: Sequence[tuple[float, float]]) -> list[str]:
+    """Mean distances, and their difference from the base in percent of it."""
+    cells = []
+    for place in (0, 1):
+        ours, theirs = [score[place] for score in found], [score[place] for score in base]
+        mean = statistics.mean(theirs)
+        apart = [100 * (own - other) / mean for own, other in zip(ours, theirs, strict=True)]
+        error = statistics.stdev(apart) / len(apart) ** 0.5
+        difference = f" ({statistics.mean(apart):+.1f} % ± {error:.1f})" if found is not base else ""
+        cells.append(f"{statistics.mean(ours):.4f}{difference}")
+    return cells
+
+
+def main() -> None:
+    """Print one table for each input."""
+    sources: dict[str, Callable[[], Table]] = {"adult": adult}
+    sources |= {name: lambda name=name: table_of(name) for name in TABLES}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tables", nargs="+", choices=[*sources], default=["adult", "weather"])
+    parser.add_argument("--vary", nargs="+", default=["pairs=never", "pairs=always", "independent"])
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1])
+    parser.add_argument("--delta", type=float, default=1e-9)
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--unordered", action="store_true", help="declare no attribute as ordered")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in arguments.tables:
+        table = sources[name]()
+        with duckdb.connect() as con:
+            table.load(con)
+            (codes,), sizes = codes_of(con, ("source",), table.scored)
+        counter = InMemory(domain_of(table, sizes, ordered=not arguments.unordered), codes)
+        rows: list[list[object]] = []
+        for epsilon in arguments.epsilon:
+            found: dict[str, list[tuple[float, float]]] = {}
+            for variant in [AS_IT_IS, *arguments.vary]:
+                with varied(variant) as method:
+                    found[variant] = [
+                        distances(counter, method, epsilon, arguments.delta, seed)
+                        for seed in range(arguments.seeds)
+                    ]
+                rows.append([f"{epsilon:g}", variant, *compared(found[variant], found[AS_IT_IS])])
+                print(*rows[-1], flush=True)
+        print_table(
+            [f"{name}, epsilon", "variant", "two-way", "three-way"],
+            rows,
+            f"delta {arguments.delta}, {arguments.seeds} seeds; {machine()}",
+        )
+
+
+if __name__ == "__main__":
+    main()
