@@ -95,6 +95,8 @@ def open_target(
         return replace or written(identity)
 
     checked = _checked(con, into, session, may_replace)
+    if checked.path is not None and not (replace or checked.replace):
+        _check_no_model(file_beside(checked.path))
     return dataclasses.replace(
         checked, replace=replace or checked.replace, only_same=checked.replace and not replace
     )
@@ -297,8 +299,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
             f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
         )
     exists, beside = os.path.lexists(path), file_beside(path)
-    modelled = os.path.lexists(beside)
-    if modelled and not (beside.is_file() and may_replace(str(path))):
+    if os.path.lexists(beside) and not (beside.is_file() and may_replace(str(path))):
         raise TargetError(
             f"{shorten(str(beside))!r}, where the model of the release belongs, exists; choose another "
             "into=, or add replace=True."
@@ -315,8 +316,16 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         return _sealed(instance.private_instance(session.memory_limit), session)
 
     kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    name, there = path.name[: -len(ending)], exists or modelled
-    return Target(text, "file", None, path, kind, there, None, name, False, opened)
+    return Target(text, "file", None, path, kind, exists, None, path.name[: -len(ending)], False, opened)
+
+
+def _check_no_model(beside: Path) -> None:
+    """Without its output nothing says which release a model is of: the same one, or one that came later."""
+    if os.path.lexists(beside):
+        raise TargetError(
+            f"{shorten(str(beside))!r}, the model of a release, exists without its output; delete it too, "
+            "choose another into=, or add replace=True."
+        )
 
 
 def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -> bool:

@@ -27,6 +27,11 @@ class NoiseLaw:
     unit: float
     power: float
 
+    @property
+    def mean_absolute(self) -> float:
+        """Mean absolute value in standard deviations."""
+        return MEAN_ABSOLUTE if self.power == 0.5 else math.sqrt(0.5)
+
 
 @dataclass
 class _Basket:

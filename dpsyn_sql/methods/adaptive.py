@@ -110,7 +110,7 @@ class Adaptive:
         reserved = [step for step in plan.steps if isinstance(step, ReservedStep)]
         if reserved and total_of(observed) > 0:
             left = _rounds(state, reserved[0])
-            if left is not None:  # no pair stands out of the noise: all for the one-ways
+            if left is not None and left.amount >= _LEAST_UNITS:  # no pair stands out: all for the one-ways
                 again = _one_ways(plan.domain, curator, _one_way_steps(plan.domain, left, plan.workload))
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 state = _State(plan, curator, _prepared(plan, observed), cap, self.deadline)
@@ -228,7 +228,7 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
         seen = _scores(state, candidates, twins, for_scores)
         scores = scores.pooled(seen) if scores and not state.pairs else seen  # of one and the same model
         found = _selected(state, scores, twins, for_tables, last)
-        if not state.pairs and not _worth_their_budget(state, scores, found, step.budget):
+        if not state.pairs and not _worth_their_budget(state, scores, twins, found, step.budget):
             found = {}
         weights = found or (weights if last else {})
         if weights:
@@ -336,23 +336,29 @@ def _noise_law(plan: Plan, budget: Budget) -> NoiseLaw:
 
 
 def _worth_their_budget(
-    state: _State, scores: Scores, found: Mapping[Scope, float], for_pairs: Budget
+    state: _State,
+    scores: Scores,
+    twins: Mapping[Scope, Scope],
+    found: Mapping[Scope, float],
+    for_pairs: Budget,
 ) -> bool:
     """Whether the first pairs gain more than the one-way tables would, had they all of the budget.
 
     The noise of a one-way table is in every pair of its attribute; as in the choice of pairs, ``charge``
-    of its L1 norm counts.
+    of its L1 norm counts. A coarse twin gains nothing beside its fine pair.
     """
     plan, working = state.plan, state.working
     weights = pair_weights(working, plan.workload)
-    gain = math.fsum(weights.get(pair, 1.0) * rows for pair, rows in scores.expected(found).items())
-    means, partners = plan.workload.means(plan.domain.names), len(plan.domain.names) - 1
+    within = {twins[pair] for pair in found if pair in twins}
+    expected = scores.expected(found.keys() - within)
+    gain = math.fsum(weights.get(pair, 1.0) * rows for pair, rows in expected.items())
+    means, law = plan.workload.means(plan.domain.names), _noise_law(plan, for_pairs)
+    partners = sum(size > 1 for size in plan.domain.shape()) - 1
     noise = math.fsum(
-        float(means[name]) * partners * MEAN_ABSOLUTE * float(working.observed[index,].sigma.sum())
+        float(means[name]) * partners * law.mean_absolute * math.fsum(working.observed[index,].sigma)
         for index, name in enumerate(plan.domain.names)
     )
-    spent = 1 - for_pairs.amount / plan.budget.amount
-    saved = 1 - spent ** _noise_law(plan, for_pairs).power
+    saved = 1 - (1 - for_pairs.amount / plan.budget.amount) ** law.power
     return bool(gain > SETTINGS.charge * saved * noise)
 
 

@@ -9,7 +9,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.copula import MAX_CODES, Copula
+from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.source.relation import Source
 
@@ -21,8 +21,8 @@ MOST_ATTRIBUTES = 300
 class Auto:
     """Adaptive marginals up to ``MOST_ATTRIBUTES`` attributes, the copula beyond.
 
-    The choice rests on the declared domain, and the plan names the method chosen. With a workload it is
-    adaptive marginals always, as the copula has no use for one, and so with more codes than the copula takes.
+    The choice rests on the number of columns, and the plan names the method chosen. With a workload it is
+    adaptive marginals always, as the copula has no use for one.
     """
 
     adaptive: Adaptive = field(default_factory=Adaptive)
@@ -37,5 +37,5 @@ class Auto:
         return self._chosen(plan.domain).run(plan, curator)
 
     def _chosen(self, domain: Domain) -> Method:
-        few = len(domain.attributes) <= MOST_ATTRIBUTES or sum(domain.shape()) > MAX_CODES
+        few = len(domain.attributes) <= MOST_ATTRIBUTES
         return self.adaptive if few or self.adaptive.workload.sets else Copula()

@@ -18,8 +18,9 @@ SHARES = (1, 4)
 with large attributes only through sums of many noisy cells. A fifth was measured to keep the pairs
 as accurate as any smaller share does, and the one-way marginals better."""
 
-MAX_CODES = 8_192
-"""Codes of all attributes: a matrix of latent correlations takes 512 MiB then, and a fit several of them."""
+MAX_CODES = 12_000
+"""Codes of all attributes: a matrix of latent correlations takes 1.1 GiB then, and a fit several of them. Of
+attributes alike in size fewer are refused already for the cells of their pairs."""
 
 
 class Copula:

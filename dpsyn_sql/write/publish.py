@@ -181,9 +181,8 @@ def _publish_file(engine: Engine, target: Target, query: Fragment, kept: Kept | 
             else:
                 problem = _move(model, beside, replace=False)
         else:
-            problem = _move(part, target.path, replace=target.replace and not target.only_same)
-            # Where only the output is gone, the model beside it is still that of this release.
-            if kept is not None and not problem and not (target.only_same and os.path.lexists(beside)):
+            problem = _move(part, target.path, replace=target.replace)
+            if kept is not None and not problem:
                 problem = _move(model, beside, replace=True)
     if problem:
         raise PublishError(problem)
