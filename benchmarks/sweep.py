@@ -1,4 +1,4 @@
-"""Does the adaptive method fall behind simpler ones anywhere? Tables its constants were not chosen on.
+"""Does the adaptive method fall behind simpler ones anywhere? Tables most constants were not chosen on.
 
     python benchmarks/sweep.py [--tables green_taxi weather german_credit mushroom]
         [--methods adaptive copula independent] [--epsilon 0.05 0.1 0.3 1 3 10 20] [--runs 2]
