@@ -3,7 +3,9 @@
     one-way tables -> denoise -> working bins, coarse twins          fit/denoise.py, fit/working.py
     twice:  noisy distances of all pairs to the model -> score       through the door
             greedy choice under a cap on the junction tree           fit/selection.py
+            are the first ones worth their budget?                   fit/scores.py
             measure them, fit a graphical model                      fit/estimate.py
+    if no pair was: one-way tables again, with all that is left
 
 The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a
 time and refits after each; two rounds of many marginals need two fits, and spend less on choosing.
