@@ -1,4 +1,4 @@
-"""Does the adaptive method fall behind simpler ones anywhere? green_taxi and income had no part in any constant.
+"""Does the adaptive method fall behind simpler ones anywhere? Also on tables no constant was chosen on.
 
     python benchmarks/sweep.py [--tables green_taxi income weather german_credit mushroom]
         [--methods adaptive copula independent] [--epsilon 0.05 0.1 0.3 1 3 10 20] [--runs 2]
