@@ -17,7 +17,7 @@ from dpsyn_sql.fit.reproducible import snapped
 
 _SURE = 2.0
 """Standard errors. With none for the spread, and one or two for the mean, pairs that cost more than they gave
-were taken in a third to two thirds of the releases of mushroom (8,124 rows) at epsilon 0.05."""
+were taken in a quarter to two thirds of the releases of mushroom (8,124 rows) at epsilon 0.05."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def test_pairs_that_weigh_nothing_much_are_not_worth_the_one_way_tables_of_those
 
 
 def test_a_rest_too_small_to_be_divided_is_not_spent(monkeypatch):
-    """A band of one small attribute would get a share of nothing, and a question without budget is an error."""
+    """Below it a band of one small attribute can get a share of nothing, and a question without budget is an error."""
     asked = asked_of(monkeypatch, (90,) * 9 + (2,), units=10**5)
     assert attributes_of(asked) == [1, 1]
     assert 2 * sum(budget.amount for _, _, budget in asked) > 10**5
