@@ -214,8 +214,10 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
     shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     plan = job.method.plan(source, shape.domain, job.rest)
-    asked_once = SqlCounter(engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit)
-    counter = KeptCounter(asked_once, plan.queries)
+    asked_once = SqlCounter(
+        engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit, further=plan.further
+    )
+    counter = KeptCounter(asked_once, plan.queries, further=plan.further is not None)
     try:
         door.open(counter, shape.domain)
         model = job.method.run(plan, door)

@@ -22,12 +22,14 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.unit import Bound
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 Counts = dict[MarginalQuery, NDArray[np.int64]]
+Pack = tuple[int, ...]
 
 
 class SqlCounter:
@@ -40,11 +42,12 @@ class SqlCounter:
         engine: a session that can read the source and make temporary tables.
         relation_sql: what to put after FROM.
         domain: the public domain.
-        queries: every marginal that will ever be asked for; decides how to count.
+        queries: the marginals that will be asked for; decides how to count.
         csv: whether the columns of the source are text, still to be cast.
         unit: with a column, at most ``unit.max_rows`` rows of one unit are counted, and no rows without
             a unit; the source is then always encoded. The column is one ``check_unit`` accepts.
         key: of the draw among a unit's rows, 0 to 2**64 - 1; fresh unless a test needs to know it.
+        further: marginals of attributes of ``queries`` that may be asked for as well.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -59,6 +62,7 @@ class SqlCounter:
         csv: bool = False,
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
         key: int | None = None,
+        further: Further | None = None,
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
@@ -68,6 +72,7 @@ class SqlCounter:
         self._bound = _bound_of(unit, key)
         self._plan = plan_counting(queries, domain, bounded=self._bound is not None)
         self._planned = frozenset(queries)
+        self._further = further
         self._table = qualified("temp", "main", f"dpsyn_codes_{uuid4().hex}")
         self._encoded = False
 
@@ -89,10 +94,16 @@ class SqlCounter:
         Raises:
             InternalError: a query was not announced, or the codes break their promise.
             EngineFailure: a statement failed.
+            PlanTooLarge: further marginals have more cells than the limit.
         """
         if not self._planned.issuperset(queries):
-            raise InternalError("a marginal is counted that was not planned")
-        found = self._scan(queries) if self._plan.strategy == "scan" else self._group(queries)
+            found = self._group_further(queries)
+        elif self._plan.strategy == "scan":
+            found = self._scan(queries)
+        else:
+            self._prepare()
+            groups = groups_for(queries, self._plan.packs, self._domain)
+            found = self._group(self._table, self._plan.packs, groups)
         repeated: set[MarginalQuery] = set()
         answers: list[NDArray[np.int64]] = []
         for query in queries:
@@ -130,16 +141,28 @@ class SqlCounter:
         size = self._domain.attributes[attribute].size
         return scatter([result["code"][rows]], result["n"][rows], (size,))
 
-    def _group(self, queries: Sequence[MarginalQuery]) -> Counts:
-        """Marginals from GROUP BYs over the encoded table."""
-        self._prepare()
-        groups = groups_for(queries, self._plan.packs, self._domain)
+    def _group(self, table: Fragment, packs: Sequence[Pack], groups: Sequence[Group]) -> Counts:
+        """Marginals from GROUP BYs over a table of codes in ``packs``."""
         found: Counts = {}
         with phase("count", len(groups)) as advance:
             for group in groups:
-                found.update(self._from_group(group))
+                found.update(self._from_group(table, packs, group))
                 advance(1)
         return found
+
+    def _group_further(self, queries: Sequence[MarginalQuery]) -> Counts:
+        """Marginals that were not counted on: packed for these alone, out of the columns that there are."""
+        unplanned = [query for query in queries if query not in self._planned]
+        held = {attribute for pack in self._plan.packs for attribute in pack}
+        if self._further is None or not all(
+            self._further.holds(query, self._domain) and held.issuperset(map(self._domain.index, query.attrs))
+            for query in unplanned
+        ):
+            raise InternalError("a marginal is counted that was not planned")
+        self._prepare()
+        plan = plan_counting(queries, self._domain, bounded=True)
+        table = statements.repacked(self._table, self._domain, self._plan.packs, plan.packs)
+        return self._group(table, plan.packs, plan.groups)
 
     def _prepare(self) -> None:
         """Encode the source once."""
@@ -152,12 +175,12 @@ class SqlCounter:
             self._engine.execute(sql, step="encoding the source")
         self._encoded = True
 
-    def _from_group(self, group: Group) -> Counts:
+    def _from_group(self, table: Fragment, columns: Sequence[Pack], group: Group) -> Counts:
         """Run one GROUP BY and take all its marginals from the result."""
         result = self._engine.fetch(
-            statements.marginal(self._table, group.packs), step="counting marginals on the codes"
+            statements.marginal(table, group.packs), step="counting marginals on the codes"
         )
-        packs = [self._plan.packs[pack] for pack in group.packs]
+        packs = [columns[pack] for pack in group.packs]
         sizes = [[self._domain.attributes[attribute].size for attribute in pack] for pack in packs]
         codes = [result[statements.pack_column(pack)] for pack in group.packs]
         dense = scatter(codes, result["n"], [math.prod(pack) for pack in sizes])
@@ -169,7 +192,7 @@ class SqlCounter:
         }
 
     def _asked(
-        self, queries: Sequence[MarginalQuery], packs: Sequence[tuple[int, ...]]
+        self, queries: Sequence[MarginalQuery], packs: Sequence[Pack]
     ) -> dict[Kept, list[tuple[MarginalQuery, tuple[int, ...]]]]:
         """Queries by the places they keep in each pack, with the turn from pack order to their own."""
         home = {

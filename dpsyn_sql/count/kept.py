@@ -1,8 +1,9 @@
 """PRIVATE: exact counts of one release, made in one pass and kept until its last question.
 
 Methods ask for the same marginals several times: distances in each round, then the tables chosen. The
-counts of one source are the same each time, so they are made once, and the encoded table goes before
-anything else happens. Nothing leaves by being kept: the door adds noise to every answer as before.
+counts of one source are the same each time, so they are made once. If no others can be asked for, the encoded
+table goes before anything else happens. Nothing leaves by being kept: the door adds noise to every answer as
+before.
 """
 
 from __future__ import annotations
@@ -22,21 +23,30 @@ MAX_KEPT_CELLS = 3 * 2**24
 class KeptCounter:
     """Counts everything planned at the first question and answers from memory (implements ``Counter``).
 
+    Further marginals are counted when they are asked for, and kept from then on.
+
     Plans of more than ``most`` cells are counted question by question and not kept: decided on the
     public domain, not on the source.
 
     Args:
         counter: counts what is not kept; closed as soon as it is not needed.
-        queries: every marginal that will ever be asked for.
+        queries: the marginals that will be asked for.
         most: cells to keep at most.
+        further: whether others may be asked for.
     """
 
     def __init__(
-        self, counter: SqlCounter, queries: Sequence[MarginalQuery], most: int = MAX_KEPT_CELLS
+        self,
+        counter: SqlCounter,
+        queries: Sequence[MarginalQuery],
+        most: int = MAX_KEPT_CELLS,
+        *,
+        further: bool = False,
     ) -> None:
         self._counter = counter
         self._planned = dict.fromkeys(queries)
         self._keeps = counter.plan.cells <= most
+        self._further = further
         self._kept: dict[MarginalQuery, NDArray[np.int64]] = {}
 
     def __repr__(self) -> str:
@@ -49,14 +59,17 @@ class KeptCounter:
             InternalError: a query was not announced, or the codes break their promise.
             EngineFailure: a statement failed.
         """
-        if not self._keeps or not all(query in self._planned for query in queries):
+        if not self._keeps:
             return self._counter.count(queries)
-        if not self._kept:
-            counts = self._counter.count(tuple(self._planned))
-            for table in counts:
+        wanted = dict.fromkeys(query for query in queries if query not in self._kept)
+        if any(query in self._planned for query in wanted):
+            wanted = {**self._planned, **wanted}
+        if wanted:
+            for query, table in zip(wanted, self._counter.count(tuple(wanted)), strict=True):
                 table.setflags(write=False)
-            self._kept = dict(zip(self._planned, counts, strict=True))
-            self._counter.close()
+                self._kept[query] = table
+            if not self._further:
+                self._counter.close()
         return [self._kept[query] for query in queries]
 
     def close(self) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.encoding import code_type, encode_expression, encode_statement
+from dpsyn_sql.domain.encoding import code_type, encode_expression, encode_statement, mixed_radix
 from dpsyn_sql.domain.unit import Bound
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
@@ -49,6 +50,38 @@ def encode(
 def marginal(table: Fragment, packs: Sequence[int]) -> Fragment:
     """Count the cells of one GROUP BY over ``packs`` of the encoded table."""
     return render("count/marginal", table=table, columns=[pack_column(pack) for pack in packs])
+
+
+def repacked(
+    table: Fragment, domain: Domain, stored: Sequence[tuple[int, ...]], packs: Sequence[tuple[int, ...]]
+) -> Fragment:
+    """The encoded table with its attributes in other packs, in parentheses, to stand for a table.
+
+    Args:
+        table: with the columns p0, p1, ... of ``stored``.
+        domain: the public domain.
+        stored: packs of the table, each with its attributes from the most significant digit down.
+        packs: packs wanted, likewise; every attribute is in one of ``stored``.
+    """
+    digits = {
+        attribute: _digit(domain, index, pack, attribute)
+        for index, pack in enumerate(stored)
+        for attribute in pack
+    }
+    columns = [Fragment(f"{mixed_radix(domain, pack, digits)} AS p{i}") for i, pack in enumerate(packs)]
+    return Fragment(f"({render('count/repacked', table=table, columns=columns)}) AS repacked")
+
+
+def _digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:
+    """One attribute's code, from column ``index`` of an encoded table, which holds ``pack``."""
+    place = pack.index(attribute)
+    below = math.prod(domain.attributes[other].size for other in pack[place + 1 :])
+    code = str(pack_column(index))
+    if below > 1:
+        code = f"({code} // {below})"
+    if place > 0:
+        code = f"({code} % {domain.attributes[attribute].size})"
+    return Fragment(code)
 
 
 def scans(

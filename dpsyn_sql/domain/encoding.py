@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 
@@ -199,7 +199,8 @@ def encode_statement(
     named = [_named(domain.attributes[i], i, csv) for i in used]
     coded = [Fragment(f"{_coded(domain.attributes[i], i)} AS k{i}") for i in used]
     lookups = [_label_join(domain.attributes[i], i) for i in used if _is_joined(domain.attributes[i])]
-    packed = [Fragment(f"{_packed(domain, pack)} AS p{i}") for i, pack in enumerate(packs)]
+    codes = {position: Fragment(f"k{position}") for position in used}
+    packed = [Fragment(f"{mixed_radix(domain, pack, codes)} AS p{i}") for i, pack in enumerate(packs)]
     return render(
         "encode/encode",
         table=table,
@@ -253,12 +254,16 @@ def read_expression(kind: SqlType, text: Fragment) -> Fragment:
     return Fragment(f"TRY_CAST(trim({text}) AS {kind.sql})")
 
 
-def _packed(domain: Domain, pack: Sequence[int]) -> Fragment:
+def mixed_radix(domain: Domain, pack: Sequence[int], codes: Mapping[int, Fragment]) -> Fragment:
+    """One code of several attributes, the first the most significant digit, in the smallest unsigned type.
+
+    ``codes`` are expressions of the attributes' own codes, by position in the domain.
+    """
     sizes = [domain.attributes[position].size for position in pack]
     kind = code_type(math.prod(sizes))
     # Arithmetic in a type that holds the whole pack: small literals would give UTINYINT overflow.
     wide = "BIGINT" if math.prod(sizes) < 2**63 else "UBIGINT"
-    code = f"CAST(k{pack[0]} AS {wide})" if len(pack) > 1 else f"k{pack[0]}"
+    code = f"CAST({codes[pack[0]]} AS {wide})" if len(pack) > 1 else str(codes[pack[0]])
     for position, size in zip(pack[1:], sizes[1:], strict=True):
-        code = f"({code} * {size} + k{position})"
+        code = f"({code} * {size} + {codes[position]})"
     return Fragment(f"CAST({code} AS {kind})")

@@ -105,6 +105,11 @@ def _steps(plan: Plan, noise: Sequence[float]) -> Iterator[str]:
                 f"  {step.name}: {share:.1%} of the budget, for questions that depend on earlier noisy "
                 f"answers, about {len(step.queries)} candidate marginals"
             )
+            if step.further is not None:
+                yield (
+                    f"    and about marginals of {step.further.attributes} attributes, of at most "
+                    f"{step.further.cells} cells, that the model of the first ones ties together"
+                )
             continue
         cells = sum(plan.domain.cells(query.attrs) for query in step.queries)
         yield (

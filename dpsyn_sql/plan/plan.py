@@ -22,15 +22,34 @@ class MeasureStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Further:
+    """Marginals of ``attributes`` attributes and at most ``cells`` cells that may be asked for too.
+
+    Too many to be counted ahead: which of them, noisy answers decide, and they are counted then. All that
+    are asked for have ``together`` cells at most.
+    """
+
+    attributes: int
+    cells: int
+    together: int
+
+    def holds(self, query: MarginalQuery, domain: Domain) -> bool:
+        """Whether a marginal is one of these."""
+        return len(query.attrs) == self.attributes and domain.cells(query.attrs) <= self.cells
+
+
+@dataclass(frozen=True, slots=True)
 class ReservedStep:
     """Several questions about ``queries``, or coarser tables of them, that depend on noisy answers.
 
-    How many there will be, and which, is not known in advance; ``budget`` pays for all of them.
+    How many there will be, and which, is not known in advance; ``budget`` pays for all of them, also for
+    those about ``further`` marginals.
     """
 
     name: str
     queries: tuple[MarginalQuery, ...]
     budget: Budget
+    further: Further | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +73,13 @@ class Plan:
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:
-        """All marginals that may be asked of the source, in order."""
+        """All marginals that are counted ahead, in order."""
         return tuple(query for step in self.steps for query in step.queries)
+
+    @property
+    def further(self) -> Further | None:
+        """Marginals that may be asked for beside ``queries``."""
+        return next((step.further for step in self.steps if isinstance(step, ReservedStep)), None)
 
     @property
     def known(self) -> tuple[MeasureStep, ...]:

@@ -1,5 +1,7 @@
 """The counter as a component: what it runs, when, and what it never shows."""
 
+from itertools import combinations
+
 import duckdb
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
+from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.progress import listening
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -174,3 +177,56 @@ def test_phases_are_announced(engine):
     with listening(Ear()):
         SqlCounter(engine, Fragment("source"), DOMAIN, [AB, AC]).count([AB, AC])
     assert heard == [("encode", None), ("encode", "end"), ("count", 1), ("count", 1), ("count", "end")]
+
+
+# -- marginals that were not counted ahead --------------------------------------------------------
+
+SIZES = (2, 3, 7, 40, 1, 300)
+WIDE = Domain(
+    tuple(
+        Attribute(f"x{i}", "INTEGER", "categorical", labels=tuple(range(size)))
+        for i, size in enumerate(SIZES)
+    )
+)
+PAIRS = [MarginalQuery(pair) for pair in combinations(WIDE.names, 2)]
+TRIPLES = [MarginalQuery(order) for triple in combinations(WIDE.names, 3) for order in (triple, triple[::-1])]
+
+
+@pytest.fixture
+def wide(con):
+    codes = np.random.default_rng(3).integers(0, SIZES, (500, len(SIZES)))
+    con.execute(f"CREATE TABLE wide ({', '.join(f'{name} INTEGER' for name in WIDE.names)})")
+    con.executemany(f"INSERT INTO wide VALUES ({', '.join('?' * len(SIZES))})", codes.tolist())
+    return codes
+
+
+@pytest.mark.parametrize("planned", [PAIRS, PAIRS[:1] + [MarginalQuery((name,)) for name in WIDE.names]])
+def test_further_marginals_are_those_of_brute_force(engine, wide, ran, planned):
+    counter = SqlCounter(engine, Fragment("wide"), WIDE, planned, further=Further(3, 10**6, 10**7))
+    counter.count(planned)
+    found = [*counter.count(TRIPLES[:1]), *counter.count(TRIPLES[1:] + planned[:2])[:-2]]
+    for query, table in zip(TRIPLES, found, strict=True):
+        places = [WIDE.index(name) for name in query.attrs]
+        expected = np.zeros([SIZES[place] for place in places], dtype=np.int64)
+        np.add.at(expected, tuple(wide[:, place] for place in places), 1)
+        np.testing.assert_array_equal(table, expected)
+    assert kinds(ran).count("CREATE") == 1
+    counter.close()
+
+
+@pytest.mark.parametrize(
+    ("further", "attrs"),
+    [
+        (None, ("x0", "x1", "x2")),
+        (Further(3, 41, 10**7), ("x0", "x1", "x2")),  # 42 cells
+        (Further(3, 10**6, 10**7), ("x0", "x1", "x2", "x3")),
+        (Further(3, 10**6, 10**7), ("x0", "x1")),
+        (Further(3, 10**6, 10**7), ("x0", "x1", "x5")),  # x5 is not encoded
+    ],
+)
+def test_nothing_beyond_what_was_announced_is_counted(engine, wide, ran, further, attrs):
+    planned = [MarginalQuery(("x0", "x2")), MarginalQuery(("x1", "x3"))]
+    counter = SqlCounter(engine, Fragment("wide"), WIDE, planned, further=further)
+    with pytest.raises(InternalError, match="not planned"):
+        counter.count([*planned, MarginalQuery(attrs)])
+    assert ran == []

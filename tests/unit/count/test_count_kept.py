@@ -9,6 +9,7 @@ from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -99,3 +100,32 @@ def test_repr_shows_no_count(counter):
     kept = KeptCounter(counter, PLANNED)
     kept.count([AB])
     assert repr(kept) == "KeptCounter(SqlCounter(packed))"
+
+
+def test_further_marginals_are_counted_when_asked_for_and_kept_from_then_on(con, ran):
+    triple = MarginalQuery(("c", "a", "b"))
+    further = Further(3, 1_000, 1_000)
+    engine = DuckDBEngine(con, trace=ran.append)
+    kept = KeptCounter(
+        SqlCounter(engine, Fragment("source"), DOMAIN, PLANNED, further=further), PLANNED, further=True
+    )
+    kept.count(PLANNED)
+    (first,) = kept.count([triple])
+    np.testing.assert_array_equal(first.sum(axis=0), kept.count([AB])[0])
+    assert not first.flags.writeable
+    statements = len(ran)
+    con.execute("INSERT INTO source VALUES (0, 0, 0)")
+    for table in kept.count([triple, AB, triple])[::2]:
+        np.testing.assert_array_equal(table, first)
+    assert len(ran) == statements
+    kept.close()
+    assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchone() == (0,)
+
+
+def test_a_resumed_release_may_ask_for_further_marginals_first(con):
+    triple = MarginalQuery(("a", "b", "c"))
+    counter = SqlCounter(DuckDBEngine(con), Fragment("source"), DOMAIN, PLANNED, further=Further(3, 999, 999))
+    kept = KeptCounter(counter, PLANNED, further=True)
+    (table,) = kept.count([triple])
+    np.testing.assert_array_equal(kept.count([AB])[0], table.sum(axis=2))
+    kept.close()
