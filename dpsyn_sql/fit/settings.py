@@ -26,8 +26,10 @@ class Settings:
     """Shares of the rest: a small tree first, then what its fit leaves over. One round is 5 % worse."""
 
     score_share: float = 0.05
+    score_slope: float = 0.015
     """Of a round for the distances that choose its tables: 0.3 to 1 % better than 0.08 from epsilon 1 on, on
-    tables of 14 to 45 attributes, and within the noise of seeds at 0.1."""
+    tables of 14 to 45 attributes. Below ``one_way_rho`` it grows for each power of ten: at epsilon 0.05 to
+    0.3 0.08 is 0.2 to 3 % better than 0.05 on four tables, and 0.4 % worse on one."""
 
     preselect_between: tuple[int, int] = (50, 110)
     preselected: int = 4
@@ -37,6 +39,24 @@ class Settings:
     attributes, 8 % with 83, 9 % with 98; but 11 % higher with 133 and 19 % with 196 (the tables of
     benchmarks/README.md): the largest distances are then those of a few groups of attributes that all go
     together, and the others get nothing."""
+
+    triple_share: float = 0.15
+    """Of the rest for three-way tables inside cliques of the fitted model. With it the three-way distance
+    is 10 to 30 % lower on mushroom (8,124 rows) from epsilon 1 on, 5 to 17 % on flights (336,776), 15 % on
+    income (6,876) and 1 to 2 % on Adult at 10; 0.25 is no better on most."""
+
+    triple_rho: float = 0.01
+    """From this rho (epsilon 0.8) on: at epsilon 0.3 income loses 5 %, at 0.1 nothing gains."""
+
+    triple_attributes: int = 50
+    """Up to so many: above, there are thousands of candidates, and one more fit takes too long."""
+
+    triple_cells: int = 2**14
+    """Of a three-way table in working bins: noise would fill a larger one, and the fit would take long."""
+
+    fewest_triples: int = 10
+    """Fewer candidates are not asked about: the budget is better spent on the pairs (weather at epsilon 1 has
+    four, and was 1 to 2 % worse with them)."""
 
     size_power: float = 2 / 3
     """Half of the one-way budget is divided by codes^(2/3): the optimum for the L1 norm of raw noise."""
@@ -81,3 +101,7 @@ class Settings:
 
     iterations: int = 100
     """Steps of a fit; fewer left a third of the error of an unconverged earlier version."""
+
+    triple_iterations: int = 200
+    """Of a fit with three-way tables, which repeat what pairs say: with 100 two-way distances came out up to
+    20 % higher in one release of four."""

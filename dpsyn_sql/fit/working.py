@@ -6,7 +6,8 @@ Post-processing of noisy answers only.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,9 +19,10 @@ from dpsyn_sql.fit.adaptive import within_bins
 from dpsyn_sql.fit.consistency import simplex_projection
 from dpsyn_sql.fit.denoise import denoised, merged_neighbours, working_bins
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
 from dpsyn_sql.fit.reproducible import snapped
 from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.plan.workload import Workload
 
@@ -88,10 +90,11 @@ class Working:
         names = tuple(attribute.name for attribute in attributes)
         return MarginalQuery(names, maps if any(maps) else ())
 
-    def turned(self, pair: Scope, table: NDArray[np.generic]) -> FloatArray:
-        """A table from the axes of ``query(pair)`` to those of ``pair``, or back."""
-        first, second = (self.variables[v].attribute for v in pair)
-        return np.asarray(table if first < second else table.T, dtype=np.float64)
+    def turned(self, scope: Scope, table: NDArray[np.generic]) -> FloatArray:
+        """A table from the axes of ``query(scope)`` to those of ``scope``, or back: of a pair, or of three
+        attributes without twins, whose axes are the same."""
+        places = [self.variables[v].attribute for v in scope]
+        return np.asarray(table if places == sorted(places) else table.T, dtype=np.float64)
 
 
 def total_of(observations: Sequence[Observation]) -> float:
@@ -186,6 +189,36 @@ def candidate_pairs(
         if twin != (first, second):
             twins[first, second] = twin
     return [*pairs, *twins.values()], twins
+
+
+def candidate_triples(
+    working: Working, tree: JunctionTree, allowed: Further, settings: Settings
+) -> list[Scope]:
+    """Three attributes within a clique: measuring them does not let the model grow. Small tables of original
+    codes first, as far as allowed; none if there are too few."""
+    attributes = {v for v in range(len(working.domain.attributes)) if working.sizes[v] > 1}
+    triples = {
+        triple
+        for clique in tree.cliques
+        for triple in combinations([v for v in clique if v in attributes], allowed.attributes)
+        if cells_of([triple], working.sizes) <= settings.triple_cells
+    }
+    codes = {triple: cells_of([triple], working.domain.shape()) for triple in sorted(triples)}
+    kept, held = list[Scope](), 0
+    for triple in sorted(codes, key=codes.__getitem__):
+        held += codes[triple]
+        if codes[triple] <= allowed.cells and held <= allowed.together:
+            kept.append(triple)
+    return sorted(kept) if len(kept) >= settings.fewest_triples else []
+
+
+def table_weights(working: Working, workload: Workload, scopes: Iterable[Scope]) -> dict[Scope, float]:
+    """Weights other than 1 of tables: those of pairs, and of larger ones the mean of their pairs."""
+    pairs = pair_weights(working, workload)
+    return {
+        scope: statistics.fmean(pairs.get(pair, 1.0) for pair in combinations(scope, 2))
+        for scope in (scopes if pairs else ())
+    }
 
 
 def pair_weights(working: Working, workload: Workload) -> dict[Scope, float]:

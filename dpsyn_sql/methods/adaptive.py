@@ -1,10 +1,11 @@
-"""Adaptive marginals: one-way tables, then the pairs in which the model is most wrong.
+"""Adaptive marginals: one-way tables, then the pairs in which the model is most wrong, then triples.
 
     one-way tables -> denoise -> working bins, coarse twins          fit/denoise.py, fit/working.py
     twice:  noisy distances of all pairs to the model -> score       through the door
             greedy choice under a cap on the junction tree           fit/selection.py
             are the first ones worth their budget?                   fit/scores.py
             measure them, fit a graphical model                      fit/estimate.py
+    once:   the same for three attributes within a clique, from epsilon 0.8 on
     if no pair was: one-way tables again, with all that is left
 
 The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
-from dpsyn_sql.fit.belief import Beliefs, calibrate
+from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals
 from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Scope, junction_tree
@@ -39,13 +40,15 @@ from dpsyn_sql.fit.working import (
     Working,
     as_observation,
     candidate_pairs,
+    candidate_triples,
     pair_weights,
+    table_weights,
     total_of,
     working_domain,
 )
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.plan.limits import NO_LIMITS, Limits
-from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.plan.plan import Further, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.progress import phase
@@ -58,6 +61,12 @@ MAX_PAIR_CELLS = 2**22
 
 MAX_CANDIDATE_CELLS = 2**25
 """Cells of all candidates together: 256 MB, counted at once for the distances. Smaller pairs first."""
+
+MAX_TRIPLE_CELLS = 2**20
+"""Cells of a triple of original codes that is a candidate: 8 MB to count."""
+
+_FOR_PAIRS = 4
+# Cells of candidate pairs for one of candidate triples, which are all kept too.
 
 _BAND = 8
 # One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
@@ -74,7 +83,7 @@ _LARGEST_TOTAL = 2.0**60
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """One-way marginals, then the pairs that matter most, in two rounds.
+    """One-way marginals, then the pairs that matter most, in two rounds, and the triples that do.
 
     ``limits`` bound the candidates and the junction tree; ``deadline`` the last fit alone, whose result no
     question depends on.
@@ -89,12 +98,15 @@ class Adaptive:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
         candidates = _candidates(domain, self._caps()[0])
         first, rest = budget, None
+        rho = _equivalent_rho(source, domain, budget)
         if candidates:
-            share = _one_way_share(_equivalent_rho(source, domain, budget))
+            share = _one_way_share(rho)
             first, rest = budget.split((share, 100 - share))
         steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first, self.workload)]
         if rest is not None:
-            steps.append(ReservedStep("two-way, in two rounds", candidates, rest))
+            triples = len(domain.names) <= SETTINGS.triple_attributes and rho >= SETTINGS.triple_rho
+            further = Further(3, MAX_TRIPLE_CELLS, self._caps()[0] // _FOR_PAIRS) if triples else None
+            steps.append(ReservedStep("two-way, in two rounds", candidates, rest, further))
         caps = self._caps(lowered=True)
         return Plan(source, domain, self.name, tuple(steps), budget, caps=caps, workload=self.workload)
 
@@ -119,7 +131,7 @@ class Adaptive:
         working = state.working
         return GraphicalModel(
             plan.domain,
-            total_of(observed) if not state.pairs else state.total,
+            total_of(observed) if not state.tables else state.total,
             state.beliefs,
             tuple(variable.bins for variable in working.variables[: len(plan.domain.attributes)]),
             working.within,
@@ -128,8 +140,18 @@ class Adaptive:
 
 def _one_way_share(rho: float) -> int:
     """Percent of the budget: whole ones, so that every machine plans the same."""
-    below = max(0.0, math.log10(SETTINGS.one_way_rho / max(rho, 1e-30)))
-    return round(100 * min(SETTINGS.one_way_share + SETTINGS.one_way_slope * below, SETTINGS.one_way_most))
+    share = SETTINGS.one_way_share + SETTINGS.one_way_slope * _powers_below(rho)
+    return round(100 * min(share, SETTINGS.one_way_most))
+
+
+def _score_share(rho: float) -> int:
+    """Percent of a round, likewise."""
+    return round(100 * (SETTINGS.score_share + SETTINGS.score_slope * _powers_below(rho)))
+
+
+def _powers_below(rho: float) -> float:
+    """Powers of ten by which a budget is smaller than epsilon 1; the smallest count as ten."""
+    return min(10.0, max(0.0, math.log10(SETTINGS.one_way_rho / max(rho, 1e-30))))
 
 
 def _candidates(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
@@ -196,7 +218,7 @@ class _State:
     working: Working
     cap: int
     deadline: Deadline
-    pairs: dict[Scope, Observation] = field(default_factory=dict)
+    tables: dict[Scope, Observation] = field(default_factory=dict)
     potentials: Potentials = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -214,33 +236,78 @@ def _prepared(plan: Plan, one_ways: Sequence[Observation]) -> Working:
 def _rounds(state: _State, step: ReservedStep) -> Budget | None:
     """All rounds; returns what is left when no pair was worth measuring, else None.
 
-    A round that finds nothing passes its budget on. If the last one finds nothing, the pairs of
+    A round that finds nothing passes its budget on. If the last one for pairs finds nothing, the pairs of
     earlier rounds are measured again with it.
     """
     candidates, twins = candidate_pairs(state.working, step.queries)
     if not candidates or step.budget.amount < _LEAST_UNITS:
         return step.budget
-    shares = step.budget.split(SETTINGS.rounds)
-    carried, weights = 0, dict[Scope, float]()
+    for_pairs, for_triples = _divided(step)
+    shares = for_pairs.split(SETTINGS.rounds)
+    carried, weights, triples = 0, dict[Scope, float](), list[Scope]()
     scores: Scores | None = None
     for number, share in enumerate(shares):
         last = number == len(shares) - 1
-        for_scores, for_tables = share.split((SETTINGS.score_share, 1 - SETTINGS.score_share))
+        for_scores, for_tables = _for_scores_and_tables(state, share)
         for_tables = replace(for_tables, amount=for_tables.amount + carried)
         seen = _scores(state, candidates, twins, for_scores)
-        scores = scores.pooled(seen) if scores and not state.pairs else seen  # of one and the same model
-        found = _selected(state, scores, twins, for_tables, last)
-        if not state.pairs and not _worth_their_budget(state, scores, twins, found, step.budget):
+        scores = scores.pooled(seen) if scores and not state.tables else seen  # of one and the same model
+        found = _selected(state, scores.beyond_luck(SETTINGS.luck), twins, for_tables, last)
+        if not state.tables and not _worth_their_budget(state, scores, twins, found, step.budget):
             found = {}
         weights = found or (weights if last else {})
+        if last:
+            triples = _triples(state, step, found)
+            if not triples:
+                for_tables = replace(for_tables, amount=for_tables.amount + for_triples)
         if weights:
             carried = 0
             _measure(state, weights, for_tables)
-            _fit(state, last)
+            _fit(state, last and not triples)
         else:
             carried = for_tables.amount
         weights = found or weights
+    if triples:
+        _round_of_triples(state, triples, weights, replace(step.budget, amount=for_triples))
     return Budget(step.budget.kind, carried) if carried else None
+
+
+def _divided(step: ReservedStep) -> tuple[Budget, int]:
+    """The budget for pairs, and the amount for triples."""
+    if step.further is None:
+        return step.budget, 0
+    for_pairs, for_triples = step.budget.split((1 - SETTINGS.triple_share, SETTINGS.triple_share))
+    return for_pairs, for_triples.amount
+
+
+def _for_scores_and_tables(state: _State, budget: Budget) -> tuple[Budget, Budget]:
+    plan = state.plan
+    share = _score_share(_equivalent_rho(plan.source, plan.domain, plan.budget))
+    scores, tables = budget.split((share, 100 - share))
+    return scores, tables
+
+
+def _triples(state: _State, step: ReservedStep, found: Iterable[Scope]) -> list[Scope]:
+    """Candidates inside the cliques that the model will have with the pairs found; none without pairs."""
+    pairs = [*state.tables, *found]
+    if step.further is None or not pairs:
+        return []
+    tree = junction_tree(state.working.sizes, [*pairs, *state.working.links])
+    return candidate_triples(state.working, tree, step.further, SETTINGS)
+
+
+def _round_of_triples(
+    state: _State, triples: Sequence[Scope], pairs: Mapping[Scope, float], budget: Budget
+) -> None:
+    """The triples in which the model of the pairs is most wrong; else ``pairs`` again, with their weights.
+
+    The winner's curse is not taken off: with it the distances of mushroom (8,124 rows) are 2 to 4 % higher.
+    """
+    for_scores, for_tables = _for_scores_and_tables(state, budget)
+    scores = _scores(state, triples, {}, for_scores)
+    found = _selected(state, scores.rows, {}, for_tables, last=True)
+    _measure(state, found or pairs, for_tables)
+    _fit(state, last=True)
 
 
 def _scores(
@@ -277,18 +344,19 @@ def _preselected(
 def _questions(
     state: _State, candidates: Sequence[Scope]
 ) -> tuple[list[MarginalQuery], list[NDArray[np.int64]]]:
-    """The tables of pairs, and what the model says they hold (rows)."""
+    """The tables of candidates, all pairs or all inside cliques, and what the model says they hold (rows)."""
     total = min(state.total, _LARGEST_TOTAL)
     with phase("model"):
-        expected = all_pairs(state.beliefs, candidates)
+        of = all_pairs if len(candidates[0]) == 2 else marginals
+        expected = of(state.beliefs, candidates)
     references = [  # each expectation goes as its reference comes
-        np.rint(state.working.turned(pair, total * expected.pop(pair))).astype(np.int64)
-        for pair in candidates
+        np.rint(state.working.turned(scope, total * expected.pop(scope))).astype(np.int64)
+        for scope in candidates
     ]
-    return [state.working.query(pair) for pair in candidates], references
+    return [state.working.query(scope) for scope in candidates], references
 
 
-def _sampling_errors(state: _State, pairs: Sequence[Scope]) -> list[float]:
+def _sampling_errors(state: _State, scopes: Sequence[Scope]) -> list[float]:
     """The part of the L1 sampling error of each table that is no dependence (rows).
 
     The expectation of |count - mean| is about sqrt(2 mean / pi) a cell, a product of one factor for
@@ -301,9 +369,9 @@ def _sampling_errors(state: _State, pairs: Sequence[Scope]) -> list[float]:
         twin: (one_way[fine][:, None] * np.exp(link)).sum(axis=0)
         for (fine, twin), link in working.links.items()
     }
-    scale = math.sqrt(MEAN_ABSOLUTE) * total**0.25
-    chance = {variable: scale * float(np.sqrt(table).sum()) for variable, table in one_way.items()}
-    return [SETTINGS.sampling * chance[first] * chance[second] for first, second in pairs]
+    scale = SETTINGS.sampling * MEAN_ABSOLUTE * math.sqrt(total)
+    chance = {variable: float(np.sqrt(table).sum()) for variable, table in one_way.items()}
+    return [scale * math.prod(chance[variable] for variable in scope) for scope in scopes]
 
 
 def _deviation(plan: Plan, number: int, budget: Budget) -> float:
@@ -315,19 +383,22 @@ def _deviation(plan: Plan, number: int, budget: Budget) -> float:
 
 
 def _selected(
-    state: _State, scores: Scores, twins: Mapping[Scope, Scope], budget: Budget, last: bool
+    state: _State,
+    scores: Mapping[Scope, float],
+    twins: Mapping[Scope, Scope],
+    budget: Budget,
+    last: bool,
 ) -> dict[Scope, float]:
     """The greedy choice; before the last round under a smaller cap."""
     working = state.working
     attributes = working.sizes[: len(working.domain.attributes)]
-    weights = pair_weights(working, state.plan.workload)
+    weights = table_weights(working, state.plan.workload, scores)
     small = SETTINGS.cap_first * sum(float(size) ** 2 for size in attributes)
     cap = state.cap if last else min(small, state.cap)
     law = _noise_law(state.plan, budget)
-    held = [*working.links, *state.pairs]
+    held = [*working.links, *state.tables]
     with phase("select"):
-        promising = scores.beyond_luck(SETTINGS.luck)
-        return selected(promising, twins, weights, working.sizes, held, cap, law, SETTINGS)
+        return selected(scores, twins, weights, working.sizes, held, cap, law, SETTINGS)
 
 
 def _noise_law(plan: Plan, budget: Budget) -> NoiseLaw:
@@ -365,12 +436,12 @@ def _worth_their_budget(
 
 
 def _measure(state: _State, weights: Mapping[Scope, float], budget: Budget) -> None:
-    """Measure each pair with its share; repeated ones are pooled."""
+    """Measure each table with its share; repeated ones are pooled."""
     shares = budget.split(list(weights.values()))
-    for pair, share in zip(weights, shares, strict=True):
-        (table,) = state.curator.measure([state.working.query(pair)], share)
-        found = Observation(state.working.turned(pair, table.values), np.asarray(table.sigma))
-        state.pairs[pair] = pooled(state.pairs[pair], found) if pair in state.pairs else found
+    for scope, share in zip(weights, shares, strict=True):
+        (table,) = state.curator.measure([state.working.query(scope)], share)
+        found = Observation(state.working.turned(scope, table.values), np.asarray(table.sigma))
+        state.tables[scope] = pooled(state.tables[scope], found) if scope in state.tables else found
 
 
 def _fit(state: _State, last: bool) -> None:
@@ -379,7 +450,7 @@ def _fit(state: _State, last: bool) -> None:
     After the last question there may be less time than the fit would take; earlier fits form questions.
     """
     working = state.working
-    observed = {**working.observed, **state.pairs}
+    observed = {**working.observed, **state.tables}
     state.total = max(total_of(list(observed.values())), 1.0)
     tree = junction_tree(working.sizes, [*observed, *working.links])
     likelihood = Likelihood(tree, observed, state.total, {**working.base, **working.links})
@@ -387,11 +458,11 @@ def _fit(state: _State, last: bool) -> None:
     def stop() -> bool:
         return last and state.deadline.over(_FIT_SHARE, "the last fit stopped early")
 
+    triples = any(len(scope) > 2 for scope in state.tables)
+    steps = SETTINGS.triple_iterations if triples else SETTINGS.iterations
     clock = state.deadline.running() if last else nullcontext()
-    with clock, phase("fit", SETTINGS.iterations) as advance:
-        state.potentials, state.beliefs = fit_potentials(
-            likelihood, state.potentials, SETTINGS.iterations, stop, advance
-        )
+    with clock, phase("fit", steps) as advance:
+        state.potentials, state.beliefs = fit_potentials(likelihood, state.potentials, steps, stop, advance)
 
 
 def _equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:

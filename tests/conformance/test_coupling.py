@@ -10,6 +10,7 @@ import math
 import pickle
 import re
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
@@ -93,7 +94,28 @@ class Preselecting(Adaptive):
             return super().run(plan, curator)
 
 
-ADDED_HERE = {method.name: method for method in (Chooser(), Preselecting())}
+class Tripling(Adaptive):
+    """Adaptive marginals that ask for three-way tables at any budget, and however few there are."""
+
+    name = "tripling"
+
+    def plan(self, source, domain, budget):
+        with self._always():
+            return super().plan(source, domain, budget)
+
+    def run(self, plan, curator):
+        with self._always():
+            return super().run(plan, curator)
+
+    @contextmanager
+    def _always(self):
+        always = replace(ADAPTIVE.SETTINGS, triple_rho=0.0, fewest_triples=1, charge=0.0, sampling=0.0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ADAPTIVE, "SETTINGS", always)
+            yield
+
+
+ADDED_HERE = {method.name: method for method in (Chooser(), Preselecting(), Tripling())}
 EVERY = {**METHODS, **ADDED_HERE}
 STATIC = sorted(set(METHODS) - {"adaptive"})
 
@@ -307,6 +329,24 @@ def test_a_score_changes_by_as_much_as_is_declared(delta):
     eve = [("eve", 3, 0.1, "b", "2002-05-05")] * K
     run = partial(on_table, method=Chooser.name, delta=delta, **UNITS["unit"])
     assert check_coupled(run, [], eve, Extreme("zero"), K) > 1 - 1e-9
+
+
+@pytest.mark.parametrize("unit", sorted(UNITS))
+def test_three_way_tables_are_asked_for_and_change_by_as_much_as_is_declared(unit):
+    """Both kinds of question, distance and table, are among those that the coupling suite couples."""
+    rows = [
+        (f"p{i}", 9 * (i % 2), i // 2 % 2 / 2, "ab"[i % 4 == 0], f"200{1 + i % 3 % 2}-05-05")
+        for i in range(60)
+    ]
+    eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (K if unit == "unit" else 1)
+    run = partial(on_table, method=Tripling.name, delta=1e-9, rows=30, epsilon=100.0, **UNITS[unit])
+    asked = [
+        question["ask"]
+        for question in run(rows, Extreme("exact")).questions
+        if any(len(attrs) == 3 for attrs in question.get("tables", ()))
+    ]
+    assert asked[0] == "distance" and "measure" in asked
+    check_coupled(run, rows, rows + eve, Extreme("exact"), len(eve))
 
 
 FILES = [("t.csv", "o.csv"), ("t.parquet", "o.parquet"), ("a query over a file", "o.csv")]

@@ -126,7 +126,9 @@ def test_any_answer_gives_a_usable_model(method, shape, answer):
     model = method.run(plan, curator)
     if plan.known == plan.steps:
         assert curator.asked == list(plan.queries)
-    assert set(curator.asked) <= set(plan.queries)
+    unplanned = set(curator.asked) - set(plan.queries)
+    assert all(plan.further is not None and plan.further.holds(query, shape) for query in unplanned)
+    assert not unplanned or sum(shape.cells(query.attrs) for query in unplanned) <= plan.further.together
     assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
     assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
     assert model.domain is shape and np.isfinite(model.total)

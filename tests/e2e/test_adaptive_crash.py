@@ -1,26 +1,38 @@
-"""An adaptive release killed between its rounds: one debit, and the answers it already had."""
+"""An adaptive release killed between its rounds: one debit, and the answers it already had.
+
+All columns go together, so that there are three-way tables to ask for, in a third round.
+"""
 
 import shutil
 
 import pytest
 from test_release_crash import Case, children  # noqa: F401 - a fixture
 
-SPEC = {"columns": {name: {"type": "categorical", "categories": list(range(6))} for name in "abcd"}}
-ROWS = "SELECT i % 6 AS a, (i // 3) % 6 AS b, (i % 6 + i // 7 % 2) % 6 AS c, (i * i) % 6 AS d"
+SPEC = {"columns": {name: {"type": "categorical", "categories": list(range(6))} for name in "abcdef"}}
+COLUMNS = [
+    "i % 6",
+    "(i // 3) % 6",
+    "(i % 6 + i // 7 % 2) % 6",
+    "(i * i) % 6",
+    "i % 3 + i // 3 % 3",
+    "i * i // 3 % 6",
+]
+ROWS = f"SELECT {', '.join(f'{sql} AS {name}' for sql, name in zip(COLUMNS, 'abcdef', strict=True))}"
 
 
 @pytest.fixture(params=["database", "parquet"])
 def case(children, tmp_path, request):  # noqa: F811
     options = {"domain": SPEC, "method": "adaptive"}
     return Case(
-        children, tmp_path / "case", request.param, query=f"{ROWS} FROM range(4000) AS r(i)", **options
+        children, tmp_path / "case", request.param, query=f"{ROWS} FROM range(40000) AS r(i)", **options
     )
 
 
-# The second round begins with expectations of the model that was fitted in the first.
+# A later round begins with expectations of the model that was fitted in the one before.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("phase", "time"), [("select", 1), ("fit", 1), ("model", 2), ("select", 2), ("fit", 2)]
+    ("phase", "time"),
+    [("select", 1), ("fit", 1), ("model", 2), ("fit", 2), ("model", 3), ("select", 3), ("fit", 3)],
 )
 def test_killed_between_rounds_and_resumed(case, phase, time):
     assert case.run(phase=(phase, time)) is None

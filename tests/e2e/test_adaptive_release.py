@@ -192,14 +192,18 @@ def test_a_plan_says_what_is_reserved():
     text = str(dpsyn_sql.plan(con, "t", into="s", method="adaptive"))
     assert "Method      adaptive" in text
     assert "two-way, in two rounds: 60.0% of the budget" in text
+    assert "and about marginals of 3 attributes, of at most 1048576 cells" in text
+    assert "3 attributes" not in str(dpsyn_sql.plan(con, "t", into="s", method="adaptive", epsilon=0.5))
 
 
 def test_a_replay_gives_the_same_answers_and_model(tmp_path):
     con = duckdb.connect(str(tmp_path / "d.duckdb"))
     con.execute(
-        "CREATE TABLE t AS SELECT i % 4 > 1 AS x, i % 4 > 1 AS y, i % 3 > 1 AS z FROM range(2000) r(i)"
+        "CREATE TABLE t AS SELECT a & 3 > 1 AS u, a & 3 > 0 AS v, a & 6 > 2 AS w, a & 5 > 1 AS x, a & 7 > 3 AS y, "
+        "a & 5 > 0 AS z FROM (SELECT i * i // 7 AS a FROM range(20000) r(i))"
     )
     first = dpsyn_sql.release(con, "t", method="adaptive", epsilon=3)
+    assert {len(table.attrs) for table in first.measurements} == {1, 2, 3}
     rows = con.execute("FROM t_synthetic").fetchall()
     with pytest.warns(UserWarning, match="Replayed"):
         second = dpsyn_sql.release(con, "t", method="adaptive", epsilon=3)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -55,19 +56,36 @@ class Door:
         return np.argsort(-scores, kind="stable")[:number].tolist()
 
 
-def asked_of(monkeypatch, sizes, ordered=False, units=10**13, kind="zcdp", workload=UNWEIGHTED, **changes):
+def in_pairs(sizes, rng):
     """Attribute 2i and 2i + 1 go together; all else is independent."""
-    rng = np.random.default_rng(1)
-    domain = Domain(
+    codes = [rng.integers(0, size, ROWS) for size in sizes]
+    for i in range(1, len(sizes), 2):
+        codes[i] = np.where(rng.random(ROWS) < 0.7, codes[i - 1] % sizes[i], codes[i])
+    return codes
+
+
+def domain_of(sizes, ordered=False):
+    return Domain(
         tuple(
             Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(size)), (), False, False, ordered)
             for i, size in enumerate(sizes)
         )
     )
-    codes = [rng.integers(0, size, ROWS) for size in sizes]
-    for i in range(1, len(sizes), 2):
-        codes[i] = np.where(rng.random(ROWS) < 0.7, codes[i - 1] % sizes[i], codes[i])
-    monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(SETTINGS, **changes))
+
+
+def asked_of(
+    monkeypatch,
+    sizes,
+    ordered=False,
+    units=10**13,
+    kind="zcdp",
+    workload=UNWEIGHTED,
+    drawn=in_pairs,
+    **changes,
+):
+    domain, codes = domain_of(sizes, ordered), drawn(sizes, np.random.default_rng(1))
+    few = {"fewest_triples": 4} | changes
+    monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(SETTINGS, **few))
     door = Door(domain, codes)
     plan = Adaptive(workload=workload).plan(SOURCE, domain, Budget(kind, units))
     Adaptive(workload=workload).run(plan, door)
@@ -108,7 +126,7 @@ def attributes_of(asked):
     return [len(queries[0].attrs) for question, queries, _ in asked if question == "measure"]
 
 
-@pytest.mark.parametrize(("kind", "units", "enough"), [("zcdp", 10**10, 10**13), ("pure", 10**13, 10**15)])
+@pytest.mark.parametrize(("kind", "units", "enough"), [("zcdp", 10**9, 10**13), ("pure", 10**13, 10**15)])
 def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_tables(
     monkeypatch, kind, units, enough
 ):
@@ -134,7 +152,7 @@ def test_what_is_left_over_is_divided_among_one_way_tables_like_their_first_shar
 def test_pairs_that_weigh_nothing_much_are_not_worth_the_one_way_tables_of_those_that_do(monkeypatch):
     """The same table and budget; pairs without dependence weigh five hundred times as much as the others."""
     heavy = Workload(((("x0", "x2", "x4", "x6"), Fraction(500)),))
-    units = 12 * 10**9
+    units = 8 * 10**9
     assert 2 in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units))
     assert 2 not in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units, workload=heavy))
 
@@ -144,3 +162,74 @@ def test_a_rest_too_small_to_be_divided_is_not_spent(monkeypatch):
     asked = asked_of(monkeypatch, (90,) * 9 + (2,), units=10**5)
     assert attributes_of(asked) == [1, 1]
     assert 2 * sum(budget.amount for _, _, budget in asked) > 10**5
+
+
+# -- three-way tables -----------------------------------------------------------------------------
+
+
+def all_four(sizes, rng):
+    """The first four attributes go together, two by two and three by three; the others are alone."""
+    codes = [rng.integers(0, size, ROWS) for size in sizes]
+    for i in (1, 2, 3):
+        together = sum(codes[:i]) if i == 2 else codes[0] * codes[i - 1]
+        codes[i] = np.where(rng.random(ROWS) < 0.6, together % sizes[i], codes[i])
+    return codes
+
+
+def one_behind_all(sizes, rng):
+    """Given the first attribute the others are independent of each other."""
+    codes = [rng.integers(0, size, ROWS) for size in sizes]
+    return [codes[0], *(np.where(rng.random(ROWS) < 0.6, codes[0] % 3, other) for other in codes[1:])]
+
+
+def triples_of(asked, wanted):
+    return [queries for question, queries, _ in asked if question == wanted and len(queries[0].attrs) == 3]
+
+
+def test_triples_inside_cliques_are_scored_and_measured_last(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 6, drawn=all_four)
+    (scored,) = triples_of(asked, "distance")
+    assert {query.attrs for query in scored} >= set(combinations(("x0", "x1", "x2", "x3"), 3))
+    measured = triples_of(asked, "measure")
+    assert ("x0", "x1", "x2") in {queries[0].attrs for queries in measured}
+    assert all(len(queries) == 1 and queries[0] in scored for queries in measured)
+    assert attributes_of(asked)[-len(measured) :] == [3] * len(measured)
+    assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
+    paid = sum(budget.amount for _, queries, budget in asked if len(queries[0].attrs) == 3)
+    one_ways = sum(budget.amount for _, queries, budget in asked if len(queries[0].attrs) == 1)
+    assert paid / (10**13 - one_ways) == pytest.approx(SETTINGS.triple_share)
+
+
+def test_where_no_triple_stands_out_the_pairs_are_measured_again(monkeypatch):
+    """Pairs of all attributes were made to be one clique; their model leaves nothing over."""
+    asked = asked_of(monkeypatch, (4,) * 4, drawn=one_behind_all, triple_rho=0.0, sampling=0.9)
+    if not triples_of(asked, "distance"):
+        pytest.fail("no triple was a candidate")
+    assert not triples_of(asked, "measure")
+    measured = [queries[0].attrs for question, queries, _ in asked if question == "measure"]
+    assert len(measured[-1]) == 2 and measured[-1] in measured[:-1]
+    assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
+
+
+@pytest.mark.parametrize("changes", [{"fewest_triples": 9}, {"triple_cells": 63}, {"triple_attributes": 5}])
+def test_without_candidates_the_pairs_have_the_budget_of_triples(monkeypatch, changes):
+    asked = asked_of(monkeypatch, (4,) * 6, drawn=all_four, **changes)
+    assert 3 not in {len(queries[0].attrs) for _, queries, _ in asked}
+    assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "units", "there"), [(6, 10**13, True), (6, 9 * 10**12, False), (51, 10**13, False)]
+)
+def test_triples_are_planned_from_epsilon_1_up_to_fifty_attributes(attributes, units, there):
+    plan = Adaptive().plan(SOURCE, domain_of((2,) * attributes), Budget("zcdp", units))
+    assert (plan.further is not None) is there
+    assert all(len(query.attrs) < 3 for query in plan.queries)
+
+
+def test_triples_weigh_what_their_pairs_do(monkeypatch):
+    """With three pairs that hardly weigh anything a triple is not worth what the noise of the others costs."""
+    light = Workload(((("x0", "x1", "x2", "x3"), Fraction(1, 1000)), (("x4", "x5"), Fraction(500))))
+    assert triples_of(asked_of(monkeypatch, (4,) * 6, drawn=all_four), "measure")
+    heavy = asked_of(monkeypatch, (4,) * 6, drawn=all_four, workload=light)
+    assert not triples_of(heavy, "measure")
