@@ -73,11 +73,16 @@ class Likelihood:
         self._sigma = np.concatenate(
             [np.broadcast_to(observed[s].sigma, observed[s].values.shape).ravel() for s in self._scopes]
         )
+        self._noise = float(self._sigma.sum())
 
     @property
     def scale(self) -> FloatArray:
         """Preconditioner: about the inverse square root of the diagonal of the Hessian."""
         return np.asarray((np.maximum(self._values, 0) + 2 * self._sigma) ** -0.5)
+
+    def misfit(self, gradient: FloatArray) -> float:
+        """L1 norm of a gradient in rows, which is 0 at the optimum, as a part of that of the noise."""
+        return float(np.abs(gradient).sum()) * self._total / self._noise
 
     def flat(self, potentials: Mapping[Scope, FloatArray]) -> FloatArray:
         """The vector of ``potentials``; zeros for those that are not there yet."""
@@ -114,24 +119,29 @@ def fit_potentials(
     likelihood: Likelihood,
     start: Mapping[Scope, FloatArray],
     iterations: int,
+    tolerance: float = 0.0,
     stop: Callable[[], bool] = lambda: False,
     advance: Callable[[int], None] = lambda steps: None,
 ) -> tuple[Potentials, Beliefs]:
     """L-BFGS from ``start`` (empty, or an earlier fit); the fitted potentials and their model.
 
-    After each step ``advance`` hears of it, and ``stop`` may say that it was the last.
+    It ends after ``iterations`` steps, or as soon as the misfit is at most ``tolerance``: far below the noise
+    of the tables a better fit of them says nothing more. After each step ``advance`` hears of it, and
+    ``stop`` may say that it was the last.
 
     Tables so contradictory that no model in float64 fits them leave the start as it was.
     """
-    scale = likelihood.scale
+    scale, misfit = likelihood.scale, np.inf
 
     def scaled(point: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal misfit
         value, gradient = likelihood(point * scale)
+        misfit = likelihood.misfit(gradient)
         return value, gradient * scale
 
     def after_a_step(intermediate_result: object) -> None:
         advance(1)
-        if stop():
+        if misfit <= tolerance or stop():  # a line search ends with the point that is the next step
             raise StopIteration
 
     found = minimize(

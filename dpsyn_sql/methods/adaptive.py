@@ -458,11 +458,12 @@ def _fit(state: _State, last: bool) -> None:
     def stop() -> bool:
         return last and state.deadline.over(_FIT_SHARE, "the last fit stopped early")
 
-    triples = any(len(scope) > 2 for scope in state.tables)
-    steps = SETTINGS.triple_iterations if triples else SETTINGS.iterations
+    tolerance = SETTINGS.tolerance_last if last else SETTINGS.tolerance
     clock = state.deadline.running() if last else nullcontext()
-    with clock, phase("fit", steps) as advance:
-        state.potentials, state.beliefs = fit_potentials(likelihood, state.potentials, steps, stop, advance)
+    with clock, phase("fit", SETTINGS.iterations) as advance:
+        state.potentials, state.beliefs = fit_potentials(
+            likelihood, state.potentials, SETTINGS.iterations, tolerance, stop, advance
+        )
 
 
 def _equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:

@@ -224,6 +224,33 @@ def test_the_fit_meets_tables_without_noise_and_a_warm_start_stays(graph):
     assert second <= first + 1e-12
 
 
+def test_a_fit_ends_when_what_it_misses_is_far_below_the_noise(graph):
+    sizes, potentials = graph
+    observed = observations(sizes, potentials, np.random.default_rng(6))
+    likelihood = Likelihood(junction_tree(sizes, potentials), observed, 200.0, {})
+    noise = sum(float(np.broadcast_to(one.sigma, one.values.shape).sum()) for one in observed.values())
+    taken = {}
+    for tolerance in (0.0, 1e-2, 1e9):
+        steps = []
+        fitted, _ = fit_potentials(likelihood, {}, 300, tolerance, advance=steps.append)
+        taken[tolerance] = len(steps)
+        _, gradient = likelihood(likelihood.flat(fitted))
+        assert np.abs(gradient).sum() * 200 / noise == pytest.approx(likelihood.misfit(gradient))
+        assert likelihood.misfit(gradient) <= max(tolerance, 1e-3)
+    assert taken[1e9] == 1 < taken[1e-2] <= taken[0.0]
+
+
+def test_pairs_and_the_triple_that_holds_them_are_met_together():
+    """As in the round of triples: the potentials repeat each other."""
+    rng = np.random.default_rng(7)
+    sizes, joint = (3, 4, 2), rng.dirichlet(np.full(24, 0.4)).reshape(3, 4, 2)
+    scopes = [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)]
+    observed = {scope: Observation(1e4 * marginal_of(joint, scope), np.asarray(1e-3)) for scope in scopes}
+    likelihood = Likelihood(junction_tree(sizes, scopes), observed, 1e4, {})
+    _, beliefs = fit_potentials(likelihood, {}, 300)
+    np.testing.assert_allclose(marginals(beliefs, [(0, 1, 2)])[0, 1, 2], joint, atol=1e-3)
+
+
 def test_pooling_weighs_by_inverse_variance():
     both = pooled(
         Observation(np.array([0.0]), np.asarray(1.0)), Observation(np.array([10.0]), np.asarray(3.0))
