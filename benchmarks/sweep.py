@@ -1,6 +1,6 @@
 """Does the adaptive method fall behind simpler ones anywhere? Also on tables no constant was chosen on.
 
-    python benchmarks/sweep.py [--tables green_taxi income weather german_credit mushroom]
+    python benchmarks/sweep.py [--tables green_taxi income weather flights german_credit mushroom]
         [--methods adaptive copula independent] [--epsilon 0.05 0.1 0.3 1 3 10 20] [--runs 2]
 
 Mean total variation distance of the WRITTEN table from the source over all two-way and 200 seeded
@@ -69,6 +69,7 @@ INCOME_NAMES = (
     "number in household, number of children, householder status, type of home, ethnic classification, "
     "language in home"
 )
+DELAYS = [-30, -20, -10, -5, 0, 5, 10, 20, 40, 60, 120]
 MINUTES = "date_diff('minute', lpep_pickup_datetime, lpep_dropoff_datetime)"
 TABLES = {
     "green_taxi": (
@@ -99,6 +100,23 @@ TABLES = {
             cut("rain", "precip", [0.001, 0.02, 0.05, 0.1, 0.2, 0.5], nullable=True),
             even("pressure", "pressure", 983, 3, 20),
             even("visibility", "visib", 0, 0.5, 21),
+        ],
+    ),
+    "flights": (
+        "nycflights13/flights.parquet",
+        [
+            Column("month", "month - 1", 12),
+            Column("day", "day - 1", 31),
+            Column("hour", "hour", 24),
+            even("departure", "dep_time", 0, 100, 25),
+            cut("late_departure", "dep_delay", DELAYS, nullable=True),
+            even("arrival", "arr_time", 0, 100, 25),
+            cut("late_arrival", "arr_delay", DELAYS, nullable=True),
+            category("carrier"),
+            category("origin"),
+            category("dest"),
+            even("minutes", "air_time", 0, 35, 20),
+            even("miles", "distance", 0, 250, 20),
         ],
     ),
     "german_credit": (
