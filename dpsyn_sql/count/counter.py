@@ -73,7 +73,8 @@ class SqlCounter:
         self._plan = plan_counting(queries, domain, bounded=self._bound is not None)
         self._planned = frozenset(queries)
         self._further = further
-        self._table = qualified("temp", "main", f"dpsyn_codes_{uuid4().hex}")
+        self._unplanned: set[MarginalQuery] = set()
+        self._table = _temporary()
         self._encoded = False
 
     def __repr__(self) -> str:
@@ -152,17 +153,31 @@ class SqlCounter:
 
     def _group_further(self, queries: Sequence[MarginalQuery]) -> Counts:
         """Marginals that were not counted on: packed for these alone, out of the columns that there are."""
-        unplanned = [query for query in queries if query not in self._planned]
+        self._check_further(queries)
+        plan = plan_counting(queries, self._domain, bounded=True)
+        self._prepare()
+        repacked = _temporary()
+        statement = statements.repack(repacked, self._table, self._domain, self._plan.packs, plan.packs)
+        with phase("encode"):
+            self._engine.execute(statement, step="repacking the codes")
+        try:
+            return self._group(repacked, plan.packs, plan.groups)
+        finally:
+            self._engine.execute(statements.drop(repacked), step="dropping the repacked table")
+
+    def _check_further(self, queries: Sequence[MarginalQuery]) -> None:
+        """What was not planned has to be as announced, with all that was asked for so far."""
         held = {attribute for pack in self._plan.packs for attribute in pack}
-        if self._further is None or not all(
-            self._further.holds(query, self._domain) and held.issuperset(map(self._domain.index, query.attrs))
-            for query in unplanned
+        asked = self._unplanned | (set(queries) - self._planned)
+        cells = sum(self._domain.cells(query.attrs) for query in asked)
+        if (
+            self._further is None
+            or cells > self._further.together
+            or not all(self._further.holds(query, self._domain) for query in asked)
+            or not all(held.issuperset(map(self._domain.index, query.attrs)) for query in asked)
         ):
             raise InternalError("a marginal is counted that was not planned")
-        self._prepare()
-        plan = plan_counting(queries, self._domain, bounded=True)
-        table = statements.repacked(self._table, self._domain, self._plan.packs, plan.packs)
-        return self._group(table, plan.packs, plan.groups)
+        self._unplanned = asked
 
     def _prepare(self) -> None:
         """Encode the source once."""
@@ -209,6 +224,10 @@ class SqlCounter:
             )
             asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
         return asked
+
+
+def _temporary() -> Fragment:
+    return qualified("temp", "main", f"dpsyn_codes_{uuid4().hex}")
 
 
 def _bound_of(unit: PrivacyUnit, key: int | None) -> Bound | None:

@@ -52,12 +52,17 @@ def marginal(table: Fragment, packs: Sequence[int]) -> Fragment:
     return render("count/marginal", table=table, columns=[pack_column(pack) for pack in packs])
 
 
-def repacked(
-    table: Fragment, domain: Domain, stored: Sequence[tuple[int, ...]], packs: Sequence[tuple[int, ...]]
+def repack(
+    repacked: Fragment,
+    table: Fragment,
+    domain: Domain,
+    stored: Sequence[tuple[int, ...]],
+    packs: Sequence[tuple[int, ...]],
 ) -> Fragment:
-    """The encoded table with its attributes in other packs, in parentheses, to stand for a table.
+    """Make a temporary table of the same codes in other packs.
 
     Args:
+        repacked: the table to make.
         table: with the columns p0, p1, ... of ``stored``.
         domain: the public domain.
         stored: packs of the table, each with its attributes from the most significant digit down.
@@ -69,7 +74,7 @@ def repacked(
         for attribute in pack
     }
     columns = [Fragment(f"{mixed_radix(domain, pack, digits)} AS p{i}") for i, pack in enumerate(packs)]
-    return Fragment(f"({render('count/repacked', table=table, columns=columns)}) AS repacked")
+    return render("count/repack", repacked=repacked, table=table, columns=columns)
 
 
 def _digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:

@@ -73,7 +73,8 @@ class Likelihood:
         self._sigma = np.concatenate(
             [np.broadcast_to(observed[s].sigma, observed[s].values.shape).ravel() for s in self._scopes]
         )
-        self._noise = float(self._sigma.sum())
+        self._starts = np.array([0, *self._ends])
+        self._noise = np.add.reduceat(self._sigma, self._starts)
 
     @property
     def scale(self) -> FloatArray:
@@ -81,8 +82,10 @@ class Likelihood:
         return np.asarray((np.maximum(self._values, 0) + 2 * self._sigma) ** -0.5)
 
     def misfit(self, gradient: FloatArray) -> float:
-        """L1 norm of a gradient in rows, which is 0 at the optimum, as a part of that of the noise."""
-        return float(np.abs(gradient).sum()) * self._total / self._noise
+        """L1 norm of the gradient of a table in rows (0 at the optimum), as a part of that of its noise; of
+        the table for which it is largest."""
+        missed = np.add.reduceat(np.abs(gradient), self._starts) * self._total
+        return float((missed / self._noise).max())
 
     def flat(self, potentials: Mapping[Scope, FloatArray]) -> FloatArray:
         """The vector of ``potentials``; zeros for those that are not there yet."""
@@ -126,7 +129,7 @@ def fit_potentials(
     """L-BFGS from ``start`` (empty, or an earlier fit); the fitted potentials and their model.
 
     It ends after ``iterations`` steps, or as soon as the misfit is at most ``tolerance``: far below the noise
-    of the tables a better fit of them says nothing more. After each step ``advance`` hears of it, and
+    of every table a better fit says nothing more. After each step ``advance`` hears of it, and
     ``stop`` may say that it was the last.
 
     Tables so contradictory that no model in float64 fits them leave the start as it was.

@@ -48,8 +48,9 @@ class Settings:
     triple_rho: float = 0.01
     """From this rho (epsilon 0.8) on: at epsilon 0.3 income loses 5 %, at 0.1 nothing gains."""
 
-    triple_attributes: int = 50
-    """Up to so many: above, there are thousands of candidates, and one more fit takes too long."""
+    triple_attributes: int = 30
+    """Up to so many: above, there are thousands of candidates, whose noise grows with their number, and more
+    potentials than a fit can bear (not tried on real tables above 27)."""
 
     triple_cells: int = 2**14
     """Of a three-way table in working bins: noise would fill a larger one, and the fit would take long."""
@@ -57,6 +58,10 @@ class Settings:
     fewest_triples: int = 10
     """Fewer candidates are not asked about: the budget is better spent on the pairs (weather at epsilon 1 has
     four, and was 1 to 2 % worse with them)."""
+
+    hopeless: float = 5.0
+    """Misfit of the last fit above which its three-way tables are left out: that of the tables above is at
+    most 3; with 24 binary columns that go together at epsilon 10 it was 40 and more, and the model worse."""
 
     size_power: float = 2 / 3
     """Half of the one-way budget is divided by codes^(2/3): the optimum for the L1 norm of raw noise."""
@@ -100,8 +105,8 @@ class Settings:
     """Budget of a pair grows with cells^0.6 (2/3 is the optimum for raw L1 noise)."""
 
     iterations: int = 200
-    tolerance: float = 0.1
-    tolerance_last: float = 0.03
+    tolerance: float = 0.5
+    tolerance_last: float = 0.2
     """Steps of a fit at most, and the misfit that ends it: of fits that only form questions, and of the last.
-    Without tolerances a fit takes three times as long and is better by 0.3 % or not at all; with 100 steps
-    and three-way tables distances came out up to 20 % higher in one release of four."""
+    Without tolerances fits take twice the steps and are better by 0.3 % or not at all; with 100 steps and
+    three-way tables distances came out up to 20 % higher in one release of four."""

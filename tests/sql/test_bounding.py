@@ -18,6 +18,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.encoding import encode_statement
 from dpsyn_sql.domain.unit import Bound
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
@@ -212,6 +213,24 @@ def test_all_marginals_count_the_same_rows(con, k, rows, key, max_rows):
     expected = Tally(drawn(con, rows, packs, key, max_rows))
     for query, counts in zip(queries, counter.count(queries), strict=True):
         assert counts.tolist() == summed(expected, packs, query).tolist()
+    counter.close()
+
+
+@given(rows=ROWS, key=KEYS, max_rows=st.integers(1, 3))
+@settings(QUICK, max_examples=15)
+def test_further_marginals_count_the_same_rows(con, rows, key, max_rows):
+    """Counted later, of the rows that were drawn once."""
+    single = [MarginalQuery(("a",)), MarginalQuery(("b",))]
+    further, unit = Further(2, DOMAIN.cells(ALL.attrs), DOMAIN.cells(ALL.attrs)), PrivacyUnit("id", max_rows)
+    counter = SqlCounter(
+        DuckDBEngine(con), put(con, rows), DOMAIN, single, unit=unit, key=key, further=further
+    )
+    first, second = counter.count(single)
+    (both,) = counter.count([ALL])
+    assert both.sum(axis=1).tolist() == first.tolist() and both.sum(axis=0).tolist() == second.tolist()
+    packs = counter.plan.packs
+    expected = summed(Tally(drawn(con, rows, packs, key, max_rows)), packs, ALL)
+    assert both.tolist() == expected.tolist()
     counter.close()
 
 

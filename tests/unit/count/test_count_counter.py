@@ -210,7 +210,7 @@ def test_further_marginals_are_those_of_brute_force(engine, wide, ran, planned):
         expected = np.zeros([SIZES[place] for place in places], dtype=np.int64)
         np.add.at(expected, tuple(wide[:, place] for place in places), 1)
         np.testing.assert_array_equal(table, expected)
-    assert kinds(ran).count("CREATE") == 1
+    assert (kinds(ran).count("CREATE"), kinds(ran).count("DROP")) == (3, 2)  # the codes, and twice repacked
     counter.close()
 
 
@@ -222,6 +222,7 @@ def test_further_marginals_are_those_of_brute_force(engine, wide, ran, planned):
         (Further(3, 10**6, 10**7), ("x0", "x1", "x2", "x3")),
         (Further(3, 10**6, 10**7), ("x0", "x1")),
         (Further(3, 10**6, 10**7), ("x0", "x1", "x5")),  # x5 is not encoded
+        (Further(3, 10**6, 41), ("x0", "x1", "x2")),
     ],
 )
 def test_nothing_beyond_what_was_announced_is_counted(engine, wide, ran, further, attrs):
@@ -230,3 +231,16 @@ def test_nothing_beyond_what_was_announced_is_counted(engine, wide, ran, further
     with pytest.raises(InternalError, match="not planned"):
         counter.count([*planned, MarginalQuery(attrs)])
     assert ran == []
+
+
+def test_all_that_is_asked_for_stays_within_what_was_announced(engine, wide, ran):
+    counter = SqlCounter(engine, Fragment("wide"), WIDE, PAIRS, further=Further(3, 10**6, 42 + 240))
+    first, second, third = (
+        MarginalQuery(attrs) for attrs in (WIDE.names[:3], (*WIDE.names[:2], "x3"), WIDE.names[1:4])
+    )
+    counter.count([first, second])  # 42 and 240 cells
+    counter.count([second])
+    statements_before = len(ran)
+    with pytest.raises(InternalError, match="not planned"):
+        counter.count([third])
+    assert len(ran) == statements_before

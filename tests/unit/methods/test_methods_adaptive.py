@@ -219,12 +219,33 @@ def test_without_candidates_the_pairs_have_the_budget_of_triples(monkeypatch, ch
 
 
 @pytest.mark.parametrize(
-    ("attributes", "units", "there"), [(6, 10**13, True), (6, 9 * 10**12, False), (51, 10**13, False)]
+    ("attributes", "units", "there"),
+    [(5, 10**13, True), (5, 9 * 10**12, False), (4, 10**13, False), (30, 10**13, True), (31, 10**13, False)],
 )
-def test_triples_are_planned_from_epsilon_1_up_to_fifty_attributes(attributes, units, there):
+def test_triples_are_planned_where_there_may_be_enough_and_not_too_many(attributes, units, there):
     plan = Adaptive().plan(SOURCE, domain_of((2,) * attributes), Budget("zcdp", units))
     assert (plan.further is not None) is there
     assert all(len(query.attrs) < 3 for query in plan.queries)
+    assert (", then three-way" in plan.steps[-1].name) is there
+
+
+def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch):
+    """The model is then that of the pairs."""
+    fitted, fit = [], ADAPTIVE.fit_potentials
+
+    def remembered(*arguments):
+        fitted.append(fit(*arguments)[1])
+        return fit(*arguments)
+
+    monkeypatch.setattr(ADAPTIVE, "fit_potentials", remembered)
+    domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
+    for hopeless, kept in ((5.0, 2), (0.0, 1)):
+        monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(SETTINGS, fewest_triples=4, hopeless=hopeless))
+        fitted.clear()
+        door = Door(domain, codes)
+        model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13)), door)
+        assert triples_of(door.asked, "measure") and len(fitted) == 3
+        assert model.beliefs.log_partition == fitted[kept].log_partition
 
 
 def test_triples_weigh_what_their_pairs_do(monkeypatch):

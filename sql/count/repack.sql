@@ -1,0 +1,11 @@
+-- The codes of an encoded source under other columns, for marginals that were not counted on.
+-- in:  repacked (the table to make), table (the encoded source),
+--      columns (mixed-radix codes of digits of its columns: <expression> AS p<i>)
+-- out: temporary table with the columns p0, p1, ...; one row a row of the encoded source
+CREATE TEMP TABLE {{ repacked }} AS
+SELECT
+{% for column in columns %}
+    {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM {{ table }}
