@@ -18,8 +18,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -36,6 +34,14 @@ from dpsyn_sql.fit.reproducible import snapped
 from dpsyn_sql.fit.scores import Scores
 from dpsyn_sql.fit.selection import MEAN_ABSOLUTE, NoiseLaw, selected
 from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.fit.shares import (
+    MAX_CANDIDATE_CELLS,
+    candidate_queries,
+    further_queries,
+    one_way_share,
+    one_way_steps,
+    score_share,
+)
 from dpsyn_sql.fit.working import (
     Working,
     as_observation,
@@ -48,28 +54,13 @@ from dpsyn_sql.fit.working import (
 )
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.plan.limits import NO_LIMITS, Limits
-from dpsyn_sql.plan.plan import Further, MeasureStep, Plan, ReservedStep
+from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import Source
 
 SETTINGS = Settings()
-
-MAX_PAIR_CELLS = 2**22
-"""Cells of a pair of original codes that is a candidate: 32 MB to count."""
-
-MAX_CANDIDATE_CELLS = 2**25
-"""Cells of all candidates together: 256 MB, counted at once for the distances. Smaller pairs first."""
-
-MAX_TRIPLE_CELLS = 2**20
-"""Cells of a triple of original codes that is a candidate: 8 MB to count."""
-
-_FOR_PAIRS = 4
-# Cells of candidate pairs for one of candidate triples, which are all kept too.
-
-_BAND = 8
-# One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
 
 _FIT_SHARE = 0.5
 # Of the time after the last question; the rest is for the sample.
@@ -96,28 +87,19 @@ class Adaptive:
 
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
-        candidates = _candidates(domain, self._caps()[0])
+        pairs = candidate_queries(domain, self._caps()[0])
         first, rest = budget, None
         rho = _equivalent_rho(source, domain, budget)
-        if candidates:
-            share = _one_way_share(rho)
+        if pairs:
+            share = one_way_share(rho, SETTINGS)
             first, rest = budget.split((share, 100 - share))
-        steps: list[MeasureStep | ReservedStep] = [*_one_way_steps(domain, first, self.workload)]
+        steps: list[MeasureStep | ReservedStep] = [*one_way_steps(domain, first, self.workload, SETTINGS)]
         if rest is not None:
-            further = self._further(domain) if rho >= SETTINGS.triple_rho else None
-            name = "two-way, in two rounds" + (", then three-way" if further else "")
-            steps.append(ReservedStep(name, candidates, rest, further))
+            triples = further_queries(domain, rho, self._caps()[0], SETTINGS)
+            name = "two-way, in two rounds" + (", then three-way" if triples else "")
+            steps.append(ReservedStep(name, pairs, rest, triples))
         caps = self._caps(lowered=True)
         return Plan(source, domain, self.name, tuple(steps), budget, caps=caps, workload=self.workload)
-
-    def _further(self, domain: Domain) -> Further | None:
-        """Three-way tables, if there may be enough candidates and not too many; public."""
-        sizes = [attribute.size for attribute in domain.attributes if attribute.size > 1]
-        if len(sizes) > SETTINGS.triple_attributes:
-            return None
-        there = sum(math.prod(triple) <= MAX_TRIPLE_CELLS for triple in combinations(sizes, 3))
-        together = self._caps()[0] // _FOR_PAIRS
-        return Further(3, MAX_TRIPLE_CELLS, together) if there >= SETTINGS.fewest_triples else None
 
     def _caps(self, *, lowered: bool = False) -> tuple[int, ...]:
         """Cells of all candidates and of the junction tree; none if only lowered ones are asked for."""
@@ -134,7 +116,9 @@ class Adaptive:
         if reserved and total_of(observed) > 0:
             left = _rounds(state, reserved[0])
             if left is not None and left.amount >= _LEAST_UNITS:  # no pair stands out: all for the one-ways
-                again = _one_ways(plan.domain, curator, _one_way_steps(plan.domain, left, plan.workload))
+                again = _one_ways(
+                    plan.domain, curator, one_way_steps(plan.domain, left, plan.workload, SETTINGS)
+                )
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 state = _State(plan, curator, _prepared(plan, observed), cap, self.deadline)
         working = state.working
@@ -147,62 +131,6 @@ class Adaptive:
         )
 
 
-def _one_way_share(rho: float) -> int:
-    """Percent of the budget: whole ones, so that every machine plans the same."""
-    share = SETTINGS.one_way_share + SETTINGS.one_way_slope * _powers_below(rho)
-    return round(100 * min(share, SETTINGS.one_way_most))
-
-
-def _score_share(rho: float) -> int:
-    """Percent of a round, likewise."""
-    return round(100 * (SETTINGS.score_share + SETTINGS.score_slope * _powers_below(rho)))
-
-
-def _powers_below(rho: float) -> float:
-    """Powers of ten by which a budget is smaller than epsilon 1; the smallest count as ten."""
-    return min(10.0, max(0.0, math.log10(SETTINGS.one_way_rho / max(rho, 1e-30))))
-
-
-def _candidates(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
-    """Pairs of attributes within the limits, ``most`` cells in all, in domain order; public."""
-    pairs = [
-        pair
-        for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
-        if domain.cells(pair) <= MAX_PAIR_CELLS
-    ]
-    cells = {pair: domain.cells(pair) for pair in pairs}
-    kept, held = set(), 0
-    for pair in sorted(pairs, key=cells.__getitem__):
-        held += cells[pair]
-        if held > most:
-            break
-        kept.add(pair)
-    return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
-
-
-def _one_way_steps(domain: Domain, budget: Budget, workload: Workload) -> list[MeasureStep]:
-    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
-
-    The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
-    m: both halves are multiplied by m^(2/3), and attributes of one band are of one weight.
-    """
-    means = workload.means(domain.names)
-    bands: dict[tuple[int, Fraction], list[str]] = {}
-    for attribute in domain.attributes:
-        band = max(1, math.ceil(math.log(attribute.size, _BAND)))
-        bands.setdefault((band, means[attribute.name]), []).append(attribute.name)
-    even = {name: float(mean) ** SETTINGS.size_power for name, mean in means.items()}
-    powers = {a.name: even[a.name] * a.size**SETTINGS.size_power for a in domain.attributes}
-    apart, shared = sum(even.values()), sum(powers.values())
-    weights = {name: 0.5 * even[name] / apart + 0.5 * power / shared for name, power in powers.items()}
-    ordered = sorted(bands)
-    shares = budget.split([sum(weights[name] for name in bands[band]) for band in ordered])
-    return [
-        MeasureStep(_one_way_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), share)
-        for band, share in zip(ordered, shares, strict=True)
-    ]
-
-
 def _one_ways(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:
     """The one-way tables that the steps ask for, in domain order."""
     measured = {
@@ -211,11 +139,6 @@ def _one_ways(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) ->
         for table in curator.measure(step.queries, step.budget)
     }
     return [measured[name,] for name in domain.names]
-
-
-def _one_way_name(band: int, mean: Fraction) -> str:
-    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
-    return f"one-way, up to {_BAND**band} codes{weight}"
 
 
 @dataclass
@@ -291,7 +214,7 @@ def _divided(step: ReservedStep) -> tuple[Budget, int]:
 
 def _for_scores_and_tables(state: _State, budget: Budget) -> tuple[Budget, Budget]:
     plan = state.plan
-    share = _score_share(_equivalent_rho(plan.source, plan.domain, plan.budget))
+    share = score_share(_equivalent_rho(plan.source, plan.domain, plan.budget), SETTINGS)
     scores, tables = budget.split((share, 100 - share))
     return scores, tables
 

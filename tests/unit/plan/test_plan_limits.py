@@ -7,7 +7,8 @@ import pytest
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
-from dpsyn_sql.methods.adaptive import MAX_CANDIDATE_CELLS, SETTINGS, Adaptive
+from dpsyn_sql.fit.shares import MAX_CANDIDATE_CELLS
+from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
 from dpsyn_sql.plan.limits import LEAST_MEMORY, NO_LIMITS, Limits, is_duration, memory_in_bytes
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 from dpsyn_sql.sqltext.fragments import Fragment

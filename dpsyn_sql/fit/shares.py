@@ -1,0 +1,108 @@
+"""What adaptive marginals may ask, and how their budget is divided: from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.plan.plan import Further, MeasureStep
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.workload import Workload
+
+MAX_PAIR_CELLS = 2**22
+"""Cells of a pair of original codes that is a candidate: 32 MB to count."""
+
+MAX_CANDIDATE_CELLS = 2**25
+"""Cells of all candidates together: 256 MB, counted at once for the distances. Smaller pairs first."""
+
+MAX_TRIPLE_CELLS = 2**20
+"""Cells of a triple of original codes that is a candidate: 8 MB to count."""
+
+_FOR_PAIRS = 4
+# Cells of candidate pairs for one of candidate triples, which are all kept too.
+
+_BAND = 8
+# One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
+
+
+def one_way_share(rho: float, settings: Settings) -> int:
+    """Percent of the budget: whole ones, so that every machine plans the same."""
+    share = settings.one_way_share + settings.one_way_slope * _powers_below(rho, settings)
+    return round(100 * min(share, settings.one_way_most))
+
+
+def score_share(rho: float, settings: Settings) -> int:
+    """Percent of a round, likewise."""
+    return round(100 * (settings.score_share + settings.score_slope * _powers_below(rho, settings)))
+
+
+def _powers_below(rho: float, settings: Settings) -> float:
+    """Powers of ten by which a budget is smaller than epsilon 1; the smallest count as ten."""
+    return min(10.0, max(0.0, math.log10(settings.one_way_rho / max(rho, 1e-30))))
+
+
+def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
+    """Pairs of attributes within the limits, ``most`` cells in all, in domain order; public."""
+    pairs = [
+        pair
+        for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
+        if domain.cells(pair) <= MAX_PAIR_CELLS
+    ]
+    cells = {pair: domain.cells(pair) for pair in pairs}
+    kept, held = set(), 0
+    for pair in sorted(pairs, key=cells.__getitem__):
+        held += cells[pair]
+        if held > most:
+            break
+        kept.add(pair)
+    return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
+
+
+def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) -> Further | None:
+    """Three-way tables, if the budget is large enough for them, and there may be enough and not too many.
+
+    Args:
+        domain: the public domain.
+        rho: of the release, for units of one row.
+        pairs: cells that candidate pairs may have in all.
+        settings: of the recipe.
+    """
+    sizes = [attribute.size for attribute in domain.attributes if attribute.size > 1]
+    if rho < settings.triple_rho or len(sizes) > settings.triple_attributes:
+        return None
+    there = sum(math.prod(triple) <= MAX_TRIPLE_CELLS for triple in combinations(sizes, 3))
+    return Further(3, MAX_TRIPLE_CELLS, pairs // _FOR_PAIRS) if there >= settings.fewest_triples else None
+
+
+def one_way_steps(
+    domain: Domain, budget: Budget, workload: Workload, settings: Settings
+) -> list[MeasureStep]:
+    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
+
+    The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
+    m: both halves are multiplied by m^(2/3), and attributes of one band are of one weight.
+    """
+    means = workload.means(domain.names)
+    bands: dict[tuple[int, Fraction], list[str]] = {}
+    for attribute in domain.attributes:
+        band = max(1, math.ceil(math.log(attribute.size, _BAND)))
+        bands.setdefault((band, means[attribute.name]), []).append(attribute.name)
+    even = {name: float(mean) ** settings.size_power for name, mean in means.items()}
+    powers = {a.name: even[a.name] * a.size**settings.size_power for a in domain.attributes}
+    apart, shared = sum(even.values()), sum(powers.values())
+    weights = {name: 0.5 * even[name] / apart + 0.5 * power / shared for name, power in powers.items()}
+    ordered = sorted(bands)
+    shares = budget.split([sum(weights[name] for name in bands[band]) for band in ordered])
+    return [
+        MeasureStep(_one_way_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), share)
+        for band, share in zip(ordered, shares, strict=True)
+    ]
+
+
+def _one_way_name(band: int, mean: Fraction) -> str:
+    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
+    return f"one-way, up to {_BAND**band} codes{weight}"
