@@ -43,7 +43,8 @@ def cut(name: str, value: str, edges: Sequence[float], nullable: bool = False) -
 def even(name: str, value: str, low: float, step: float, count: int) -> Column:
     """``count`` intervals of one width from ``low``; NULL last."""
     bin_ = f"CAST(floor(({value} - {low}) / {step}) AS INTEGER)"
-    return Column(name, f"coalesce(greatest(0, least({count - 1}, {bin_})), {count})", count + 1)
+    code = f"greatest(0, least({count - 1}, {bin_}))"  # which pass over NULL
+    return Column(name, f"CASE WHEN {value} IS NULL THEN {count} ELSE {code} END", count + 1)
 
 
 def category(name: str) -> Column:
@@ -107,7 +108,7 @@ TABLES = {
         [
             Column("month", "month - 1", 12),
             Column("day", "day - 1", 31),
-            Column("hour", "hour", 24),
+            even("hour", "hour", 0, 1, 25),
             even("departure", "dep_time", 0, 100, 25),
             cut("late_departure", "dep_delay", DELAYS, nullable=True),
             even("arrival", "arr_time", 0, 100, 25),

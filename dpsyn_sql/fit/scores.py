@@ -1,4 +1,4 @@
-"""Noisy distances of pairs as evidence: which of them are luck, and what all of them let expect.
+"""Noisy distances of tables as evidence: which of them are luck, and what all of them let expect.
 
 Post-processing of noisy answers only.
 """
@@ -22,7 +22,7 @@ were taken in a quarter to two thirds of the releases of mushroom (8,124 rows) a
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Rows by which the model is off for each pair, less what sampling explains.
+    """Rows by which the model is off for each table, less what sampling explains.
 
     ``rows`` may be negative. The noise of all has the same ``deviation`` (rows), Gaussian under zCDP
     and Laplace under pure differential privacy.
@@ -40,7 +40,7 @@ class Scores:
         return _whole({pair: score - curse for pair, score in self.rows.items()})
 
     def expected(self, pairs: Collection[Scope]) -> dict[Scope, float]:
-        """What the chosen pairs can be expected to hold, on the safe side (rows, none negative).
+        """What the chosen tables can be expected to hold, on the safe side (rows, none negative).
 
         The largest of many noisy scores are too large on average; the James-Stein estimate (Efron and Morris
         1973) draws each score to the mean of all, the more the less they differ beyond their noise. Mean and

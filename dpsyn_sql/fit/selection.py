@@ -1,4 +1,4 @@
-"""Which pairs to measure next, at which share of the budget: greedy, from noisy distances.
+"""Which pairs, or triples, to measure next, at which share of the budget: greedy, from noisy distances.
 
 Post-processing of noisy answers only.
 """

@@ -2,7 +2,6 @@
 
 import math
 from contextlib import closing
-from datetime import date
 
 import duckdb
 import numpy as np
@@ -64,7 +63,8 @@ def test_the_copy_looks_like_the_table(con, method):
     release = dpsyn_sql.release(con, "t", method=method, **exclude_person())
     con.execute(DDL.replace("TABLE t", "TABLE again").replace(", person INTEGER", ""))
     con.execute("INSERT INTO again FROM t_synthetic")  # types and NOT NULL hold
-    facts = "avg((city = 'Bonn')::INT), avg(age), avg((pay IS NULL)::INT), avg(pay), min(born), max(born)"
+    far = "avg((born NOT BETWEEN '2012-01-01' AND '2014-12-31')::INT)"
+    facts = f"avg((city = 'Bonn')::INT), avg(age), avg((pay IS NULL)::INT), avg(pay), {far}"
     true = con.execute(f"SELECT {facts} FROM t").fetchone()
     copy = con.execute(f"SELECT {facts} FROM again").fetchone()
     assert abs(release.rows - ROWS) < 400
@@ -72,7 +72,7 @@ def test_the_copy_looks_like_the_table(con, method):
     assert copy[1] == pytest.approx(true[1], abs=1.5)
     assert copy[2] == pytest.approx(true[2], abs=0.02)
     assert float(copy[3]) == pytest.approx(float(true[3]), rel=0.1)
-    assert copy[4] >= date(2012, 1, 1) and copy[5] <= date(2015, 1, 1)
+    assert true[4] == 0 and copy[4] < 0.005  # once in 50 runs noise leaves some ten rows in a bin beside
     assert {a.origin for a in release.model.domain.attributes} == {"discovered"}
     assert set(release.model.domain["city"].labels) == {"Bonn", "Köln", "Ulm"}
 

@@ -234,8 +234,9 @@ def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch):
     fitted, fit = [], ADAPTIVE.fit_potentials
 
     def remembered(*arguments):
-        fitted.append(fit(*arguments)[1])
-        return fit(*arguments)
+        found = fit(*arguments)
+        fitted.append(found[1])
+        return found
 
     monkeypatch.setattr(ADAPTIVE, "fit_potentials", remembered)
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
