@@ -43,23 +43,32 @@ class Beliefs:
         return all(abs(float(table.sum()) - 1) < 1e-6 for table in self.tables)
 
 
-def calibrate(tree: JunctionTree, potentials: Mapping[Scope, FloatArray]) -> Beliefs:
+def room(tree: JunctionTree) -> tuple[FloatArray, ...]:
+    """Tables of all cliques, not filled: for ``calibrate``."""
+    return tuple(np.empty([tree.sizes[v] for v in clique]) for clique in tree.cliques)
+
+
+def calibrate(
+    tree: JunctionTree, potentials: Mapping[Scope, FloatArray], tables: Sequence[FloatArray] = ()
+) -> Beliefs:
     """Clique beliefs of the distribution proportional to exp(sum of ``potentials``).
 
     Args:
         tree: some clique of it holds every scope of ``potentials``.
         potentials: log-factors by scope, finite; -1000 acts as minus infinity.
+        tables: ``room`` that the beliefs are to take, overwriting those that took it before; else their own.
+            Getting and giving back that much memory takes as long as all the sums.
     """
     factors, shift = _initial(tree, potentials)
-    tables: list[FloatArray] = [np.ones(1)] * len(tree.cliques)
+    tables = tuple(tables) or room(tree)
     upward: list[FloatArray] = [np.ones(1)] * len(tree.cliques)
     sums = [1.0] * len(tree.cliques)
     for index in reversed(tree.order):  # collect: children before parents
-        table = _product(tree, index, factors[index])
+        table = _product(tree, index, factors[index], tables[index])
         message = summed(table, _axes_outside(tree.cliques[index], tree.separators[index]))
         sums[index] = max(float(message.sum()), _SMALLEST)
         upward[index] = message / sums[index]
-        tables[index] = table / sums[index]
+        table *= 1 / sums[index]
         if tree.parents[index] >= 0:
             factors[tree.parents[index]].append((tree.separators[index], upward[index]))
     for index in tree.order:  # distribute: multiply by the ratio of the parent's to the own message
@@ -68,8 +77,9 @@ def calibrate(tree: JunctionTree, potentials: Mapping[Scope, FloatArray]) -> Bel
             separator = tree.separators[index]
             wanted = summed(tables[parent], _axes_outside(tree.cliques[parent], separator))
             ratio = np.divide(wanted, upward[index], out=np.zeros_like(wanted), where=upward[index] > 0)
-            tables[index] *= _widened(ratio, separator, tree.cliques[index])
-    return Beliefs(tree, tuple(tables), shift + sum(math.log(value) for value in sums))
+            table = tables[index]
+            table *= _widened(ratio, separator, tree.cliques[index])
+    return Beliefs(tree, tables, shift + sum(math.log(value) for value in sums))
 
 
 def _initial(
@@ -97,33 +107,39 @@ def home_of(tree: JunctionTree, scope: Scope) -> int:
     return home
 
 
-def _product(tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, FloatArray]]) -> FloatArray:
-    """Factor product over a clique; small unions first, so that few passes have full size."""
+def _product(
+    tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, FloatArray]], result: FloatArray
+) -> FloatArray:
+    """Factor product over a clique, into ``result``; small unions first, so that few passes are full."""
     clique = tree.cliques[index]
     left = [_widened(table, scope, clique) for scope, table in factors]
-    for i, j in _joins(tuple(scope for scope, _ in factors), tree.sizes):
+    for i, j in _joins(tuple(scope for scope, _ in factors), tree.sizes, result.size):
         first, second = left.pop(i), left.pop(j)
         left.append(first * second)
-    result = np.empty([tree.sizes[v] for v in clique])
-    if len(left) == 2:
-        np.multiply(left[0], left[1], out=result)
-    else:
+    if len(left) < 2:
         result[...] = left[0] if left else 1.0
+    else:
+        np.multiply(left[0], left[1], out=result)
+    for table in left[2:]:
+        result *= table
     return result
 
 
 @lru_cache(maxsize=4096)
-def _joins(scopes: tuple[Scope, ...], sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Which two factors (places, i > j) to multiply next, until two are left: the smallest union.
+def _joins(scopes: tuple[Scope, ...], sizes: tuple[int, ...], whole: int) -> tuple[tuple[int, int], ...]:
+    """Which two factors (places, i > j) to multiply next: the smallest union, until two are left or there is
+    none of less than ``whole`` cells.
 
     Remembered, as every calibration of a tree joins the same scopes.
     """
     left = [frozenset(scope) for scope in scopes]
     joins = []
     while len(left) > 2:
-        _, i, j = min(
+        cells, i, j = min(
             (cells_of([tuple(left[i] | left[j])], sizes), i, j) for i in range(len(left)) for j in range(i)
         )
+        if cells == whole:
+            break
         joins.append((i, j))
         first, second = left.pop(i), left.pop(j)
         left.append(first | second)
@@ -224,15 +240,16 @@ def _shared_sums(
 ) -> tuple[tuple[int, int, Scope], ...]:
     """How to get the marginals ``wanted`` of a table: (earlier table, axis to sum out, scope if wanted).
 
-    One variable is summed out for all scopes that lack it, the largest variable first; then the same for
-    the rest. Table 0 is the whole; axis -1 leaves it as it is.
+    One variable is summed out for all scopes that lack it, then the same for the rest: first those that
+    no scope has, and the largest of them. Table 0 is the whole; axis -1 leaves it as it is.
     """
     sums: list[tuple[int, int, Scope]] = []
     size_of = dict(zip(variables, sizes, strict=True))
 
     def collect(source: int, held: Scope, scopes: Sequence[Scope]) -> None:
         scopes = [scope for scope in scopes if scope != held]
-        for variable in sorted(held, key=lambda v: -size_of[v]):
+        asked = set().union(*scopes)
+        for variable in sorted(held, key=lambda v: (v in asked, -size_of[v])):
             lacking = [scope for scope in scopes if variable not in scope]
             if lacking:
                 axis = held.index(variable)

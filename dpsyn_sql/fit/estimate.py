@@ -12,14 +12,14 @@ denoiser: a table is followed as far as it stands out of its own noise. One cali
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals
+from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals, room
 from dpsyn_sql.fit.graph import JunctionTree, Scope
 
 FloatArray = NDArray[np.float64]
@@ -75,6 +75,7 @@ class Likelihood:
         )
         self._starts = np.array([0, *self._ends])
         self._noise = np.add.reduceat(self._sigma, self._starts)
+        self._room = room(tree)
 
     @property
     def scale(self) -> FloatArray:
@@ -100,22 +101,33 @@ class Likelihood:
         parts = np.split(flat, self._ends)
         return {s: x.reshape(shape) for s, x, shape in zip(self._scopes, parts, self._shapes, strict=True)}
 
-    def beliefs(self, flat: FloatArray) -> Beliefs:
-        """The model of a vector of potentials."""
+    def beliefs(self, flat: FloatArray, tables: Sequence[FloatArray] = ()) -> Beliefs:
+        """The model of a vector of potentials; ``tables``: as for ``calibrate``."""
         own = self.potentials(flat)
         fixed = {scope: table for scope, table in self._base.items() if scope not in own}
         return calibrate(
-            self._tree, fixed | {scope: x + self._base.get(scope, 0.0) for scope, x in own.items()}
+            self._tree,
+            fixed | {scope: x + self._base.get(scope, 0.0) for scope, x in own.items()},
+            tables,
         )
 
     def __call__(self, flat: FloatArray) -> tuple[float, FloatArray]:
         """Objective and gradient, both divided by N."""
-        beliefs = self.beliefs(flat)
+        beliefs = self.beliefs(flat, self._room)
         expected = marginals(beliefs, self._scopes)
         counts = self._total * np.concatenate([expected[scope].ravel() for scope in self._scopes])
         penalty = self._sigma * flat
         value = self._total * beliefs.log_partition - flat @ self._values + penalty @ flat / 2
         return float(value) / self._total, (counts - self._values + penalty) / self._total
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Fitted potentials, their model, and the misfit that is left (infinite if nothing could be fitted)."""
+
+    potentials: Potentials
+    beliefs: Beliefs
+    misfit: float
 
 
 def fit_potentials(
@@ -125,8 +137,8 @@ def fit_potentials(
     tolerance: float = 0.0,
     stop: Callable[[], bool] = lambda: False,
     advance: Callable[[int], None] = lambda steps: None,
-) -> tuple[Potentials, Beliefs]:
-    """L-BFGS from ``start`` (empty, or an earlier fit); the fitted potentials and their model.
+) -> Fit:
+    """L-BFGS from ``start`` (empty, or an earlier fit).
 
     It ends after ``iterations`` steps, or as soon as the misfit is at most ``tolerance``: far below the noise
     of every table a better fit says nothing more. After each step ``advance`` hears of it, and
@@ -163,7 +175,7 @@ def fit_potentials(
     )
     flat = np.asarray(found.x * scale)
     beliefs = likelihood.beliefs(flat)
-    if not beliefs.proper:
-        flat = likelihood.flat(start)
-        beliefs = likelihood.beliefs(flat)
-    return likelihood.potentials(flat), beliefs
+    if beliefs.proper:
+        return Fit(likelihood.potentials(flat), beliefs, likelihood.misfit(found.jac / scale))
+    flat = likelihood.flat(start)
+    return Fit(likelihood.potentials(flat), likelihood.beliefs(flat), np.inf)

@@ -396,10 +396,9 @@ def _fit(state: _State, last: bool) -> float:
     tolerance = SETTINGS.tolerance_last if last else SETTINGS.tolerance
     clock = state.deadline.running() if last else nullcontext()
     with clock, phase("fit", SETTINGS.iterations) as advance:
-        state.potentials, state.beliefs = fit_potentials(
-            likelihood, state.potentials, SETTINGS.iterations, tolerance, stop, advance
-        )
-    return likelihood.misfit(likelihood(likelihood.flat(state.potentials))[1])
+        fit = fit_potentials(likelihood, state.potentials, SETTINGS.iterations, tolerance, stop, advance)
+    state.potentials, state.beliefs = fit.potentials, fit.beliefs
+    return fit.misfit
 
 
 def _equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:

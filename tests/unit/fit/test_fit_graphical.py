@@ -216,11 +216,12 @@ def test_the_fit_meets_tables_without_noise_and_a_warm_start_stays(graph):
     joint, _ = brute_force(sizes, {scope: table / 4 for scope, table in potentials.items()})
     observed = {scope: Observation(1e4 * marginal_of(joint, scope), np.asarray(1e-4)) for scope in potentials}
     likelihood = Likelihood(junction_tree(sizes, potentials), observed, 1e4, {})
-    fitted, beliefs = fit_potentials(likelihood, {}, 300)
+    fit = fit_potentials(likelihood, {}, 300)
+    likelihood(likelihood.flat({}))  # takes room of its own
     for scope in potentials:
-        np.testing.assert_allclose(marginals(beliefs, [scope])[scope], marginal_of(joint, scope), atol=1e-3)
-    again, _ = fit_potentials(likelihood, fitted, 3)
-    first, second = (likelihood(likelihood.flat(p))[0] for p in (fitted, again))
+        np.testing.assert_allclose(marginals(fit.beliefs, [scope])[scope], marginal_of(joint, scope), atol=1e-3)
+    again = fit_potentials(likelihood, fit.potentials, 3)
+    first, second = (likelihood(likelihood.flat(found.potentials))[0] for found in (fit, again))
     assert second <= first + 1e-12
 
 
@@ -231,16 +232,17 @@ def test_a_fit_ends_when_what_it_misses_is_far_below_the_noise(graph):
     taken = {}
     for tolerance in (0.0, 1e-2, 1e9):
         steps = []
-        fitted, _ = fit_potentials(likelihood, {}, 300, tolerance, advance=steps.append)
+        fit = fit_potentials(likelihood, {}, 300, tolerance, advance=steps.append)
         taken[tolerance] = len(steps)
-        _, gradient = likelihood(likelihood.flat(fitted))
+        _, gradient = likelihood(likelihood.flat(fit.potentials))
         missed = likelihood.potentials(200 * gradient)
         worst = max(
             np.abs(missed[scope]).sum() / np.broadcast_to(one.sigma, one.values.shape).sum()
             for scope, one in observed.items()
         )
         assert likelihood.misfit(gradient) == pytest.approx(worst)
-        assert likelihood.misfit(gradient) <= max(tolerance, 1e-3)
+        assert fit.misfit == pytest.approx(worst, rel=1e-6, abs=1e-9)
+        assert fit.misfit <= max(tolerance, 1e-3)
     assert taken[1e9] == 1 < taken[1e-2] <= taken[0.0]
 
 
@@ -251,7 +253,7 @@ def test_pairs_and_the_triple_that_holds_them_are_met_together():
     scopes = [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)]
     observed = {scope: Observation(1e4 * marginal_of(joint, scope), np.asarray(1e-3)) for scope in scopes}
     likelihood = Likelihood(junction_tree(sizes, scopes), observed, 1e4, {})
-    _, beliefs = fit_potentials(likelihood, {}, 300)
+    beliefs = fit_potentials(likelihood, {}, 300).beliefs
     np.testing.assert_allclose(marginals(beliefs, [(0, 1, 2)])[0, 1, 2], joint, atol=1e-3)
 
 

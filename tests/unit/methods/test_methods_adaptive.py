@@ -235,7 +235,7 @@ def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch):
 
     def remembered(*arguments):
         found = fit(*arguments)
-        fitted.append(found[1])
+        fitted.append(found.beliefs)
         return found
 
     monkeypatch.setattr(ADAPTIVE, "fit_potentials", remembered)
