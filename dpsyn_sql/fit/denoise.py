@@ -5,8 +5,12 @@ Post-processing of noisy answers only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.fit.reproducible import snapped
@@ -19,8 +23,14 @@ HAAR_SIGMAS = 2.5
 """Detail coefficients below this many sigmas are noise, of k codes below sqrt(2 ln k) sigmas if that is less
 (the universal threshold of Donoho and Johnstone 1994): 2.5 for a dozen coarse bins costs them their shape."""
 
-STEIN = 0.8
-"""Of the weight that Stein's risk estimate gives to smoothing: details kept by chance make it too high."""
+BANDWIDTHS = (1, 2, 4, 8, 16, 32, 64)
+"""Standard deviations of the Gaussian kernels (codes), as far as three of them fit among the codes."""
+
+SEARCHED = 1.5
+"""Degrees of freedom of a coefficient that Haar shrinkage keeps: it is kept for being large."""
+
+TEMPERATURE = 8.0
+"""Of the weights of estimates, in squared sigmas (Dalalyan and Salmon 2012); 4 and 12 are as good."""
 
 HEAVY = 4.0
 """Unordered codes above this many sigmas stand for themselves; the others learn from each other."""
@@ -55,16 +65,44 @@ def haar_shrinkage(values: FloatArray, sigma: float) -> FloatArray:
 
 
 def smoothed(values: FloatArray, sigma: float) -> FloatArray:
-    """Noisy counts in order, moved towards their ``haar_shrinkage`` as far as that explains them.
+    """Noisy counts in order, the weighted mean of estimates from none to much smoothing.
 
-    With b the smooth estimate and f the coefficients it keeps, Stein's unbiased estimate of the squared error
-    of y + w (b - y) is least at w = sigma^2 (k - f) / |b - y|^2 (Li and Hwang 1984): 1 where the residual is
-    no more than noise, near 0 where spikes are what smoothing would take away.
+    Each estimate weighs exp(-r / ``TEMPERATURE``), r Stein's unbiased estimate of its squared error in
+    sigmas^2: |estimate - y|^2 / sigma^2 + 2 x degrees of freedom - k (Leung and Barron 2006). So smoothing
+    goes as far as it explains the counts: wide kernels for a gentle slope, Haar wavelets for steps, the
+    counts as they are for spikes.
     """
-    smooth, kept = _haar_estimate(values, sigma)
-    residual = float(np.sum((smooth - values) ** 2))
-    weight = STEIN * sigma**2 * max(values.size - kept, 0.0) / residual if residual > 0 else 0.0
-    return np.asarray(values + min(1.0, weight) * (smooth - values))
+    if sigma <= 0:
+        return values
+    found = list(_estimates(values, sigma))
+    risks = np.array([np.sum(((e - values) / sigma) ** 2) + 2 * freedom for e, freedom in found])
+    weights = np.exp((risks.min() - risks) / TEMPERATURE)
+    return np.asarray(weights @ np.array([estimate for estimate, _ in found]) / weights.sum())
+
+
+def _estimates(values: FloatArray, sigma: float) -> Iterator[tuple[FloatArray, float]]:
+    """Estimates and their degrees of freedom: the counts, kernel smoothers, and both nothing and those with
+    the steps that Haar shrinkage finds in what they leave over."""
+    yield values, float(values.size)
+    steps, kept = _haar_estimate(values, sigma)
+    yield steps, SEARCHED * kept
+    for bandwidth in BANDWIDTHS:
+        if 3 * bandwidth < values.size:
+            smooth = gaussian_filter1d(values, bandwidth)
+            freedom = _freedom(bandwidth, values.size)
+            yield smooth, freedom
+            steps, kept = _haar_estimate(values - smooth, sigma)
+            yield smooth + steps, freedom + SEARCHED * kept
+
+
+@cache
+def _freedom(bandwidth: int, size: int) -> float:
+    """Trace of ``gaussian_filter1d`` of ``size`` values: at distance i from an end, which it reflects, a
+    value has the weights 0 and 2 i + 1 of the kernel."""
+    impulse = np.zeros(8 * bandwidth + 3)
+    impulse[impulse.size // 2] = 1.0
+    weights = gaussian_filter1d(impulse, bandwidth)[impulse.size // 2 :]
+    return float(size * weights[0] + 2 * weights[1::2][:size].sum())
 
 
 def _haar_estimate(values: FloatArray, sigma: float) -> tuple[FloatArray, float]:

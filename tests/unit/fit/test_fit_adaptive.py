@@ -1,4 +1,4 @@
-"""Denoising, working bins, the greedy choice and the model of adaptive marginals."""
+"""Working bins, the greedy choice and the model of adaptive marginals."""
 
 import math
 from dataclasses import replace
@@ -14,15 +14,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs, within_bins
 from dpsyn_sql.fit.belief import calibrate
-from dpsyn_sql.fit.denoise import (
-    denoised,
-    haar_shrinkage,
-    merged_neighbours,
-    merged_rare,
-    shared_by_small,
-    smoothed,
-    working_bins,
-)
+from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare, working_bins
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import cells_of, junction_tree, triangulated
 from dpsyn_sql.fit.selection import NoiseLaw, selected
@@ -45,84 +37,6 @@ LOOSE = Further(3, 10**6, 10**7)
 
 def attribute(name, size, ordered=True, other=False, nullable=False):
     return Attribute(name, "INTEGER", "categorical", tuple(range(size)), (), other, nullable, ordered)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 31, 100])
-def test_haar_shrinkage_without_a_threshold_changes_nothing(size):
-    values = np.random.default_rng(size).normal(0, 9, size)
-    np.testing.assert_allclose(haar_shrinkage(values, 0.0), values, atol=1e-9)
-
-
-def test_haar_shrinkage_takes_noise_out_and_keeps_steps_and_spikes():
-    rng = np.random.default_rng(1)
-    truth = np.repeat([100.0, 400.0, 50.0], 30)
-    truth[45] = 5_000
-    raw = truth + rng.normal(0, 20, truth.size)
-    smooth = haar_shrinkage(raw, 20.0)
-    assert np.abs(smooth - truth).sum() < 0.6 * np.abs(raw - truth).sum()
-    assert abs(smooth[45] - 5_000) < 100
-
-
-def errors(estimate, truth, sigma, times=40):
-    """Mean L1 errors of an estimate and of the raw counts."""
-    rng = np.random.default_rng(3)
-    raws = truth + rng.normal(0, sigma, (times, truth.size))
-    return (
-        np.mean([np.abs(estimate(raw, sigma) - truth).sum() for raw in raws]),
-        np.abs(raws - truth).sum(axis=1).mean(),
-    )
-
-
-def test_smoothing_helps_where_neighbours_are_alike():
-    better, raw = errors(smoothed, np.repeat([100.0, 400.0, 50.0], 30), 20.0)
-    assert better < 0.5 * raw
-
-
-@pytest.mark.parametrize("size", [5, 8, 12, 60])
-def test_smoothing_hardly_hurts_where_every_second_code_is_a_spike(size):
-    truth = np.where(np.arange(size) % 2, 0.0, 60.0)  # 2 sigmas between neighbours: all below the threshold
-    smooth, raw = errors(smoothed, truth, 30.0)
-    haar, _ = errors(haar_shrinkage, truth, 30.0)
-    assert smooth <= haar * 1.02 and smooth < 1.05 * raw
-
-
-@given(st.lists(st.integers(-1000, 10**5), min_size=5, max_size=50), st.floats(0.1, 1e4))
-def test_smoothing_stays_between_the_counts_and_their_haar_estimate(counts, sigma):
-    values = np.array(counts, dtype=np.float64)
-    low, high = np.sort([values, haar_shrinkage(values, sigma)], axis=0)
-    found = smoothed(values, sigma)
-    assert np.all(found >= low - 1e-6) and np.all(found <= high + 1e-6)
-
-
-def test_rare_codes_learn_from_each_other_and_heavy_ones_stand_alone():
-    truth = np.concatenate([[40_000.0, 900.0, 850.0], np.full(40, 70.0)])
-    better, raw = errors(shared_by_small, truth, 280.0)
-    assert better < 0.4 * raw
-    noisy = truth + np.random.default_rng(4).normal(0, 280, truth.size)
-    assert shared_by_small(noisy, 280.0)[0] == noisy[0]
-
-
-@given(
-    st.lists(st.integers(-1000, 10**5), min_size=1, max_size=50),
-    st.one_of(st.just(0.0), st.floats(1e-3, 1e4)),
-)
-def test_shared_counts_keep_their_order_and_are_not_negative(counts, sigma):
-    values = np.array(counts, dtype=np.float64)
-    found = shared_by_small(values, sigma)
-    changed = found != values
-    assert np.all(found[changed] >= 0) and np.all(values[changed] <= 4 * sigma)
-    small = np.sort(values[changed])
-    again = found[changed][np.argsort(values[changed], kind="stable")]
-    assert small.size == 0 or np.all(np.diff(again) >= -1e-6 * sigma)
-
-
-def test_codes_without_an_order_are_not_smoothed():
-    values = np.array([900.0, 20.0, 910.0, 15.0, 870.0, 30.0]) * 10
-    np.testing.assert_allclose(denoised(attribute("x", 6, ordered=False), values, 1.0), values, atol=1e-3)
-    values = np.random.default_rng(2).normal(0, 1, 12)
-    smooth = denoised(attribute("x", 10, other=True, nullable=True), values, 1.0)
-    np.testing.assert_array_equal(smooth[10:], values[10:])
-    assert np.any(smooth[:10] != values[:10])
 
 
 VALUES = st.lists(st.floats(-100, 1e4), min_size=1, max_size=60).map(np.array)

@@ -219,7 +219,9 @@ def test_the_fit_meets_tables_without_noise_and_a_warm_start_stays(graph):
     fit = fit_potentials(likelihood, {}, 300)
     likelihood(likelihood.flat({}))  # takes room of its own
     for scope in potentials:
-        np.testing.assert_allclose(marginals(fit.beliefs, [scope])[scope], marginal_of(joint, scope), atol=1e-3)
+        np.testing.assert_allclose(
+            marginals(fit.beliefs, [scope])[scope], marginal_of(joint, scope), atol=1e-3
+        )
     again = fit_potentials(likelihood, fit.potentials, 3)
     first, second = (likelihood(likelihood.flat(found.potentials))[0] for found in (fit, again))
     assert second <= first + 1e-12

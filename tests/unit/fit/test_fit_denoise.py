@@ -1,0 +1,148 @@
+"""Denoising of one-way tables."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.ndimage import gaussian_filter1d
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.fit.denoise import (
+    _estimates,
+    _freedom,
+    denoised,
+    haar_shrinkage,
+    shared_by_small,
+    smoothed,
+)
+
+
+def attribute(name, size, ordered=True, other=False, nullable=False):
+    return Attribute(name, "INTEGER", "categorical", tuple(range(size)), (), other, nullable, ordered)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 31, 100])
+def test_haar_shrinkage_without_a_threshold_changes_nothing(size):
+    values = np.random.default_rng(size).normal(0, 9, size)
+    np.testing.assert_allclose(haar_shrinkage(values, 0.0), values, atol=1e-9)
+
+
+def test_haar_shrinkage_takes_noise_out_and_keeps_steps_and_spikes():
+    rng = np.random.default_rng(1)
+    truth = np.repeat([100.0, 400.0, 50.0], 30)
+    truth[45] = 5_000
+    raw = truth + rng.normal(0, 20, truth.size)
+    smooth = haar_shrinkage(raw, 20.0)
+    assert np.abs(smooth - truth).sum() < 0.6 * np.abs(raw - truth).sum()
+    assert abs(smooth[45] - 5_000) < 100
+
+
+def errors(estimate, truth, sigma, times=40):
+    """Mean L1 errors of an estimate and of the raw counts."""
+    rng = np.random.default_rng(3)
+    raws = truth + rng.normal(0, sigma, (times, truth.size))
+    return (
+        np.mean([np.abs(estimate(raw, sigma) - truth).sum() for raw in raws]),
+        np.abs(raws - truth).sum(axis=1).mean(),
+    )
+
+
+def test_smoothing_helps_where_neighbours_are_alike():
+    better, raw = errors(smoothed, np.repeat([100.0, 400.0, 50.0], 30), 20.0)
+    assert better < 0.5 * raw
+
+
+@pytest.mark.parametrize("size", [5, 8, 12, 60])
+def test_smoothing_hardly_hurts_where_every_second_code_is_a_spike(size):
+    truth = np.where(np.arange(size) % 2, 0.0, 60.0)  # 2 sigmas between neighbours: all below the threshold
+    smooth, raw = errors(smoothed, truth, 30.0)
+    haar, _ = errors(haar_shrinkage, truth, 30.0)
+    assert smooth <= haar * 1.02 and smooth < 1.15 * raw
+
+
+def test_a_gentle_slope_is_smoothed_further_than_steps_would_be():
+    truth = 1_000 * np.exp(-0.5 * ((np.arange(100) - 40) / 15) ** 2)
+    smooth, raw = errors(smoothed, truth, 200.0)
+    haar, _ = errors(haar_shrinkage, truth, 200.0)
+    assert smooth < 0.92 * haar and smooth < 0.4 * raw
+
+
+def test_a_slope_with_a_spike_keeps_both():
+    truth = 1_000 * np.exp(-0.5 * ((np.arange(100) - 40) / 15) ** 2)
+    truth[40] += 20_000
+    better, raw = errors(smoothed, truth, 200.0)
+    assert better < 0.6 * raw
+
+
+@pytest.mark.parametrize(("bandwidth", "size"), [(1, 4), (1, 5), (2, 9), (4, 20), (16, 85), (64, 300)])
+def test_a_kernel_has_the_degrees_of_freedom_of_its_matrix(bandwidth, size):
+    matrix = gaussian_filter1d(np.eye(size), bandwidth, axis=0)
+    assert _freedom(bandwidth, size) == pytest.approx(np.trace(matrix), rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [6, 13, 40, 100])
+def test_the_risk_of_a_kernel_is_its_squared_error_on_average(size):
+    """Stein's estimate against the truth, which only a test knows."""
+    rng = np.random.default_rng(size)
+    truth = 400 * np.sin(np.arange(size) / 6) ** 2
+    estimated, real = [], []
+    for _ in range(400):
+        raw = truth + rng.normal(0, 50, size)
+        smooth = gaussian_filter1d(raw, 1)
+        estimated.append(np.sum((smooth - raw) ** 2) + 50**2 * (2 * _freedom(1, size) - size))
+        real.append(np.sum((smooth - truth) ** 2))
+    apart = np.array(estimated) - real
+    assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(apart.size)
+
+
+COUNTS = st.lists(st.integers(-1000, 10**5), min_size=5, max_size=50).map(lambda x: np.array(x, np.float64))
+
+
+@given(COUNTS, st.floats(0.1, 1e4), st.floats(0.1, 100), st.floats(-1e4, 1e4))
+def test_smoothing_knows_no_unit_and_no_zero(values, sigma, unit, zero):
+    found = smoothed(values * unit + zero, sigma * unit)
+    np.testing.assert_allclose(found, smoothed(values, sigma) * unit + zero, rtol=1e-6, atol=1e-5 * unit)
+
+
+@given(COUNTS, st.floats(0.1, 1e4))
+def test_smoothing_is_a_mean_of_its_estimates(values, sigma):
+    estimates = np.array([estimate for estimate, _ in _estimates(values, sigma)])
+    found = smoothed(values, sigma)
+    assert np.all(found >= estimates.min(axis=0) - 1e-6) and np.all(found <= estimates.max(axis=0) + 1e-6)
+
+
+def test_counts_without_noise_are_not_smoothed():
+    values = np.random.default_rng(5).normal(0, 100, 30)
+    np.testing.assert_array_equal(smoothed(values, 0.0), values)
+    np.testing.assert_allclose(smoothed(values, 1e-3), values, atol=1e-2)
+
+
+def test_rare_codes_learn_from_each_other_and_heavy_ones_stand_alone():
+    truth = np.concatenate([[40_000.0, 900.0, 850.0], np.full(40, 70.0)])
+    better, raw = errors(shared_by_small, truth, 280.0)
+    assert better < 0.4 * raw
+    noisy = truth + np.random.default_rng(4).normal(0, 280, truth.size)
+    assert shared_by_small(noisy, 280.0)[0] == noisy[0]
+
+
+@given(
+    st.lists(st.integers(-1000, 10**5), min_size=1, max_size=50),
+    st.one_of(st.just(0.0), st.floats(1e-3, 1e4)),
+)
+def test_shared_counts_keep_their_order_and_are_not_negative(counts, sigma):
+    values = np.array(counts, dtype=np.float64)
+    found = shared_by_small(values, sigma)
+    changed = found != values
+    assert np.all(found[changed] >= 0) and np.all(values[changed] <= 4 * sigma)
+    small = np.sort(values[changed])
+    again = found[changed][np.argsort(values[changed], kind="stable")]
+    assert small.size == 0 or np.all(np.diff(again) >= -1e-6 * sigma)
+
+
+def test_codes_without_an_order_are_not_smoothed():
+    values = np.array([900.0, 20.0, 910.0, 15.0, 870.0, 30.0]) * 10
+    np.testing.assert_allclose(denoised(attribute("x", 6, ordered=False), values, 1.0), values, atol=1e-3)
+    values = np.random.default_rng(2).normal(0, 1, 12)
+    smooth = denoised(attribute("x", 10, other=True, nullable=True), values, 1.0)
+    np.testing.assert_array_equal(smooth[10:], values[10:])
+    assert np.any(smooth[:10] != values[:10])
