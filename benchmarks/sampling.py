@@ -31,7 +31,7 @@ from dpsyn_sql.sample.graphical import GraphicalSampler
 from dpsyn_sql.sample.sql_network import network_of
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.write.persist import Kept, persist_beside
+from dpsyn_sql.write.persist import Kept, drawn_from, persist_beside
 from dpsyn_sql.write.publish import stage
 
 SIZES = (16, 8, 12, 16, 7, 14, 6, 5, 2, 12, 10, 12, 16, 2, 9)
@@ -59,7 +59,7 @@ def kept(model: GraphicalModel) -> Kept:
     """The model as a release keeps it."""
     shape = Shape(model.domain.attributes, order=model.domain.names)
     labels = [attribute.labels for attribute in model.domain.attributes]
-    return Kept("r", "id", "2026-01-01T00:00:00Z", {}, shape, model, (), labels)
+    return Kept("r", "id", "2026-01-01T00:00:00Z", {}, shape, model, drawn_from(model), (), labels)
 
 
 def main() -> None:

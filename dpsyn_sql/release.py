@@ -13,6 +13,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -58,7 +59,7 @@ from dpsyn_sql.sample.compile import compile_sampler, independent_rows, manner
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sample.units import unit_sizes
 from dpsyn_sql.sqltext.fragments import qualified
-from dpsyn_sql.write.persist import Kept
+from dpsyn_sql.write.persist import Drawn, Kept, drawn_from
 from dpsyn_sql.write.publish import publish
 from dpsyn_sql.write.staging import append, stage_rows
 
@@ -238,21 +239,24 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
     sampler = compile_sampler(made.model, job.deadline)
     try:
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
-        with job.deadline.running(), phase("sample", rows) as advance:
+        with ThreadPoolExecutor(max_workers=1) as beside:  # few rows are drawn by one core alone
+            drawn = beside.submit(drawn_from, made.model)
+            with job.deadline.running(), phase("sample", rows) as advance:
 
-            def draw(number: int, other: int, first: int) -> int:
-                if network is not None:
-                    return append_network(
-                        engine, network, number, other, staged, first=first, advance=advance
-                    )
-                batches = _reported(sampler.batches(number, other), advance)
-                return append(engine, made.shape.domain, batches, staged, first)
+                def draw(number: int, other: int, first: int) -> int:
+                    if network is not None:
+                        return append_network(
+                            engine, network, number, other, staged, first=first, advance=advance
+                        )
+                    batches = _reported(sampler.batches(number, other), advance)
+                    return append(engine, made.shape.domain, batches, staged, first)
 
-            written = stage_rows(engine, made.shape, draw, rows, staged, seed)
+                written = stage_rows(engine, made.shape, draw, rows, staged, seed)
         sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
         facts = _facts(job, entry, made, written, seed, manner(made.model, network))
+        kept = _kept(job, entry, made, drawn.result(), facts)
         with phase("write"), entry.publishing(job.target.identity):
-            publish(engine, job.target, made.shape, staged, seed, sizes, _kept(job, entry, made, facts))
+            publish(engine, job.target, made.shape, staged, seed, sizes, kept)
     finally:
         engine.close()
     return written, facts
@@ -273,7 +277,7 @@ def _facts(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int, draw
     )
 
 
-def _kept(job: Job, entry: LedgerEntry, made: _Made, facts: dict[str, Any]) -> Kept:
+def _kept(job: Job, entry: LedgerEntry, made: _Made, drawn: Drawn, facts: dict[str, Any]) -> Kept:
     """What stays with the output; under a name without folders, which readers need not know."""
     return Kept(
         job.options.name or job.target.label,
@@ -282,6 +286,7 @@ def _kept(job: Job, entry: LedgerEntry, made: _Made, facts: dict[str, Any]) -> K
         facts,
         made.shape,
         made.model,
+        drawn,
         made.measurements,
         [code_labels(attribute) for attribute in made.shape.domain.attributes],
     )

@@ -12,6 +12,7 @@ denoiser: a table is followed as far as it stands out of its own noise. One cali
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,11 @@ class Observation:
     def variance_of_total(self) -> float:
         """Variance of the sum of the cells."""
         return float(np.sum(np.broadcast_to(self.sigma, self.values.shape) ** 2))
+
+    @property
+    def sum_of_sigma(self) -> float:
+        """Sum of the standard deviations of the cells (rows)."""
+        return math.fsum(np.broadcast_to(self.sigma, self.values.shape).ravel())
 
 
 def pooled(first: Observation, second: Observation) -> Observation:

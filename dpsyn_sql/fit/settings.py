@@ -45,6 +45,9 @@ class Settings:
     is 10 to 30 % lower on mushroom (8,124 rows) from epsilon 1 on, 5 to 17 % on flights (336,776), 15 % on
     income (6,876) and 1 to 2 % on Adult at 10; 0.25 is no better on most."""
 
+    triple_worth: float = 2.5
+    """TRIPLEWORTH"""
+
     triple_rho: float = 0.01
     """From this rho (epsilon 0.8) on: at epsilon 0.3 income loses 5 %, at 0.1 nothing gains."""
 

@@ -239,6 +239,8 @@ def _round_of_triples(
     for_scores, for_tables = _for_scores_and_tables(state, budget)
     expected = _scores(state, triples, {}, for_scores).expected(triples)
     found = _selected(state, expected, {}, for_tables, last=True)
+    if not _worth_more_than_pairs(state, {triple: expected[triple] for triple in found}, for_tables):
+        found = {}
     _measure(state, found or pairs, for_tables)
     before = state.potentials, state.beliefs, state.total
     if _fit(state, last=True) > SETTINGS.hopeless and found:
@@ -363,11 +365,24 @@ def _worth_their_budget(
     means, law = plan.workload.means(plan.domain.names), _noise_law(plan, for_pairs)
     partners = sum(size > 1 for size in plan.domain.shape()) - 1
     noise = math.fsum(
-        float(means[name]) * partners * law.mean_absolute * math.fsum(working.observed[index,].sigma)
+        float(means[name]) * partners * law.mean_absolute * working.observed[index,].sum_of_sigma
         for index, name in enumerate(plan.domain.names)
     )
     saved = 1 - (1 - for_pairs.amount / plan.budget.amount) ** law.power
     return bool(gain > SETTINGS.charge * saved * noise)
+
+
+def _worth_more_than_pairs(state: _State, expected: Mapping[Scope, float], budget: Budget) -> bool:
+    """Whether triples promise ``triple_worth`` times what measuring the pairs again would gain."""
+    working, law = state.working, _noise_law(state.plan, budget)
+    weights = table_weights(working, state.plan.workload, [*expected, *state.tables])
+    gain = math.fsum(weights.get(triple, 1.0) * rows for triple, rows in expected.items())
+    noise = math.fsum(
+        weights.get(pair, 1.0) * law.mean_absolute * table.sum_of_sigma
+        for pair, table in state.tables.items()
+    )
+    saved = 1 - (1 - SETTINGS.triple_share) ** law.power
+    return bool(gain > SETTINGS.triple_worth * SETTINGS.charge * saved * noise)
 
 
 def _measure(state: _State, weights: Mapping[Scope, float], budget: Budget) -> None:

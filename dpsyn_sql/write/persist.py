@@ -38,11 +38,25 @@ _STEP = "keeping the model with the release"
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """The network of a model, None if it has none, and its conditional distributions as columns."""
+
+    network: Network | None
+    distributions: Columns
+
+
+def drawn_from(model: Model) -> Drawn:
+    """What SQL draws rows of a model from."""
+    network = network_of(model)
+    return Drawn(network, {} if network is None else distribution_table(network, layout(network)))
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What is kept of a release.
 
-    ``created`` is the time of the debit, ``facts`` the certificate, ``labels[i][c]`` the label of code c of
-    attribute i as a person reads it (None for NULL).
+    ``created`` is the time of the debit, ``facts`` the certificate, ``drawn`` what SQL draws rows from,
+    ``labels[i][c]`` the label of code c of attribute i as a person reads it (None for NULL).
     """
 
     name: str
@@ -51,6 +65,7 @@ class Kept:
     facts: Mapping[str, Any]
     shape: Shape
     model: Model
+    drawn: Drawn
     measurements: Sequence[NoisyMarginal]
     labels: Sequence[Sequence[object]]
 
@@ -93,13 +108,12 @@ def persist(engine: Engine, database: str, kept: Kept) -> None:
         name = string_literal(fold(kept.name))
         engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
     number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
-    network = network_of(kept.model)
-    for table, parts in _gathered(_contents(kept, network)).items():
+    for table, parts in _gathered(_contents(kept)).items():
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         owner = np.full(len(next(iter(columns.values()))), number)
         engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **columns}, step=_STEP)
     with _using(engine, database):
-        for statement in _macros(database, schema, kept, number, network):
+        for statement in _macros(database, schema, kept, number):
             engine.execute(statement, step=_STEP)
 
 
@@ -145,7 +159,7 @@ def persist_beside(engine: Engine, path: Path, kept: Kept) -> None:
     engine.execute(render("source/detach", name=ident(name)), step=_STEP)
 
 
-def _contents(kept: Kept, network: Network | None) -> Iterator[tuple[str, Columns]]:
+def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
     """The rows of every table, without the release they belong to."""
     domain, tables = kept.shape.domain, served(kept.model)
     yield (
@@ -182,8 +196,7 @@ def _contents(kept: Kept, network: Network | None) -> Iterator[tuple[str, Column
             "model_cells",
             {"number": np.full(cells.size, number), "cell": cells, "probability": flat[cells]},
         )
-    if network is not None:
-        yield "distributions", distribution_table(network, layout(network))
+    yield "distributions", kept.drawn.distributions
 
 
 def _gathered(contents: Iterator[tuple[str, Columns]]) -> dict[str, list[Columns]]:
@@ -262,11 +275,9 @@ def _axes(
     }
 
 
-def _macros(
-    database: str, schema: Fragment, kept: Kept, number: int, network: Network | None
-) -> Iterator[Fragment]:
+def _macros(database: str, schema: Fragment, kept: Kept, number: int) -> Iterator[Fragment]:
     home = ident(database)
-    low_variance, iid = sample_queries(network, kept.shape, kept.name, number)
+    low_variance, iid = sample_queries(kept.drawn.network, kept.shape, kept.name, number)
     rows, seed = parameters(kept.shape)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
         macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
