@@ -174,8 +174,7 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
     candidates, twins = candidate_pairs(state.working, step.queries)
     if not candidates or step.budget.amount < _LEAST_UNITS:
         return step.budget
-    for_pairs, for_triples = _divided(step)
-    shares = for_pairs.split(SETTINGS.rounds)
+    shares, for_triples = _divided(step)
     carried, weights, triples = 0, dict[Scope, float](), list[Scope]()
     scores: Scores | None = None
     for number, share in enumerate(shares):
@@ -204,12 +203,14 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
     return Budget(step.budget.kind, carried) if carried else None
 
 
-def _divided(step: ReservedStep) -> tuple[Budget, int]:
-    """The budget for pairs, and the amount for triples."""
+def _divided(step: ReservedStep) -> tuple[list[Budget], int]:
+    """The budgets of the rounds of pairs, and the amount for triples, which the last of them gives."""
+    shares = [*SETTINGS.rounds]
     if step.further is None:
-        return step.budget, 0
-    for_pairs, for_triples = step.budget.split((1 - SETTINGS.triple_share, SETTINGS.triple_share))
-    return for_pairs, for_triples.amount
+        return list(step.budget.split(shares)), 0
+    shares[-1] -= SETTINGS.triple_share
+    *pairs, triples = step.budget.split([*shares, SETTINGS.triple_share])
+    return pairs, triples.amount
 
 
 def _for_scores_and_tables(state: _State, budget: Budget) -> tuple[Budget, Budget]:

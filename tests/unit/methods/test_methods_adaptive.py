@@ -211,6 +211,28 @@ def test_where_no_triple_stands_out_the_pairs_are_measured_again(monkeypatch):
     assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
 
 
+def test_triples_must_promise_more_than_the_pairs_would_gain_from_their_budget(monkeypatch):
+    """For triples that stand out nothing but the price decides."""
+    worth = asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_worth=1.0)
+    not_worth = asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_worth=10.0**6)
+    assert triples_of(worth, "measure") and triples_of(worth, "distance") == triples_of(not_worth, "distance")
+    assert not triples_of(not_worth, "measure")
+    again = [queries for question, queries, _ in not_worth if question == "measure"]
+    assert again[-1] in again[:-1]
+    assert sum(budget.amount for _, _, budget in not_worth) == pytest.approx(10**13, rel=1e-9)
+
+
+def test_the_first_round_has_its_budget_whether_triples_follow_or_not(monkeypatch):
+    first = [
+        next(budget for question, queries, budget in asked if question == "distance")
+        for asked in (
+            asked_of(monkeypatch, (4,) * 6, drawn=all_four),
+            asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_rho=1e9),
+        )
+    ]
+    assert first[0].amount == pytest.approx(first[1].amount, rel=1e-9)
+
+
 @pytest.mark.parametrize("changes", [{"fewest_triples": 9}, {"triple_cells": 63}, {"triple_attributes": 5}])
 def test_without_candidates_the_pairs_have_the_budget_of_triples(monkeypatch, changes):
     asked = asked_of(monkeypatch, (4,) * 6, drawn=all_four, **changes)
