@@ -196,7 +196,8 @@ def distribution_table(network: Network, places: Layout) -> Columns:
     for number, node in enumerate(network.nodes):
         columns = slots(node, network.sizes, places)
         parts.append({"node": np.full(len(columns["value"]), number, np.int32), **columns})
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    names = list(parts[0]) if parts else []
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}  # never all twice
 
 
 def _groups(parent: IntArray) -> tuple[IntArray, IntArray]:

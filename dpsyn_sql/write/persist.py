@@ -109,7 +109,7 @@ def persist(engine: Engine, database: str, kept: Kept) -> None:
         engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
     number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
     for table, parts in _gathered(_contents(kept)).items():
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns = parts[0] if len(parts) == 1 else _together(parts)
         owner = np.full(len(next(iter(columns.values()))), number)
         engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **columns}, step=_STEP)
     with _using(engine, database):
@@ -206,6 +206,10 @@ def _gathered(contents: Iterator[tuple[str, Columns]]) -> dict[str, list[Columns
         if len(next(iter(columns.values()), ())):
             gathered.setdefault(table, []).append(columns)
     return gathered
+
+
+def _together(parts: Sequence[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _texts(values: Sequence[str]) -> NDArray[Any]:
