@@ -26,9 +26,6 @@ HAAR_SIGMAS = 2.5
 BANDWIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Standard deviations of the Gaussian kernels (codes), as far as three of them fit among the codes."""
 
-SEARCHED = 1.5
-"""Degrees of freedom of a coefficient that Haar shrinkage keeps: it is kept for being large."""
-
 TEMPERATURE = 8.0
 """Of the weights of estimates, in squared sigmas (Dalalyan and Salmon 2012); 4 and 12 are as good."""
 
@@ -37,6 +34,10 @@ HEAVY = 4.0
 
 _GRID = 2.0**-10
 # Rows.
+
+_NEAR = 0.5
+# Sigmas: half the width of the triangular kernel that estimates the density of coefficients at the threshold.
+# A box would let the last bits of a float decide on a coefficient at its edge.
 
 _SHORTEST = 5
 # Codes that smoothing needs: fewer have no neighbours to learn from.
@@ -52,16 +53,6 @@ _LOWEST = -40.0
 
 _EM_STEPS, _EM_COUNT = 100, 0.5
 # Steps of expectation maximisation, and codes in all that the grid holds beforehand.
-
-
-def haar_shrinkage(values: FloatArray, sigma: float) -> FloatArray:
-    """Translation-invariant Haar wavelet shrinkage with a hard threshold (Coifman and Donoho 1995).
-
-    ``values`` (k,) are noisy counts in order, each of noise ``sigma``. The estimate is the mean over
-    shifts of the grid; an orthonormal transform leaves each coefficient with noise sigma. The ends
-    are padded by the mean of the outermost four values.
-    """
-    return _haar_estimate(values, sigma)[0]
 
 
 def smoothed(values: FloatArray, sigma: float) -> FloatArray:
@@ -84,15 +75,14 @@ def _estimates(values: FloatArray, sigma: float) -> Iterator[tuple[FloatArray, f
     """Estimates and their degrees of freedom: the counts, kernel smoothers, and both nothing and those with
     the steps that Haar shrinkage finds in what they leave over."""
     yield values, float(values.size)
-    steps, kept = _haar_estimate(values, sigma)
-    yield steps, SEARCHED * kept
+    yield haar_shrinkage(values, sigma)
     for bandwidth in BANDWIDTHS:
         if 3 * bandwidth < values.size:
             smooth = gaussian_filter1d(values, bandwidth)
             freedom = _freedom(bandwidth, values.size)
             yield smooth, freedom
-            steps, kept = _haar_estimate(values - smooth, sigma)
-            yield smooth + steps, freedom + SEARCHED * kept
+            steps, more = haar_shrinkage(values - smooth, sigma)
+            yield smooth + steps, freedom + more
 
 
 @cache
@@ -105,8 +95,17 @@ def _freedom(bandwidth: int, size: int) -> float:
     return float(size * weights[0] + 2 * weights[1::2][:size].sum())
 
 
-def _haar_estimate(values: FloatArray, sigma: float) -> tuple[FloatArray, float]:
-    """The estimate, and the mean number of coefficients kept per shift."""
+def haar_shrinkage(values: FloatArray, sigma: float) -> tuple[FloatArray, float]:
+    """Translation-invariant Haar wavelet shrinkage with a hard threshold (Coifman and Donoho 1995).
+
+    ``values`` (k,) are noisy counts in order, each of noise ``sigma`` above 0. The estimate is the mean over
+    shifts of the grid; an orthonormal transform leaves each coefficient with noise sigma. The ends are
+    padded by the mean of the outermost four values.
+
+    Returns:
+        The estimate, and its degrees of freedom: the coefficients kept, and the threshold (in sigmas) times
+        the density of coefficients at it, as a little more noise would let those jump from 0.
+    """
     size = values.size
     shifts = min(HAAR_SHIFTS, size)
     length = 1 << (size + shifts - 2).bit_length() if size > 1 else 1
@@ -116,10 +115,16 @@ def _haar_estimate(values: FloatArray, sigma: float) -> tuple[FloatArray, float]
         padded[shift, shift : shift + size] = values
         padded[shift, shift + size :] = values[-4:].mean()
     threshold = min(HAAR_SIGMAS, float(np.sqrt(2 * np.log(max(size, 1)))))
-    average, details = _haar(padded, threshold * sigma)
-    kept = 1.0 + sum(int(np.count_nonzero(detail)) for detail in details) / shifts
+    average, details = _haar(padded)
+    freedom = float(shifts)
+    for place, detail in enumerate(details):
+        beyond = np.abs(detail) - threshold * sigma
+        close = np.maximum(1 - np.abs(beyond) / (_NEAR * sigma), 0.0).sum() / _NEAR
+        freedom += np.count_nonzero(beyond > 0) + threshold * float(close)
+        details[place] = np.where(beyond > 0, detail, 0.0)
     smooth = _inverse_haar(average, details)
-    return np.mean([smooth[shift, shift : shift + size] for shift in range(shifts)], axis=0), kept
+    estimate = np.mean([smooth[shift, shift : shift + size] for shift in range(shifts)], axis=0)
+    return estimate, freedom / shifts
 
 
 def shared_by_small(values: FloatArray, sigma: float) -> FloatArray:
@@ -149,13 +154,12 @@ def shared_by_small(values: FloatArray, sigma: float) -> FloatArray:
     return estimate
 
 
-def _haar(rows: FloatArray, threshold: float) -> tuple[FloatArray, list[FloatArray]]:
-    """Orthonormal transform of each row: the coarsest average and the details, small ones set to 0."""
+def _haar(rows: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    """Orthonormal transform of each row: the coarsest average and the details."""
     details = []
     while rows.shape[1] > 1:
         even, odd = rows[:, 0::2], rows[:, 1::2]
-        detail = (even - odd) / np.sqrt(2)
-        details.append(np.where(np.abs(detail) > threshold, detail, 0.0))
+        details.append((even - odd) / np.sqrt(2))
         rows = (even + odd) / np.sqrt(2)
     return rows, details
 

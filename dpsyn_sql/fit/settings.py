@@ -42,12 +42,13 @@ class Settings:
 
     triple_share: float = 0.15
     """Of the rest, out of the last round, for three-way tables inside cliques of the fitted model. With it
-    the three-way distance is a quarter lower on mushroom (8,124 rows) at epsilon 10, 8 % on flights
-    (336,776), 4 % on weather (26,115), 1 % on Adult at 1; 0.25 is no better on most."""
+    the three-way distance at epsilon 10 is a quarter lower on mushroom (8,124 rows), 8 % on flights
+    (336,776), 4 % on weather (26,115), at 1 1 % on Adult; 0.25 is no better on most."""
 
-    triple_worth: float = 2.5
+    triple_worth: float = 3.0
     """Triples have to promise so many times what the pairs would gain from their budget, because a pair is a
-    part of many triples: below 2 income lost by them, Adult at epsilon 1 gains at 3 to 4."""
+    part of many triples: income at epsilon 1 mostly promises 2 and less and lost by them, Adult at 1
+    promises 4 and gains 0.7 %."""
 
     triple_rho: float = 0.01
     """From this rho (epsilon 0.8) on: at epsilon 0.3 income loses 5 %, at 0.1 nothing gains."""

@@ -240,7 +240,7 @@ def _round_of_triples(
     for_scores, for_tables = _for_scores_and_tables(state, budget)
     expected = _scores(state, triples, {}, for_scores).expected(triples)
     found = _selected(state, expected, {}, for_tables, last=True)
-    if not _worth_more_than_pairs(state, {triple: expected[triple] for triple in found}, for_tables):
+    if not _worth_more_than_pairs(state, {triple: expected[triple] for triple in found}, pairs, for_tables):
         found = {}
     _measure(state, found or pairs, for_tables)
     before = state.potentials, state.beliefs, state.total
@@ -373,17 +373,22 @@ def _worth_their_budget(
     return bool(gain > SETTINGS.charge * saved * noise)
 
 
-def _worth_more_than_pairs(state: _State, expected: Mapping[Scope, float], budget: Budget) -> bool:
-    """Whether triples promise ``triple_worth`` times what measuring the pairs again would gain."""
-    working, law = state.working, _noise_law(state.plan, budget)
-    weights = table_weights(working, state.plan.workload, [*expected, *state.tables])
+def _worth_more_than_pairs(
+    state: _State, expected: Mapping[Scope, float], pairs: Mapping[Scope, float], budget: Budget
+) -> bool:
+    """Whether triples promise ``triple_worth`` times what measuring ``pairs`` again would gain: the noise
+    that pooling takes off them, of which ``charge`` counts."""
+    weights = table_weights(state.working, state.plan.workload, [*expected, *pairs])
     gain = math.fsum(weights.get(triple, 1.0) * rows for triple, rows in expected.items())
-    noise = math.fsum(
-        weights.get(pair, 1.0) * law.mean_absolute * table.sum_of_sigma
-        for pair, table in state.tables.items()
-    )
-    saved = 1 - (1 - SETTINGS.triple_share) ** law.power
-    return bool(gain > SETTINGS.triple_worth * SETTINGS.charge * saved * noise)
+    law, whole = _noise_law(state.plan, budget), math.fsum(pairs.values())
+    saved = 0.0
+    for pair, share in pairs.items():
+        table = state.tables[pair]
+        deviation = law.unit / law.mean_absolute * (whole / share) ** law.power
+        again = pooled(table, Observation(table.values, np.asarray(deviation)))
+        taken_off = law.mean_absolute * (table.sum_of_sigma - again.sum_of_sigma)
+        saved += weights.get(pair, 1.0) * taken_off
+    return bool(gain > SETTINGS.triple_worth * SETTINGS.charge * saved)
 
 
 def _measure(state: _State, weights: Mapping[Scope, float], budget: Budget) -> None:
