@@ -22,6 +22,7 @@ from scipy.optimize import minimize
 
 from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals, room
 from dpsyn_sql.fit.graph import JunctionTree, Scope
+from dpsyn_sql.fit.precondition import Coordinates
 
 FloatArray = NDArray[np.float64]
 Potentials = dict[Scope, FloatArray]
@@ -83,10 +84,9 @@ class Likelihood:
         self._noise = np.add.reduceat(self._sigma, self._starts)
         self._room = room(tree)
 
-    @property
-    def scale(self) -> FloatArray:
-        """Preconditioner: about the inverse square root of the diagonal of the Hessian."""
-        return np.asarray((np.maximum(self._values, 0) + 2 * self._sigma) ** -0.5)
+    def coordinates(self) -> Coordinates:
+        """In which to look for the optimum."""
+        return Coordinates(self._scopes, self._shapes, self._values, self._sigma, self._total)
 
     def misfit(self, gradient: FloatArray) -> float:
         """L1 norm of the gradient of a table in rows (0 at the optimum), as a part of that of its noise; of
@@ -152,13 +152,13 @@ def fit_potentials(
 
     Tables so contradictory that no model in float64 fits them leave the start as it was.
     """
-    scale, misfit = likelihood.scale, np.inf
+    coordinates, misfit = likelihood.coordinates(), np.inf
 
-    def scaled(point: FloatArray) -> tuple[float, FloatArray]:
+    def at(point: FloatArray) -> tuple[float, FloatArray]:
         nonlocal misfit
-        value, gradient = likelihood(point * scale)
+        value, gradient = likelihood(coordinates.potentials(point))
         misfit = likelihood.misfit(gradient)
-        return value, gradient * scale
+        return value, coordinates.gradient(gradient)
 
     def after_a_step(intermediate_result: object) -> None:
         advance(1)
@@ -166,8 +166,8 @@ def fit_potentials(
             raise StopIteration
 
     found = minimize(
-        scaled,
-        likelihood.flat(start) / scale,
+        at,
+        coordinates.point(likelihood.flat(start)),
         jac=True,
         method="L-BFGS-B",
         callback=after_a_step,
@@ -179,9 +179,9 @@ def fit_potentials(
             "gtol": 1e-12,
         },
     )
-    flat = np.asarray(found.x * scale)
+    flat = coordinates.potentials(found.x)
     beliefs = likelihood.beliefs(flat)
     if beliefs.proper:
-        return Fit(likelihood.potentials(flat), beliefs, likelihood.misfit(found.jac / scale))
+        return Fit(likelihood.potentials(flat), beliefs, likelihood.misfit(coordinates.of_cells(found.jac)))
     flat = likelihood.flat(start)
     return Fit(likelihood.potentials(flat), likelihood.beliefs(flat), np.inf)

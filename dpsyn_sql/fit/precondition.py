@@ -1,0 +1,128 @@
+"""Coordinates in which L-BFGS fits potentials in few steps: a two-level additive Schwarz preconditioner.
+
+The Hessian of the objective of ``fit/estimate.py`` is that of the model's counts plus the ridge,
+N Cov(cells) + diag(sigma). Its diagonal alone is a poor guide: all tables that hold an attribute can
+together raise the potential of one of its values, which is as steep as their number, or against each
+other, which is only as steep as the ridge. So can the three-way tables that share a pair.
+
+Where attributes are independent these directions are known. A group is a configuration x, of
+probability p, of a scope that several tables t hold; w_t shifts all cells of t with x. The Hessian of w is
+
+    R + N p (1 - p) 1 1^T,    R diagonal, R_tt = sum of sigma over the cells of t with x,
+
+and the identity that of z where w = R^(-1/2) (I + c v v^T) z, v = R^(-1/2) 1, and
+c |v|^2 = (1 + N p (1 - p) |v|^2)^(-1/2) - 1. Potentials are the sum of all such shifts and of one
+coordinate for every cell, scaled by the diagonal: the additive method of subspaces that overlap (Toselli
+and Widlund 2005, chapter 2). More coordinates than potentials are no harm: a step moves along all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain, combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dpsyn_sql.fit.graph import Scope
+
+FloatArray = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class Coordinates:
+    """Points (one coordinate for every cell, then one for every shift) for flat vectors of potentials.
+
+    Args:
+        scopes: of the tables, in the order of the vector.
+        shapes: of each.
+        values: (n,) noisy counts of all cells (rows).
+        sigma: (n,) their standard deviations (rows), above zero.
+        total: N.
+    """
+
+    def __init__(
+        self,
+        scopes: Sequence[Scope],
+        shapes: Sequence[tuple[int, ...]],
+        values: FloatArray,
+        sigma: FloatArray,
+        total: float,
+    ) -> None:
+        self._cells = values.size
+        self._diagonal = np.asarray((np.maximum(values, 0) + 2 * sigma) ** -0.5)
+        cells, shifts, self._group = _shifts(scopes, shapes)
+        places = (np.ones(cells.size), (cells, shifts))
+        self._spread = csr_array(places, shape=(self._cells, self._group.size))
+        self._gathered = csr_array(self._spread.T)
+        self._root = self._sums(sigma) ** -0.5
+        held = self._by_group(np.ones(self._group.size))
+        part = np.clip(self._by_group(self._sums(values)) / (held * total), 0, 1)
+        norm = self._by_group(self._root**2)
+        self._factor = ((1 + total * part * (1 - part) * norm) ** -0.5 - 1) / norm
+
+    def _sums(self, cells: FloatArray) -> FloatArray:
+        """Over the cells that each shift moves."""
+        return np.asarray(self._gathered @ cells)
+
+    def _by_group(self, shifts: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(self._group, shifts), dtype=np.float64)
+
+    def _turned(self, shifts: FloatArray) -> FloatArray:
+        """I + c v v^T of every group."""
+        along = self._factor * self._by_group(self._root * shifts)
+        return np.asarray(shifts + self._root * along[self._group])
+
+    def potentials(self, point: FloatArray) -> FloatArray:
+        """(n,) flat vector of a point."""
+        shifts = self._root * self._turned(point[self._cells :])
+        return np.asarray(self._diagonal * point[: self._cells] + self._spread @ shifts)
+
+    def gradient(self, gradient: FloatArray) -> FloatArray:
+        """The gradient in these coordinates, from that in the potentials (n,)."""
+        shifts = self._turned(self._root * self._sums(gradient))
+        return np.concatenate([self._diagonal * gradient, shifts])
+
+    def of_cells(self, gradient: FloatArray) -> FloatArray:
+        """The gradient in the potentials (n,), from that in these coordinates."""
+        return np.asarray(gradient[: self._cells] / self._diagonal)
+
+    def point(self, flat: FloatArray) -> FloatArray:
+        """A point of these potentials (n,): the one without shifts."""
+        return np.concatenate([flat / self._diagonal, np.zeros(self._group.size)])
+
+
+def _shifts(scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]]) -> tuple[Codes, Codes, Codes]:
+    """Cells and the shifts that move them, side by side; and the group of every shift.
+
+    There is a group for every configuration of every scope that at least two tables hold, with a shift
+    for each of these tables.
+    """
+    holders = Counter(chain.from_iterable(_within(scope) for scope in scopes))
+    shared = {scope for scope, number in holders.items() if number > 1}
+    cells, shifts, groups = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
+    first: dict[Scope, int] = {}
+    start = made = opened = 0
+    for scope, shape in zip(scopes, shapes, strict=True):
+        grid = np.indices(shape).reshape(len(shape), -1)
+        for part in _within(scope):
+            if part not in shared:
+                continue
+            axes = [scope.index(variable) for variable in part]
+            sizes = tuple(shape[axis] for axis in axes)
+            number = int(np.prod(sizes))
+            if part not in first:
+                first[part], opened = opened, opened + number
+            cells.append(start + np.arange(grid.shape[1]))
+            shifts.append(made + np.ravel_multi_index(tuple(grid[axes]), sizes))
+            groups.append(first[part] + np.arange(number))
+            made += number
+        start += grid.shape[1]
+    return np.concatenate(cells), np.concatenate(shifts), np.concatenate(groups)
+
+
+def _within(scope: Scope) -> list[Scope]:
+    """All scopes of at least one variable inside ``scope``, itself included."""
+    return list(chain.from_iterable(combinations(scope, number) for number in range(1, len(scope) + 1)))

@@ -1,0 +1,132 @@
+"""Coordinates of a fit: linear, what they say of gradients, and the curvature they level."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
+from dpsyn_sql.fit.graph import junction_tree
+from dpsyn_sql.fit.precondition import Coordinates
+
+SCOPES = st.lists(
+    st.sets(st.integers(0, 4), min_size=1, max_size=3).map(lambda scope: tuple(sorted(scope))),
+    min_size=1,
+    max_size=6,
+    unique=True,
+)
+SIZES = (3, 2, 4, 1, 2)
+
+
+def coordinates_of(scopes, rng):
+    shapes = [tuple(SIZES[v] for v in scope) for scope in scopes]
+    cells = sum(int(np.prod(shape)) for shape in shapes)
+    values = rng.normal(20, 30, cells)
+    return Coordinates(scopes, shapes, values, rng.uniform(0.5, 3, cells), 100.0), cells
+
+
+@given(scopes=SCOPES, seed=st.integers(0, 99))
+def test_gradients_go_with_points(scopes, seed):
+    """<g, C z> = <C^T g, z>, and both ways lead back."""
+    rng = np.random.default_rng(seed)
+    coordinates, cells = coordinates_of(scopes, rng)
+    flat, gradient = rng.normal(size=(2, cells))
+    np.testing.assert_allclose(coordinates.potentials(coordinates.point(flat)), flat)
+    np.testing.assert_allclose(coordinates.of_cells(coordinates.gradient(gradient)), gradient)
+    point = rng.normal(size=coordinates.point(flat).size)
+    assert gradient @ coordinates.potentials(point) == pytest.approx(coordinates.gradient(gradient) @ point)
+
+
+def shared_configurations(scopes):
+    """Indicators over all cells, a column for every table and configuration of a scope that others hold too."""
+    parts = {
+        part
+        for scope in scopes
+        for number in range(1, len(scope) + 1)
+        for part in combinations(scope, number)
+        if sum(set(part) <= set(other) for other in scopes) > 1
+    }
+    columns = []
+    for place, part in product(range(len(scopes)), parts):
+        if not set(part) <= set(scopes[place]):
+            continue
+        for values in product(*(range(SIZES[v]) for v in part)):
+            held = dict(zip(part, values, strict=True))
+            columns.append(
+                [
+                    float(other == place and held.items() <= dict(zip(scope, cell, strict=True)).items())
+                    for other, scope in enumerate(scopes)
+                    for cell in product(*(range(SIZES[v]) for v in scope))
+                ]
+            )
+    return np.array(columns).T
+
+
+@given(scopes=SCOPES, seed=st.integers(0, 99))
+def test_shifts_reach_every_configuration_that_tables_share(scopes, seed):
+    coordinates, cells = coordinates_of(scopes, np.random.default_rng(seed))
+    expected = shared_configurations(scopes)
+    number = coordinates.point(np.zeros(cells)).size - cells
+    assert number == (expected.shape[1] if expected.size else 0)
+    if number:
+        points = np.eye(cells + number)[cells:]
+        found = np.array([coordinates.potentials(point) for point in points]).T
+        rank = np.linalg.matrix_rank(expected)
+        assert np.linalg.matrix_rank(found) == rank
+        assert np.linalg.matrix_rank(np.hstack([found, expected])) == rank
+
+
+def star(tables, noise, rng):
+    """Tables (0, i) and the marginals of attributes, of counts that are independent but for ``noise``."""
+    sizes = (4, *[3] * tables)
+    parts = [rng.dirichlet(np.full(size, 3.0)) for size in sizes]
+    scopes = [(v,) for v in range(len(sizes))] + [(0, v) for v in range(1, len(sizes))]
+    sigmas = dict(zip(scopes, rng.uniform(2, 9, len(scopes)), strict=True))
+    observed = {}
+    for scope in scopes:
+        exact = 1000 * (parts[scope[0]] if len(scope) == 1 else np.outer(parts[scope[0]], parts[scope[1]]))
+        drawn = exact + noise * sigmas[scope] * rng.normal(size=exact.shape)
+        observed[scope] = Observation(drawn, np.asarray(sigmas[scope]))
+    base = {(v,): np.log(part) for v, part in enumerate(parts)}
+    return Likelihood(junction_tree(sizes, scopes), observed, 1000.0, base)
+
+
+def test_shifts_of_one_value_have_the_identity_for_their_hessian():
+    """Against second differences of the objective itself, where attributes are independent."""
+    likelihood = star(4, 0.0, np.random.default_rng(1))
+    coordinates, flat = likelihood.coordinates(), likelihood.flat({})
+    directions = []
+    for shift in range(coordinates.point(flat).size - flat.size):
+        point = coordinates.point(flat)
+        point[flat.size + shift] = 1.0
+        direction = coordinates.potentials(point)
+        tables = likelihood.potentials(direction)
+        if tables[0,][2] != 0:  # the group of value 2 of attribute 0, which all tables but (i,) hold
+            directions.append(direction)
+    assert len(directions) == 5
+    step = 1e-4
+    for first, one in enumerate(directions):
+        ahead, behind = (likelihood(flat + sign * step * one)[1] for sign in (1, -1))
+        for second, other in enumerate(directions):
+            curvature = 1000 * (ahead - behind) @ other / (2 * step)
+            assert curvature == pytest.approx(float(first == second), abs=1e-4)
+
+
+def steps_of(tables):
+    likelihood = star(tables, 1.0, np.random.default_rng(2))
+    steps = []
+    fit = fit_potentials(likelihood, {}, 500, 0.05, advance=steps.append)
+    assert fit.misfit <= 0.05
+    return len(steps)
+
+
+def test_many_tables_of_one_attribute_take_less_than_half_the_steps(monkeypatch):
+    with_shifts = steps_of(20)
+
+    def none(scopes, shapes):
+        return tuple(np.zeros(0, dtype=np.int64) for _ in range(3))
+
+    monkeypatch.setattr("dpsyn_sql.fit.precondition._shifts", none)
+    assert steps_of(20) > 2 * with_shifts
