@@ -156,7 +156,7 @@ def fit_potentials(
 
     def at(point: FloatArray) -> tuple[float, FloatArray]:
         nonlocal misfit
-        value, gradient = likelihood(coordinates.potentials(point))
+        value, gradient = likelihood(coordinates.flat(point))
         misfit = likelihood.misfit(gradient)
         return value, coordinates.gradient(gradient)
 
@@ -175,11 +175,11 @@ def fit_potentials(
             "maxiter": iterations,
             "maxfun": 2 * iterations,
             "maxcor": _MEMORY,
-            "ftol": 1e-9,
+            "ftol": 1e-12,  # the misfit decides
             "gtol": 1e-12,
         },
     )
-    flat = coordinates.potentials(found.x)
+    flat = coordinates.flat(found.x)
     beliefs = likelihood.beliefs(flat)
     if beliefs.proper:
         return Fit(likelihood.potentials(flat), beliefs, likelihood.misfit(coordinates.of_cells(found.jac)))

@@ -1,19 +1,21 @@
-"""Coordinates in which L-BFGS fits potentials in few steps: a two-level additive Schwarz preconditioner.
+"""Coordinates in which L-BFGS fits potentials in few steps: an additive Schwarz preconditioner.
 
 The Hessian of the objective of ``fit/estimate.py`` is that of the model's counts plus the ridge,
-N Cov(cells) + diag(sigma). Its diagonal alone is a poor guide: all tables that hold an attribute can
-together raise the potential of one of its values, which is as steep as their number, or against each
-other, which is only as steep as the ridge. So can the three-way tables that share a pair.
+N Cov(cells) + diag(sigma). Its diagonal alone is a poor guide: relative to it, raising the potential of one
+value of an attribute in all tables that hold it is as steep as their number, and in one against another
+only as steep as the ridge. The same goes for a pair in several three-way tables.
 
-Where attributes are independent these directions are known. A group is a configuration x, of
-probability p, of a scope that several tables t hold; w_t shifts all cells of t with x. The Hessian of w is
+Within one group these directions are known. A group is a configuration x of a scope that several
+tables t hold; w_t shifts all cells of t with x. All of them move the same statistic, whether a row
+shows x, of variance p (1 - p) with p its probability. So the Hessian of w is
 
     R + N p (1 - p) 1 1^T,    R diagonal, R_tt = sum of sigma over the cells of t with x,
 
 and the identity that of z where w = R^(-1/2) (I + c v v^T) z, v = R^(-1/2) 1, and
-c |v|^2 = (1 + N p (1 - p) |v|^2)^(-1/2) - 1. Potentials are the sum of all such shifts and of one
-coordinate for every cell, scaled by the diagonal: the additive method of subspaces that overlap (Toselli
-and Widlund 2005, chapter 2). More coordinates than potentials are no harm: a step moves along all of them.
+c |v|^2 = (1 + N p (1 - p) |v|^2)^(-1/2) - 1. The noisy tables stand in for p. Potentials are the sum of all
+such shifts and of one coordinate for every cell, scaled by about the diagonal, as if none touched
+another: the additive method of subspaces that overlap (Toselli and Widlund 2005, chapter 2). More coordinates
+than potentials are no harm: a step moves along all of them.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ from dpsyn_sql.fit.graph import Scope
 
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.int64]
+
+_LEAST_SIGMA = 0.01
+# Rows: below it a step of length one would move potentials by hundreds, and line searches fail (discrete
+# Laplace noise of epsilon 500 and more).
 
 
 class Coordinates:
@@ -51,21 +57,22 @@ class Coordinates:
         sigma: FloatArray,
         total: float,
     ) -> None:
+        sigma = np.maximum(sigma, _LEAST_SIGMA)
         self._cells = values.size
         self._diagonal = np.asarray((np.maximum(values, 0) + 2 * sigma) ** -0.5)
         cells, shifts, self._group = _shifts(scopes, shapes)
         places = (np.ones(cells.size), (cells, shifts))
         self._spread = csr_array(places, shape=(self._cells, self._group.size))
-        self._gathered = csr_array(self._spread.T)
-        self._root = self._sums(sigma) ** -0.5
-        held = self._by_group(np.ones(self._group.size))
-        part = np.clip(self._by_group(self._sums(values)) / (held * total), 0, 1)
-        norm = self._by_group(self._root**2)
-        self._factor = ((1 + total * part * (1 - part) * norm) ** -0.5 - 1) / norm
+        self._root = self._sums(sigma) ** -0.5  # v
+        tables = self._by_group(np.ones(self._group.size))
+        probability = np.clip(self._by_group(self._sums(values)) / (tables * total), 0, 1)
+        norm = self._by_group(self._root**2)  # |v|^2
+        steepness = total * probability * (1 - probability)
+        self._factor = ((1 + steepness * norm) ** -0.5 - 1) / norm  # c
 
     def _sums(self, cells: FloatArray) -> FloatArray:
         """Over the cells that each shift moves."""
-        return np.asarray(self._gathered @ cells)
+        return np.asarray(self._spread.T @ cells)
 
     def _by_group(self, shifts: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(self._group, shifts), dtype=np.float64)
@@ -75,8 +82,8 @@ class Coordinates:
         along = self._factor * self._by_group(self._root * shifts)
         return np.asarray(shifts + self._root * along[self._group])
 
-    def potentials(self, point: FloatArray) -> FloatArray:
-        """(n,) flat vector of a point."""
+    def flat(self, point: FloatArray) -> FloatArray:
+        """(n,) vector of the potentials of a point."""
         shifts = self._root * self._turned(point[self._cells :])
         return np.asarray(self._diagonal * point[: self._cells] + self._spread @ shifts)
 
@@ -103,8 +110,8 @@ def _shifts(scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]]) -> tuple
     holders = Counter(chain.from_iterable(_within(scope) for scope in scopes))
     shared = {scope for scope, number in holders.items() if number > 1}
     cells, shifts, groups = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
-    first: dict[Scope, int] = {}
-    start = made = opened = 0
+    group_of: dict[Scope, int] = {}  # the first of a scope's groups, one for each configuration
+    cell = shift = group = 0  # the next
     for scope, shape in zip(scopes, shapes, strict=True):
         grid = np.indices(shape).reshape(len(shape), -1)
         for part in _within(scope):
@@ -113,13 +120,13 @@ def _shifts(scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]]) -> tuple
             axes = [scope.index(variable) for variable in part]
             sizes = tuple(shape[axis] for axis in axes)
             number = int(np.prod(sizes))
-            if part not in first:
-                first[part], opened = opened, opened + number
-            cells.append(start + np.arange(grid.shape[1]))
-            shifts.append(made + np.ravel_multi_index(tuple(grid[axes]), sizes))
-            groups.append(first[part] + np.arange(number))
-            made += number
-        start += grid.shape[1]
+            if part not in group_of:
+                group_of[part], group = group, group + number
+            cells.append(cell + np.arange(grid.shape[1]))
+            shifts.append(shift + np.ravel_multi_index(tuple(grid[axes]), sizes))
+            groups.append(group_of[part] + np.arange(number))
+            shift += number
+        cell += grid.shape[1]
     return np.concatenate(cells), np.concatenate(shifts), np.concatenate(groups)
 
 

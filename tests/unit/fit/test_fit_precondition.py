@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.precondition import Coordinates
@@ -33,10 +34,10 @@ def test_gradients_go_with_points(scopes, seed):
     rng = np.random.default_rng(seed)
     coordinates, cells = coordinates_of(scopes, rng)
     flat, gradient = rng.normal(size=(2, cells))
-    np.testing.assert_allclose(coordinates.potentials(coordinates.point(flat)), flat)
+    np.testing.assert_allclose(coordinates.flat(coordinates.point(flat)), flat)
     np.testing.assert_allclose(coordinates.of_cells(coordinates.gradient(gradient)), gradient)
     point = rng.normal(size=coordinates.point(flat).size)
-    assert gradient @ coordinates.potentials(point) == pytest.approx(coordinates.gradient(gradient) @ point)
+    assert gradient @ coordinates.flat(point) == pytest.approx(coordinates.gradient(gradient) @ point)
 
 
 def shared_configurations(scopes):
@@ -72,7 +73,7 @@ def test_shifts_reach_every_configuration_that_tables_share(scopes, seed):
     assert number == (expected.shape[1] if expected.size else 0)
     if number:
         points = np.eye(cells + number)[cells:]
-        found = np.array([coordinates.potentials(point) for point in points]).T
+        found = np.array([coordinates.flat(point) for point in points]).T
         rank = np.linalg.matrix_rank(expected)
         assert np.linalg.matrix_rank(found) == rank
         assert np.linalg.matrix_rank(np.hstack([found, expected])) == rank
@@ -93,25 +94,50 @@ def star(tables, noise, rng):
     return Likelihood(junction_tree(sizes, scopes), observed, 1000.0, base)
 
 
-def test_shifts_of_one_value_have_the_identity_for_their_hessian():
-    """Against second differences of the objective itself, where attributes are independent."""
-    likelihood = star(4, 0.0, np.random.default_rng(1))
+def dependent(total):
+    """Counts of a model that is far from independent, at which the objective is looked at."""
+    rng, sizes = np.random.default_rng(3), (3, 2, 2, 4)
+    scopes = [(0,), (1,), (0, 1), (2, 3), (0, 1, 2), (0, 1, 3)]
+    base = {(0, 1, 2): rng.normal(0, 1.5, (3, 2, 2)), (0, 1, 3): rng.normal(0, 1.5, (3, 2, 4))}
+    tree = junction_tree(sizes, scopes)
+    expected = marginals(calibrate(tree, base), scopes)
+    observed = {
+        scope: Observation(total * expected[scope], np.asarray(rng.uniform(1, 6))) for scope in scopes
+    }
+    return Likelihood(tree, observed, total, base)
+
+
+@pytest.mark.parametrize("likelihood", [star(4, 0.0, np.random.default_rng(1)), dependent(1000.0)])
+def test_shifts_of_one_group_have_the_identity_for_their_hessian(likelihood):
+    """Against second differences of the objective itself."""
     coordinates, flat = likelihood.coordinates(), likelihood.flat({})
-    directions = []
+    groups = {}
     for shift in range(coordinates.point(flat).size - flat.size):
         point = coordinates.point(flat)
         point[flat.size + shift] = 1.0
-        direction = coordinates.potentials(point)
-        tables = likelihood.potentials(direction)
-        if tables[0,][2] != 0:  # the group of value 2 of attribute 0, which all tables but (i,) hold
-            directions.append(direction)
-    assert len(directions) == 5
+        direction = coordinates.flat(point)
+        groups.setdefault(tuple(np.flatnonzero(direction)), []).append(direction)
+    assert all(len(directions) > 1 for directions in groups.values())
     step = 1e-4
-    for first, one in enumerate(directions):
-        ahead, behind = (likelihood(flat + sign * step * one)[1] for sign in (1, -1))
-        for second, other in enumerate(directions):
-            curvature = 1000 * (ahead - behind) @ other / (2 * step)
-            assert curvature == pytest.approx(float(first == second), abs=1e-4)
+    for directions in groups.values():
+        for first, one in enumerate(directions):
+            ahead, behind = (likelihood(flat + sign * step * one)[1] for sign in (1, -1))
+            for second, other in enumerate(directions):
+                curvature = 1000 * (ahead - behind) @ other / (2 * step)
+                assert curvature == pytest.approx(float(first == second), abs=1e-4)
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 1e-7, 1e-24])
+def test_tables_next_to_without_noise_are_met(sigma):
+    """A large epsilon and Laplace noise; their values are on a grid."""
+    joint = 1000 * np.random.default_rng(4).dirichlet(np.full(24, 0.5)).reshape(3, 4, 2)
+    observed = {}
+    for scope in ((0,), (1,), (0, 1), (0, 2), (1, 2)):
+        exact = joint.sum(axis=tuple(v for v in range(3) if v not in scope))
+        observed[scope] = Observation(np.rint(exact * 1024) / 1024, np.asarray(sigma))
+    fit = fit_potentials(Likelihood(junction_tree((3, 4, 2), observed), observed, 1000.0, {}), {}, 200)
+    for scope, table in marginals(fit.beliefs, observed).items():
+        np.testing.assert_allclose(1000 * table, observed[scope].values, atol=0.5)
 
 
 def steps_of(tables):
