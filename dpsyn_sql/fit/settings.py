@@ -41,9 +41,13 @@ class Settings:
     together, and the others get nothing."""
 
     triple_share: float = 0.15
-    """Of the rest, out of the last round, for three-way tables inside cliques of the fitted model. With it
+    triple_slope: float = 0.055
+    triple_most: float = 0.3
+    """Of the rest, out of the last round, for three-way tables inside cliques of the fitted model. With 0.15
     the three-way distance at epsilon 10 is a quarter lower on mushroom (8,124 rows), 8 % on flights
-    (336,776), 4 % on weather (26,115), at 1 1 % on Adult; 0.25 is no better on most."""
+    (336,776), 4 % on weather (26,115), at 1 1 % on Adult, where 0.25 is 1 % worse. At 10 0.25 is another 6 %
+    lower on mushroom, 5 % on flights, 1 to 3 % on Adult and income; at 3 0.2 is 2 % lower on mushroom:
+    hence more for each power of ten above ``one_way_rho``."""
 
     triple_worth: float = 3.0
     """Triples have to promise so many times what the pairs would gain from their budget, because a pair is a
@@ -90,8 +94,12 @@ class Settings:
 
     cap_first: float = 10.0
     cap: float = 1e6
-    """Cells of the junction tree: in the first round 10 times the sum of squared sizes, then a million
-    (a calibration takes 5 ms; 4 million gain 0.3 %)."""
+    cap_power: float = 1 / 4
+    cap_most: float = 4e6
+    """Cells of the junction tree: in the first round 10 times the sum of squared sizes, then a million (a
+    calibration takes 7 ms) at epsilon 1 on Adult, where 4 million gain nothing. Where more stands out of
+    the noise, more is worth modelling: the cap grows with the power 1/4 of rho, or of rho N^2 if that is more
+    above Adult's."""
 
     sampling: float = 0.5
     """Share of the expected L1 sampling error that comes off a score: it is no dependence."""

@@ -12,6 +12,7 @@ from dpsyn_sql.fit.settings import Settings
 from dpsyn_sql.plan.plan import Further, MeasureStep
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.plan.workload import Workload
+from dpsyn_sql.source.relation import Source
 
 MAX_PAIR_CELLS = 2**22
 """Cells of a pair of original codes that is a candidate: 32 MB to count."""
@@ -29,6 +30,17 @@ _BAND = 8
 # One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
 
 
+def equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
+    """The rho, for units of one row, whose Gaussian noise is that of a budget.
+
+    Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
+    """
+    rows = source.unit.max_rows
+    if budget.kind == "zcdp":
+        return float(budget.rho) / rows**2
+    return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)
+
+
 def one_way_share(rho: float, settings: Settings) -> int:
     """Percent of the budget: whole ones, so that every machine plans the same."""
     share = settings.one_way_share + settings.one_way_slope * _powers_below(rho, settings)
@@ -38,6 +50,24 @@ def one_way_share(rho: float, settings: Settings) -> int:
 def score_share(rho: float, settings: Settings) -> int:
     """Percent of a round, likewise."""
     return round(100 * (settings.score_share + settings.score_slope * _powers_below(rho, settings)))
+
+
+def triple_share(rho: float, settings: Settings) -> int:
+    """Percent of the budget of all rounds, likewise."""
+    powers = math.log10(max(rho / settings.one_way_rho, 1.0))
+    return round(100 * min(settings.triple_share + settings.triple_slope * powers, settings.triple_most))
+
+
+def tree_cap(rho: float, total: float, settings: Settings) -> int:
+    """Cells of the junction tree in the last round.
+
+    Args:
+        rho: of the release, for units of one row.
+        total: rows.
+        settings: of the recipe.
+    """
+    stands_out = max(rho / settings.one_way_rho, rho * (total / settings.bins_strength) ** 2, 1.0)
+    return round(min(settings.cap * math.pow(stands_out, settings.cap_power), settings.cap_most))
 
 
 def _powers_below(rho: float, settings: Settings) -> float:

@@ -37,10 +37,13 @@ from dpsyn_sql.fit.settings import Settings
 from dpsyn_sql.fit.shares import (
     MAX_CANDIDATE_CELLS,
     candidate_queries,
+    equivalent_rho,
     further_queries,
     one_way_share,
     one_way_steps,
     score_share,
+    tree_cap,
+    triple_share,
 )
 from dpsyn_sql.fit.working import (
     Working,
@@ -89,7 +92,7 @@ class Adaptive:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
         pairs = candidate_queries(domain, self._caps()[0])
         first, rest = budget, None
-        rho = _equivalent_rho(source, domain, budget)
+        rho = equivalent_rho(source, domain, budget)
         if pairs:
             share = one_way_share(rho, SETTINGS)
             first, rest = budget.split((share, 100 - share))
@@ -102,8 +105,8 @@ class Adaptive:
         return Plan(source, domain, self.name, tuple(steps), budget, caps=caps, workload=self.workload)
 
     def _caps(self, *, lowered: bool = False) -> tuple[int, ...]:
-        """Cells of all candidates and of the junction tree; none if only lowered ones are asked for."""
-        most = (MAX_CANDIDATE_CELLS, round(SETTINGS.cap))
+        """Most cells of all candidates and of the junction tree; none if only lowered ones are asked for."""
+        most = (MAX_CANDIDATE_CELLS, round(SETTINGS.cap_most))
         caps = (self.limits.candidate_cells(most[0]), self.limits.tree_cells(most[1]))
         return () if lowered and caps == most else caps
 
@@ -156,12 +159,17 @@ class _State:
     def __post_init__(self) -> None:
         fixed = {**self.working.base, **self.working.links}
         self.total = max(total_of(list(self.working.observed.values())), 1.0)
+        self.cap = min(self.cap, tree_cap(_rho_of(self.plan), self.total, SETTINGS))
         self.beliefs: Beliefs = calibrate(junction_tree(self.working.sizes, fixed), fixed)
+
+
+def _rho_of(plan: Plan) -> float:
+    return equivalent_rho(plan.source, plan.domain, plan.budget)
 
 
 def _prepared(plan: Plan, one_ways: Sequence[Observation]) -> Working:
     total = max(total_of(one_ways), 1.0)
-    rho = _equivalent_rho(plan.source, plan.domain, plan.budget)
+    rho = _rho_of(plan)
     return working_domain(plan.domain, one_ways, total * math.sqrt(rho), SETTINGS)
 
 
@@ -174,7 +182,7 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
     candidates, twins = candidate_pairs(state.working, step.queries)
     if not candidates or step.budget.amount < _LEAST_UNITS:
         return step.budget
-    shares, for_triples = _divided(step)
+    shares, for_triples = _divided(step, _rho_of(state.plan))
     carried, weights, triples = 0, dict[Scope, float](), list[Scope]()
     scores: Scores | None = None
     for number, share in enumerate(shares):
@@ -203,19 +211,20 @@ def _rounds(state: _State, step: ReservedStep) -> Budget | None:
     return Budget(step.budget.kind, carried) if carried else None
 
 
-def _divided(step: ReservedStep) -> tuple[list[Budget], int]:
+def _divided(step: ReservedStep, rho: float) -> tuple[list[Budget], int]:
     """The budgets of the rounds of pairs, and the amount for triples, which the last of them gives."""
-    shares = [*SETTINGS.rounds]
+    shares = [round(100 * share) for share in SETTINGS.rounds]
     if step.further is None:
         return list(step.budget.split(shares)), 0
-    shares[-1] -= SETTINGS.triple_share
-    *pairs, triples = step.budget.split([*shares, SETTINGS.triple_share])
+    share = triple_share(rho, SETTINGS)
+    shares[-1] -= share
+    *pairs, triples = step.budget.split([*shares, share])
     return pairs, triples.amount
 
 
 def _for_scores_and_tables(state: _State, budget: Budget) -> tuple[Budget, Budget]:
     plan = state.plan
-    share = score_share(_equivalent_rho(plan.source, plan.domain, plan.budget), SETTINGS)
+    share = score_share(_rho_of(plan), SETTINGS)
     scores, tables = budget.split((share, 100 - share))
     return scores, tables
 
@@ -420,14 +429,3 @@ def _fit(state: _State, last: bool) -> float:
         fit = fit_potentials(likelihood, state.potentials, SETTINGS.iterations, tolerance, stop, advance)
     state.potentials, state.beliefs = fit.potentials, fit.beliefs
     return fit.misfit
-
-
-def _equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
-    """The rho, for units of one row, whose Gaussian noise is that of a budget.
-
-    Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
-    """
-    rows = source.unit.max_rows
-    if budget.kind == "zcdp":
-        return float(budget.rho) / rows**2
-    return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)

@@ -12,6 +12,7 @@ import pytest
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.fit.shares import tree_cap, triple_share
 from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
@@ -93,6 +94,19 @@ def asked_of(
     Adaptive(workload=workload).run(plan, door)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     return door.asked
+
+
+@pytest.mark.parametrize(("most", "expected"), [(4e6, tree_cap(10.0, 20_000, SETTINGS)), (1.2e6, 1_200_000)])
+def test_the_tree_grows_with_what_stands_out_but_not_beyond_its_limit(monkeypatch, most, expected):
+    caps, select = [], ADAPTIVE.selected
+
+    def recorded(*arguments):
+        caps.append(arguments[5])
+        return select(*arguments)
+
+    monkeypatch.setattr(ADAPTIVE, "selected", recorded)
+    asked_of(monkeypatch, (4,) * 5, units=10**16, cap_most=most)
+    assert max(caps) == pytest.approx(expected, rel=0.01)
 
 
 def test_few_candidates_are_all_asked_for(monkeypatch):
@@ -199,7 +213,7 @@ def test_triples_inside_cliques_are_scored_and_measured_last(monkeypatch):
     assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
     paid = sum(budget.amount for _, queries, budget in asked if len(queries[0].attrs) == 3)
     one_ways = sum(budget.amount for _, queries, budget in asked if len(queries[0].attrs) == 1)
-    assert paid / (10**13 - one_ways) == pytest.approx(SETTINGS.triple_share)
+    assert paid / (10**13 - one_ways) == pytest.approx(triple_share(0.01, SETTINGS) / 100)
 
 
 def test_where_no_triple_stands_out_the_pairs_are_measured_again(monkeypatch):

@@ -61,7 +61,7 @@ def test_no_limit_changes_nothing_and_a_roomy_one_neither():
 @pytest.mark.parametrize("memory", [LEAST_MEMORY, 10**9, 2 * 10**9])
 def test_the_parts_fit_into_the_whole(memory):
     limits = Limits(memory)
-    ours = 8 * limits.candidate_cells(MAX_CANDIDATE_CELLS) + 256 * limits.tree_cells(10**6)
+    ours = 8 * limits.candidate_cells(MAX_CANDIDATE_CELLS) + 256 * limits.tree_cells(4 * 10**6)
     engine = int(limits.engine.removesuffix("MiB")) * 2**20
     assert ours > 0 and ours + engine + 200 * 2**20 < memory
     assert limits.tree_cells(10**6) in (10**6, 2 ** (limits.tree_cells(10**6).bit_length() - 1))
@@ -85,8 +85,8 @@ def wide(attributes, size):
 def test_a_plan_says_its_caps_only_where_they_are_lower():
     domain, budget = wide(40, 500), Budget.from_epsilon(1, 1e-9)
     plain = Adaptive().plan(SOURCE, domain, budget)
-    assert plain.caps == () == Adaptive(Limits(4 * 10**9)).plan(SOURCE, domain, budget).caps
+    assert plain.caps == () == Adaptive(Limits(8 * 10**9)).plan(SOURCE, domain, budget).caps
     small = Adaptive(Limits(LEAST_MEMORY)).plan(SOURCE, domain, budget)
-    assert small.caps[0] < MAX_CANDIDATE_CELLS and small.caps[1] < SETTINGS.cap
+    assert small.caps[0] < MAX_CANDIDATE_CELLS and small.caps[1] < SETTINGS.cap_most
     assert sum(domain.cells(query.attrs) for query in small.steps[-1].queries) <= small.caps[0]
     assert set(small.queries) < set(plain.queries)
