@@ -7,7 +7,8 @@ only as steep as the ridge. The same goes for a pair in several three-way tables
 
 Within one group these directions are known. A group is a configuration x of a scope that several
 tables t hold; w_t shifts all cells of t with x. All of them move the same statistic, whether a row
-shows x, of variance p (1 - p) with p its probability. So the Hessian of w is
+shows x, of variance p (1 - p) with p its probability; without variables, all cells of a table, none. So
+the Hessian of w is
 
     R + N p (1 - p) 1 1^T,    R diagonal, R_tt = sum of sigma over the cells of t with x,
 
@@ -20,6 +21,7 @@ than potentials are no harm: a step moves along all of them.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, combinations
@@ -32,6 +34,9 @@ from dpsyn_sql.fit.graph import Scope
 
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.int64]
+
+_EVERY_ROW = 0
+# The group of the scope without variables.
 
 _LEAST_SIGMA = 0.01
 # Rows: below it a step of length one would move potentials by hundreds, and line searches fail (discrete
@@ -68,6 +73,7 @@ class Coordinates:
         probability = np.clip(self._by_group(self._sums(values)) / (tables * total), 0, 1)
         norm = self._by_group(self._root**2)  # |v|^2
         steepness = total * probability * (1 - probability)
+        steepness[_EVERY_ROW] = 0.0
         self._factor = ((1 + steepness * norm) ** -0.5 - 1) / norm  # c
 
     def _sums(self, cells: FloatArray) -> FloatArray:
@@ -105,10 +111,10 @@ def _shifts(scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]]) -> tuple
     """Cells and the shifts that move them, side by side; and the group of every shift.
 
     There is a group for every configuration of every scope that at least two tables hold, with a shift
-    for each of these tables.
+    for each of these tables; and first one for all rows, with a shift for each table.
     """
     holders = Counter(chain.from_iterable(_within(scope) for scope in scopes))
-    shared = {scope for scope, number in holders.items() if number > 1}
+    shared = {scope for scope, number in holders.items() if number > 1 or not scope}
     cells, shifts, groups = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
     group_of: dict[Scope, int] = {}  # the first of a scope's groups, one for each configuration
     cell = shift = group = 0  # the next
@@ -119,11 +125,14 @@ def _shifts(scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]]) -> tuple
                 continue
             axes = [scope.index(variable) for variable in part]
             sizes = tuple(shape[axis] for axis in axes)
-            number = int(np.prod(sizes))
+            number = math.prod(sizes)
             if part not in group_of:
                 group_of[part], group = group, group + number
-            cells.append(cell + np.arange(grid.shape[1]))
-            shifts.append(shift + np.ravel_multi_index(tuple(grid[axes]), sizes))
+            place = np.zeros(grid.shape[1], dtype=np.int64)
+            for axis, size in zip(axes, sizes, strict=True):
+                place = place * size + grid[axis]
+            cells.append(cell + np.arange(place.size))
+            shifts.append(shift + place)
             groups.append(group_of[part] + np.arange(number))
             shift += number
         cell += grid.shape[1]
@@ -131,5 +140,5 @@ def _shifts(scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]]) -> tuple
 
 
 def _within(scope: Scope) -> list[Scope]:
-    """All scopes of at least one variable inside ``scope``, itself included."""
-    return list(chain.from_iterable(combinations(scope, number) for number in range(1, len(scope) + 1)))
+    """All scopes inside ``scope``, none and all of its variables included, the smallest first."""
+    return list(chain.from_iterable(combinations(scope, number) for number in range(len(scope) + 1)))
