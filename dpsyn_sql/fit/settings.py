@@ -96,10 +96,12 @@ class Settings:
     cap: float = 1e6
     cap_power: float = 1 / 4
     cap_most: float = 4e6
+    cap_rows: float = 2e7
     """Cells of the junction tree: in the first round 10 times the sum of squared sizes, then a million (a
     calibration takes 7 ms) at epsilon 1 on Adult, where 4 million gain nothing. Where more stands out of
     the noise, more is worth modelling: the cap grows with the power 1/4 of rho, or of rho N^2 if that is more
-    above Adult's."""
+    above Adult's. Not for more rows than ``cap_rows``: they are drawn one by one, and look-ups in twice the
+    cells, out of the processor's cache, took 402 s for 197 (100 million)."""
 
     sampling: float = 0.5
     """Share of the expected L1 sampling error that comes off a score: it is no dependence."""

@@ -66,7 +66,8 @@ def tree_cap(rho: float, total: float, settings: Settings) -> int:
         total: rows.
         settings: of the recipe.
     """
-    stands_out = max(rho / settings.one_way_rho, rho * (total / settings.bins_strength) ** 2, 1.0)
+    counted = total if total <= settings.cap_rows else 0.0
+    stands_out = max(rho / settings.one_way_rho, rho * (counted / settings.bins_strength) ** 2, 1.0)
     return round(min(settings.cap * math.pow(stands_out, settings.cap_power), settings.cap_most))
 
 

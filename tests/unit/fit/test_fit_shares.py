@@ -9,6 +9,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.settings import Settings
 from dpsyn_sql.fit.shares import equivalent_rho, tree_cap, triple_share
+from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
 SETTINGS = Settings()
@@ -32,7 +33,13 @@ def test_sixteen_times_the_budget_is_twice_the_cells(rho, total):
 
 def test_a_tree_stops_growing():
     assert tree_cap(10.0, 1e12, SETTINGS) == 4 * 10**6
-    assert tree_cap(0.015, 1e9, replace(SETTINGS, cap_most=1.5e6)) == 1_500_000
+    assert tree_cap(0.015, 1e7, replace(SETTINGS, cap_most=1.5e6)) == 1_500_000
+
+
+def test_rows_that_sql_draws_one_by_one_get_a_small_tree():
+    assert SETTINGS.cap_rows == MOST_LOW_VARIANCE_ROWS
+    assert tree_cap(0.015, 2e7, SETTINGS) == 4 * 10**6
+    assert tree_cap(0.015, 2e7 + 1, SETTINGS) == 10**6
 
 
 def test_the_noise_of_a_unit_of_several_rows_counts_as_theirs():
