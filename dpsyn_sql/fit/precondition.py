@@ -39,8 +39,8 @@ _EVERY_ROW = 0
 # The group of the scope without variables.
 
 _LEAST_SIGMA = 0.01
-# Rows: below it a step of length one would move potentials by hundreds, and line searches fail (discrete
-# Laplace noise of epsilon 500 and more).
+# Rows: the smaller sigma, the further a step of length one moves potentials, until line searches fail
+# (discrete Laplace noise of epsilon 500 and more).
 
 
 class Coordinates:

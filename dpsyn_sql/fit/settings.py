@@ -124,5 +124,5 @@ class Settings:
     tolerance: float = 0.5
     tolerance_last: float = 0.3
     """Steps of a fit at most, and the misfit that ends it: of fits that only form questions, and of the last.
-    Half of the tolerances change distances by 0.3 % or not at all (Adult and income at epsilon 0.1 to 10).
-    Few fits need all of the steps (flights at 10)."""
+    Half of the tolerances change distances by 0.5 % at most on Adult, at epsilon 0.1 to 10, and not beyond
+    noise on income. Few fits need all of the steps (flights at 10)."""
