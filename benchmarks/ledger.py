@@ -135,9 +135,9 @@ class TimedLedger(SqliteLedger):
         self.spent = [time.perf_counter() - started]
 
     @contextmanager
-    def open_release(self, key: ReleaseKey, budget: Budget, *, replace: bool = False) -> Iterator[Any]:
+    def open_release(self, key: ReleaseKey, budget: Budget, *, new_debit: bool = False) -> Iterator[Any]:
         started = time.perf_counter()
-        with super().open_release(key, budget, replace=replace) as entry:
+        with super().open_release(key, budget, new_debit=new_debit) as entry:
             self.spent.append(time.perf_counter() - started)
             yield TimedEntry(entry, self.spent)
 

@@ -21,6 +21,7 @@ from dpsyn_sql.errors import (
     PrivacyBudgetExceeded,
     PublishError,
     ReleaseChanged,
+    ReleaseExists,
     SourceError,
     TargetError,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "PublishError",
     "Release",
     "ReleaseChanged",
+    "ReleaseExists",
     "SourceError",
     "TargetError",
     "domain_template",

@@ -10,6 +10,7 @@
     │   └── AccountError           the account is of another kind or unit, or not the source's own
     ├── PrivacyBudgetExceeded      the ledger refuses the debit; nothing was read
     ├── ReleaseChanged             the same name and version with other settings; nothing was charged
+    ├── ReleaseExists              the same settings under another name, free to replay; nothing was charged
     ├── LedgerError                the ledger file cannot be opened, read or written
     │   └── LedgerDamaged          the ledger's records contradict each other
     ├── PublishError               the output was taken or went away after the debit; ask again, it is free
@@ -77,6 +78,10 @@ class PrivacyBudgetExceeded(DpsynError):
 
 class ReleaseChanged(DpsynError):
     """A release of this name and version exists with other settings; nothing was read or charged."""
+
+
+class ReleaseExists(DpsynError):
+    """A release of the same source, version and settings exists under another name: it replays at no cost."""
 
 
 class LedgerError(DpsynError):

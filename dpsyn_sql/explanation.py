@@ -24,7 +24,7 @@ from dpsyn_sql.measure.calibrate import discovery_events, known_events, standard
 from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.preparation import account_in_words, ledger_in_words, prepared
+from dpsyn_sql.preparation import ledger_in_words, prepared
 from dpsyn_sql.release import release
 
 _OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
@@ -41,6 +41,8 @@ class Explanation:
     into: str
     ledger: str
     account: str
+    outlook: str
+    obstacle: str
     engine: str
 
     def __str__(self) -> str:
@@ -53,7 +55,8 @@ class Explanation:
             "Engine": self.engine,
             "Ledger": self.ledger,
             "Account": self.account,
-            "Writes": self.into,
+            "Release": self.outlook,
+            "Writes": f"{self.into}; {self.obstacle}" if self.obstacle else self.into,
         }
         return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places.items())])
 
@@ -78,7 +81,7 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
     arguments = inspect.signature(release).bind(con, source, **options)
     arguments.apply_defaults()
     arguments.arguments.pop("con")
-    with prepared(con, Options(**arguments.arguments)) as job:
+    with prepared(con, Options(**arguments.arguments), explaining=True) as job:
         engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
         bounded = job.plan.source.unit.column is not None
         return Explanation(
@@ -87,7 +90,9 @@ def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Exp
             plan_counting(job.plan.queries, job.plan.domain, bounded),
             job.target.name,
             ledger_in_words(job.place),
-            account_in_words(con, job),
+            f"{job.outlook.standing} {job.outlook.standing.warning}".strip(),
+            str(job.outlook),
+            job.obstacle,
             engine,
         )
 

@@ -32,6 +32,7 @@ from dpsyn_sql.plan.queries import (
     NoisyTree,
     TreeQuery,
 )
+from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.relation import Source
 
 
@@ -97,19 +98,60 @@ class NoiseSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How an account stands: epsilon spent so far at its delta, and what it was granted, if anything."""
+    """How an account stands: epsilon spent so far at its delta, what it was granted, what is left in words.
+
+    ``idle``: other accounts with a limit and no source, where this one has no limit.
+    """
 
     account: str
     spent_epsilon: float
     delta: float
     granted: tuple[str, str] | None
+    left: str = ""
+    idle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         spent = f"epsilon={self.spent_epsilon:.4g} at delta={self.delta:g} is spent so far"
         if self.granted is None:
             return f"{self.account!r} has no limit; {spent}"
         epsilon, delta = self.granted
-        return f"{self.account!r} was granted epsilon={epsilon}, delta={delta}; {spent}"
+        return f"{self.account!r} was granted epsilon={epsilon}, delta={delta}; {spent}; {self.left}"
+
+    @property
+    def warning(self) -> str:
+        """What is wrong with limits that hold for nothing; empty if there are none."""
+        if not self.idle:
+            return ""
+        return (
+            f"The ledger has a limit for {', '.join(map(repr, self.idle))}, and no source is charged to it. "
+            f"This release is charged to {self.account!r}, which has no limit: was that meant? "
+            "Set one with `dpsyn ledger grant`."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a ledger would do with a release; nothing was changed to find out.
+
+    ``stored`` is the budget of the entry that would be replayed, None for a new debit; ``measured_on`` the
+    day of its answers, None if it did not get that far. ``wrote``: it was published to this output before,
+    or died over it. ``refusal``: why nothing would be debited.
+    """
+
+    standing: Standing
+    stored: Budget | None = None
+    measured_on: str | None = None
+    wrote: bool = False
+    refusal: str = ""
+
+    def __str__(self) -> str:
+        if self.refusal:
+            return f"would be refused: {self.refusal}"
+        if self.stored is None:
+            return "a new debit, which fits the account"
+        if self.measured_on is None:
+            return "goes on where an earlier run stopped, under the debit of then: costs nothing more"
+        return f"a replay of what was measured on {self.measured_on}: costs nothing"
 
 
 class LedgerEntry(Protocol):
@@ -181,26 +223,31 @@ class LedgerEntry(Protocol):
 class Ledger(Protocol):
     """Accounts and entries."""
 
-    def standing(self, key: ReleaseKey) -> Standing:
-        """The account that a release of this key would be charged to, as it is now; changes nothing.
+    @property
+    def home(self) -> Home:
+        """Where the names of its sources begin."""
+
+    def look(
+        self, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool = False
+    ) -> Outlook:
+        """What ``open_release`` would do, for an output of these names; changes nothing.
 
         Raises:
             AccountError: the sources belong to another account, or to different ones.
         """
 
-    def wrote(self, key: ReleaseKey, target: str) -> bool:
-        """Whether the release of exactly this key was published to ``target`` before, or died over it."""
-
     def open_release(
-        self, key: ReleaseKey, budget: Budget, *, replace: bool = False
+        self, key: ReleaseKey, budget: Budget, *, new_debit: bool = False
     ) -> AbstractContextManager[LedgerEntry]:
         """Debit ``budget`` and open an entry, or find the one of the same key at no cost.
 
-        ``replace`` debits anew when the name and version exist with other settings.
+        ``new_debit`` pays again where the name and version exist with other settings, or the same settings
+        under another name.
 
         Raises:
             PrivacyBudgetExceeded: the account does not hold it; nothing was read.
             ReleaseChanged: same name and version, other settings; nothing was charged.
+            ReleaseExists: same version and settings, another output; nothing was charged.
             AccountError: another unit, kind or account than the source's own.
             LedgerError: the ledger cannot be used; nothing was read.
         """

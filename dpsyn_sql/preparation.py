@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +21,10 @@ from dpsyn_sql.domain.strict import typed_relation
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
-from dpsyn_sql.engines.target_session import Target, open_target
+from dpsyn_sql.engines.target_session import Output, Target, open_target
+from dpsyn_sql.errors import TargetError
 from dpsyn_sql.fit.deadline import Deadline
-from dpsyn_sql.interfaces import Ledger, Method
+from dpsyn_sql.interfaces import Ledger, Method, Outlook
 from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -36,6 +37,8 @@ from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
+from dpsyn_sql.source.files import file_beside
+from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 from dpsyn_sql.write.expressions import check_expressions
 from dpsyn_sql.write.persist import check_name
@@ -46,7 +49,8 @@ class Job:
     """Everything decided from public facts; no row was read to make it.
 
     ``shape`` may have columns still to be discovered; ``plan`` takes each at the largest size it can get.
-    ``rest`` is what discovery leaves to the method.
+    ``rest`` is what discovery leaves to the method. ``outlook`` is what the ledger will do, and ``obstacle``
+    what is in the way of the output (only where a plan asks; a release stops at it).
     """
 
     options: Options
@@ -57,13 +61,19 @@ class Job:
     rest: Budget
     place: Ledger | Path | None
     target: Target
+    target_name: str
     key: ReleaseKey
     deadline: Deadline
+    outlook: Outlook
+    obstacle: str
 
 
 @contextmanager
-def prepared(con: Connection, options: Options) -> Iterator[Job]:
-    """Check, resolve and plan; every refusal happens here, before anything is charged."""
+def prepared(con: Connection, options: Options, *, explaining: bool = False) -> Iterator[Job]:
+    """Check, resolve and plan; every refusal happens here, before anything is charged.
+
+    ``explaining``: an output that exists is noted, not refused.
+    """
     options.check()
     limits, deadline = options.limits(), Deadline(options.time_limit)
     method = method_named(options.method, limits, deadline)
@@ -86,34 +96,157 @@ def prepared(con: Connection, options: Options) -> Iterator[Job]:
         if relation.strict:
             relation = typed_relation(relation, shape)
         method = weighted(method, read_workload(options.workload).fitted(shape))
-        plan, rest = _planned(method, Source(relation, unit), shape, options.budget())
+        source = Source(relation, unit)
+        plan, rest = _planned(method, source, shape, options.budget())
         check_size(plan.queries, plan.domain)
         limits.check_measured(_measured_at_once(plan))
         place = _ledger_place(options, session)
-
-        def key(identity: str) -> ReleaseKey:
-            return _key(options, shape, plan, session, options.name or identity, _home_of(place))
-
-        def written(identity: str) -> bool:
-            if isinstance(place, Path) and not place.exists():
-                return False
-            with opened_ledger(con, place) as accounts:
-                return accounts.wrote(key(identity), identity)
-
-        target = open_target(con, options.into, session, replace=options.replace, written=written)
+        book = _Book(con, place, options, session, shape, plan)
+        target, obstacle = _target(con, options, session, book, explaining=explaining)
         check_name(target.database, options.name or target.label)
+        _check_not_the_ledger(target, place)
+        outlook = book.look(target.output)
+        if outlook.standing.warning:
+            warnings.warn(outlook.standing.warning, stacklevel=4)
+        if outlook.stored is not None:  # what was debited then is what may be asked now
+            plan, rest = _planned(method, source, shape, outlook.stored)
         yield Job(
-            options,
-            session,
-            shape,
-            method,
-            plan,
-            rest,
-            place,
-            target,
-            key(target.identity),
-            deadline,
+            options=options,
+            session=session,
+            shape=shape,
+            method=method,
+            plan=plan,
+            rest=rest,
+            place=place,
+            target=target,
+            target_name=book.name(target.output),
+            key=book.key(target.output),
+            deadline=deadline,
+            outlook=outlook,
+            obstacle=obstacle,
         )
+
+
+class _Book:
+    """What the ledger is asked before the debit; a ledger that is not there yet is not made."""
+
+    def __init__(
+        self,
+        con: Connection,
+        place: Ledger | Path | None,
+        options: Options,
+        session: SourceSession,
+        shape: Shape,
+        plan: Plan,
+    ) -> None:
+        self._con, self._place, self._options = con, place, options
+        self._session, self._shape, self._plan = session, shape, plan
+        with self._opened() as ledger:
+            self._home = (
+                Home.of(place if isinstance(place, Path) else None) if ledger is None else ledger.home
+            )
+
+    def name(self, output: Output) -> str:
+        """What the ledger calls an output."""
+        return output.name(self._home)
+
+    def key(self, output: Output) -> ReleaseKey:
+        """The idempotency key of a release to this output, and its key in ledgers of the first format."""
+        options, session, unit = self._options, self._session, self._plan.source.unit.column
+        former = ReleaseKey(
+            account=options.account,
+            name=options.name or output.spelled,
+            version=options.version,
+            configuration=self._configuration(session.resolved_spelling, session.former_statements, unit),
+            sources=session.private_spellings(self._home),
+        )
+        statements, name = self._plan.source.relation.statements, self._plan.source.unit_name
+        unit = None if name == "row" else name
+        return ReleaseKey(
+            account=options.account,
+            name=options.name or self.name(output),
+            version=options.version,
+            configuration=self._configuration(session.resolved_name(self._home), statements, unit),
+            sources=session.private_sources(self._home),
+            named=options.name is not None,
+            former=former,
+        )
+
+    def look(self, output: Output) -> Outlook:
+        """What the ledger would do with the release."""
+        key, budget, fresh = self.key(output), self._plan.budget, self._options.new_debit
+        with self._opened() as ledger:
+            if ledger is None:
+                return Outlook(untouched(new_name(key)))
+            return ledger.look(key, budget, (self.name(output), output.spelled), new_debit=fresh)
+
+    def _configuration(self, source: str, statements: Sequence[str], unit: str | None) -> dict[str, Any]:
+        """Public settings, never anything computed from rows."""
+        options, plan = self._options, self._plan
+        configuration: dict[str, Any] = {
+            "source": source,
+            "statements": list(statements),
+            "unit": unit,
+            "rows_per_unit": plan.source.unit.max_rows,
+            "domain": [measured_facts(item) for item in self._shape.measured],
+            "exclude": sorted(options.exclude),
+            "method": plan.method,
+            "epsilon": str(exact_number("epsilon", options.epsilon)),
+            "delta": str(exact_number("delta", options.delta)),
+        }
+        if any(step.ask == "contributions" for step in plan.discovery):
+            configuration["rows_of_units"] = "measured"
+        if plan.caps:
+            configuration["caps"] = list(plan.caps)
+        if options.on_error != "null":
+            configuration["on_error"] = options.on_error
+        if plan.workload.sets:
+            configuration["workload"] = plan.workload.facts()
+        return configuration
+
+    @contextmanager
+    def _opened(self) -> Iterator[Ledger | None]:
+        """The ledger; None if it is not there yet."""
+        if self._place is None:
+            yield known_memory_ledger(self._con)
+        elif isinstance(self._place, Path) and not os.path.lexists(self._place):
+            yield None
+        else:
+            with opened_ledger(self._con, self._place) as ledger:
+                yield ledger
+
+
+def _target(
+    con: Connection, options: Options, session: SourceSession, book: _Book, *, explaining: bool
+) -> tuple[Target, str]:
+    """The output, and what is in its way (a plan says so, a release stops)."""
+
+    def written(output: Output) -> bool:
+        return book.look(output).wrote
+
+    try:
+        target = open_target(con, options.into, session, replace=options.replace, written=written)
+    except TargetError as error:
+        if not explaining or options.replace:
+            raise
+        obstacle = str(error)
+    else:
+        return target, ""
+    return open_target(con, options.into, session, replace=True), obstacle
+
+
+def _check_not_the_ledger(target: Target, place: Ledger | Path | None) -> None:
+    """Refuse an output, or a model beside it, that would overwrite the ledger."""
+    file = place if isinstance(place, Path) else getattr(place, "place", None)
+    if target.path is None or file is None or file == IN_MEMORY:
+        return
+    ledger = os.path.realpath(file)
+    taken = {ledger, f"{ledger}-wal", f"{ledger}-shm"}
+    for path in (target.path, file_beside(target.path)):
+        if os.path.realpath(path) in taken:
+            raise TargetError(
+                f"{str(path)!r} is the ledger of this release, or one of its files; choose another into=."
+            )
 
 
 def _planned(method: Method, source: Source, shape: Shape, budget: Budget) -> tuple[Plan, Budget]:
@@ -138,18 +271,6 @@ def ledger_in_words(place: Ledger | Path | None) -> str:
     return str(place) if isinstance(place, Path) else "the one that was passed"
 
 
-def account_in_words(con: Connection, job: Job) -> str:
-    """The account that would be charged and how it stands; a ledger that is not there yet is not made."""
-    place = job.place
-    if place is None:
-        known = known_memory_ledger(con)
-        return str(untouched(new_name(job.key)) if known is None else known.standing(job.key))
-    if isinstance(place, Path) and not place.exists():
-        return str(untouched(new_name(job.key)))
-    with opened_ledger(con, place) as accounts:
-        return str(accounts.standing(job.key))
-
-
 def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | None:
     """An open ledger, the file of one, or None for one in memory; nothing is made yet."""
     if options.ledger is not None and not isinstance(options.ledger, str | os.PathLike):
@@ -157,12 +278,6 @@ def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | N
         return ledger
     databases = [table.file for table in session.tables]
     return place_for(ledger=options.ledger, databases=databases, pattern=session.pattern, files=session.paths)
-
-
-def _home_of(place: Ledger | Path | None) -> Path | None:
-    """The folder of the ledger: sources below it are named relative to it."""
-    file = place if isinstance(place, Path) else getattr(place, "place", None)
-    return None if file is None or file == IN_MEMORY else Path(os.path.realpath(file)).parent
 
 
 @contextmanager
@@ -175,30 +290,3 @@ def opened_ledger(con: Connection, place: Ledger | Path | None) -> Iterator[Ledg
             yield ledger
     else:
         yield place
-
-
-def _key(
-    options: Options, shape: Shape, plan: Plan, session: SourceSession, name: str, home: Path | None
-) -> ReleaseKey:
-    """The idempotency key: public settings, never anything computed from rows."""
-    configuration: dict[str, Any] = {
-        "source": session.resolved_name,
-        "statements": list(plan.source.relation.statements),
-        "unit": plan.source.unit.column,
-        "rows_per_unit": plan.source.unit.max_rows,
-        "domain": [measured_facts(item) for item in shape.measured],
-        "exclude": sorted(options.exclude),
-        "method": plan.method,
-        "epsilon": str(exact_number("epsilon", options.epsilon)),
-        "delta": str(exact_number("delta", options.delta)),
-    }
-    if any(step.ask == "contributions" for step in plan.discovery):
-        configuration["rows_of_units"] = "measured"
-    if plan.caps:
-        configuration["caps"] = list(plan.caps)
-    if options.on_error != "null":
-        configuration["on_error"] = options.on_error
-    if plan.workload.sets:
-        configuration["workload"] = plan.workload.facts()
-    sources = session.private_sources(home)
-    return ReleaseKey(options.account, name, options.version, configuration, sources)

@@ -34,6 +34,7 @@ from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import PublishError
 from dpsyn_sql.fit.discovered import STANDS_OUT
 from dpsyn_sql.interfaces import Ledger, LedgerEntry, Model
 from dpsyn_sql.measure.calibrate import (
@@ -83,6 +84,7 @@ def release(
     seed: int | None = None,
     exclude: Sequence[str] = (),
     replace: bool = False,
+    new_debit: bool = False,
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
     discover: bool = True,
@@ -106,7 +108,7 @@ def release(
         privacy_unit: ``"row"``, or the column that says whose row it is: then all rows of one value are
             protected together and rows without a value are left out; the output has fresh values in it.
         max_rows_per_unit: how many rows of one unit count; the noise grows with it.
-        name: of the release in the ledger; default: the output.
+        name: of the release in the ledger; default: the output, relative to the ledger's folder.
         version: public label of the data (batch, period); the same name and version replays the
             stored answers at no cost, a new one measures anew.
         account: of the ledger; default: the one its source is charged to.
@@ -115,8 +117,9 @@ def release(
         rows: rows to write; default: the noisy total (a million at most where it is nothing but noise).
         seed: of the sampling (0 to 2^64 - 1); default: derived from the release id. Noise has no seed.
         exclude: columns to leave out.
-        replace: allow an existing ``into`` to be overwritten, and a new debit for a name and version
-            that were released with other settings.
+        replace: allow an existing ``into`` to be overwritten.
+        new_debit: pay again for a name and version that were released with other settings, or for settings
+            that were released to another output. Without it neither is charged.
         trust_query: the owner states that each row of the query belongs to one unit.
         public_tables: tables that hold no private data and may be joined.
         discover: learn the domain of columns that neither ``domain`` nor the catalog makes public, for a
@@ -134,9 +137,11 @@ def release(
         InputError: the call cannot be carried out; nothing was read, written or charged.
         PrivacyBudgetExceeded: the ledger refuses the debit; nothing was read.
         ReleaseChanged: name and version were released with other settings; nothing was charged.
+        ReleaseExists: the same source, version and settings were released to another output, and no
+            ``name`` is given; nothing was charged. The message says how to replay it at no cost.
         LedgerError: the ledger cannot be found, opened or written; nothing was read.
-        PublishError: something else came to stand at ``into`` meanwhile; the debit stays, and the same
-            call with another ``into`` costs nothing more.
+        PublishError: something else came to stand at ``into`` meanwhile; the debit stays, and the message
+            says how another ``into`` costs nothing more.
         EngineFailure: a statement failed in the database; the debit stays.
     """
     arguments = {key: value for key, value in locals().items() if key != "con"}
@@ -147,7 +152,7 @@ def release(
         threadpool_limits(1, user_api="blas"),
         prepared(con, options) as job,
         opened_ledger(con, job.place) as accounts,
-        accounts.open_release(job.key, job.plan.budget, replace=replace) as entry,
+        accounts.open_release(job.key, job.plan.budget, new_debit=new_debit) as entry,
     ):
         notes = _notes_on(entry)
         made = _measure_and_fit(job, entry)
@@ -156,7 +161,7 @@ def release(
         chosen = _seed_of(entry.release_id) if seed is None else seed
         wanted = _wanted(made) if rows is None else rows
         written, facts = _write(job, entry, made, wanted, chosen)
-        entry.published(job.target.identity, written)
+        entry.published(job.target_name, written)
         doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made), *_no_pairs(made))
         return _released(job, entry, made, written, facts, (*notes, *doubts))
 
@@ -255,10 +260,19 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
         sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
         facts = _facts(job, entry, made, written, seed, manner(made.model, network))
         kept = _kept(job, entry, made, drawn.result(), facts)
-        with phase("write"), entry.publishing(job.target.identity):
-            publish(engine, job.target, made.shape, staged, seed, sizes, kept)
+        problem = ""
+        try:
+            with phase("write"), entry.publishing(job.target_name):
+                publish(engine, job.target, made.shape, staged, seed, sizes, kept)
+        except PublishError as error:
+            problem = str(error)
     finally:
         engine.close()
+    if problem:
+        raise PublishError(
+            f"{problem} The debit stands and its answers are kept: the same call with name={entry.name!r} and "
+            "another into= costs nothing more."
+        )
     return written, facts
 
 

@@ -20,6 +20,7 @@ from dpsyn_sql.accounting.budget import (
     CONVERSION_SHARE,
     DELTA_UNITS,
     LARGEST_DELTA,
+    LARGEST_EPSILON,
     Budget,
     Kind,
     Number,
@@ -99,6 +100,20 @@ def granted_budget(epsilon: str, delta: str) -> Budget:
     return Budget.from_epsilon(epsilon, delta)
 
 
+def grant_delta(epsilon: Number) -> str:
+    """The delta of a grant that states none: the usual one for each whole epsilon, at most the largest.
+
+    So N releases of an epsilon at the usual delta fit a grant of N times that epsilon, thresholds included:
+    their deltas add up as their epsilons do (``Budget.of_release``).
+    """
+    fraction = USUAL_DELTA * max(exact_number("epsilon", epsilon), Fraction(1))
+    return _as_text(min(fraction, LARGEST_DELTA), _FOUR_DIGITS_UP)
+
+
+def _as_text(number: Fraction, context: Context) -> str:
+    return f"{context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize():e}"
+
+
 def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
     """The limit that a grant of (epsilon, delta) in all means.
 
@@ -118,9 +133,47 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
         raise BudgetError(
             f"a grant of epsilon={epsilon}, delta={delta} is below what is spent: "
             f"{describe(spent)} is spent and the grant means {describe(limit)}. "
-            "What is spent cannot be taken back"
+            f"What is spent cannot be taken back{_enough(spent, epsilon, delta)}"
         )
     return limit
+
+
+def _enough(spent: Budget, epsilon: Number, delta: Number) -> str:
+    """The least grant that holds what is spent, as options of the command; nothing if none does."""
+    exact_epsilon, exact = exact_number("epsilon", epsilon), exact_number("delta", delta)
+    thresholds = Fraction(spent.delta, DELTA_UNITS) / (1 - CONVERSION_SHARE)
+    text = str(delta) if thresholds <= exact else _as_text(thresholds, _FOUR_DIGITS_UP)
+    enough = max(exact, exact_number("delta", text))
+    if enough > LARGEST_DELTA:
+        return ""
+    least = _FOUR_DIGITS_UP.plus(Decimal(reported_epsilon(spent, enough)))
+    wanted = max(least, Decimal(str(exact_epsilon.numerator)) / Decimal(str(exact_epsilon.denominator)))
+    for _ in range(4):
+        if wanted > LARGEST_EPSILON:
+            return ""
+        limit = granted_budget(f"{wanted:f}", text)
+        if spent.amount <= limit.amount and spent.delta <= limit.delta:
+            return f"; --epsilon {wanted.normalize():f} --delta {text} would do"
+        wanted += Decimal(1).scaleb(wanted.adjusted() - 3)
+    return ""
+
+
+def left_in_words(left: Budget, delta: Fraction) -> str:
+    """What is left of an account with a limit, as releases that still fit; ``delta`` is the account's."""
+    at = min(delta, USUAL_DELTA)
+    epsilon = affordable_epsilon(left, at)
+    if not epsilon:
+        return "no release fits any more"
+    if left.kind == "pure":
+        return f"a release of epsilon={epsilon:f} still fits"
+    fits = f"a release of epsilon={epsilon:f} with delta={float(at):g} still fits"
+    usual = Budget.of_release(epsilon, at).delta
+    if left.delta >= usual:
+        return fits
+    return (
+        f"{fits} if it discovers no categories, for which too little threshold delta is left "
+        f"({left.delta / DELTA_UNITS:.3g}, and it takes {usual / DELTA_UNITS:.3g})"
+    )
 
 
 def reported_epsilon(spent: Budget, delta: Fraction) -> float:

@@ -101,6 +101,18 @@ class Budget:
             raise BudgetError(f"epsilon={epsilon} with delta={delta} is too small to pay for any answer")
         return budget
 
+    @classmethod
+    def of_release(cls, epsilon: Number, delta: Number) -> Budget:
+        """What a release of (epsilon, delta) may spend: below epsilon 1 its threshold delta shrinks with
+        epsilon, so that ten releases of a tenth take what one of 1 takes.
+
+        Raises:
+            BudgetError: as ``from_epsilon``.
+        """
+        whole = cls.from_epsilon(epsilon, delta)
+        share = min(exact_number("epsilon", epsilon), Fraction(1))
+        return cls(whole.kind, whole.amount, int(whole.delta * share))
+
     def without_thresholds(self) -> Budget:
         """The same amount with no threshold delta: what a release without discovery debits."""
         return Budget(self.kind, self.amount)

@@ -23,6 +23,11 @@ _NEW = (
     "a source. To grant before the first release, say --new."
 )
 
+_IDLE = (
+    "No source is charged to this account yet: the limit holds for the source named before the '#' of "
+    "its name, or for releases with --account. 'dpsyn plan' shows which account a release is charged to."
+)
+
 Place = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
 
 
@@ -43,7 +48,10 @@ def grant_command(
     place: Place,
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account, as 'dpsyn plan' names it.")],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Total limit of all releases.")],
-    delta: Annotated[str, typer.Option("--delta", help="0 (pure) to 1e-6.")] = "1e-9",
+    delta: Annotated[
+        str | None,
+        typer.Option("--delta", help="0 (pure) to 1e-6. Default: 1e-9 for each whole epsilon."),
+    ] = None,
     new: Annotated[
         bool, typer.Option("--new", help="Make the account (and the ledger) before its first release.")
     ] = False,
@@ -61,7 +69,24 @@ def grant_command(
                 there = f"it has {', '.join(map(repr, known))}" if known else "it has none yet"
                 raise InputError(f"The ledger {place} has no account {account!r}: {there}. {_NEW}")
             granted = ledger.grant(account, epsilon, delta)
+        idle = not granted.sources
     typer.echo(_account_line(granted))
+    if idle:
+        typer.echo(_IDLE)
+
+
+@ledger_app.command("moved")
+def moved_command(
+    place: Place,
+    with_data: Annotated[
+        bool,
+        typer.Option("--with-data/--alone", help="The data were moved or renamed with it, or stayed."),
+    ],
+) -> None:
+    """Say how a ledger was moved or renamed, so that it goes on with the accounts it has."""
+    with plain_errors(), closing(SqliteLedger(place, create=False)) as ledger:
+        ledger.moved(with_data=with_data)
+        typer.echo(f"The ledger {ledger.place} goes on here.")
 
 
 @ledger_app.command("verify")
@@ -82,7 +107,7 @@ def _account_line(account: AccountOverview) -> str:
     if account.granted is None:
         limit = "no limit"
     else:
-        limit = f"granted epsilon={account.granted[0]}, delta={account.granted[1]}, {account.affordable} left"
+        limit = f"granted epsilon={account.granted[0]}, delta={account.granted[1]}; {account.left}"
     return f"Account {account.name} (unit {account.unit or 'not fixed yet'}): {spent}, {limit}"
 
 

@@ -54,6 +54,10 @@ Rows = Annotated[int | None, typer.Option("--rows", help="Rows to write. Default
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the sampling; the noise has none.")]
 Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Column to leave out (repeatable).")]
 Replace = Annotated[bool, typer.Option("--replace", help="Overwrite an existing output.")]
+NewDebit = Annotated[
+    bool,
+    typer.Option("--new-debit", help="Pay again for what was released with other settings, or elsewhere."),
+]
 TrustQuery = Annotated[
     bool,
     typer.Option("--trust-query", help="State that every row of the query comes from one row of the source."),
@@ -134,6 +138,7 @@ def release_command(
     seed: Seed = None,
     exclude: Exclude = None,
     replace: Replace = False,
+    new_debit: NewDebit = False,
     trust_query: TrustQuery = False,
     public_table: PublicTables = None,
     discover: Discover = True,
@@ -182,6 +187,7 @@ def plan_command(
     seed: Seed = None,
     exclude: Exclude = None,
     replace: Replace = False,
+    new_debit: NewDebit = False,
     trust_query: TrustQuery = False,
     public_table: PublicTables = None,
     discover: Discover = True,

@@ -17,9 +17,10 @@ from dpsyn_sql.errors import (
     LedgerError,
     PrivacyBudgetExceeded,
     ReleaseChanged,
+    ReleaseExists,
 )
 
-_REFUSED = (InputError, LedgerError, PrivacyBudgetExceeded, ReleaseChanged)
+_REFUSED = (InputError, LedgerError, PrivacyBudgetExceeded, ReleaseChanged, ReleaseExists)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.source.names import fold, near_matches, shorten
-from dpsyn_sql.source.relation import Column, PrivacyUnit
+from dpsyn_sql.source.relation import ROW_OF_RESULT, Column, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 # Types whose values have exactly one text each. A float has 0 and -0, which are equal, and NaN; the
@@ -48,6 +48,8 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
         raise InternalError("a privacy unit without a column was looked up")
     found = [column for column in columns if fold(column.name) == fold(unit.column)]
     given = f"privacy_unit={shorten(unit.column)!r}"
+    if fold(unit.column) == ROW_OF_RESULT:
+        raise InputError(f"{given} is what the ledger calls a row of a query's result; rename the column.")
     if not found:
         names = [column.name for column in columns]
         near = near_matches(unit.column, names) or names[:10]

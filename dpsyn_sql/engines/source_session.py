@@ -20,9 +20,10 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
+from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, is_query, shorten
 from dpsyn_sql.source.query_check import CheckedQuery, Found, Identity, check_query, check_view
-from dpsyn_sql.source.relation import Relation
+from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -32,7 +33,7 @@ _TRUSTED = (
     "trust_query=True: the owner states that each row of the result is computed from the rows of one "
     "privacy unit and public tables only; this was not checked"
 )
-_ROW_OF_RESULT = (
+_MULTIPLIES = (
     "a row of a private table can give several rows of the result; without a unit column, a row of the "
     "result is what is protected"
 )
@@ -46,21 +47,16 @@ class PrivateTable:
     identity: Identity
     file: str | None
 
-    def name(self, home: Path | None = None) -> str:
-        """The same under any alias of an attached database; see ``_file_name``."""
-        owner = "memory" if self.file is None else _file_name(self.file, home)
+    def name(self, home: Home) -> str:
+        """The same under any alias of an attached database, and in any letter case."""
+        return home.table(self.file, self.identity[1], self.identity[2])
+
+    def spelled(self, home: Home | None = None) -> str:
+        """As ledgers of the first format have it: with the file's name, and as the table was created."""
+        owner = "memory"
+        if self.file is not None:
+            owner = os.path.realpath(self.file) if home is None else home.file(self.file)
         return f"{owner}:{display_name(*self.identity[1:])}"
-
-
-def _file_name(path: str, home: Path | None) -> str:
-    """A file's name for the ledger: links are followed; below the ledger's folder, relative to it.
-
-    So a folder can be moved with its ledger, and equal names elsewhere are kept apart.
-    """
-    real = Path(os.path.realpath(path))
-    if home is not None and real.is_relative_to(home.resolve()):
-        return real.relative_to(home.resolve()).as_posix()
-    return str(real)
 
 
 @dataclass
@@ -86,21 +82,40 @@ class SourceSession:
     memory_limit: str | None = None
     released: bool = field(default=False, init=False)
 
-    @property
-    def resolved_name(self) -> str:
-        """The name that stays the same however the source was spelled: paths are absolute."""
+    def resolved_name(self, home: Home) -> str:
+        """The name that stays the same however the source was spelled."""
         if self.relation.kind == "table":
-            return self.tables[0].name()
+            return self.tables[0].name(home)
+        if self.relation.kind not in ("parquet", "csv"):
+            return self.relation.name
+        return home.file(self.paths[0]) if self.pattern is None else home.pattern(self.pattern)
+
+    @property
+    def former_statements(self) -> tuple[str, ...]:
+        """As ledgers of the first format have them: any UNION ALL of tables was said to multiply rows."""
+        relation = self.relation
+        if relation.multiplies or len(self.tables) < 2:
+            return relation.statements
+        return (*relation.statements, _MULTIPLIES)
+
+    @property
+    def resolved_spelling(self) -> str:
+        """As ledgers of the first format have it: paths are absolute, tables as they were created."""
+        if self.relation.kind == "table":
+            return self.tables[0].spelled()
         if self.relation.kind not in ("parquet", "csv"):
             return self.relation.name
         return self.pattern or self.paths[0]
 
-    def private_sources(self, home: Path | None) -> tuple[str, ...]:
-        """Names of the private tables and files for a ledger in the folder ``home``.
+    def private_sources(self, home: Home) -> tuple[str, ...]:
+        """Names of the private tables and files; however one is spelled (links, globs, folders, aliases,
+        letter case), it has one name."""
+        names = [table.name(home) for table in self.tables] + [home.file(path) for path in self.paths]
+        return tuple(dict.fromkeys(names))
 
-        However a file is spelled (links, globs, folders, aliases), it has one name.
-        """
-        names = [table.name(home) for table in self.tables] + [_file_name(path, home) for path in self.paths]
+    def private_spellings(self, home: Home) -> tuple[str, ...]:
+        """The same as ledgers of the first format have them."""
+        names = [table.spelled(home) for table in self.tables] + [home.file(path) for path in self.paths]
         return tuple(dict.fromkeys(names))
 
     @property
@@ -412,8 +427,9 @@ def _checked_session(
         named = ", ".join(_display(identity) for identity in checked.public)
         statements.append(f"public_tables: the owner states that {named} hold no private data")
     if checked.multiplies:
-        statements.append(_ROW_OF_RESULT)
-    relation = Relation(name, "view" if view is not None else "query", sql, columns, tuple(statements))
+        statements.append(_MULTIPLIES)
+    kind: RelationKind = "query" if view is None else "view"
+    relation = Relation(name, kind, sql, columns, tuple(statements), multiplies=checked.multiplies)
     paths = tuple(path for item in checked.files for path in (find_files(item) or _NO_FILES).paths)
     default = None if view is None else _beside(view.identity)
     tables = _private_tables(catalog, checked.relations, checked.public)

@@ -21,13 +21,34 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
 from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
 from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, columns_of
 
-_MayReplace = Callable[[str], bool]
 _UNQUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is written, for the ledger: a table in a database file (None: in memory), or a file.
+
+    ``spelled`` is its full name or path, as ledgers of the first format have it.
+    """
+
+    spelled: str
+    table: Identity | None = None
+    database: str | None = None
+
+    def name(self, home: Home) -> str:
+        """The same however ``into`` was spelled, under any alias of the database and in any letter case."""
+        if self.table is None:
+            return home.output(self.spelled)
+        return home.table(self.database, self.table[1], self.table[2])
+
+
+_MayReplace = Callable[[Output], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +71,8 @@ class Target:
     database: str | None
     label: str
     only_same: bool
+    output: Output
     _open: Callable[[], DuckDBEngine]
-
-    @property
-    def identity(self) -> str:
-        """The full name or path, the same however ``into`` was spelled."""
-        return self.name if self.kind == "table" else str(self.path)
 
     def open(self) -> DuckDBEngine:
         """The session that writes; it cannot name the source.
@@ -73,7 +90,7 @@ def open_target(
     session: SourceSession,
     *,
     replace: bool = False,
-    written: Callable[[str], bool] = lambda identity: False,
+    written: Callable[[Output], bool] = lambda output: False,
 ) -> Target:
     """Check the output. Writes nothing and reads no row.
 
@@ -83,16 +100,16 @@ def open_target(
             and so is any text when there is no database); None: the source's default.
         session: the open source, not released yet.
         replace: an existing table or file may be overwritten.
-        written: whether the same release wrote the table or file of this identity before, so that
-            it may write the same again (``Target.only_same``).
+        written: whether the same release wrote this output before, so that it may write the same again
+            (``Target.only_same``).
 
     Raises:
         TargetError: it exists, is a view, belongs to the source, is read-only, has no folder, or
             cannot be told.
     """
 
-    def may_replace(identity: str) -> bool:
-        return replace or written(identity)
+    def may_replace(output: Output) -> bool:
+        return replace or written(output)
 
     checked = _checked(con, into, session, may_replace)
     if checked.path is not None and not (replace or checked.replace):
@@ -133,14 +150,14 @@ def _connection_target(
 ) -> Target:
     engine = cursor_of(con)
     try:
-        identity, exists = _table(DuckDBCatalog(engine), text, session, may_replace)
+        output, exists = _table(DuckDBCatalog(engine), text, session, may_replace)
     finally:
         engine.close()
 
     def opened() -> DuckDBEngine:
         return _sealed(cursor_of(con), session)
 
-    return _table_target(identity, exists, opened)
+    return _table_target(output, exists, opened)
 
 
 def _database_target(path: Path, text: str, session: SourceSession, may_replace: _MayReplace) -> Target:
@@ -150,7 +167,7 @@ def _database_target(path: Path, text: str, session: SourceSession, may_replace:
     reader = instance.private_instance()
     try:
         instance.attach(reader, path, alias, read_only=True)
-        identity, exists = _table(DuckDBCatalog(reader), text, session, may_replace, reading_only=alias)
+        output, exists = _table(DuckDBCatalog(reader), text, session, may_replace, reading_only=alias)
     finally:
         reader.close()
     _check_writable(path, alias, session)
@@ -166,14 +183,17 @@ def _database_target(path: Path, text: str, session: SourceSession, may_replace:
             raise
         return _sealed(engine, session)
 
-    return _table_target(identity, exists, opened)
+    return _table_target(output, exists, opened)
 
 
-def _table_target(identity: Identity, exists: bool, opened: Callable[[], DuckDBEngine]) -> Target:
+def _table_target(output: Output, exists: bool, opened: Callable[[], DuckDBEngine]) -> Target:
+    identity = output.table
+    if identity is None:
+        raise InternalError("a table to write has no name")
     name, sql = display_name(*identity), qualified(*identity)
     # Tables of one name in two schemas are two releases; the schema that is looked in by itself goes unsaid.
     label = identity[2] if fold(identity[1]) == "main" else f"{identity[1]}.{identity[2]}"
-    return Target(name, "table", sql, None, None, exists, identity[0], label, False, opened)
+    return Target(name, "table", sql, None, None, exists, identity[0], label, False, output, opened)
 
 
 def _table(
@@ -182,7 +202,7 @@ def _table(
     session: SourceSession,
     may_replace: _MayReplace,
     reading_only: str | None = None,
-) -> tuple[Identity, bool]:
+) -> tuple[Output, bool]:
     """The full name of the table to write, and whether an old one is replaced.
 
     ``reading_only`` is attached read-only just for this look.
@@ -203,11 +223,13 @@ def _table(
     existing = catalog.relations.get(folded)
     if existing is not None and existing.kind == "view":
         raise TargetError(f"{shown} is a view; choose another into=.")
+    file = str(database["path"]) if database.get("path") else None
     if existing is None:
-        return identity, False
-    if not may_replace(display_name(*existing.identity)):
+        return Output(display_name(*identity), identity, file), False
+    output = Output(display_name(*existing.identity), existing.identity, file)
+    if not may_replace(output):
         raise TargetError(f"The table {shown} exists; choose another into=, or add replace=True.")
-    return existing.identity, True
+    return output, True
 
 
 def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: SourceSession) -> None:
@@ -298,8 +320,8 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         raise TargetError(
             f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
         )
-    exists, beside = os.path.lexists(path), file_beside(path)
-    if os.path.lexists(beside) and not (beside.is_file() and may_replace(str(path))):
+    exists, beside, output = os.path.lexists(path), file_beside(path), Output(str(path))
+    if os.path.lexists(beside) and not (beside.is_file() and may_replace(output)):
         raise TargetError(
             f"{shorten(str(beside))!r}, where the model of the release belongs, exists; choose another "
             "into=, or add replace=True."
@@ -307,7 +329,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
     if exists:
         if not path.is_file():
             raise TargetError(f"{shorten(text)!r} exists and is no file.")
-        if not may_replace(str(path)):
+        if not may_replace(output):
             raise TargetError(
                 f"The file {shorten(text)!r} exists; choose another into=, or add replace=True."
             )
@@ -316,7 +338,8 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         return _sealed(instance.private_instance(session.memory_limit), session)
 
     kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    return Target(text, "file", None, path, kind, exists, None, path.name[: -len(ending)], False, opened)
+    label = path.name[: -len(ending)]
+    return Target(text, "file", None, path, kind, exists, None, label, False, output, opened)
 
 
 def _check_no_model(beside: Path) -> None:

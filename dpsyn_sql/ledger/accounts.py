@@ -5,6 +5,7 @@ Every function here runs inside a transaction of the caller.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -12,11 +13,12 @@ from typing import Any
 
 from dpsyn_sql.accounting.account import (
     Balance,
-    affordable_epsilon,
     describe,
     exact_delta,
+    grant_delta,
     grant_limit,
     granted_budget,
+    left_in_words,
     price,
     price_of_all,
     reported_delta,
@@ -28,6 +30,8 @@ from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +81,31 @@ def for_release(store: Store, key: ReleaseKey) -> str:
     Raises:
         AccountError: a source belongs to another account, or sources belong to different ones.
     """
-    bound = {source: row["account"] for source in key.sources if (row := _bound(store, source)) is not None}
-    if not bound:
-        bound = _granted_for(store, key)
+    bound = _bindings(store, key) or _granted_for(store, key)
+    for source, names in bound.items():
+        if len(names) > 1 and key.account not in names:
+            raise AccountError(_in_two_accounts(store, source, names))
+    owners = {key.account if len(names) > 1 else names[0] for names in bound.values()}
     named = {key.account} if key.account else set()
-    if len(named | set(bound.values())) > 1:
-        known = "; ".join(f"{source} is charged to {account!r}" for source, account in bound.items())
+    if len(named | owners) > 1:
+        known = "; ".join(f"{source} is charged to {names[0]!r}" for source, names in bound.items())
         raise AccountError(
             f"{known}: its people would lose track of what is spent on them if a release of it were charged "
             "elsewhere. Leave account= out, or release tables of different accounts one by one. "
             "Nothing was read or charged."
         )
-    return next(iter(named | set(bound.values())), new_name(key))
+    return next((name for name in named | owners if name), new_name(key))
+
+
+def _in_two_accounts(store: Store, source: str, names: Sequence[str]) -> str:
+    """Earlier versions took two spellings of one table for two tables."""
+    found = [account for name in names if (account := find(store, name)) is not None]
+    spent = "; ".join(str(standing_of(account)) for account in found)
+    return (
+        f"{source} is in several accounts under different spellings: {spent}. Its people bear the sum of "
+        "them. Say account= with one of these names: from then on it is charged to that one alone. "
+        "Nothing was read or charged."
+    )
 
 
 def new_name(key: ReleaseKey) -> str:
@@ -101,14 +118,16 @@ def standing(store: Store, key: ReleaseKey) -> Standing:
     """The account that a release would be charged to, as it is; a new one has spent nothing."""
     name = for_release(store, key)
     account = find(store, name)
-    return untouched(name) if account is None else standing_of(account)
+    known = untouched(name) if account is None else standing_of(account)
+    return known if known.granted else replace(known, idle=_idle_grants(store, name))
 
 
 def standing_of(account: Account) -> Standing:
     """An account in the figures that people see."""
-    spent, delta = account.balance.spent, account.delta
+    spent, delta, left = account.balance.spent, account.delta, account.balance.remaining
     epsilon = reported_epsilon(spent, delta)
-    return Standing(account.name, epsilon, float(reported_delta(spent, delta)), account.granted)
+    words = "" if left is None else left_in_words(left, delta)
+    return Standing(account.name, epsilon, float(reported_delta(spent, delta)), account.granted, words)
 
 
 def untouched(name: str) -> Standing:
@@ -116,13 +135,65 @@ def untouched(name: str) -> Standing:
     return Standing(name, 0.0, 0.0, None)
 
 
-def _granted_for(store: Store, key: ReleaseKey) -> dict[str, str]:
+def _idle_grants(store: Store, name: str) -> tuple[str, ...]:
+    """Other accounts that were granted a limit and have no source: a misspelt name protects nothing."""
+    owned = {row["account_id"] for row in store.all("all_sources")}
+    return tuple(
+        row["name"]
+        for row in store.all("all_accounts")
+        if row["granted_epsilon"] is not None
+        and row["account_id"] not in owned
+        and row["spent_amount"] == 0
+        and row["name"] != name
+    )
+
+
+def _bindings(store: Store, key: ReleaseKey) -> dict[str, list[str]]:
+    """The accounts that each source of a release is charged to; none or one, but for old spellings."""
+    bound = {}
+    for source, spelled in _spellings(key):
+        row = store.one("find_source", name=source)
+        names = [row["account"]] if row is not None else _by_old_spelling(store, source, spelled)
+        if names:
+            bound[source] = names
+    return bound
+
+
+def _spellings(key: ReleaseKey) -> Iterator[tuple[str, str]]:
+    """Each source with its name in ledgers of the first format."""
+    former = key.sources if key.former is None else key.former.sources
+    return zip(key.sources, former, strict=True)
+
+
+def _by_old_spelling(store: Store, source: str, spelled: str) -> list[str]:
+    """Accounts of a table that was named as it was created, in any letter case, with its file."""
+    if source == spelled:
+        return []
+    accounts = {row["account_id"]: row["name"] for row in store.all("all_accounts")}
+    found = [row for row in store.all("all_sources") if fold(row["name"]) == fold(spelled)]
+    return list(dict.fromkeys(accounts[row["account_id"]] for row in found))
+
+
+def _granted_for(store: Store, key: ReleaseKey) -> dict[str, list[str]]:
     """Accounts that were granted under the name of a source which is not charged yet.
 
     Otherwise a grant made before the first release could be passed by naming another account or unit.
+    A grant may leave the schema main out, and spell a table in any letter case.
     """
     names = [row["name"] for row in store.all("all_accounts")]
-    return {source: name for source in key.sources for name in names if name.rpartition("#")[0] == source}
+    found = {}
+    for source, spelled in _spellings(key):
+        means = {source, fold(spelled), source.removeprefix("main.")}
+        meant = [name for name in names if (own := name.rpartition("#")[0]) == source or fold(own) in means]
+        if meant:
+            found[source] = meant
+    return found
+
+
+def sources_of(store: Store, account: Account) -> tuple[str, ...]:
+    """The tables and files that are charged to an account."""
+    rows = store.all("all_sources")
+    return tuple(row["name"] for row in rows if row["account_id"] == account.account_id)
 
 
 def bind_sources(store: Store, name: str, key: ReleaseKey) -> None:
@@ -131,13 +202,9 @@ def bind_sources(store: Store, name: str, key: ReleaseKey) -> None:
     if account is None:
         return
     for source in key.sources:
-        if _bound(store, source) is None:
+        if store.one("find_source", name=source) is None:
             store.run("add_source", name=source, account_id=account.account_id)
             append(store, "source", {"account": name, "source": source})
-
-
-def _bound(store: Store, source: str) -> dict[str, Any] | None:
-    return store.one("find_source", name=source)
 
 
 def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
@@ -150,13 +217,28 @@ def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
     if account.unit is None:
         account = replace(account, unit=key.unit)
         _write(store, account, "unit", {"unit": key.unit})
-    if account.unit != key.unit:
-        raise AccountError(
-            f"The account {name!r} protects the unit {account.unit!r}; this release protects {key.unit!r}. "
-            f"Use privacy_unit={account.unit!r}. Nothing was read or charged."
-        )
+    if fold(account.unit or "") != fold(key.unit):
+        raise AccountError(_other_unit(account, key.unit))
     bind_sources(store, name, key)
     return account
+
+
+def _other_unit(account: Account, unit: str) -> str:
+    known = f"The account {account.name!r} protects the unit {account.unit!r}; this release protects {unit!r}"
+    if unit == ROW_OF_RESULT and account.unit == "row":
+        return (
+            f"{known}, because one row of a table can give several rows of the query's result (a join, a "
+            "UNION ALL of a table with itself, or trust_query=True): one row would be charged for less than "
+            "it moves. Name the column that says whose row it is with privacy_unit= and a ledger= of its "
+            "own, or release the table itself. Nothing was read or charged."
+        )
+    if account.unit == ROW_OF_RESULT:
+        return (
+            f"{known}: a limit on rows of results does not hold for a row of the table. Release the same "
+            "query again, or use a ledger= of its own for the other unit; the people bear the sum of both. "
+            "Nothing was read or charged."
+        )
+    return f"{known}. Use privacy_unit={account.unit!r}. Nothing was read or charged."
 
 
 def debited(store: Store, account: Account, budget: Budget) -> tuple[Account, Budget]:
@@ -177,13 +259,14 @@ def debited(store: Store, account: Account, budget: Budget) -> tuple[Account, Bu
     return account, cost
 
 
-def granted(store: Store, name: str, epsilon: Number, delta: Number) -> Account:
-    """Set the total limit of an account, made if it is new.
+def granted(store: Store, name: str, epsilon: Number, delta: Number | None) -> Account:
+    """Set the total limit of an account, made if it is new; ``delta`` as ``accounting.account.grant_delta``.
 
     Raises:
         BudgetError: out of range, or below what is spent.
         AccountError: delta = 0 for an approximate account.
     """
+    delta = grant_delta(epsilon) if delta is None else delta
     kind = granted_budget(str(epsilon), str(delta)).kind
     account = find(store, name) or _made(store, name, kind)
     if account.kind == "pure" and kind == "zcdp":
@@ -253,17 +336,15 @@ def _refusal(account: Account, cost: Budget) -> str:
             f"The account {account.name!r} would hold more than a ledger can count "
             "(rho or epsilon above 9,223). Nothing was read or charged."
         )
-    epsilon = affordable_epsilon(left, account.delta)
-    at = f" with delta={float(account.delta):g}" if account.kind == "zcdp" else ""
-    fits = f"a release of epsilon={epsilon}{at} still fits" if epsilon else f"no release{at} fits any more"
+    lacking = f"The release costs {describe(cost)}; the account {account.name!r} has {describe(left)} left"
     if cost.amount <= left.amount:
-        fits = (
-            "its threshold delta, which discovering categories costs, is not left. Declare the categories, "
-            "or release with a smaller delta (a tenth of it goes to thresholds)"
+        way = (
+            "Its epsilon fits, its threshold delta does not, which finding the values of columns costs: "
+            "declare their categories, release with a smaller delta, or grant a larger one"
         )
-    elif cost.delta > left.delta and epsilon:
-        fits += " if it discovers no categories"
+    else:
+        way = "Ask for less, or raise the limit"
     return (
-        f"The release costs {describe(cost)}; the account {account.name!r} has {describe(left)} left: "
-        f"{fits}. Nothing was read or charged. Ask for less, or raise the limit with `dpsyn ledger grant`."
+        f"{lacking}: {left_in_words(left, account.delta)}. Nothing was read or charged. {way} "
+        "(`dpsyn ledger grant`)."
     )

@@ -9,6 +9,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,8 +19,15 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.account import describe, event_price
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict, event_to_dict
-from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, PublishError, ReleaseChanged
-from dpsyn_sql.interfaces import Standing
+from dpsyn_sql.errors import (
+    InternalError,
+    LedgerDamaged,
+    PrivacyBudgetExceeded,
+    PublishError,
+    ReleaseChanged,
+    ReleaseExists,
+)
+from dpsyn_sql.interfaces import Outlook, Standing
 from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
@@ -27,6 +35,8 @@ from dpsyn_sql.ledger.store import Store, own_errors
 from dpsyn_sql.plan.key import ReleaseKey
 
 _LITTLE_ENDIAN = np.dtype("<i8")
+
+Row = Mapping[str, Any]
 
 
 class SqliteEntry:
@@ -204,6 +214,19 @@ class SqliteEntry:
             self._store.run("add_publication", entry_id=self._id, **values)
             self._record("published", values)
 
+    @own_errors
+    def wrote(self, targets: Sequence[str]) -> bool:
+        """Whether it was published to an output of one of these names before, or died over it."""
+        publications = self._store.all("all_publications")
+        if any(row["entry_id"] == self._id and row["target"] in targets for row in publications):
+            return True
+        last = None
+        for row in self._store.all("announcements"):
+            body = json.loads(row["body"])
+            if body["release"] == self.release_id and body["target"] in targets:
+                last = row["kind"]
+        return last == "publishing"
+
     def _row(self) -> dict[str, Any]:
         row = self._store.one("find_entry", entry_id=self._id)
         if row is None:
@@ -247,34 +270,39 @@ class SqliteEntry:
         return _from_bytes(row["content"], json.loads(row["shapes"]))
 
 
-def opened(store: Store, key: ReleaseKey, budget: Budget, *, replace: bool) -> SqliteEntry:
+def opened(store: Store, key: ReleaseKey, budget: Budget, *, new_debit: bool) -> SqliteEntry:
     """Find or debit a release; call inside one IMMEDIATE transaction.
 
     Raises:
-        ReleaseChanged: the name and version exist with other settings (without ``replace``).
+        ReleaseChanged: the name and version exist with other settings (without ``new_debit``).
+        ReleaseExists: the same settings were released to another output (without ``new_debit``).
         PrivacyBudgetExceeded: the account does not hold it.
         AccountError: another unit, kind or account than the source's own.
     """
     name = accounts.for_release(store, key)
-    text = canonical_json(dict(key.configuration))
-    digest = sha256(text)
-    account = accounts.find(store, name)
-    if account is not None:
-        place = {"account_id": account.account_id, "name": key.name, "version": key.version}
-        rows = store.all("find_entries", **place)
-        for row in rows:
-            if row["configuration_hash"] == digest:
-                if row["state"] == "debited":  # questions may still be asked of what is read now
-                    accounts.bind_sources(store, name, key)
-                return SqliteEntry(store, row, account, replayed=True)
-        if rows and not replace:
-            raise ReleaseChanged(_change(key, budget, name, json.loads(rows[0]["configuration"])))
+    known = _Known.of(store, accounts.find(store, name), key)
+    if known.account is not None and known.same is not None:
+        if known.same["state"] == "debited":  # questions may still be asked of what is read now
+            accounts.bind_sources(store, name, key)
+        return SqliteEntry(store, known.same, known.account, replayed=True)
+    if not new_debit:
+        known.refuse(key, budget)
     account = accounts.opened(store, name, key, budget.kind)
-    account, cost = accounts.debited(store, account, budget)
+    try:
+        account, cost = accounts.debited(store, account, budget)
+    except PrivacyBudgetExceeded as error:
+        refusal = str(error)
+    else:
+        return _made(store, key, budget, account, cost)
+    raise PrivacyBudgetExceeded(refusal + known.free_way())
+
+
+def _made(store: Store, key: ReleaseKey, budget: Budget, account: Account, cost: Budget) -> SqliteEntry:
+    text = canonical_json(dict(key.configuration))
     row = {
         "name": key.name,
         "version": key.version,
-        "configuration_hash": digest,
+        "configuration_hash": sha256(text),
         "kind": budget.kind,
         "amount": budget.amount,
         "delta": budget.delta,
@@ -284,32 +312,79 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, replace: bool) -> S
     store.run("add_entry", release_id=release, account_id=account.account_id, configuration=text, **row)
     made = store.all("find_entries", account_id=account.account_id, name=key.name, version=key.version)[0]
     number, charged = made["entry_id"], [cost.amount, cost.delta]
-    append(store, "debit", {"release": release, "entry_id": number, "account": name, "cost": charged, **row})
+    body = {"release": release, "entry_id": number, "account": account.name, "cost": charged, **row}
+    append(store, "debit", body)
     return SqliteEntry(store, made, account, replayed=False)
 
 
-def wrote(store: Store, key: ReleaseKey, target: str) -> bool:
-    """Whether the release of exactly this key was published to ``target`` before, or died over it."""
-    account = accounts.find(store, accounts.for_release(store, key))
-    if account is None:
-        return False
-    digest = sha256(canonical_json(dict(key.configuration)))
-    place = {"account_id": account.account_id, "name": key.name, "version": key.version}
-    ours = [row for row in store.all("find_entries", **place) if row["configuration_hash"] == digest]
-    numbers = {row["entry_id"] for row in ours}
-    publications = store.all("all_publications")
-    if any(row["entry_id"] in numbers and row["target"] == target for row in publications):
-        return True
-    return any(_announced(store, row["release_id"], target) for row in ours)
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What an account holds of a release: ``same`` is its entry, ``changed`` one of its name and version with
+    other settings, ``elsewhere`` one of its version and settings under another name."""
+
+    account: Account | None
+    same: Row | None = None
+    changed: Row | None = None
+    elsewhere: Row | None = None
+
+    @classmethod
+    def of(cls, store: Store, account: Account | None, key: ReleaseKey) -> _Known:
+        """Look a release up by its name and as ledgers of the first format call it."""
+        if account is None:
+            return cls(None)
+        keys = [key] if key.former is None else [key, key.former]
+        place = {"account_id": account.account_id, "version": key.version}
+        names = dict.fromkeys(one.name for one in keys)
+        hashes = dict.fromkeys(sha256(canonical_json(dict(one.configuration))) for one in keys)
+        named = [row for name in names for row in store.all("find_entries", name=name, **place)]
+        same = next((row for row in named if row["configuration_hash"] in hashes), None)
+        equal = [row for one in hashes for row in store.all("find_equal", configuration_hash=one, **place)]
+        return cls(account, same, next(iter(named), None), next(iter(equal), None))
+
+    def refuse(self, key: ReleaseKey, budget: Budget) -> None:
+        """Debit nothing silently.
+
+        Raises:
+            ReleaseChanged: as ``opened``.
+            ReleaseExists: as ``opened``.
+        """
+        if self.account is not None and self.changed is not None:
+            before = json.loads(self.changed["configuration"])
+            raise ReleaseChanged(_change(key, budget, self.account.name, before))
+        if self.elsewhere is not None and not key.named:
+            raise ReleaseExists(
+                "A release of the same source and settings was made to another output: "
+                f"name={self.elsewhere['name']!r} writes its answers to this one at no cost. To measure "
+                f"again would cost {describe(budget)}: say so with new_debit=True, or give a version=. "
+                "Nothing was read or charged."
+            )
+
+    def free_way(self) -> str:
+        """What costs nothing, for the message that something costs too much."""
+        if self.elsewhere is None:
+            return ""
+        name = self.elsewhere["name"]
+        return f" A release of the same source and settings exists: name={name!r} replays it at no cost."
 
 
-def _announced(store: Store, release: str, target: str) -> bool:
-    """Whether the last thing noted of this output is that it was about to be written."""
-    last = None
-    for row in store.all("announcements"):
-        if (body := json.loads(row["body"]))["release"] == release and body["target"] == target:
-            last = row["kind"]
-    return last == "publishing"
+def looked_up(
+    store: Store, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool
+) -> Outlook:
+    """What ``opened`` would do; call inside a transaction that is rolled back.
+
+    Raises:
+        AccountError: as ``opened``.
+    """
+    standing = accounts.standing(store, key)
+    try:
+        entry = opened(store, key, budget, new_debit=new_debit)
+    except (PrivacyBudgetExceeded, ReleaseChanged, ReleaseExists) as error:
+        refusal = str(error)
+    else:
+        if not entry.replayed:
+            return Outlook(standing)
+        return Outlook(standing, entry.budget, entry.measured_on, entry.wrote(targets))
+    return Outlook(standing, refusal=refusal)
 
 
 def _change(key: ReleaseKey, budget: Budget, account: str, before: Mapping[str, Any]) -> str:
@@ -320,7 +395,7 @@ def _change(key: ReleaseKey, budget: Budget, account: str, before: Mapping[str, 
     return (
         f"The release {key.name!r} {version} exists in the account {account!r} with other settings "
         f"({', '.join(differing)}). To measure again would cost {epsilon}{describe(budget)}. "
-        "Nothing was read or charged. Give a new name= or version=, or replace=True to pay for it."
+        "Nothing was read or charged. Give a new name= or version=, or new_debit=True to pay for it."
     )
 
 

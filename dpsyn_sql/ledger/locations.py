@@ -19,11 +19,10 @@ from weakref import WeakKeyDictionary
 
 from dpsyn_sql.errors import LedgerError
 from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.source.ledger_names import SUFFIX
 
 VARIABLE = "DPSYN_LEDGER"
 """The environment variable that names the ledger file when ``ledger=`` does not."""
-
-SUFFIX = ".dpsyn-ledger"
 
 _IN_MEMORY: WeakKeyDictionary[object, MemoryLedger] = WeakKeyDictionary()
 _ASK = f"Say where with ledger='path/to/file' or the environment variable {VARIABLE}. Nothing was read."

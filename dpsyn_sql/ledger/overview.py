@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsyn_sql.accounting.account import affordable_epsilon, reported_delta, reported_epsilon
+from dpsyn_sql.accounting.account import affordable_epsilon, left_in_words, reported_delta, reported_epsilon
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.ledger.accounts import Account, account_of_row
 from dpsyn_sql.ledger.chain import GENESIS
@@ -19,7 +19,7 @@ class AccountOverview:
 
     ``limit`` and ``remaining`` are None without a grant. ``epsilon`` and ``delta`` are what the
     spent sum implies. ``affordable`` is the largest epsilon of one more release at
-    ``granted[1]`` (None without a limit).
+    ``granted[1]`` (None without a limit), ``left`` what still fits in words.
     """
 
     name: str
@@ -31,6 +31,7 @@ class AccountOverview:
     epsilon: float
     delta: Fraction
     affordable: Decimal | None
+    left: str
     sources: tuple[str, ...]
 
 
@@ -88,6 +89,7 @@ def account_overview(account: Account, sources: tuple[str, ...] = ()) -> Account
         epsilon=reported_epsilon(balance.spent, account.delta),
         delta=reported_delta(balance.spent, account.delta),
         affordable=None if left is None else affordable_epsilon(left, account.delta),
+        left="" if left is None else left_in_words(left, account.delta),
         sources=sources,
     )
 

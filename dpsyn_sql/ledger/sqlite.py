@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.interfaces import Standing
-from dpsyn_sql.ledger import accounts, entries
+from dpsyn_sql.interfaces import Outlook
+from dpsyn_sql.ledger import accounts, entries, homes
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
 from dpsyn_sql.ledger.store import Store, own_errors
 from dpsyn_sql.ledger.verify import verify
 from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.source.ledger_names import Home
 
 
 class SqliteLedger:
@@ -45,7 +46,7 @@ class SqliteLedger:
 
     @contextmanager
     def open_release(
-        self, key: ReleaseKey, budget: Budget, *, replace: bool = False
+        self, key: ReleaseKey, budget: Budget, *, new_debit: bool = False
     ) -> Iterator[SqliteEntry]:
         """Debit ``budget`` and open an entry, or find the one of the same key at no cost.
 
@@ -54,35 +55,58 @@ class SqliteLedger:
         Args:
             key: public labels and settings; equal keys share one debit and one transcript.
             budget: what the release may spend.
-            replace: debit anew when the name and version exist with other settings.
+            new_debit: pay again where the name and version exist with other settings, or the same settings
+                under another name.
 
         Raises:
             PrivacyBudgetExceeded: the account does not hold it; nothing was read.
             ReleaseChanged: same name and version, other settings; nothing was charged.
+            ReleaseExists: same version and settings, another output; nothing was charged.
             AccountError: another unit, kind or account than the source's own.
-            LedgerError: the file cannot be written.
+            LedgerError: the file cannot be written, or was moved and nobody said how.
         """
-        yield self._open(key, budget, replace)
+        yield self._open(key, budget, new_debit)
+
+    @property
+    @own_errors
+    def home(self) -> Home:
+        """Where the names of its sources begin: the place where it was made, or the one it was moved to
+        together with its data."""
+        with self._store.reading():
+            return homes.home(self._store)
 
     @own_errors
-    def standing(self, key: ReleaseKey) -> Standing:
-        """The account that a release of this key would be charged to, as it is now; changes nothing.
+    def look(
+        self, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool = False
+    ) -> Outlook:
+        """What ``open_release`` would do, for an output of these names; changes nothing.
 
         Raises:
             AccountError: the sources belong to another account, or to different ones.
+            LedgerError: the ledger was moved and nobody said how.
         """
-        with self._store.reading():
-            return accounts.standing(self._store, key)
+        with self._store.trying():
+            homes.settle(self._store)
+            return entries.looked_up(self._store, key, budget, targets, new_debit=new_debit)
 
     @own_errors
-    def wrote(self, key: ReleaseKey, target: str) -> bool:
-        """Whether the release of exactly this key was published to ``target`` before, or died over it."""
-        with self._store.reading():
-            return entries.wrote(self._store, key, target)
+    def moved(self, *, with_data: bool) -> None:
+        """Say that the ledger was moved: together with its data, or alone.
+
+        Args:
+            with_data: names begin at the new place from now on; else where they began before.
+
+        Raises:
+            InputError: it is where it was.
+        """
+        with self._store.writing():
+            homes.moved(self._store, with_data=with_data)
 
     @own_errors
-    def grant(self, account: str, epsilon: Number, delta: Number) -> AccountOverview:
+    def grant(self, account: str, epsilon: Number, delta: Number | None = None) -> AccountOverview:
         """Set the total limit of an account, never below what is spent.
+
+        ``delta``: default 1e-9 for each whole epsilon, so that N releases of an epsilon fit N times it.
 
         Raises:
             BudgetError: out of range, or below what is spent.
@@ -90,7 +114,9 @@ class SqliteLedger:
         """
         _check_label("account", account)
         with self._store.writing():
-            return account_overview(accounts.granted(self._store, account, epsilon, delta))
+            homes.settle(self._store)
+            granted = accounts.granted(self._store, account, epsilon, delta)
+            return account_overview(granted, accounts.sources_of(self._store, granted))
 
     @own_errors
     def overview(self) -> Overview:
@@ -122,15 +148,16 @@ class SqliteLedger:
         if self._store.one("last_record") is None:
             with self._store.writing():
                 if self._store.one("last_record") is None:
-                    append(self._store, "ledger", {"id": secrets.token_hex(16)})
+                    append(self._store, "ledger", {"id": secrets.token_hex(16), **homes.here(self._store)})
 
     @own_errors
-    def _open(self, key: ReleaseKey, budget: Budget, replace: bool) -> SqliteEntry:
+    def _open(self, key: ReleaseKey, budget: Budget, new_debit: bool) -> SqliteEntry:
         for what, text in (("account", key.account), ("name", key.name), ("version", key.version)):
             if text is not None:
                 _check_label(what, text)
         with self._store.writing():
-            return entries.opened(self._store, key, budget, replace=replace)
+            homes.settle(self._store)
+            return entries.opened(self._store, key, budget, new_debit=new_debit)
 
 
 def _check_label(what: str, text: str) -> None:

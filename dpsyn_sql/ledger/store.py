@@ -134,6 +134,16 @@ class Store:
             yield
 
     @contextmanager
+    def trying(self) -> Iterator[None]:
+        """One IMMEDIATE transaction whose changes are all taken back."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    @contextmanager
     def reading(self) -> Iterator[None]:
         """One unchanging view of the file."""
         with self._transaction("BEGIN"):

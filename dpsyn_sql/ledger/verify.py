@@ -149,6 +149,9 @@ class _Check:
     def _on_ledger(self, body: Row) -> None:
         self.expect(self._position == 1, "the ledger is named twice")
 
+    def _on_moved(self, body: Row) -> None:
+        self.expect(all(isinstance(body[fact], str) for fact in ("place", "home")), "it names no place")
+
     def _on_account(self, body: Row) -> None:
         name = body["account"]
         self.expect(name not in self._accounts, "the account is made twice")

@@ -11,10 +11,13 @@ from typing import Any
 class ReleaseKey:
     """The idempotency key of a release.
 
-    ``sources`` are the private tables and files that are read, whatever query reads them: they say
-    which account is charged and are not part of the identity, since a folder may grow.
+    ``name`` is the output's where ``named`` is false. ``sources`` are the private tables and files that are
+    read, whatever query reads them: they say which account is charged and are not part of the identity,
+    since a folder may grow.
     ``configuration`` is JSON-ready: resolved source, unit, domain, excluded columns, method and
     settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
+    ``former`` is the same release in the words of ledgers of the first format, with as many sources: what
+    they hold is found again.
     """
 
     account: str | None
@@ -22,8 +25,10 @@ class ReleaseKey:
     version: str | None
     configuration: Mapping[str, Any]
     sources: tuple[str, ...] = ()
+    named: bool = True
+    former: ReleaseKey | None = None
 
     @property
     def unit(self) -> str:
-        """The privacy unit: a column's name, or ``"row"``."""
+        """The privacy unit: a column's name, ``"row"`` or ``"row of result"``."""
         return str(self.configuration.get("unit") or "row")

@@ -40,6 +40,7 @@ class Options:
     seed: int | None
     exclude: Sequence[str]
     replace: bool
+    new_debit: bool
     trust_query: bool
     public_tables: Sequence[str]
     discover: bool
@@ -54,7 +55,7 @@ class Options:
         Raises:
             BudgetError: epsilon or delta out of range.
         """
-        return Budget.from_epsilon(self.epsilon, self.delta)
+        return Budget.of_release(self.epsilon, self.delta)
 
     def check(self) -> None:
         """Refuse what can be refused without looking at anything.
@@ -67,7 +68,7 @@ class Options:
         _check_integer("seed", self.seed, _SEEDS)
         for argument in ("exclude", "public_tables"):
             _check_names(argument, getattr(self, argument))
-        for argument in ("replace", "trust_query", "discover"):
+        for argument in ("replace", "new_debit", "trust_query", "discover"):
             if not isinstance(getattr(self, argument), bool):
                 raise InputError(f"{argument}={said(getattr(self, argument))}: give True or False")
         for argument in ("name", "version", "account"):

@@ -34,6 +34,11 @@ Node = Any
 
 _DEEPEST_VIEW = 32
 
+Private = frozenset[Identity | str]
+"""Private tables, and files as one: two paths can mean the same file."""
+
+_ANY_FILE: Private = frozenset({"file"})
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -82,7 +87,7 @@ class CheckedQuery:
 
     ``relations`` and ``files`` are everything it reads, views and public tables included;
     ``public`` are the tables that the owner calls public. ``multiplies`` says that one row of the
-    private table can become several rows of the result (a join or UNION ALL).
+    private table can become several rows of the result (a join, or UNION ALL of a table with itself).
     """
 
     sql: Fragment
@@ -325,9 +330,9 @@ class _Check:
         table.set("this", exp.to_identifier(token, quoted=True))
         return True
 
-    # -- structure: each method says whether what it checked holds private rows ------------------
+    # -- structure: each method says which private tables and files what it checked reads --------
 
-    def _query(self, node: Node, ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+    def _query(self, node: Node, ctes: Mapping[str, Private], scope: Scope | None) -> Private:
         if isinstance(node, exp.Subquery):
             return self._subquery(node, ctes, scope)
         if isinstance(node, exp.Select):
@@ -337,18 +342,18 @@ class _Check:
             if "distinct" in arguments:
                 raise _refuse("UNION without ALL")
             ctes = self._with(arguments.get("with"), ctes, scope)
-            sides = [self._query(arguments[side], ctes, scope) for side in ("this", "expression")]
+            left, right = (self._query(arguments[side], ctes, scope) for side in ("this", "expression"))
             self._expressions(arguments.get("order"))
-            self.multiplies = self.multiplies or all(sides)
-            return any(sides)
+            self.multiplies = self.multiplies or bool(left & right)
+            return left | right
         if isinstance(node, exp.Values):
             arguments = _only(node, "expressions", "alias")
             for row in arguments["expressions"]:
                 self._expressions(row)
-            return False
+            return frozenset()
         raise _refuse(node.key.upper() if isinstance(node, exp.Expression) else "an unknown construct")
 
-    def _with(self, node: Node, ctes: Mapping[str, bool], scope: Scope | None) -> Mapping[str, bool]:
+    def _with(self, node: Node, ctes: Mapping[str, Private], scope: Scope | None) -> Mapping[str, Private]:
         known = dict(ctes)
         if node is None:
             return known
@@ -357,17 +362,17 @@ class _Check:
             known[fold(cte.alias)] = self._query(arguments["this"], known, scope)
         return known
 
-    def _select(self, node: exp.Select, ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+    def _select(self, node: exp.Select, ctes: Mapping[str, Private], scope: Scope | None) -> Private:
         arguments = _only(node, "expressions", "from", "joins", "where", "order", "with", "exclude")
         ctes = self._with(arguments.get("with"), ctes, scope)
         for key in ("expressions", "exclude", "where", "order"):
             self._expressions(arguments.get(key))
-        private = False
+        private: Private = frozenset()
         if "from" in arguments:
             private = self._relation(_only(arguments["from"], "this")["this"], ctes, scope)
         return self._joins(private, arguments.get("joins", []), ctes, scope)
 
-    def _subquery(self, node: exp.Subquery, ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+    def _subquery(self, node: exp.Subquery, ctes: Mapping[str, Private], scope: Scope | None) -> Private:
         arguments = _only(node, "this", "alias", "joins", "with", "order")
         ctes = self._with(arguments.get("with"), ctes, scope)
         inner = arguments["this"]
@@ -376,7 +381,7 @@ class _Check:
         self._expressions(arguments.get("order"))
         return self._joins(private, arguments.get("joins", []), ctes, scope)
 
-    def _relation(self, node: Node, ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+    def _relation(self, node: Node, ctes: Mapping[str, Private], scope: Scope | None) -> Private:
         """One item of a FROM clause, with the joins that hang on it."""
         if not isinstance(node, exp.Table):
             if isinstance(node, exp.Lateral | exp.Unnest):
@@ -389,17 +394,17 @@ class _Check:
         elif isinstance(bound, Found):
             private = self._catalog_relation(node, bound)
         elif bound == "file":
-            private = True
+            private = _ANY_FILE
         else:
             raise _refuse(f"{shorten(node.name)!r} where this check cannot tell what it means")
         return self._joins(private, arguments.get("joins", []), ctes, scope)
 
-    def _catalog_relation(self, node: exp.Table, found: Found) -> bool:
+    def _catalog_relation(self, node: exp.Table, found: Found) -> Private:
         if found.identity in self.public:
             self.used_public[found.identity] = None
-            return False
+            return frozenset()
         if found.definition is None:
-            return True
+            return frozenset({found.identity})
         if self.depth >= _DEEPEST_VIEW:
             raise SourceError("Views are nested too deeply to be checked.")
         query, columns = _definition(found)
@@ -423,7 +428,9 @@ class _Check:
             )
         )
 
-    def _joins(self, private: bool, joins: list[Node], ctes: Mapping[str, bool], scope: Scope | None) -> bool:
+    def _joins(
+        self, private: Private, joins: list[Node], ctes: Mapping[str, Private], scope: Scope | None
+    ) -> Private:
         """Left-associative joins; at most one side of each may be private."""
         for join in joins:
             arguments = _only(join, "this", "on", "using", "side", "kind", "method")
@@ -439,8 +446,9 @@ class _Check:
                 raise _refuse("a join of two private tables, or of one with itself")
             if right and (side == "LEFT" or kind in ("SEMI", "ANTI")):
                 raise _refuse(f"the join {side or kind} with the private table on its right side")
-            self.multiplies = self.multiplies or ((private or right) and kind not in ("SEMI", "ANTI"))
-            private = private or right
+            matched_once = kind in ("SEMI", "ANTI")
+            self.multiplies = self.multiplies or (bool(private | right) and not matched_once)
+            private = private | right
         return private
 
     # -- expressions ----------------------------------------------------------------------------

@@ -63,7 +63,8 @@ class Relation:
 
     ``statements`` are the owner's public statements that made it admissible
     (``trust_query``, ``public_tables``), printed in plan and certificate.
-    ``checks`` are the CHECK constraints of a base table. ``strict`` says that text of a CSV file that
+    ``checks`` are the CHECK constraints of a base table. ``multiplies``: one row of a private table can give
+    several rows. ``strict`` says that text of a CSV file that
     does not parse is an error (outside the privacy promise), not NULL.
     """
 
@@ -74,10 +75,15 @@ class Relation:
     statements: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     strict: bool = False
+    multiplies: bool = False
 
     def without(self, names: frozenset[str]) -> tuple[Column, ...]:
         """The columns that are not excluded, in source order."""
         return tuple(column for column in self.columns if column.name not in names)
+
+
+ROW_OF_RESULT = "row of result"
+"""The unit where one row of a table can give several rows of the result: it protects less than "row"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +103,10 @@ class Source:
 
     relation: Relation
     unit: PrivacyUnit = PrivacyUnit()
+
+    @property
+    def unit_name(self) -> str:
+        """What the ledger adds up by: a column, ``"row"``, or ``"row of result"``."""
+        if self.unit.column is not None:
+            return self.unit.column
+        return ROW_OF_RESULT if self.relation.multiplies else "row"

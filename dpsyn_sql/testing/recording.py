@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import LedgerEntry, NoiseSource, Standing
+from dpsyn_sql.interfaces import LedgerEntry, NoiseSource, Outlook
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.source.ledger_names import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +120,23 @@ class RecordingLedger:
         """What the last release was charged for, in order."""
         return () if self.entry is None else self.entry.events
 
-    def standing(self, key: ReleaseKey) -> Standing:
-        """As the ledger in memory."""
-        return self._inner.standing(key)
+    @property
+    def home(self) -> Home:
+        """None: a ledger in memory lies nowhere."""
+        return self._inner.home
 
-    def wrote(self, key: ReleaseKey, target: str) -> bool:
+    def look(
+        self, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool = False
+    ) -> Outlook:
         """As the ledger in memory."""
-        return self._inner.wrote(key, target)
+        return self._inner.look(key, budget, targets, new_debit=new_debit)
 
     @contextmanager
     def open_release(
-        self, key: ReleaseKey, budget: Budget, *, replace: bool = False
+        self, key: ReleaseKey, budget: Budget, *, new_debit: bool = False
     ) -> Iterator[LedgerEntry]:
         """As the ledger in memory."""
-        with self._inner.open_release(key, budget, replace=replace) as entry:
+        with self._inner.open_release(key, budget, new_debit=new_debit) as entry:
             self.keys.append(key)
             self.budgets.append(budget)
             self.entry = cast(LedgerEntry, _Noted(entry, self))

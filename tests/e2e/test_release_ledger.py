@@ -66,7 +66,7 @@ def test_the_same_release_replays_byte_for_byte_whatever_the_data_are_now(path):
 def test_a_replay_leaves_alone_what_it_did_not_write(path, tmp_path):
     outputs = ["t_synthetic", tmp_path / "o.csv"]
     for into in outputs:
-        release(path, into=into)
+        release(path, into=into, new_debit=True)
     with duckdb.connect(str(path)) as con:
         con.execute("CREATE OR REPLACE TABLE t_synthetic AS SELECT 42 AS mine")
     (tmp_path / "o.csv").write_text("my notes")
@@ -121,7 +121,7 @@ def test_other_settings_under_the_same_name_are_refused_and_priced(path):
     release(path, name="weekly", into="a")
     with pytest.raises(dpsyn_sql.ReleaseChanged, match="epsilon"):
         release(path, name="weekly", epsilon=2, into="b")
-    assert release(path, name="weekly", epsilon=2, into="b", replace=True).replayed is False
+    assert release(path, name="weekly", epsilon=2, into="b", new_debit=True).replayed is False
 
 
 def test_output_rows_and_seed_are_not_part_of_the_identity(path):
@@ -159,10 +159,10 @@ def test_a_view_or_query_is_charged_to_the_account_of_its_table(path):
     release(path, "SELECT n FROM t WHERE n > 3", into="q", exclude=[])
     with duckdb.connect() as con:
         con.execute(f"ATTACH '{path}' AS other_alias")
-        release(con, "other_alias.t", into="other_alias.z")
+        release(con, "other_alias.t", into="other_alias.z", new_debit=True)
     with SqliteLedgerFile(path) as ledger:
         overview = ledger.overview()
-    assert [account.name for account in overview.accounts] == ["w.duckdb:main.t#row"]
+    assert [account.name for account in overview.accounts] == ["main.t#row"]
     assert len(overview.releases) == 4
 
 

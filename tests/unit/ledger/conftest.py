@@ -1,4 +1,5 @@
 import shutil
+from contextlib import closing
 
 import pytest
 from ledger_steps import EVENT, key, run
@@ -43,5 +44,8 @@ def once(tmp_path_factory):
 
 @pytest.fixture
 def full(once, path):
-    """A copy of ``once``."""
-    return shutil.copy(once, path)
+    """A copy of ``once`` that says where it is."""
+    shutil.copy(once, path)
+    with closing(SqliteLedger(path)) as ledger:
+        ledger.moved(with_data=True)
+    return path

@@ -68,15 +68,15 @@ class LedgerMachine(RuleBasedStateMachine):
         budget=st.sampled_from(
             [Budget("zcdp", 10**13), Budget("zcdp", 4 * 10**12, 10**8), Budget("pure", 10**14)]
         ),
-        replace=st.booleans(),
+        new_debit=st.booleans(),
         questions=st.integers(0, QUESTIONS + 1),
         torn=st.booleans(),
     )
-    def release(self, name, version, settings, budget, replace, questions, torn):
+    def release(self, name, version, settings, budget, new_debit, questions, torn):
         asked = key(name, version=version, settings=settings)
         found = (name, version, settings)
         try:
-            with self.ledger.open_release(asked, budget, replace=replace) as entry:
+            with self.ledger.open_release(asked, budget, new_debit=new_debit) as entry:
                 assert entry.replayed == (found in self.model.releases)
                 if not entry.replayed:
                     self.debit(budget)
@@ -84,7 +84,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 self.ask(entry, self.model.releases[found]["answers"], questions, torn)
         except ReleaseChanged:
             known = {one[:2] for one in self.model.releases}
-            assert not replace and found not in self.model.releases and (name, version) in known
+            assert not new_debit and found not in self.model.releases and (name, version) in known
         except (PrivacyBudgetExceeded, AccountError):
             assert found not in self.model.releases and not self.fits(budget)
 

@@ -97,13 +97,13 @@ def test_other_settings_are_refused_with_their_cost(ledger):
     assert account(ledger).spent == ONE
 
 
-def test_replace_debits_other_settings_and_both_keys_replay(ledger):
+def test_a_new_debit_pays_for_other_settings_and_both_keys_replay(ledger):
     with ledger.open_release(key(method="copula"), Budget("zcdp", 5)) as entry:
         first = entry.release_id
-    with ledger.open_release(key(method="dpsyn"), Budget("zcdp", 6), replace=True) as entry:
+    with ledger.open_release(key(method="dpsyn"), Budget("zcdp", 6), new_debit=True) as entry:
         assert not entry.replayed
-    for replace in (False, True):
-        with ledger.open_release(key(method="copula"), Budget("zcdp", 5), replace=replace) as entry:
+    for again in (False, True):
+        with ledger.open_release(key(method="copula"), Budget("zcdp", 5), new_debit=again) as entry:
             assert entry.replayed and entry.release_id == first
     assert account(ledger).spent.amount == 11
 

@@ -23,16 +23,16 @@ def test_it_is_durable_and_waits(path):
         }
     assert pragmas == {
         **{"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1},
-        **{"busy_timeout": 30_000, "user_version": 1},
+        **{"busy_timeout": 30_000, "user_version": 2},
     }
 
 
 def test_a_ledger_of_a_newer_version_is_left_alone(path):
     SqliteLedger(path).close()
     with closing(sqlite3.connect(path)) as con:
-        con.execute("PRAGMA user_version = 2")
+        con.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"newer version of dpsyn_sql \(schema 2") as error:
+    with pytest.raises(LedgerError, match=r"newer version of dpsyn_sql \(schema 99") as error:
         SqliteLedger(path)
     assert error.value.__context__ is None and path.read_bytes() == before
 
@@ -159,12 +159,14 @@ def test_migrations_are_numbered_without_gaps(tmp_path, monkeypatch):
 
 
 def test_an_old_ledger_is_brought_up_to_date(full, tmp_path, monkeypatch):
-    """A second migration runs once, in one transaction, and keeps what is there."""
+    """A further migration runs once, in one transaction, and keeps what is there."""
     folder = tmp_path / "sql" / "ledger"
     folder.mkdir(parents=True)
-    first = store.migrations()[0]
-    (folder / first.name).write_text(first.read_text())
-    (folder / "0002_more.sql").write_text("ALTER TABLE entry ADD COLUMN note TEXT;\n")
+    for path in store.migrations():
+        (folder / path.name).write_text(path.read_text())
+    (folder / f"{len(store.migrations()) + 1:04}_more.sql").write_text(
+        "ALTER TABLE entry ADD COLUMN note TEXT;\n"
+    )
     with monkeypatch.context() as patched:
         patched.setattr(store, "templates_folder", lambda: tmp_path / "sql")
         store.migrations.cache_clear()

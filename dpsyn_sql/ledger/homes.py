@@ -1,0 +1,69 @@
+"""Where a ledger lies and where its names begin: said by the first record, and again after a move.
+
+A ledger that lies elsewhere than its last record says is refused until somebody says how it was moved: its
+names would mean other tables and files, and what was spent on them would be forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from dpsyn_sql.errors import InputError, LedgerError
+from dpsyn_sql.ledger.chain import append
+from dpsyn_sql.ledger.store import IN_MEMORY, Store
+from dpsyn_sql.source.ledger_names import Home
+
+
+def here(store: Store) -> dict[str, str]:
+    """Facts for a record that says: it lies here, and its names begin here."""
+    place = _place(store)
+    return {} if place is None else {"place": place, "home": place}
+
+
+def home(store: Store) -> Home:
+    """Where names begin; call inside a transaction."""
+    place, start = _recorded(store)
+    return Home.of(start if place is not None else _place(store))
+
+
+def settle(store: Store) -> None:
+    """Record where a ledger of the first format lies; refuse one that was moved. Inside a transaction.
+
+    Raises:
+        LedgerError: it lies elsewhere than it says.
+    """
+    place, found = _recorded(store)[0], _place(store)
+    if found is None or found == place:
+        return
+    if place is None:
+        append(store, "moved", here(store))
+        return
+    raise LedgerError(
+        f"This ledger lay at {place} and lies at {found} now. If the data were moved or renamed together "
+        f"with it, say `dpsyn ledger moved {found} --with-data`; if the data are where they were, say "
+        f"`dpsyn ledger moved {found} --alone`. Nothing was read or charged."
+    )
+
+
+def moved(store: Store, *, with_data: bool) -> None:
+    """Record the new place; inside a writing transaction.
+
+    Raises:
+        InputError: it lies where it says, or in memory.
+    """
+    (place, start), found = _recorded(store), _place(store)
+    if found is None or found == place:
+        raise InputError(f"The ledger {store.place} was not moved: it lies where it says.")
+    append(store, "moved", {"place": found, "home": found if with_data or start is None else start})
+
+
+def _place(store: Store) -> str | None:
+    return None if store.place == IN_MEMORY else os.path.realpath(store.place)
+
+
+def _recorded(store: Store) -> tuple[str | None, str | None]:
+    """The place and the home of the last record that has them."""
+    row = store.one("last_home")
+    body = {} if row is None else json.loads(row["body"])
+    return body.get("place"), body.get("home")

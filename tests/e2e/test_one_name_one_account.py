@@ -1,0 +1,388 @@
+"""A table or file has one name in the ledger: whatever its letter case, alias, and after a move of the ledger."""
+
+import shutil
+import sys
+import warnings
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import dpsyn_sql
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.cli.main import app
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.plan.key import ReleaseKey
+
+SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
+CSV = {"columns": {"n": {"type": "numeric", "sql_type": "INTEGER", "lower": 0, "upper": 9}}}
+
+
+@pytest.fixture
+def path(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with duckdb.connect(str(folder / "w.duckdb")) as con:
+        con.execute("CREATE TABLE Sales AS SELECT (i % 10)::INTEGER AS n FROM range(200) AS r(i)")
+        con.execute("CREATE TABLE other AS FROM Sales")
+        con.execute("CREATE TABLE codes AS SELECT i::INTEGER AS k FROM range(3) AS r(i)")
+    return folder / "w.duckdb"
+
+
+def release(path, source="sales", **options):
+    settings = {"domain": SPEC, "method": "independent", **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpsyn_sql.release(path, source, **settings)
+
+
+def plan(path, source="sales", **options):
+    settings = {"domain": SPEC, "method": "independent", **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return str(dpsyn_sql.plan(path, source, **settings))
+
+
+def overview(path):
+    ledger = SqliteLedger(f"{path}.dpsyn-ledger", create=False)
+    try:
+        assert ledger.verify()
+        return ledger.overview()
+    finally:
+        ledger.close()
+
+
+def grant(path, account, epsilon="1", delta=None):
+    ledger = SqliteLedger(f"{path}.dpsyn-ledger")
+    try:
+        return ledger.grant(account, epsilon, delta)
+    finally:
+        ledger.close()
+
+
+@pytest.mark.parametrize(
+    "account", ["main.sales#row", "main.SALES#row", "Sales#row", "w.duckdb:main.Sales#row"]
+)
+def test_a_grant_holds_however_the_table_is_spelled(path, account):
+    grant(path, account)
+    release(path, "SALES")
+    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+        release(path, "main.Sales", version="2", into="o", epsilon="0.1")
+
+
+def test_a_table_created_anew_in_another_case_keeps_its_account(path):
+    release(path)
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE OR REPLACE TABLE SALES AS FROM Sales")
+    release(path, version="2", into="o")
+    (account,) = overview(path).accounts
+    assert account.name == "main.sales#row" and account.sources == ("main.sales",)
+
+
+def test_an_attached_database_has_one_name_under_any_alias(path):
+    first = release(path)
+    with duckdb.connect() as con:
+        con.execute(f"ATTACH '{path}' AS alias")
+        again = release(con, "alias.sales", into="alias.SALES_synthetic")
+    assert again.replayed and again.id == first.id
+
+
+def test_a_ledger_that_was_moved_is_refused_until_somebody_says_how(path):
+    first, place = release(path), path.with_name("w.duckdb.dpsyn-ledger")
+    elsewhere = path.parent / "else" / "ledger"
+    elsewhere.parent.mkdir()
+    place.rename(elsewhere)
+    for call in (release, plan):
+        with pytest.raises(dpsyn_sql.LedgerError, match=r"dpsyn ledger moved .* --alone"):
+            call(path, ledger=elsewhere)
+    told = CliRunner().invoke(app, ["ledger", "moved", str(elsewhere), "--alone"])
+    assert told.exit_code == 0, told.output
+    again = release(path, ledger=elsewhere)
+    assert again.replayed and again.id == first.id
+    release(path, ledger=elsewhere, version="2", into="o")
+    ledger = SqliteLedger(elsewhere)
+    assert [one.sources for one in ledger.overview().accounts] == [("main.sales",)] and ledger.verify()
+    ledger.close()
+    twice = CliRunner().invoke(app, ["ledger", "moved", str(elsewhere), "--alone"])
+    assert twice.exit_code == 2 and "was not moved" in twice.output
+
+
+def test_a_database_renamed_with_its_ledger_keeps_its_account_and_its_replays(path):
+    first = release(path)
+    new = path.with_name("warehouse.duckdb")
+    path.rename(new)
+    path.with_name("w.duckdb.dpsyn-ledger").rename(f"{new}.dpsyn-ledger")
+    with pytest.raises(dpsyn_sql.LedgerError, match="--with-data"):
+        release(new, version="2", into="o")
+    ledger = SqliteLedger(f"{new}.dpsyn-ledger")
+    ledger.moved(with_data=True)
+    ledger.close()
+    again = release(new)
+    assert again.replayed and again.id == first.id
+    release(new, version="2", into="o")
+    assert [account.name for account in overview(new).accounts] == ["main.sales#row"]
+
+
+def test_a_folder_of_files_moves_with_its_ledger(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    (old / "p.csv").write_text("n\n" + "3\n" * 200)
+    first = release(None, str(old / "p.csv"), domain=CSV)
+    shutil.move(old, new)
+    ledger = SqliteLedger(new / ".dpsyn-ledger")
+    ledger.moved(with_data=True)
+    ledger.close()
+    again = release(None, str(new / "p.csv"), domain=CSV)
+    assert again.replayed and again.id == first.id
+
+
+def test_a_limit_that_holds_for_nothing_is_said(path):
+    granted = CliRunner().invoke(
+        app, ["ledger", "grant", f"{path}.dpsyn-ledger", "main.sale#row", "-e", "1", "--new"]
+    )
+    assert granted.exit_code == 0 and "No source is charged to this account yet" in granted.output
+    assert "main.sale#row" in plan(path)
+    with pytest.warns(UserWarning, match=r"limit for 'main.sale#row'.*'main.sales#row', which has no limit"):
+        dpsyn_sql.release(path, "sales", domain=SPEC, method="independent")
+
+
+# -- ledgers of the first format ----------------------------------------------------------------
+
+
+FORMER = {
+    "delta": "1/1000000000",
+    "domain": [
+        {
+            **{"codes": 10, "edges": list(range(11)), "kind": "numeric", "name": "n", "nullable": False},
+            **{"ordered": True, "origin": "declared", "type": "INTEGER"},
+        }
+    ],
+    "epsilon": "1",
+    "exclude": [],
+    "method": "independent",
+    "rows_per_unit": 1,
+    "statements": [],
+    "unit": None,
+}
+
+
+def former_key(path, table="Sales", account=None):
+    """As the first version wrote it."""
+    configuration = {**FORMER, "source": f"{path}:main.{table}"}
+    name = f"w.main.{table}_synthetic"
+    return ReleaseKey(account, name, None, configuration, (f"w.duckdb:main.{table}",))
+
+
+def test_what_a_ledger_of_the_first_format_holds_is_found_again(path):
+    known = []
+    ledger = SqliteLedger(f"{path}.dpsyn-ledger")
+    with ledger.open_release(former_key(path), Budget.from_epsilon(1, "1e-9").without_thresholds()) as entry:
+        known.append(entry.release_id)
+    ledger.close()
+    text = plan(path)
+    assert "goes on where an earlier run stopped" in text and "w.duckdb:main.Sales#row" in text
+    again = release(path)
+    assert [again.id] == known and again.replayed
+    with pytest.raises(dpsyn_sql.ReleaseChanged, match="epsilon"):
+        release(path, epsilon=2, replace=True)
+    (account,) = overview(path).accounts
+    assert account.name == "w.duckdb:main.Sales#row" and "main.sales" in account.sources
+
+
+def test_two_spellings_with_two_accounts_have_to_be_chosen_from(path):
+    ledger = SqliteLedger(f"{path}.dpsyn-ledger")
+    for table in ("Sales", "SALES"):
+        key = former_key(path, table, account=table)
+        with ledger.open_release(key, Budget("zcdp", 10**12)):
+            pass
+    ledger.close()
+    with pytest.raises(dpsyn_sql.AccountError, match=r"several accounts .*'SALES'.*account="):
+        release(path, version="2", into="o")
+    release(path, version="2", into="o", account="Sales")
+    release(path, version="3", into="p")
+    with pytest.raises(dpsyn_sql.AccountError, match="is charged to"):
+        release(path, version="4", into="q", account="SALES")
+
+
+# -- rows of results ----------------------------------------------------------------------------
+
+MULTIPLYING = [
+    "SELECT n FROM sales CROSS JOIN (VALUES (1), (2), (3)) AS v(x)",
+    "SELECT n FROM sales UNION ALL SELECT n FROM Sales",
+    "SELECT n FROM sales JOIN codes ON k <= n",
+    "WITH s AS (SELECT n FROM sales) SELECT n FROM s UNION ALL SELECT n FROM s",
+]
+
+
+@pytest.mark.parametrize("query", MULTIPLYING)
+def test_a_query_that_multiplies_rows_has_a_unit_of_its_own(path, query):
+    settings = {"into": "q", "public_tables": ["codes"]}
+    release(path, query, **settings)
+    (account,) = overview(path).accounts
+    assert account.unit == "row of result" and account.name == "main.sales#row of result"
+    with pytest.raises(dpsyn_sql.AccountError, match="does not hold for a row of the table"):
+        release(path)
+    assert release(path, query, **settings).replayed
+
+
+def test_rows_of_results_do_not_mix_with_rows(path):
+    release(path)
+    for query in MULTIPLYING:
+        with pytest.raises(
+            dpsyn_sql.AccountError, match=r"one row of a table can give several rows.*privacy_unit="
+        ):
+            release(path, query, into="q", public_tables=["codes"])
+    for number, query in enumerate(
+        ("SELECT n FROM sales WHERE n > 3", "SELECT n FROM sales SEMI JOIN codes ON k = n")
+    ):
+        release(path, query, into=f"r{number}", public_tables=["codes"])
+    assert len(overview(path).releases) == 3
+
+
+def test_a_union_of_two_tables_counts_each_row_once(path):
+    release(path, "SELECT n FROM sales UNION ALL SELECT n FROM other", into="q")
+    (account,) = overview(path).accounts
+    assert account.unit == "row" and set(account.sources) == {"main.sales", "main.other"}
+
+
+def test_no_column_passes_for_a_row_of_a_result(path):
+    with duckdb.connect(str(path)) as con:
+        con.execute('CREATE TABLE odd AS SELECT 1::INTEGER AS n, 2 AS "row of result"')
+    with pytest.raises(dpsyn_sql.InputError, match="rename the column"):
+        release(path, "odd", privacy_unit="Row of Result", exclude=[])
+
+
+# -- outputs and debits -------------------------------------------------------------------------
+
+
+def test_the_same_settings_to_another_output_are_not_paid_twice(path):
+    first = release(path)
+    with pytest.raises(
+        dpsyn_sql.ReleaseExists, match=r"name='main.sales_synthetic'.*at no cost.*new_debit=True"
+    ):
+        release(path, into="copy")
+    assert "name='main.sales_synthetic'" in plan(path, into="copy")
+    assert release(path, into="copy", name="main.sales_synthetic").id == first.id
+    again = release(path, into="second", new_debit=True)
+    assert not again.replayed and again.id != first.id
+    assert release(path, into="third", name="mine").id not in (first.id, again.id)
+    assert len(overview(path).releases) == 3
+
+
+def test_replacing_an_output_and_paying_again_are_two_words(path):
+    release(path)
+    with pytest.raises(dpsyn_sql.ReleaseChanged, match="new_debit=True"):
+        release(path, epsilon=2, replace=True)
+    with pytest.raises(dpsyn_sql.TargetError, match="replace=True"):
+        release(path, epsilon=2, new_debit=True)
+    assert not release(path, epsilon=2, new_debit=True, replace=True).replayed
+    assert len(overview(path).releases) == 2
+
+
+def test_a_refusal_for_want_of_budget_says_what_is_free(path):
+    grant(path, "sales#row")
+    release(path)
+    with pytest.raises(
+        dpsyn_sql.PrivacyBudgetExceeded, match=r"name='main.sales_synthetic' replays it at no cost"
+    ):
+        release(path, into="o", name="other")
+
+
+def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch):
+    from dpsyn_sql.write import staging
+
+    into, stage = path.with_name("o.csv"), staging.stage_rows
+
+    def taken(*arguments):
+        into.write_text("somebody else's")
+        return stage(*arguments)
+
+    monkeypatch.setattr(sys.modules["dpsyn_sql.release"], "stage_rows", taken)
+    with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into= costs nothing more"):
+        release(path, into=into)
+    monkeypatch.undo()
+    assert release(path, into=path.with_name("p.csv"), name="o.csv").replayed
+    assert into.read_text() == "somebody else's" and len(overview(path).releases) == 1
+
+
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm"])
+def test_an_output_never_overwrites_the_ledger(path, ending):
+    ledger = path.with_name("l.csv" + ("" if not ending else ".dpsyn.duckdb"))
+    into = path.with_name("l.csv")
+    if ending:
+        ledger = path.with_name("x.csv")
+        into = path.with_name(f"x.csv{ending}.csv")
+        into.symlink_to(path.with_name(f"x.csv{ending}"))
+    SqliteLedger(ledger).close()
+    for replace in (False, True):
+        with pytest.raises(dpsyn_sql.TargetError):
+            release(path, into=into, ledger=ledger, replace=replace)
+    opened = SqliteLedger(ledger)
+    assert opened.verify() and not opened.overview().releases
+    opened.close()
+
+
+# -- threshold delta ----------------------------------------------------------------------------
+
+WORDS = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
+
+
+@pytest.fixture
+def words(path):
+    with duckdb.connect(str(path)) as con:
+        con.execute(
+            "CREATE TABLE words AS SELECT 'w' || (i % 3) AS w, (i % 10)::INTEGER AS n FROM range(900) AS r(i)"
+        )
+    return path
+
+
+@pytest.mark.parametrize(("number", "epsilon", "granted"), [(3, "1", "3"), (4, "0.25", "1")])
+def test_n_default_releases_fit_a_grant_of_n_times_their_epsilon(words, number, epsilon, granted):
+    grant(words, "words#row", granted)
+    for count in range(number):
+        release(words, "words", epsilon=epsilon, version=str(count), into=f"o{count}")
+    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match="threshold delta"):
+        release(words, "words", epsilon=epsilon, version="more", into="more")
+
+
+def test_what_is_left_of_epsilon_and_of_threshold_delta_is_said(words):
+    granted = CliRunner().invoke(
+        app, ["ledger", "grant", f"{words}.dpsyn-ledger", "words#row", "-e", "5", "--delta", "1e-9", "--new"]
+    )
+    assert "a release of epsilon=5.000 with delta=1e-09 still fits" in granted.output
+    release(words, "words")
+    shown = CliRunner().invoke(app, ["ledger", "show", f"{words}.dpsyn-ledger"]).output
+    assert "still fits if it discovers no categories" in shown
+    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match="declare their categories"):
+        release(words, "words", version="2", into="o")
+    release(words, "words", version="2", into="o", exclude=["w"])
+
+
+def test_a_grant_below_what_is_spent_says_which_would_do(words):
+    for count in range(3):
+        release(words, "words", version=str(count), into=f"o{count}")
+    place = f"{words}.dpsyn-ledger"
+    low = CliRunner().invoke(app, ["ledger", "grant", place, "main.words#row", "-e", "3", "--delta", "1e-9"])
+    assert low.exit_code == 2 and "--epsilon 3 --delta 3e-9 would do" in " ".join(low.output.split())
+    assert CliRunner().invoke(app, ["ledger", "grant", place, "main.words#row", "-e", "3"]).exit_code == 0
+
+
+# -- plan ---------------------------------------------------------------------------------------
+
+
+def test_plan_says_whether_it_fits_replays_or_is_in_the_way(path):
+    assert "a new debit" in plan(path) and not path.with_name("w.duckdb.dpsyn-ledger").exists()
+    grant(path, "sales#row")
+    assert "a new debit, which fits the account" in plan(path)
+    release(path)
+    assert "a replay of what was measured on" in plan(path)
+    text = plan(path, epsilon=2)
+    assert "would be refused" in text and "other settings" in text and "exists; choose another into=" in text
+    text = plan(path, version="2", into="o")
+    assert "would be refused" in text and "has" in text and "left" in text
+    assert len(overview(path).releases) == 1 and len(overview(path).accounts) == 1
+
+
+def test_plan_says_what_delta_its_thresholds_take(words):
+    assert "threshold delta = 1e-10" in plan(words, "words")
+    assert "threshold delta = 5e-11" in plan(words, "words", epsilon="0.5")
