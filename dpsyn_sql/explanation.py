@@ -24,7 +24,7 @@ from dpsyn_sql.measure.calibrate import discovery_events, known_events, standard
 from dpsyn_sql.plan.explain import explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.preparation import ledger_in_words, prepared
+from dpsyn_sql.preparation import con_and_source, ledger_in_words, prepared
 from dpsyn_sql.release import release
 
 _OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
@@ -72,12 +72,13 @@ def _finds(event: PrivacyEvent) -> str:
     raise InternalError("discovery has no such event")
 
 
-def plan(con: Connection, source: str | os.PathLike[str], **options: Any) -> Explanation:
+def plan(con: Connection, source: str | os.PathLike[str] | None = None, **options: Any) -> Explanation:
     """Explain what ``release`` would do with the same arguments. Reads no rows, charges nothing.
 
     Raises:
         InputError: ``release`` would refuse the same call.
     """
+    con, source = con_and_source(con, source)
     arguments = inspect.signature(release).bind(con, source, **options)
     arguments.apply_defaults()
     arguments.arguments.pop("con")
@@ -102,7 +103,7 @@ plan.__signature__ = inspect.signature(release).replace(return_annotation=Explan
 
 def domain_template(
     con: Connection,
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | None = None,
     *,
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
@@ -112,5 +113,6 @@ def domain_template(
     Raises:
         SourceError: the source is missing, ambiguous or not admissible.
     """
+    con, source = con_and_source(con, source)
     with open_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
         return template_text(session.relation)

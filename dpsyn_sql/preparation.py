@@ -22,7 +22,7 @@ from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Output, Target, open_target
-from dpsyn_sql.errors import TargetError
+from dpsyn_sql.errors import InputError, TargetError, said
 from dpsyn_sql.fit.deadline import Deadline
 from dpsyn_sql.interfaces import Ledger, Method, Outlook
 from dpsyn_sql.ledger.accounts import new_name, untouched
@@ -37,7 +37,7 @@ from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
-from dpsyn_sql.source.files import file_beside
+from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 from dpsyn_sql.write.expressions import check_expressions
@@ -66,6 +66,26 @@ class Job:
     deadline: Deadline
     outlook: Outlook
     obstacle: str
+
+
+def con_and_source(
+    con: Connection, source: str | os.PathLike[str] | None
+) -> tuple[Connection, str | os.PathLike[str]]:
+    """A file alone is the source, read without a database.
+
+    Raises:
+        InputError: a connection, a database or nothing alone.
+    """
+    if source is not None:
+        return con, source
+    if isinstance(con, str | os.PathLike) and (ending_of(text := os.fspath(con)) or Path(text).is_dir()):
+        return None, con
+    if isinstance(con, str | os.PathLike):
+        raise InputError(
+            f"{said(con)} alone is no CSV or Parquet file: name the table too, release(database, 'table'), "
+            "or give release(None, source) for any other file, folder or query over files."
+        )
+    raise InputError("source= is missing: give a table, a file or a query.")
 
 
 @contextmanager

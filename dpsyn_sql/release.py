@@ -49,7 +49,7 @@ from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan, ReservedStep
 from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.plan.workload import WorkloadSpec
-from dpsyn_sql.preparation import Job, opened_ledger, prepared
+from dpsyn_sql.preparation import Job, con_and_source, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
 from dpsyn_sql.report.labels import code_labels
@@ -67,7 +67,7 @@ from dpsyn_sql.write.staging import append, stage_rows
 
 def release(
     con: Connection,
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | None = None,
     *,
     into: str | os.PathLike[str] | None = None,
     epsilon: Number = 1.0,
@@ -96,7 +96,8 @@ def release(
     """Write a differentially private synthetic copy of a table.
 
     Args:
-        con: a DuckDB connection, the path of a DuckDB file, or None (files only).
+        con: a DuckDB connection, the path of a DuckDB file, or None (files only). A file alone is the
+            source: ``release("people.parquet")``.
         source: a table or view, a CSV or Parquet path or glob, or a query.
         into: table name, or path ending in .parquet, .csv or .csv.gz; default: the source's name
             with ``_synthetic``, beside it.
@@ -144,6 +145,7 @@ def release(
             says how another ``into`` costs nothing more.
         EngineFailure: a statement failed in the database; the debit stays.
     """
+    con, source = con_and_source(con, source)
     arguments = {key: value for key, value in locals().items() if key != "con"}
     options = Options(**arguments)
     with (
@@ -270,8 +272,8 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
         engine.close()
     if problem:
         raise PublishError(
-            f"{problem} The debit stands and its answers are kept: the same call with name={entry.name!r} and "
-            "another into= costs nothing more."
+            f"{problem} The debit stands and its answers are kept: the same call with name={entry.name!r} "
+            "and another into= costs nothing more."
         )
     return written, facts
 

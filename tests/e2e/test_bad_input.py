@@ -214,3 +214,19 @@ def test_data_in_the_place_of_an_argument_is_not_printed(con, tmp_path, argument
         assert "Secret" not in str(error)
         error = error.__cause__ or error.__context__
     assert not (tmp_path / "l").exists()
+
+
+def test_a_file_alone_is_the_source(tmp_path):
+    (tmp_path / "p.csv").write_text("n\n1\n")
+    spec = {"columns": {"n": {"type": "numeric", "sql_type": "INTEGER", "lower": 0, "upper": 9}}}
+    for file in (tmp_path / "p.csv", str(tmp_path / "p.csv"), tmp_path):
+        into = tmp_path.parent / "o.parquet"
+        assert "(csv)" in str(dpsyn_sql.plan(file, domain=spec, into=into))
+    with duckdb.connect() as con:
+        for alone, words in (
+            (con, "source="),
+            (None, "source="),
+            (tmp_path / "w.duckdb", "name the table too"),
+        ):
+            with pytest.raises(dpsyn_sql.InputError, match=words):
+                dpsyn_sql.release(alone)
