@@ -25,7 +25,13 @@ from dpsyn_sql.accounting.account import (
     reported_epsilon,
 )
 from dpsyn_sql.accounting.budget import Budget, Kind, Number
-from dpsyn_sql.errors import AccountError, BudgetError, InternalError, PrivacyBudgetExceeded
+from dpsyn_sql.errors import (
+    AccountError,
+    BudgetError,
+    InternalError,
+    LedgerDamaged,
+    PrivacyBudgetExceeded,
+)
 from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.store import Store
@@ -247,7 +253,9 @@ def debited(store: Store, account: Account, budget: Budget) -> tuple[Account, Bu
     Raises:
         PrivacyBudgetExceeded: it does not fit; nothing was read.
         AccountError: the account was granted as pure and the release is not.
+        LedgerDamaged: what the account says is spent is not what its releases cost.
     """
+    _refuse_other_sum(store, account)
     if account.kind == "pure" and budget.kind == "zcdp" and account.granted is None:
         account = _approximate(store, account)
     cost = price(budget, account.kind)
@@ -293,11 +301,32 @@ def _made(store: Store, name: str, kind: Kind) -> Account:
     return account
 
 
+def _cost_of_releases(store: Store, account: Account, kind: Kind) -> Budget:
+    """What all releases of an account cost together, as of an account of ``kind``."""
+    rows = store.all("account_budgets", account_id=account.account_id)
+    return price_of_all([Budget(row["kind"], row["amount"], row["delta"]) for row in rows], kind)
+
+
+def _refuse_other_sum(store: Store, account: Account) -> None:
+    """A sum that was changed would let more be spent than the limit allows."""
+    problem = ""
+    try:
+        if (cost := _cost_of_releases(store, account, account.kind)) != account.balance.spent:
+            problem = f"its releases cost {describe(cost)}"
+    except (AccountError, InternalError):
+        problem = "its releases hold amounts that it cannot have"
+    if problem:
+        raise LedgerDamaged(
+            f"The account {account.name!r} of the ledger {store.place} says that "
+            f"{describe(account.balance.spent)} is spent, but {problem}. `dpsyn ledger verify` names the "
+            "broken record; restore the ledger from a backup. Nothing was read or charged.",
+            None,
+        )
+
+
 def _approximate(store: Store, account: Account) -> Account:
     """A pure account becomes approximate: its releases are restated as rho = epsilon^2 / 2 each."""
-    rows = store.all("account_budgets", account_id=account.account_id)
-    budgets = [Budget(row["kind"], row["amount"], row["delta"]) for row in rows]
-    spent = price_of_all(budgets, "zcdp")
+    spent = _cost_of_releases(store, account, "zcdp")
     if not Balance(Budget("zcdp", 0)).admits(spent):
         raise BudgetError(
             f"The pure releases of the account {account.name!r} amount to more rho than an account can hold."

@@ -31,12 +31,18 @@ from dpsyn_sql.interfaces import Outlook, Standing
 from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
-from dpsyn_sql.ledger.store import Store, own_errors
+from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
+from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.plan.key import ReleaseKey
 
 _LITTLE_ENDIAN = np.dtype("<i8")
 
 Row = Mapping[str, Any]
+
+_WRITTEN = (
+    "The output was written and stands, and so does the debit; only the note that it was written is missing. "
+    "The same call again costs nothing and completes the record."
+)
 
 
 class SqliteEntry:
@@ -166,6 +172,7 @@ class SqliteEntry:
                 today = datetime.now(UTC).date().isoformat()
                 self._store.run("move_entry", entry_id=self._id, state="measured", measured_on=today)
                 self._record("measured", {"on": today})
+        self._store.checkpoint()
 
     @contextmanager
     def publishing(self, into: str) -> Iterator[None]:
@@ -195,7 +202,7 @@ class SqliteEntry:
                 raise InternalError("a release is published after its last question")
             self._record(kind, {"target": into})
 
-    @own_errors
+    @own_errors_meaning(_WRITTEN)
     def published(self, into: str, rows: int) -> None:
         """State published; a replay that writes again adds a line.
 
@@ -213,6 +220,7 @@ class SqliteEntry:
             values = {"ordinal": known["publications"], "target": into, "synthetic_rows": rows}
             self._store.run("add_publication", entry_id=self._id, **values)
             self._record("published", values)
+        self._store.checkpoint()
 
     @own_errors
     def wrote(self, targets: Sequence[str]) -> bool:

@@ -17,8 +17,9 @@ from dpsyn_sql.interfaces import Outlook
 from dpsyn_sql.ledger import accounts, entries, homes
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
+from dpsyn_sql.ledger.guard import own_errors
 from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
-from dpsyn_sql.ledger.store import Store, own_errors
+from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.ledger.verify import verify
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.source.ledger_names import Home
@@ -115,8 +116,10 @@ class SqliteLedger:
         _check_label("account", account)
         with self._store.writing():
             homes.settle(self._store)
-            granted = accounts.granted(self._store, account, epsilon, delta)
-            return account_overview(granted, accounts.sources_of(self._store, granted))
+            made = accounts.granted(self._store, account, epsilon, delta)
+            granted = account_overview(made, accounts.sources_of(self._store, made))
+        self._store.checkpoint()
+        return granted
 
     @own_errors
     def overview(self) -> Overview:
@@ -149,6 +152,7 @@ class SqliteLedger:
             with self._store.writing():
                 if self._store.one("last_record") is None:
                     append(self._store, "ledger", {"id": secrets.token_hex(16), **homes.here(self._store)})
+            self._store.checkpoint()
 
     @own_errors
     def _open(self, key: ReleaseKey, budget: Budget, new_debit: bool) -> SqliteEntry:
@@ -157,7 +161,9 @@ class SqliteLedger:
                 _check_label(what, text)
         with self._store.writing():
             homes.settle(self._store)
-            return entries.opened(self._store, key, budget, new_debit=new_debit)
+            entry = entries.opened(self._store, key, budget, new_debit=new_debit)
+        self._store.checkpoint()  # before anything is read: the file alone holds the debit
+        return entry
 
 
 def _check_label(what: str, text: str) -> None:

@@ -6,15 +6,18 @@ is one IMMEDIATE transaction, so two processes never decide on the same balance.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from dpsyn_sql.errors import InternalError, LedgerError
+from dpsyn_sql.errors import InternalError, LedgerDamaged, LedgerError
+from dpsyn_sql.ledger import appear
+from dpsyn_sql.ledger.columns import misplaced
 from dpsyn_sql.sqltext.render import render, templates_folder
 
 APPLICATION_ID = 0x64707379
@@ -25,19 +28,35 @@ BUSY_SECONDS = 30.0
 
 IN_MEMORY = ":memory:"
 
+_BUSY = f"another process has been writing to it for more than {BUSY_SECONDS:.0f} seconds"
 _FULL_OR_BROKEN = "the disk is full, a limit on file size is reached, or the disk fails"
+_READ_ONLY = "the file or its folder is read-only"
+_NO_PLACE = "the folder is missing or not writable, or the path is a folder"
+_DAMAGED = "the file is damaged; restore it from a backup"
 _REASONS = {
-    "SQLITE_BUSY": f"another process has been writing to it for more than {BUSY_SECONDS:.0f} seconds",
+    "SQLITE_BUSY": _BUSY,
     "SQLITE_LOCKED": "another connection of this process is writing to it",
-    "SQLITE_READONLY": "the file or its folder is read-only",
-    "SQLITE_CANTOPEN": "the folder is missing or not writable, or the path is a folder",
+    "SQLITE_READONLY": _READ_ONLY,
+    "SQLITE_CANTOPEN": _NO_PLACE,
     "SQLITE_PERM": "the file may not be opened",
     "SQLITE_AUTH": "the file may not be opened",
     "SQLITE_FULL": _FULL_OR_BROKEN,
     "SQLITE_IOERR": _FULL_OR_BROKEN,
     "SQLITE_NOTADB": "the file is not a ledger",
-    "SQLITE_CORRUPT": "the file is damaged; restore it from a backup",
+    "SQLITE_CORRUPT": _DAMAGED,
+    # Codes of the system, while a new file is made.
+    "EAGAIN": _BUSY,
+    "EROFS": _READ_ONLY,
+    **dict.fromkeys(("ENOSPC", "EDQUOT", "EFBIG", "EIO"), _FULL_OR_BROKEN),
+    **dict.fromkeys(("ENOENT", "EACCES", "EPERM", "ENOTDIR", "ENAMETOOLONG", "ELOOP"), _NO_PLACE),
+    # Text that is not valid Unicode: the driver gives no code for it.
+    "OperationalError": _DAMAGED,
+    "UnicodeDecodeError": _DAMAGED,
 }
+_DAMAGES = ("SQLITE_CORRUPT", "OperationalError", "UnicodeDecodeError")
+
+NOTHING_LEFT = "What it already holds is kept; the step that failed left nothing behind."
+"""What a failed step means for the ledger, unless its caller knows more."""
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -52,9 +71,11 @@ Self = TypeVar("Self", bound=_Placed)
 
 
 def own_errors(
-    method: Callable[Concatenate[Self, Arguments], Result],
+    method: Callable[Concatenate[Self, Arguments], Result], meaning: str = NOTHING_LEFT
 ) -> Callable[Concatenate[Self, Arguments], Result]:
-    """SQLite's errors as ours, raised outside the handler, for a method of something with a place."""
+    """Errors of SQLite and of the system as ours, raised outside the handler, for a method of something
+    with a place; ``meaning`` says what holds after the failure.
+    """
 
     @wraps(method)
     def wrapped(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -63,19 +84,22 @@ def own_errors(
         except sqlite3.Error as error:
             # A driver's own error (a wrong parameter) has no code.
             code = str(getattr(error, "sqlite_errorname", type(error).__name__))
-        raise _error(self.place, code)
+        except OSError as error:
+            code = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        except UnicodeDecodeError:
+            code = "UnicodeDecodeError"
+        raise own_error(self.place, code, meaning)
 
     return wrapped
 
 
-def _error(place: str, code: str) -> LedgerError | InternalError:
+def own_error(place: str, code: str, meaning: str = NOTHING_LEFT) -> LedgerError | InternalError:
+    """The error for a code of SQLite or of the system; InternalError if the code should not occur."""
     family = "_".join(code.split("_")[:2])
     if family not in _REASONS:
         return InternalError(f"the ledger {place} refused a statement ({code})")
-    return LedgerError(
-        f"The ledger {place} cannot be used: {_REASONS[family]} ({code}). "
-        "What it already holds is kept; the step that failed left nothing behind."
-    )
+    text = f"The ledger {place} cannot be used: {_REASONS[family]} ({code}). {meaning}"
+    return LedgerDamaged(text, None) if family in _DAMAGES else LedgerError(text)
 
 
 class Store:
@@ -90,11 +114,15 @@ class Store:
         """
         self.place = place
         if place != IN_MEMORY and not create and not Path(place).is_file():
+            appear.refuse_remains(place)
             raise LedgerError(f"There is no ledger at {place}.")
         self._open()
 
     @own_errors
     def _open(self) -> None:
+        if self.place != IN_MEMORY:
+            appear.appear(self.place, _build, BUSY_SECONDS)
+            appear.refuse_empty(self.place)
         # isolation_level=None: transactions are exactly where this module begins them.
         self._connection = sqlite3.connect(self.place, timeout=BUSY_SECONDS, isolation_level=None)
         try:
@@ -124,8 +152,15 @@ class Store:
         """The rows by column names, one at a time."""
         cursor = self._connection.execute(_text(statement), values)
         names = [column[0] for column in cursor.description]
-        for row in cursor:
-            yield dict(zip(names, row, strict=True))
+        for values_found in cursor:
+            row = dict(zip(names, values_found, strict=True))
+            if (column := misplaced(row)) is not None:
+                raise LedgerDamaged(
+                    f"The ledger {self.place} is damaged: a row holds another kind of value in {column} than "
+                    "it may. Restore it from a backup.",
+                    None,
+                )
+            yield row
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -149,6 +184,21 @@ class Store:
         with self._transaction("BEGIN"):
             yield
 
+    def checkpoint(self) -> None:
+        """Copy what is committed from ``<file>-wal`` into the file, so that the file alone holds it too.
+
+        It waits for nobody, and what it cannot do is no failure: ``-wal`` holds the rest as safely.
+        """
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def copy_to(self, path: str) -> None:
+        """Write all of it to a new file, and wait until it is on the disk."""
+        with closing(sqlite3.connect(path, isolation_level=None)) as file:
+            file.execute("PRAGMA journal_mode = OFF")  # a copy that fails is thrown away whole
+            file.execute("PRAGMA synchronous = FULL")
+            self._connection.backup(file)
+
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
         self._connection.execute(begin)
@@ -161,14 +211,16 @@ class Store:
                 self._connection.execute("ROLLBACK")
 
     def _prepare(self) -> None:
-        self._check_kind()
+        if self.place != IN_MEMORY:
+            self._check_kind()
         self._set_journal()
         for pragma in ("synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
         if self._number("user_version") == len(migrations()):
             return
         with self.writing():
-            self._check_kind()  # another process may have been quicker
+            if self.place != IN_MEMORY:
+                self._check_kind()  # another process may have been quicker
             for number, path in enumerate(migrations(), start=1):
                 if number > self._number("user_version"):
                     self._apply(path)
@@ -177,16 +229,18 @@ class Store:
 
     def _check_kind(self) -> None:
         version, known = self._number("user_version"), len(migrations())
-        empty = self._number("schema_version") == 0 and version == 0
-        # Read last: another process may make the ledger between these statements, mark included.
         mark = self._number("application_id")
-        if not empty and mark != APPLICATION_ID:
+        if version == mark == self._number("schema_version") == 0:
+            raise appear.empty(self.place)
+        if mark != APPLICATION_ID:
             raise LedgerError(f"{self.place} is not a ledger; nothing in it was changed.")
         if version > known:
             raise LedgerError(
                 f"The ledger {self.place} was written by a newer version of dpsyn_sql (schema {version}, "
                 f"this version knows {known}). Install the newer version to use it; nothing was changed."
             )
+        if version < 1:
+            raise own_error(self.place, "SQLITE_CORRUPT")
 
     def _set_journal(self) -> None:
         """Switch to WAL; SQLite does not wait for its lock here, so we do."""
@@ -211,6 +265,13 @@ class Store:
             if sqlite3.complete_statement(statement):
                 self._connection.execute(statement)
                 statement = ""
+
+
+def _build(path: str) -> None:
+    """Write a ledger in which nothing is recorded yet."""
+    fresh = Store(IN_MEMORY)
+    fresh.copy_to(path)
+    fresh.close()
 
 
 @cache

@@ -7,6 +7,7 @@ all of them. Nothing that a row says about itself is believed.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,13 +17,17 @@ from typing import Any, NoReturn
 from dpsyn_sql.accounting.account import Balance, event_price, grant_limit, price, price_of_all
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_from_dict
-from dpsyn_sql.errors import DpsynError, LedgerDamaged
+from dpsyn_sql.errors import DpsynError, InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
-from dpsyn_sql.ledger.store import IN_MEMORY, Store, migrations
+from dpsyn_sql.ledger.store import IN_MEMORY, Store, migrations, own_error
 
 Row = dict[str, Any]
 
 _ENTRY_FACTS = ("name", "version", "configuration_hash", "kind", "amount", "delta", "debited_at")
+
+
+_NONSENSE = (ArithmeticError, AttributeError, DpsynError, LookupError, RuntimeError, TypeError, ValueError)
+"""What reading a row can raise if it does not hold what was written."""
 
 
 def verify(store: Store, head: str | None) -> str:
@@ -30,11 +35,36 @@ def verify(store: Store, head: str | None) -> str:
 
     Raises:
         LedgerDamaged: names the first broken record.
+        LedgerError: the file cannot be read now.
     """
+    try:
+        return _verified(store, head)
+    except LedgerError:
+        raise
+    except sqlite3.ProgrammingError:  # our own misuse of the driver, not a fault of the file
+        raise
+    except sqlite3.Error as error:
+        code = str(getattr(error, "sqlite_errorname", type(error).__name__))
+        problem = own_error(store.place, code)
+    except _NONSENSE as error:
+        code = type(error).__name__
+        problem = own_error(store.place, code)
+    if isinstance(problem, InternalError):
+        problem = LedgerDamaged(
+            f"The ledger {store.place} is damaged: its rows make no sense ({code}). Restore a backup.",
+            None,
+        )
+    raise problem
+
+
+def _verified(store: Store, head: str | None) -> str:
+    _refuse_other_schema(store)
     check = _Check(store)
-    check.schema()
     check.chain()
     check.final_states()
+    # Last, because a record says more; it finds indexes that no longer lead to their rows.
+    if [row["integrity_check"] for row in store.all("check_pages")] != ["ok"]:
+        raise LedgerDamaged(f"The pages of {store.place} are damaged; restore it from a backup.", None)
     if head is not None and head not in check.hashes:
         raise LedgerDamaged(
             f"The head {head} is not in the chain of {store.place}: records were cut off, or the file "
@@ -42,6 +72,12 @@ def verify(store: Store, head: str | None) -> str:
             None,
         )
     return check.previous
+
+
+def _refuse_other_schema(store: Store) -> None:
+    """Tables, indexes and triggers are those of the migrations."""
+    if store.all("all_schema") != _schema_of(migrations()):
+        raise LedgerDamaged(f"The tables or triggers of {store.place} were changed.", None)
 
 
 @dataclass(slots=True)
@@ -106,11 +142,6 @@ class _Check:
         if not truth:
             self.fail(what)
 
-    def schema(self) -> None:
-        """Tables, indexes and triggers are those of the migrations."""
-        if self._store.all("all_schema") != _schema_of(migrations()):
-            raise LedgerDamaged(f"The tables or triggers of {self._store.place} were changed.", None)
-
     def chain(self) -> None:
         """Every record, in order."""
         for record in self._store.each("all_records"):
@@ -131,7 +162,7 @@ class _Check:
             return
         except LedgerDamaged:
             raise
-        except (ArithmeticError, AttributeError, DpsynError, LookupError, TypeError, ValueError) as error:
+        except _NONSENSE as error:
             problem = type(error).__name__
         self.fail(f"its content makes no sense ({problem})")
 

@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import sys
 import tempfile
 import time
 from contextlib import closing
@@ -23,6 +24,8 @@ from dpsyn_sql.errors import LedgerError, PrivacyBudgetExceeded
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.release import release as dpsyn_release
+
+FILE_STEPS = ("open", "os.link", "os.remove", "os.rename", "os.listdir", "fcntl.flock")
 
 GRANT = Budget.from_epsilon(1, 1e-9)
 SHARE = Budget("zcdp", GRANT.amount // 5, GRANT.delta // 5)
@@ -152,13 +155,92 @@ def test_killed_again_and_again_one_ledger_is_never_charged_twice(path):
         check(ledger, most=1)
 
 
-def test_killed_while_the_file_is_made(tmp_path):
-    """The first opening makes the tables: all of them or none."""
-    for step in range(1, 60, 4):
-        path = tmp_path / f"ledger{step}"
-        assert killed_release(path, step)
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_while_the_file_is_made_there_is_none_or_a_whole_one(tmp_path, stride):
+    """At statements, and where files are made, linked and removed; what was begun goes with the next opening."""
+    found = set()
+    for step in range(1, 1000, stride):
+        folder = tmp_path / f"step{step}"
+        folder.mkdir()
+
+        def work(say, folder=folder, step=step):
+            sqlite3.connect = killed = KilledAt(step)
+            sys.addaudithook(lambda event, _: event in FILE_STEPS and killed.before(event))
+            SqliteLedger(folder / "ledger")
+
+        _, status = Forked(work).end()
+        files = {path.name: path.stat().st_size for path in folder.iterdir()}
+        if "ledger" in files:
+            alone = shutil.copy(folder / "ledger", tmp_path / "alone")
+            with closing(SqliteLedger(alone, create=False)) as ledger:
+                ledger.verify()
+        found.add(("ledger" in files, any("dpsyn" in name for name in files)))
+        with closing(SqliteLedger(folder / "ledger")) as ledger:
+            assert ledger.verify()
+            assert {path.name for path in folder.iterdir()} <= {"ledger", "ledger-wal", "ledger-shm"}
+        if status == 0:
+            break
+    assert status == 0 and step > 60
+    assert {(False, True), (True, False)} <= found
+    assert stride > 1 or (True, True) in found
+
+
+def test_twenty_processes_that_make_one_new_ledger_share_it(tmp_path):
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+
+        def work(say, folder=folder):
+            with closing(SqliteLedger(folder / "ledger")) as ledger:
+                say(ledger.verify())
+
+        said = raced(work, 20)
+        assert len({head for (head,) in said}) == 1
+        assert [path.name for path in folder.iterdir()] == ["ledger"]
+
+
+def test_after_a_death_the_main_file_alone_holds_the_debit_and_then_the_answers(path):
+    """Somebody who keeps or copies only that file does not get the budget back."""
+
+    def work(say, closed):
+        ledger = SqliteLedger(path)
+        with ledger.open_release(key(), SHARE) as entry:
+            if closed:
+                entry.stored(0, {})
+                entry.charge(GaussianEvent(60.0, 2))
+                entry.store(0, {}, [np.arange(5)])
+                entry.close_questions()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for closed, state in ((False, "debited"), (True, "measured")):
+        assert Forked(partial(work, closed=closed)).end()[1] == -signal.SIGKILL
+        assert path.with_name("ledger-wal").stat().st_size  # nobody closed it properly
+        alone = shutil.copy(path, path.with_name(f"alone-{state}"))
+        with closing(SqliteLedger(alone)) as ledger:
+            (only,) = check(ledger, most=1).releases
+            assert (only.state, only.cost) == (state, SHARE)
+
+
+def test_a_grant_and_a_publication_are_in_the_main_file(path):
+    def work(say):
+        ledger = SqliteLedger(path)
+        ledger.grant("people", 2, 1e-9)
+        say(ledger.overview().head)
+        release(ledger)
+        say(ledger.overview().head)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    said, _ = Forked(work).end()
+    with closing(SqliteLedger(shutil.copy(path, path.with_name("alone")))) as ledger:
+        assert ledger.verify(said[0]) == said[1]
+
+
+def test_a_reader_holds_up_no_debit(path):
+    """A checkpoint that cannot finish is left to a later one."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM record").fetchall()
         with closing(SqliteLedger(path)) as ledger:
-            ledger.verify()
             release(ledger)
             ledger.verify()
 
@@ -190,16 +272,16 @@ def test_killed_at_any_moment(path):
     assert total > 0
 
 
-def raced(work):
-    """What four processes said that were started together."""
+def raced(work, processes=4):
+    """What processes said that were started together."""
     start = time.time() + 0.2
 
     def together(say):
         time.sleep(max(0.0, start - time.time()))
         work(say)
 
-    ended = [child.end() for child in [Forked(together) for _ in range(4)]]
-    assert [status for _, status in ended] == [0] * 4
+    ended = [child.end() for child in [Forked(together) for _ in range(processes)]]
+    assert [status for _, status in ended] == [0] * processes
     return [said for said, _ in ended]
 
 

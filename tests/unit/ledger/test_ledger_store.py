@@ -1,5 +1,6 @@
 """The file itself: kinds of file, versions, permissions, concurrent openers."""
 
+import errno
 import os
 import sqlite3
 import threading
@@ -51,10 +52,61 @@ def test_another_file_is_left_alone(path, kind):
     assert path.read_bytes() == before
 
 
-def test_an_empty_file_becomes_a_ledger(path):
+@pytest.mark.parametrize("content", ["nothing", "the first page of a new database"])
+def test_an_empty_file_is_never_taken_for_a_new_ledger(path, content):
     path.touch()
+    if content != "nothing":
+        with closing(sqlite3.connect(path)) as con:
+            con.execute("PRAGMA journal_mode = WAL")
+    before = path.read_bytes()
+    for create in (True, False):
+        with pytest.raises(LedgerError, match=r"is empty.*Restore it.*Only if nothing was ever released"):
+            SqliteLedger(path, create=create)
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_what_belongs_to_a_lost_ledger_is_not_mixed_into_a_new_one(path, suffix):
+    beside = path.with_name(path.name + suffix)
+    beside.write_bytes(b"what was spent")
+    for create in (True, False):
+        with pytest.raises(LedgerError, match=f"is missing, but .*{suffix} is there"):
+            SqliteLedger(path, create=create)
+    assert list(path.parent.iterdir()) == [beside]
+
+
+def no_hard_links(*arguments):
+    raise PermissionError(errno.EPERM, "not here")
+
+
+@pytest.mark.parametrize("link", [os.link, no_hard_links])
+def test_a_new_ledger_leaves_only_itself(tmp_path, monkeypatch, link):
+    """Through a symbolic link too; on a file system that has hard links, and on one that lacks them."""
+    monkeypatch.setattr(os, "link", link)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "ledger").symlink_to(tmp_path / "elsewhere" / "real")
+    with closing(SqliteLedger(tmp_path / "ledger")) as ledger:
+        head = ledger.verify()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["elsewhere", "ledger", "real"]
+    with closing(SqliteLedger(tmp_path / "elsewhere" / "real")) as ledger:
+        assert ledger.verify(head) == head
+
+
+@pytest.mark.parametrize("link", [os.link, no_hard_links])
+def test_a_file_that_came_to_stand_there_meanwhile_is_not_overwritten(path, monkeypatch, link):
+    """Somebody restores a backup while a new ledger is being made."""
+    with closing(SqliteLedger(path.with_name("other"))) as ledger:
+        head = ledger.verify()
+    build = store._build
+
+    def slowly(temporary):
+        build(temporary)
+        path.with_name("other").rename(path)
+
+    monkeypatch.setattr(store, "_build", slowly)
+    monkeypatch.setattr(os, "link", link)
     with closing(SqliteLedger(path)) as ledger:
-        ledger.verify()
+        assert ledger.verify() == head
 
 
 def test_looking_does_not_make_a_ledger(path):

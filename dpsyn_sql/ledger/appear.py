@@ -1,0 +1,171 @@
+"""A new ledger file appears whole or not at all, whoever else makes it and whenever a process dies.
+
+It is built under another name in the same folder and linked to its own, which never overwrites. So a
+file of 0 bytes is never a ledger that is being made: what it held is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpsyn_sql.errors import LedgerError
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: what a killed process left behind stays
+    fcntl = None  # type: ignore[assignment]
+
+_NEW = "-dpsyn-new-"
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
+_ONLY_IF_NEW = "if nothing was ever released with it"
+
+
+def appear(place: str, build: Callable[[str], None], seconds: float) -> None:
+    """Let a ledger be at ``place``: the one that is there, or a new one.
+
+    Args:
+        place: its file; links are followed.
+        build: writes a whole ledger to a path and waits until it is on the disk.
+        seconds: how long to wait for another process that makes it.
+
+    Raises:
+        LedgerError: what belongs to a lost file lies beside the place.
+        OSError: the folder cannot be written.
+    """
+    file = Path(os.path.realpath(place))
+    if os.path.lexists(file):
+        if os.path.lexists(_lock_of(file)):  # a process was killed just after it had made the ledger
+            with contextlib.suppress(OSError), _alone(file, 0.0):
+                _remove_left_behind(file)
+        return
+    with _alone(file, seconds):
+        _remove_left_behind(file)
+        if not os.path.lexists(file):  # another process may have been quicker
+            refuse_remains(place)
+            _make(file, build)
+
+
+def refuse_remains(place: str) -> None:
+    """Refuse a place whose file is missing while its other half is there: SQLite would mix it into a new one.
+
+    Raises:
+        LedgerError: names it.
+    """
+    file = Path(os.path.realpath(place))
+    for beside in (file.with_name(f"{file.name}{suffix}") for suffix in ("-wal", "-journal")):
+        if not os.path.lexists(file) and beside.is_file() and beside.stat().st_size:
+            raise LedgerError(
+                f"The ledger {place} is missing, but {beside} is there and belongs to it: the file was moved "
+                f"or deleted alone. Put it back beside the other. Only {_ONLY_IF_NEW}, delete {beside} too "
+                "and a new ledger is made. Nothing was read or charged."
+            )
+
+
+def refuse_empty(place: str) -> None:
+    """Refuse a file of 0 bytes, before SQLite takes it for a new database.
+
+    Raises:
+        LedgerError: says what it means.
+    """
+    file = Path(place)
+    if file.is_file() and file.stat().st_size == 0:
+        raise empty(place)
+
+
+def empty(place: str) -> LedgerError:
+    """The file is there and holds no ledger."""
+    return LedgerError(
+        f"The ledger {place} is empty: ledgers are made whole, so what this one held is lost, and what was "
+        f"spent is not known. Restore it from a backup. Only {_ONLY_IF_NEW}, delete it and a new one is "
+        "made. Nothing was read or charged."
+    )
+
+
+@contextmanager
+def _alone(file: Path, seconds: float) -> Iterator[None]:
+    """Only one process makes the ledger or tidies up; the lock ends with its process however that ends."""
+    if fcntl is None:
+        yield
+        return
+    lock, end = _lock_of(file), time.monotonic() + seconds
+    while (held := _held(lock)) is None:
+        if time.monotonic() >= end:
+            raise BlockingIOError(errno.EAGAIN, "another process makes the ledger")
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        # Removed while it is held: whoever waits for it sees that, and takes a new one.
+        with contextlib.suppress(OSError):
+            lock.unlink()
+        os.close(held)
+
+
+def _lock_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}-dpsyn-lock")
+
+
+def _held(lock: Path) -> int | None:
+    """The descriptor that holds the lock, or None while another process does."""
+    descriptor, held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666), False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = os.path.samestat(os.fstat(descriptor), lock.stat())
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    finally:
+        if not held:
+            os.close(descriptor)
+    return descriptor if held else None
+
+
+def _remove_left_behind(file: Path) -> None:
+    """Remove what killed processes built; call with the lock held."""
+    if fcntl is None:
+        return
+    for path in file.parent.iterdir():
+        if path.name.startswith(f"{file.name}{_NEW}"):
+            path.unlink(missing_ok=True)
+
+
+def _make(file: Path, build: Callable[[str], None]) -> None:
+    temporary = file.with_name(f"{file.name}{_NEW}{secrets.token_hex(8)}")
+    try:
+        build(str(temporary))
+        _name(temporary, file)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    _sync_folder(file.parent)
+
+
+def _name(temporary: Path, file: Path) -> None:
+    """Give it its name; a file that somebody else put there meanwhile stays."""
+    try:
+        os.link(temporary, file)
+        return
+    except FileExistsError:
+        return
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    # No hard links on this file system. The lock keeps other makers away between look and renaming.
+    if not os.path.lexists(file):
+        temporary.rename(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    """A power cut must not take the name away; some systems cannot do this for a folder."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
