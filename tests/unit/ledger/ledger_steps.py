@@ -1,5 +1,8 @@
 """Steps that the ledger's tests share."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 
 from dpsyn_sql.accounting.events import GaussianEvent
@@ -30,3 +33,18 @@ def run(entry, questions=2, into="adult_synthetic"):
 
 def bytes_of(answers):
     return [table.tobytes() for answer in answers for table in answer]
+
+
+def tamper(path, *statements):
+    """What somebody with the file and no respect can do, triggers put back afterwards."""
+    with closing(sqlite3.connect(path)) as con, con:
+        triggers = con.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        con.execute("PRAGMA synchronous = OFF")  # a test need not wait for the disk
+        con.execute("PRAGMA foreign_keys = OFF")
+        con.execute("PRAGMA ignore_check_constraints = ON")
+        for name, _ in triggers:
+            con.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            assert con.execute(statement).rowcount != 0
+        for _, text in triggers:
+            con.execute(text)

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from ledger_steps import key, run
+from ledger_steps import key, run, tamper
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import DpsynError, LedgerDamaged
@@ -18,21 +18,6 @@ COLUMNS = [
     for table in ("record", "account", "source", "entry", "event", "answer", "publication")
     for row in MemoryLedger()._store._connection.execute(f"PRAGMA table_info({table})")
 ]
-
-
-def tamper(path, *statements):
-    """What somebody with the file and no respect can do, triggers put back afterwards."""
-    with closing(sqlite3.connect(path)) as con, con:
-        triggers = con.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        con.execute("PRAGMA synchronous = OFF")  # a test need not wait for the disk
-        con.execute("PRAGMA foreign_keys = OFF")
-        con.execute("PRAGMA ignore_check_constraints = ON")
-        for name, _ in triggers:
-            con.execute(f"DROP TRIGGER {name}")
-        for statement in statements:
-            assert con.execute(statement).rowcount != 0
-        for _, text in triggers:
-            con.execute(text)
 
 
 def problem_of(path, head=None):
