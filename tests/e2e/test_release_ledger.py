@@ -1,11 +1,14 @@
 """Releases and their ledger: replay, versions, limits, accounts, units."""
 
+import sqlite3
+import sys
 import warnings
 
 import duckdb
 import pytest
 
 import dpsyn_sql
+from dpsyn_sql.ledger import store
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
@@ -139,6 +142,50 @@ def test_a_limit_is_kept_and_the_message_says_what_is_left(path):
     with SqliteLedgerFile(path) as ledger:
         assert len(ledger.overview().releases) == 1
         assert ledger.verify()
+
+
+@pytest.mark.parametrize("fault", ["locked", "read-only"])
+@pytest.mark.parametrize("kind", ["table", "file"])
+def test_a_note_that_fails_after_publishing_says_that_the_output_stands(
+    path, tmp_path, monkeypatch, fault, kind
+):
+    into = "o" if kind == "table" else tmp_path / "o.parquet"
+    monkeypatch.setattr(store, "BUSY_SECONDS", 0.05)
+    kept = SqliteLedgerFile(path)
+    other = sqlite3.connect(f"{path}.dpsyn-ledger", isolation_level=None)
+    publish = sys.modules["dpsyn_sql.release"].publish
+
+    def published(*arguments):
+        publish(*arguments)
+        if fault == "locked":
+            other.execute("BEGIN IMMEDIATE")
+        else:
+            kept.ledger._store._connection.execute("PRAGMA query_only = ON")
+
+    with monkeypatch.context() as patched, kept as ledger:
+        patched.setattr(sys.modules["dpsyn_sql.release"], "publish", published)
+        with pytest.raises(dpsyn_sql.LedgerError, match="output was written and stands") as failed:
+            release(path, into=into, ledger=ledger)
+    other.close()
+    text = str(failed.value)
+    assert (
+        "so does the debit" in text and "The same call again costs nothing and completes the record" in text
+    )
+    assert "nothing behind" not in text and failed.value.__context__ is None
+    rows = rows_at(path, into)
+    assert rows
+    assert release(path, into=into).replayed and rows_at(path, into) == rows
+    with SqliteLedgerFile(path) as ledger:
+        ledger.verify()
+        (only,) = ledger.overview().releases
+        assert only.state == "published" and len(only.published) == 1
+
+
+def rows_at(path, into):
+    if isinstance(into, str):
+        return rows_of(path, into)
+    with duckdb.connect() as con:
+        return con.execute(f"FROM '{into}'").fetchall()
 
 
 @pytest.mark.slow

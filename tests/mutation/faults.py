@@ -17,6 +17,7 @@ FRESH_NOISE = "tests/statistical/test_residuals.py::test_two_releases_of_one_tab
 CURATOR = "tests/unit/measure/test_measure_curator.py"
 CALIBRATE = "tests/unit/measure/test_measure_calibrate.py"
 LEDGER = "tests/unit/ledger/test_ledger_release.py"
+DAMAGE = "tests/unit/ledger/test_ledger_damage.py"
 SECOND_ACCESS = (
     "tests/e2e/test_no_second_access.py::test_rows_are_read_between_debit_and_closing_only"
     "[connection-independent]"
@@ -52,6 +53,7 @@ CERTIFICATE = "dpsyn_sql/report/certificate.py"
 ENCODE = "sql/encode/encode.sql"
 ENTRIES = "dpsyn_sql/ledger/entries.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
+APPEAR = "dpsyn_sql/ledger/appear.py"
 SQLITE = "dpsyn_sql/ledger/sqlite.py"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
 
@@ -366,6 +368,32 @@ FAULTS = (
         "limit not looked at",
         f"{LEDGER}::test_a_release_of_what_was_granted_fits_exactly_once",
         (ACCOUNTS, "if not account.balance.admits(cost):", "if account is None:"),
+    ),
+    fault(
+        "sum of an account believed",
+        f"{DAMAGE}::test_a_debit_recounts_what_is_spent_and_charges_nothing_if_it_differs[spent_amount - 1]",
+        (ACCOUNTS, "    _refuse_other_sum(store, account)\n", ""),
+    ),
+    fault(
+        "threshold deltas not recounted",
+        f"{DAMAGE}::test_the_sum_of_an_account_that_became_approximate_is_recounted[spent_delta = 1]",
+        (ACCOUNTS, ") != account.balance.spent:", ").amount != account.balance.spent.amount:"),
+    ),
+    fault(
+        "debit in the -wal file alone",
+        "tests/e2e/test_ledger_crash.py"
+        "::test_after_a_death_the_main_file_alone_holds_the_debit_and_then_the_answers",
+        (
+            SQLITE,
+            "        self._store.checkpoint()  # before anything is read",
+            "        # before anything is read",
+        ),
+    ),
+    fault(
+        "a new ledger put over one that is there",
+        "tests/unit/ledger/test_ledger_store.py"
+        "::test_a_file_that_came_to_stand_there_meanwhile_is_not_overwritten[link]",
+        (APPEAR, "        os.link(temporary, file)\n", "        temporary.replace(file)\n"),
     ),
     fault(
         "the last answer wins",
