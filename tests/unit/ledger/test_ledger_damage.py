@@ -54,8 +54,8 @@ def released(ledger, name, version=None):
 STEPS = {
     "verify": SqliteLedger.verify,
     "show": show,
-    "standing": lambda ledger: ledger.standing(key("late")),
-    "wrote": lambda ledger: ledger.wrote(key(version="2026-11"), "adult_synthetic"),
+    "look": lambda ledger: ledger.look(key(version="2026-11"), Budget("zcdp", 5), ("adult_synthetic",)),
+    "home": lambda ledger: ledger.home,
     "replay": lambda ledger: released(ledger, "adult", "2026-11"),
     "grant": lambda ledger: ledger.grant("people", 2, 1e-9),
     "release": lambda ledger: released(ledger, "late"),
