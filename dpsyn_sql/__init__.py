@@ -7,27 +7,33 @@ then the folders as the pipeline meets them: ``source``, ``domain``, ``plan``, `
 ``measure`` (the door), ``fit``, ``sample``, ``write``; and ``methods`` for the recipes.
 """
 
-from dpsyn_sql.errors import (
-    AccountError,
-    BudgetError,
-    DomainError,
-    DpsynError,
-    EngineFailure,
-    InputError,
-    InternalError,
-    LedgerDamaged,
-    LedgerError,
-    PlanTooLarge,
-    PrivacyBudgetExceeded,
-    PublishError,
-    ReleaseChanged,
-    ReleaseExists,
-    SourceError,
-    TargetError,
-)
-from dpsyn_sql.explanation import Explanation, domain_template, plan
-from dpsyn_sql.release import release
-from dpsyn_sql.report.result import Release
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsyn_sql.errors import (
+        AccountError,
+        BudgetError,
+        DomainError,
+        DpsynError,
+        EngineFailure,
+        InputError,
+        InternalError,
+        LedgerDamaged,
+        LedgerError,
+        PlanTooLarge,
+        PrivacyBudgetExceeded,
+        PublishError,
+        ReleaseChanged,
+        ReleaseExists,
+        SourceError,
+        TargetError,
+    )
+    from dpsyn_sql.explanation import Explanation, domain_template, plan
+    from dpsyn_sql.release import release
+    from dpsyn_sql.report.result import Release
 
 __version__ = "0.1.0"
 
@@ -54,3 +60,42 @@ __all__ = [
     "plan",
     "release",
 ]
+
+_HOMES = {
+    "Explanation": "explanation",
+    "Release": "report.result",
+    "domain_template": "explanation",
+    "plan": "explanation",
+    "release": "release",
+}
+"""Modules of the public names; of all others ``errors``."""
+
+
+class _Package(ModuleType):
+    """The package itself: its public names are imported when they are first asked for.
+
+    Properties, because ``release`` and ``plan`` are also modules of ours: importing such a module makes
+    it an attribute of its package, and a property is stronger. The module stays in ``sys.modules``.
+    """
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *__all__})
+
+
+def _public(name: str) -> property:
+    def value(package: ModuleType) -> Any:
+        known = vars(package)
+        if name not in known:
+            known[name] = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+        return known[name]
+
+    def set_value(package: ModuleType, value: object) -> None:
+        if not isinstance(value, ModuleType):
+            vars(package)[name] = value
+
+    return property(value, set_value)
+
+
+for _name in __all__:
+    setattr(_Package, _name, _public(_name))
+sys.modules[__name__].__class__ = _Package

@@ -29,12 +29,21 @@ import numbers
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import PurePath
+from typing import Any
 
 _SHOWN = 200
 
 
 class DpsynError(Exception):
     """Base of every error raised on purpose by dpsyn_sql."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors pass from process to process, also those that are made of more than their message."""
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[DpsynError], arguments: tuple[Any, ...]) -> DpsynError:
+    return kind.__new__(kind, *arguments)
 
 
 class InputError(DpsynError, ValueError):

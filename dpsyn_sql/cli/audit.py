@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpsyn_sql.audit import CANNOT_SEE, ERROR, Audit, audit
 from dpsyn_sql.cli.messages import plain_errors
+
+if TYPE_CHECKING:
+    from dpsyn_sql.audit import Audit
 
 
 def audit_command(
@@ -35,6 +37,8 @@ def audit_command(
     Exit code 1: the measured lower bound of the privacy loss exceeds the claim.
     """
     with plain_errors():
+        from dpsyn_sql.audit import audit  # loads all that a release does
+
         found = audit(
             epsilon=epsilon,
             delta=delta,
@@ -50,6 +54,8 @@ def audit_command(
 
 
 def _lines(found: Audit, asked: str) -> list[str]:
+    from dpsyn_sql.audit import CANNOT_SEE, ERROR
+
     unit = "1 row" if found.rows_per_unit == 1 else f"{found.rows_per_unit} identical rows"
     parameter = "mu = sqrt(2 rho)" if found.kind == "zcdp" else "epsilon"
     verdict = (

@@ -1,0 +1,88 @@
+"""What ``import dpsyn_sql`` gives, whatever was imported first, and what it costs."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql import errors
+
+HEAVY = ("duckdb", "jinja2", "numpy", "opendp", "pandas", "pydantic", "rich", "scipy", "sqlglot", "yaml")
+
+ORDERS = {
+    "a module below the function's name": "import dpsyn_sql.plan.options, dpsyn_sql.release",
+    "the module of that name": "import dpsyn_sql.release\nfrom importlib import import_module\nimport_module('dpsyn_sql.plan')",
+    "a name out of the module": "from dpsyn_sql.release import release\nfrom dpsyn_sql.plan.plan import Plan",
+    "the functions first": "from dpsyn_sql import release, plan\nimport dpsyn_sql.release, dpsyn_sql.plan.key",
+    "everything": "from dpsyn_sql import *\nassert callable(release) and callable(plan) and issubclass(TargetError, InputError)",
+    "nothing": "",
+}
+
+
+def python(code):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_public_names_are_the_functions_whatever_is_imported_first(order):
+    told = python(
+        f"{ORDERS[order]}\nimport dpsyn_sql, sys, types\n"
+        "print(type(dpsyn_sql.plan).__name__, type(dpsyn_sql.release).__name__)\n"
+        "import dpsyn_sql.plan.explain\n"
+        "print(dpsyn_sql.plan.__module__, dpsyn_sql.release.__module__)\n"
+        "print(type(sys.modules['dpsyn_sql.release']).__name__)\n"
+    )
+    assert told.split() == ["function", "function", "dpsyn_sql.explanation", "dpsyn_sql.release", "module"]
+
+
+def test_the_command_imports_nothing_heavy_before_it_runs():
+    code = "import sys, dpsyn_sql.cli.main, dpsyn_sql.cli.start\nprint([m for m in {} if m in sys.modules])"
+    assert python(code.format(HEAVY)).strip() == "[]"
+
+
+def test_every_public_name_is_listed_and_there():
+    assert set(dpsyn_sql.__all__) <= set(dir(dpsyn_sql))
+    for name in dpsyn_sql.__all__:
+        assert getattr(dpsyn_sql, name).__name__ == name
+    with pytest.raises(AttributeError):
+        dpsyn_sql.nothing  # noqa: B018
+
+
+def test_help_explains_the_function():
+    assert "epsilon: privacy loss" in python("import dpsyn_sql\nhelp(dpsyn_sql.release)")
+
+
+def test_a_test_of_somebody_else_may_replace_a_public_name(monkeypatch):
+    known = dpsyn_sql.release
+    with monkeypatch.context() as patch:
+        patch.setattr(dpsyn_sql, "release", "mine")
+        assert dpsyn_sql.release == "mine"
+    assert dpsyn_sql.release is known
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.TargetError("a"),
+        errors.DomainError("a", ["b", "c"]),
+        errors.LedgerDamaged("a", 3),
+        errors.EngineFailure("counting", "BinderException", "SELECT 1"),
+    ],
+)
+def test_errors_pass_from_process_to_process(error):
+    error.add_note("n")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
+
+
+def test_importing_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        python("import dpsyn_sql.release, dpsyn_sql.plan.plan, dpsyn_sql.cli.main")
