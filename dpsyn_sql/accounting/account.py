@@ -222,11 +222,11 @@ def _fits(epsilon: Decimal, delta: Fraction, remaining: Budget) -> bool:
 
 
 def describe(budget: Budget) -> str:
-    """An amount for people, with its units."""
+    """An amount for people."""
     what = "rho" if budget.kind == "zcdp" else "epsilon"
-    text = f"{what} {float(budget.fraction):.6g} ({budget.amount} units of 1e-15)"
+    text = f"{what} {float(budget.fraction):.6g}"
     if budget.delta:
-        text += f" and threshold delta {budget.delta / DELTA_UNITS:.3g} ({budget.delta} units of 1e-18)"
+        text += f" and threshold delta {budget.delta / DELTA_UNITS:.3g}"
     return text
 
 

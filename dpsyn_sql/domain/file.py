@@ -30,6 +30,7 @@ from dpsyn_sql.domain.roles import unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import DomainError, SourceError
+from dpsyn_sql.source.names import listed
 from dpsyn_sql.source.relation import Check, Column, Relation
 from dpsyn_sql.sqltext.fragments import ident
 
@@ -123,8 +124,8 @@ def _unsupported(kept: Sequence[Column], unit: Column | None) -> list[str]:
     wrong = [column for column in kept if parse_type(column.sql_type) is None and column != unit]
     if not wrong:
         return []
-    listed = ", ".join(f"{column.name!r} (type {_family(column)})" for column in wrong)
-    return [f"types that are not supported: {listed}; leave these columns out with exclude="]
+    columns = ", ".join(f"{column.name!r} (type {_family(column)})" for column in wrong)
+    return [f"types that are not supported: {columns}; leave these columns out with exclude="]
 
 
 def _family(column: Column) -> str:
@@ -190,8 +191,7 @@ class _Names:
         return candidates[0] if len(candidates) == 1 else None
 
     def listed(self) -> str:
-        listed = ", ".join(repr(name) for name in self._order[:30])
-        return listed + (", ..." if len(self._order) > 30 else "")
+        return listed(self._order)
 
 
 def _matched(matches: _Names, names: Collection[str], what: str, faults: list[str]) -> set[str]:

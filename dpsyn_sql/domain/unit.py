@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.source.names import fold, near_matches, shorten
+from dpsyn_sql.source.names import fold, listed, near_matches, shorten
 from dpsyn_sql.source.relation import ROW_OF_RESULT, Column, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -52,9 +52,8 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
         raise InputError(f"{given} is what the ledger calls a row of a query's result; rename the column.")
     if not found:
         names = [column.name for column in columns]
-        near = near_matches(unit.column, names) or names[:10]
-        listed = ", ".join(repr(shorten(name)) for name in near)
-        raise InputError(f"{given} is no column of the source, which has {listed}; or write 'row'.")
+        near = near_matches(unit.column, names) or names
+        raise InputError(f"{given} is no column of the source, which has {listed(near)}; or write 'row'.")
     if len(found) > 1:
         raise InputError(f"{given} is not clear: the source has several columns of this name; rename one.")
     kind = parse_type(found[0].sql_type)

@@ -18,7 +18,15 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, SourceError
 from dpsyn_sql.source.expression_check import check_domains, check_expression, generated_columns
 from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes
-from dpsyn_sql.source.names import display_name, fold, near_matches, shorten, split_name, split_search_path
+from dpsyn_sql.source.names import (
+    display_name,
+    fold,
+    listed,
+    near_matches,
+    shorten,
+    split_name,
+    split_search_path,
+)
 from dpsyn_sql.source.query_check import Found, Identity, Scope, Syntax
 from dpsyn_sql.source.relation import Check, Column
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
@@ -101,10 +109,10 @@ class DuckDBCatalog:
         """
         taken = sorted(self._macros & builtin_names())
         if taken:
-            listed = ", ".join(repr(shorten(name)) for name in taken[:10])
             raise SourceError(
-                f"The database has macros with the names of built-in functions: {listed}. The SQL that "
-                "counts would call them instead, and its privacy could not be argued: rename or drop them."
+                f"The database has macros with the names of built-in functions: {listed(taken)}. The SQL "
+                "that counts would call them instead, and its privacy could not be argued: rename or drop "
+                "them."
             )
 
     def is_macro(self, function: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from dpsyn_sql.accounting.budget import Number, exact_number
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import BudgetError, InputError, said
-from dpsyn_sql.source.names import fold, near_matches
+from dpsyn_sql.source.names import fold, listed, near_matches
 
 WorkloadSpec = Mapping[str | tuple[str, ...], Number] | None
 """As people write it: ``{"income": 5, ("age", "sex"): 2}``."""
@@ -111,8 +111,8 @@ def _weight(key: Any, value: Any) -> Fraction:
         weight = exact_number("workload", value)
     if weight is None or not LEAST <= weight <= MOST:
         raise InputError(
-            f"workload has the weight {said(value)} for {said(key)}: give a number from 0.001 to 1000; pairs "
-            "that are not named have weight 1"
+            f"workload has the weight {said(value)} for {listed(_members(key))}: give a number from 0.001 to "
+            "1000; pairs that are not named have weight 1"
         )
     return weight
 
@@ -131,12 +131,8 @@ def _measured(name: str, shape: Shape) -> str:
                 f"workload names {name!r}, which is not measured ({type(role).__name__}): no marginal has it"
             )
     close = near_matches(name, names)
-    hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"there are {_listed(names)}"
+    hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"there are {listed(names)}"
     raise InputError(f"workload names {name!r}, which is no column of the release; {hint}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:30])) + (", ..." if len(names) > 30 else "")
 
 
 def _pairs_of(members: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:

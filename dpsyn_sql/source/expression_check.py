@@ -18,7 +18,7 @@ import sqlglot.expressions as exp
 from sqlglot.errors import SqlglotError
 
 from dpsyn_sql.source import query_words as words
-from dpsyn_sql.source.names import fold, shorten
+from dpsyn_sql.source.names import fold, listed, shorten
 from dpsyn_sql.source.query_check import QueryCatalog, refused_construct
 from dpsyn_sql.source.relation import CheckDomain, Constant
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -58,8 +58,8 @@ def check_expression(text: str, columns: Collection[str], catalog: QueryCatalog)
             return _faulty(f"it names {shorten(column.sql())}; write the column without a table")
         name = known.get(fold(column.name))
         if name is None:
-            listed = ", ".join(repr(shorten(name)) for name in list(columns)[:20])
-            return _faulty(f"it uses {shorten(column.name)!r}, which is none of {listed or '(no column)'}")
+            there = listed(columns) or "(no column)"
+            return _faulty(f"it uses {shorten(column.name)!r}, which is none of {there}")
         column.this.set("this", name)
         column.this.set("quoted", True)
         used.add(name)

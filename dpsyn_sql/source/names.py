@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 _ASCII_LOWER = str.maketrans({chr(c): chr(c + 32) for c in range(ord("A"), ord("Z") + 1)})
 _QUERY = re.compile(r"\s*(select|from|with)\s", re.IGNORECASE)
@@ -72,6 +73,12 @@ def case_clashes(names: Sequence[str]) -> list[str]:
     for name in names:
         seen.setdefault(fold(name), []).append(name)
     return [name for group in seen.values() if len(group) > 1 for name in group]
+
+
+def listed(names: Iterable[str], most: int = 30) -> str:
+    """Quoted names for a message: all of them, or the first ones and "..."."""
+    shown = [repr(shorten(name)) for name in islice(names, most + 1)]
+    return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
 
 
 def shorten(text: str, most: int = 200) -> str:
