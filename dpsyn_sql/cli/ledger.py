@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.cli.messages import plain_errors
-from dpsyn_sql.errors import InputError
-from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
-from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.errors import InputError, LedgerError
+from dpsyn_sql.source.names import listed
+
+if TYPE_CHECKING:
+    from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
+    from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+# What reads ledgers is imported by the functions that need it: help is quick without.
 
 ledger_app = typer.Typer(
     help="Accounts, limits and releases of a ledger file.", no_args_is_help=True, rich_markup_mode=None
@@ -28,13 +34,18 @@ _IDLE = (
     "its name, or for releases with --account. 'dpsyn plan' shows which account a release is charged to."
 )
 
-Place = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+_PLACE = (
+    "The ledger file, or a source (database, CSV or Parquet file, folder, glob) whose ledger it is. "
+    "Default: DPSYN_LEDGER."
+)
+
+Place = Annotated[str | None, typer.Argument(metavar="[LEDGER]", help=_PLACE)]
 
 
 @ledger_app.command("show")
-def show_command(place: Place) -> None:
+def show_command(place: Place = None) -> None:
     """Print accounts with what is spent and left, and all releases."""
-    with plain_errors(), closing(SqliteLedger(place, create=False)) as ledger:
+    with plain_errors(), _opened(place) as ledger:
         overview = ledger.overview()
     typer.echo(f"Ledger {overview.place}, head {overview.head}")
     for account in overview.accounts:
@@ -45,9 +56,11 @@ def show_command(place: Place) -> None:
 
 @ledger_app.command("grant")
 def grant_command(
-    place: Place,
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account, as 'dpsyn plan' names it.")],
+    place: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Total limit of all releases.")],
+    account: Annotated[
+        str | None, typer.Argument(metavar="ACCOUNT", help="The account, as 'dpsyn plan' names it.")
+    ] = None,
     delta: Annotated[
         str | None,
         typer.Option("--delta", help="0 (pure) to 1e-6. Default: 1e-9 for each whole epsilon."),
@@ -61,14 +74,20 @@ def grant_command(
     An account that is not there yet needs --new: a limit under a misspelt name would protect nothing.
     """
     with plain_errors():
-        if not new and not place.is_file():
-            raise InputError(f"There is no ledger at {place}. {_NEW}")
-        with closing(SqliteLedger(place)) as ledger:
+        from dpsyn_sql.ledger.locations import ledger_meant
+        from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+        # One argument is the account, two are the ledger and the account.
+        given, name = (None, place) if account is None else (place, account)
+        path = ledger_meant(given)
+        if not new and not path.is_file():
+            raise InputError(f"{_no_ledger(given, path)} {_NEW}")
+        with closing(SqliteLedger(path)) as ledger:
             known = [item.name for item in ledger.overview().accounts]
-            if not new and account not in known:
-                there = f"it has {', '.join(map(repr, known))}" if known else "it has none yet"
-                raise InputError(f"The ledger {place} has no account {account!r}: {there}. {_NEW}")
-            granted = ledger.grant(account, epsilon, delta)
+            if not new and name not in known:
+                there = f"it has {listed(known)}" if known else "it has none yet"
+                raise InputError(f"The ledger {path} has no account {name!r}: {there}. {_NEW}")
+            granted = ledger.grant(name, epsilon, delta)
         idle = not granted.sources
     typer.echo(_account_line(granted))
     if idle:
@@ -84,22 +103,44 @@ def moved_command(
     ],
 ) -> None:
     """Say how a ledger was moved or renamed, so that it goes on with the accounts it has."""
-    with plain_errors(), closing(SqliteLedger(place, create=False)) as ledger:
+    with plain_errors(), _opened(place) as ledger:
         ledger.moved(with_data=with_data)
         typer.echo(f"The ledger {ledger.place} goes on here.")
 
 
 @ledger_app.command("verify")
 def verify_command(
-    place: Place,
+    place: Place = None,
     head: Annotated[
         str | None, typer.Option("--head", help="A head hash kept elsewhere; it must be in the chain.")
     ] = None,
 ) -> None:
     """Recompute every cost, sum and hash. Prints the head hash, to be kept elsewhere."""
-    with plain_errors(), closing(SqliteLedger(place, create=False)) as ledger:
+    with plain_errors(), _opened(place) as ledger:
         found = ledger.verify(head)
     typer.echo(f"The ledger is whole. Head {found}")
+
+
+@contextmanager
+def _opened(given: str | None) -> Iterator[SqliteLedger]:
+    """A ledger that is there.
+
+    Raises:
+        LedgerError: there is none.
+    """
+    from dpsyn_sql.ledger.locations import ledger_meant
+    from dpsyn_sql.ledger.sqlite import SqliteLedger
+
+    path = ledger_meant(given)
+    if not path.is_file():
+        raise LedgerError(_no_ledger(given, path))
+    with closing(SqliteLedger(path, create=False)) as ledger:
+        yield ledger
+
+
+def _no_ledger(given: str | None, path: Path) -> str:
+    why = "" if given is None or Path(given) == path else f", where that of {given} would be"
+    return f"There is no ledger at {path}{why}."
 
 
 def _account_line(account: AccountOverview) -> str:
@@ -112,8 +153,10 @@ def _account_line(account: AccountOverview) -> str:
 
 
 def _release_line(release: ReleaseOverview) -> str:
+    from dpsyn_sql.accounting.budget import DELTA_UNITS
+
     version = f" version {release.version}" if release.version is not None else ""
-    written = "".join(f"; {rows} rows to {target}" for target, rows in release.published)
+    written = "".join(_written(release))
     cost = f"{release.cost.kind} {float(release.cost.fraction):.6g}"
     if release.cost.delta:
         cost += f" and threshold delta {release.cost.delta / DELTA_UNITS:.3g}"
@@ -121,3 +164,11 @@ def _release_line(release: ReleaseOverview) -> str:
         f"Release {release.release_id} {release.name}{version}: {release.state}, {cost} "
         f"of {release.account}, debited {release.debited_at}{written}"
     )
+
+
+def _written(release: ReleaseOverview) -> Iterator[str]:
+    """Each output once, with its rows as they are now."""
+    times = Counter(target for target, _ in release.published)
+    for target, rows in dict(release.published).items():
+        often = f" (written {times[target]} times)" if times[target] > 1 else ""
+        yield f"; {rows} rows to {target}{often}"

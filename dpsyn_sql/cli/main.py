@@ -13,6 +13,7 @@ import dpsyn_sql
 from dpsyn_sql.cli.audit import audit_command
 from dpsyn_sql.cli.ledger import ledger_app
 from dpsyn_sql.cli.messages import plain_errors
+from dpsyn_sql.cli.words import FIGURES, in_options
 from dpsyn_sql.errors import InputError
 
 app = typer.Typer(
@@ -152,11 +153,14 @@ def release_command(
 ) -> None:
     """Write a differentially private synthetic copy of SOURCE."""
     arguments = locals()
-    with plain_errors():
+    with plain_errors("Interrupted before anything was charged."):
+        release = dpsyn_sql.release  # imports all that it needs
         options = _options(arguments)
         if certificate is not None:
             _check_writable(certificate, replace)
-        result = dpsyn_sql.release(database, source, **options)
+    with plain_errors("Interrupted; 'dpsyn ledger show' says what was charged."):
+        result = release(database, source, **options)
+    with plain_errors(f"Interrupted after {result.table} was written; the same command again costs nothing."):
         if certificate is not None:
             certificate.write_text(json.dumps(result.certificate(), indent=2, ensure_ascii=False) + "\n")
     typer.echo(f"Wrote {result.table}: {result.rows} synthetic rows")
@@ -164,7 +168,7 @@ def release_command(
     claim = f"epsilon = {result.epsilon:.6g}, delta = {result.delta:g}"
     typer.echo(f"Privacy: {claim} for each {unit} of the source")
     for note in result.notes:
-        typer.echo(note)
+        typer.echo(in_options(note, but=FIGURES))
     typer.echo(f"Release {result.id}")
 
 
@@ -201,7 +205,9 @@ def plan_command(
     with plain_errors():
         options = _options(arguments)
         explanation = str(dpsyn_sql.plan(database, source, **options))
-    typer.echo(explanation)
+    for line in explanation.splitlines():
+        # Other lines may quote SQL of the owner's, where rows=1 is a condition.
+        typer.echo(in_options(line) if "owner states: trust_query" in line else line)
 
 
 @app.command("init")

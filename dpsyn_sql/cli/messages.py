@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import typer
-from rich.console import Console
 
+from dpsyn_sql.cli.words import FIGURES, in_options
 from dpsyn_sql.errors import (
     DpsynError,
     InputError,
@@ -24,18 +24,24 @@ _REFUSED = (InputError, LedgerError, PrivacyBudgetExceeded, ReleaseChanged, Rele
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Our errors as one message on standard error; warnings as one line each."""
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+def plain_errors(interrupted: str = "Interrupted.") -> Iterator[None]:
+    """Our errors as one message on standard error; warnings as one line each.
+
+    An interrupt passes, with ``interrupted`` as its note if it has none.
+    """
     with warnings.catch_warnings():
-        warnings.showwarning = _shown_by(console)
+        warnings.showwarning = _show
         try:
             yield
         except DpsynError as error:
             message, refused = str(error), _is_refusal(error)
+        except KeyboardInterrupt as interrupt:
+            if not getattr(interrupt, "__notes__", ()):
+                interrupt.add_note(interrupted)
+            raise
         else:
             return
-    console.print(f"Error: {message}", markup=False)
+    typer.echo(f"Error: {in_options(message)}", err=True)
     raise typer.Exit(2 if refused else 1)
 
 
@@ -44,8 +50,5 @@ def _is_refusal(error: DpsynError) -> bool:
     return isinstance(error, _REFUSED) and not isinstance(error, LedgerDamaged)
 
 
-def _shown_by(console: Console) -> Callable[..., None]:
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        console.print(f"Warning: {message}", markup=False)
-
-    return show
+def _show(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"Warning: {in_options(str(message), but=FIGURES)}", err=True)

@@ -10,6 +10,7 @@ anything else                an error before anything is read, that asks for a p
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import warnings
@@ -17,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from dpsyn_sql.errors import LedgerError
+from dpsyn_sql.errors import LedgerError, SourceError
 from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.source.files import ending_of, find_files
 from dpsyn_sql.source.ledger_names import SUFFIX
 
 VARIABLE = "DPSYN_LEDGER"
@@ -56,6 +58,65 @@ def place_for(
     """
     chosen = ledger or environment.get(VARIABLE)
     return Path(chosen) if chosen else default_place(databases=databases, pattern=pattern, files=files)
+
+
+def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ) -> Path:
+    """The ledger file that a person means: its own path, or a source by the same rules as its release.
+
+    Args:
+        given: a ledger, a DuckDB file, a CSV or Parquet file, a folder or a glob; a path where nothing is
+            yet means a ledger; None means the variable.
+        environment: where ``DPSYN_LEDGER`` is looked up.
+
+    Raises:
+        LedgerError: nothing of these.
+    """
+    if given is None:
+        if environment.get(VARIABLE):
+            return Path(environment[VARIABLE])
+        raise LedgerError(f"Which ledger? Name it, or its source, or set the variable {VARIABLE}.")
+    kind = _kind_of(given)
+    if kind == "ledger":
+        return Path(given)
+    if environment.get(VARIABLE):
+        return Path(environment[VARIABLE])
+    problem = ""
+    place = None
+    try:
+        place = _place_of_source(given, kind)
+    except (LedgerError, SourceError) as error:
+        problem = str(error).removesuffix(_ASK)
+    if place is None:
+        raise LedgerError(f"{problem.strip()} Name the ledger itself.")
+    return place
+
+
+def _kind_of(given: str) -> str:
+    """What is there: ``"ledger"`` also for what only opening it can tell, and where nothing is."""
+    path = Path(given)
+    if path.is_dir():
+        return "folder"
+    start = b""
+    if path.is_file():
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            start = file.read(16)
+    if start[8:12] == b"DUCK":
+        return "database"
+    if start.startswith(b"SQLite format 3"):
+        return "ledger"
+    known_ending = not path.is_dir() and ending_of(given) is not None
+    return "files" if known_ending or (not path.exists() and _WILDCARD.search(given)) else "ledger"
+
+
+def _place_of_source(given: str, kind: str) -> Path | None:
+    if kind == "database":
+        return default_place(databases=[given])
+    if kind == "folder":
+        return default_place(pattern=str(Path(given) / "*"))
+    files = find_files(given)
+    if files is None:
+        raise LedgerError(f"There is no file {given}.")
+    return default_place(pattern=None if files.single else os.path.abspath(given), files=files.paths)  # noqa: PTH100
 
 
 def memory_ledger(owner: object) -> MemoryLedger:

@@ -1,0 +1,86 @@
+"""The words of the command line: messages of the package name Python arguments, the command its options."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+ARGUMENTS = {"database": "con", "public_table": "public_tables"}
+"""Options whose argument in Python has another name."""
+
+FIGURES = ("epsilon", "delta")
+"""Arguments that are also figures: what is spent is told as epsilon=1 on the command line too."""
+
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_LIST = rf"\[(?:{_QUOTED}|[^\]'\"])*\]"
+_VALUE = rf"(?P<truth>True\b|False\b)|(?P<list>{_LIST})|(?P<map>\{{[^{{}}]*\}})|(?P<plain>)(?=[\w'\"<+-])"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How an argument is written; ``negative`` where there is a word for False."""
+
+    name: str
+    negative: str = ""
+
+
+@cache
+def options() -> dict[str, Option]:
+    """By the name of the Python argument, of all commands: read from the commands themselves."""
+    import typer
+
+    from dpsyn_sql.cli.main import app
+
+    found: dict[str, Option] = {}
+    waiting: list[Any] = [typer.main.get_command(app)]
+    while waiting:
+        command = waiting.pop()
+        waiting.extend(getattr(command, "commands", {}).values())
+        for item in command.params:
+            name = ARGUMENTS.get(item.name, item.name)
+            if item.param_type_name == "argument":
+                found.setdefault(name, Option(item.metavar or item.name.upper()))
+            else:
+                negative = item.secondary_opts[0] if item.secondary_opts else ""
+                found[name] = Option(max(item.opts, key=len), negative)
+    return found
+
+
+def in_options(text: str, but: Collection[str] = (), known: Mapping[str, Option] | None = None) -> str:
+    """``text`` with ``into=`` as ``--into`` and ``replace=True`` as ``--replace``; quoted names stay.
+
+    Args:
+        text: a message of the package.
+        but: arguments that are left as they are.
+        known: options by the names of arguments; default: those of the command.
+    """
+    known = options() if known is None else known
+    names = "|".join(sorted((name for name in known if name not in but), key=len, reverse=True))
+    pattern = re.compile(rf"(?<!\w)(?:{_QUOTED})|(?<![\w./-])(?P<name>{names})=(?!=)(?:{_VALUE})?")
+    return pattern.sub(lambda match: _option(match, known), text).replace(", or None", ", or leave it out")
+
+
+def _option(match: re.Match[str], known: Mapping[str, Option]) -> str:
+    if match["name"] is None:
+        return match[0]
+    option = known[match["name"]]
+    if match["truth"]:
+        return option.name if match["truth"] == "True" else option.negative or f"no {option.name}"
+    if match["list"] or match["map"]:
+        return " ".join(f"{option.name} {item}" for item in _items(match["list"] or match["map"]))
+    return option.name if match["plain"] is None else f"{option.name} "
+
+
+def _items(text: str) -> list[str]:
+    """Members of a list or of a mapping to weights, as each option takes one."""
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return ["NAME"]
+    if isinstance(value, dict):
+        return [f"{key if isinstance(key, str) else ','.join(key)}={weight}" for key, weight in value.items()]
+    return ["NAME" if item is Ellipsis else repr(item) for item in value]

@@ -1,0 +1,203 @@
+"""Messages on the command line name its own options, never the arguments of Python."""
+
+import inspect
+import re
+from fractions import Fraction
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import dpsyn_sql
+from dpsyn_sql.accounting.account import describe
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.cli.main import app
+from dpsyn_sql.cli.words import FIGURES, in_options, options
+from dpsyn_sql.source.names import listed
+
+ARGUMENTS = sorted({*inspect.signature(dpsyn_sql.release).parameters} - {"con"})
+PYTHON = re.compile(rf"(?<![\w.-])({'|'.join(ARGUMENTS)}|con)=|\bTrue\b|\bFalse\b|\bNone\b|<\w+>|units of 1e-")
+DOMAIN = "columns: {n: {type: numeric, lower: 0, upper: 9}}\n"
+KNOWN = ("t.parquet", "--domain", "d.yml")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
+    (tmp_path / "d.yml").write_text(DOMAIN)
+    (tmp_path / "taken.csv").write_text("mine\n")
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT (i % 10)::INTEGER AS n FROM range(50) AS r(i)")
+        con.execute("COPY t TO 't.parquet'")
+        con.execute("COPY t TO 'one/a.parquet'")
+        con.execute("COPY (SELECT n, [n] AS l FROM t) TO 'lists.parquet'")
+        con.execute("COPY (SELECT n, 'a' AS s FROM t) TO 'texts.parquet'")
+    with duckdb.connect("w.duckdb") as con:
+        con.execute("CREATE TABLE t AS FROM 't.parquet'; CREATE TABLE o AS FROM t; CREATE VIEW v AS FROM t")
+        con.execute("CREATE MACRO twice(a) AS 2 * a")
+        con.execute("CREATE TABLE g AS SELECT n, n AS m FROM t")
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+WRONG = {
+    "epsilon": ("plan", *KNOWN, "-e", "zero"),
+    "epsilon of nobody": ("plan", *KNOWN, "-e", "1001"),
+    "epsilon of nothing": ("plan", *KNOWN, "-e", "0"),
+    "epsilon too small": ("plan", *KNOWN, "-e", "1e-300"),
+    "delta": ("plan", *KNOWN, "--delta", "1"),
+    "no delta for thresholds": ("plan", "texts.parquet", "--delta", "0"),
+    "rows": ("plan", *KNOWN, "--rows", "-1"),
+    "seed": ("plan", *KNOWN, "--seed", "-1"),
+    "name": ("plan", *KNOWN, "--name", ""),
+    "version": ("plan", *KNOWN, "--version", ""),
+    "account": ("plan", *KNOWN, "--account", ""),
+    "ledger": ("plan", *KNOWN, "--ledger", "no/folder/ledger", "--name", ""),
+    "method": ("plan", *KNOWN, "--method", "magic"),
+    "on_error": ("plan", *KNOWN, "--on-error", "stop"),
+    "memory": ("plan", *KNOWN, "--memory-limit", "lots"),
+    "little memory": ("plan", *KNOWN, "--memory-limit", "1MB"),
+    "time": ("plan", *KNOWN, "--time-limit", "-1"),
+    "rows of a row": ("plan", *KNOWN, "--max-rows-per-unit", "2"),
+    "unit": ("plan", *KNOWN, "--privacy-unit", "nobody"),
+    "empty unit": ("plan", *KNOWN, "--privacy-unit", ""),
+    "many rows a unit": (
+        "plan", "g", "-d", "w.duckdb", "--privacy-unit", "m", "--max-rows-per-unit", "20000",
+    ),
+    "exclude": ("plan", *KNOWN, "--exclude", "nothing"),
+    "all excluded": ("plan", *KNOWN, "--exclude", "n"),
+    "workload": ("plan", *KNOWN, "--workload", "n,m=-1"),
+    "workload of nothing": ("plan", *KNOWN, "--workload", "m=5"),
+    "workload elsewhere": ("plan", *KNOWN, "--workload", "n=5", "--method", "independent"),
+    "discover": ("plan", "t.parquet", "--no-discover"),
+    "types": ("plan", "lists.parquet"),
+    "no domain": ("plan", "t.parquet", "--domain", "missing.yml"),
+    "no file": ("plan", "missing.parquet"),
+    "no table": ("plan", "missing"),
+    "no table in there": ("plan", "missing", "-d", "w.duckdb"),
+    "taken file": ("plan", *KNOWN, "--into", "taken.csv"),
+    "taken table": ("plan", "t", "-d", "w.duckdb", "--into", "o"),
+    "into a view": ("plan", "t", "-d", "w.duckdb", "--into", "v"),
+    "into the source": ("plan", "t", "-d", "w.duckdb", "--into", "t"),
+    "into itself": ("plan", *KNOWN, "--into", "t.parquet"),
+    "into the schema": ("plan", "t", "-d", "w.duckdb", "--into", "dpsyn.x"),
+    "into no place": ("plan", *KNOWN, "--into", "o.txt"),
+    "nowhere": ("plan", "SELECT n FROM t", "-d", "w.duckdb"),
+    "query": ("plan", "SELECT DISTINCT n FROM t", "-d", "w.duckdb", "--into", "o.csv"),
+    "macro": ("plan", "SELECT twice(n) AS n FROM t", "-d", "w.duckdb", "--into", "o.csv", "--trust-query"),
+    "table function": (
+        "plan", "SELECT range AS n FROM range(3)", "-d", "w.duckdb", "--into", "o.csv", "--trust-query",
+    ),
+    "join": ("plan", "SELECT t.n FROM t JOIN o USING (n)", "-d", "w.duckdb", "--into", "o.csv"),
+    "nothing private": (
+        "plan", "SELECT n FROM o", "-d", "w.duckdb", "--into", "o.csv", "--public-table", "o",
+    ),
+    "public view": (
+        "plan", "SELECT n FROM t", "-d", "w.duckdb", "--into", "o.csv", "--public-table", "v",
+    ),
+    "public nothing": (
+        "plan", "SELECT n FROM t", "-d", "w.duckdb", "--into", "o.csv", "--public-table", "missing",
+    ),
+    "several ledgers": ("plan", "[ot]*/*.parquet", "--into", "o.csv"),
+    "audit": ("audit", "--method", "adaptive"),
+    "audit runs": ("audit", "--runs", "0"),
+    "audit rows": ("audit", "--rows-per-unit", "0"),
+    "init": ("init", "missing"),
+    "ledger": ("ledger", "show", "missing.parquet"),
+    "no ledger": ("ledger", "verify"),
+    "grant": ("ledger", "grant", "new", "a", "-e", "zero", "--new"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_no_message_has_a_word_of_python(folder, case):
+    if case == "several ledgers":
+        for place in (folder, folder / "one"):
+            (place / ".dpsyn-ledger").touch()
+    result = run(*WRONG[case])
+    assert result.exit_code == 2 and result.stderr.startswith("Error: "), result.output
+    assert not PYTHON.search(result.output), result.output
+
+
+def test_refusals_of_the_ledger_and_notes_have_none_either(folder):
+    first = run("release", *KNOWN, "--method", "independent")
+    assert first.exit_code == 0, first.output
+    again = run("release", *KNOWN, "--method", "independent")
+    assert "To measure new data pass another --version." in again.stdout
+    asked = (*KNOWN, "--method", "independent", "--name", "x")
+    assert run("release", *asked, "--into", "x.csv").exit_code == 0
+    said = [
+        run("release", *asked, "-e", "2", "--into", "y.csv"),
+        run("release", *KNOWN, "--account", "other", "--into", "y.csv", "--version", "2"),
+        run("release", *KNOWN, "--privacy-unit", "n", "--into", "y.csv", "--version", "2"),
+    ]
+    assert run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "-e", "1.5").exit_code == 0
+    said.append(run("release", *KNOWN, "--into", "y.csv", "--version", "2"))
+    said.append(run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "-e", "0.1"))
+    for result in said:
+        assert result.exit_code == 2, result.output
+        assert not PYTHON.search(result.output), result.output
+    assert "--name" in said[0].output and "--replace to pay for it" in said[0].output
+    for result in (first, again):
+        figures = re.sub(rf"\b({'|'.join(FIGURES)})=(?=\d)", "", result.output)
+        assert not PYTHON.search(figures), result.output
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_every_argument_of_a_release_has_its_option(name):
+    for text in (f"{name}=", f"{name}=True", f"{name}='a'", f"{name}=[...]", f"give {name}=3, or {name}=."):
+        assert not PYTHON.search(in_options(text)) and options()[name].name in in_options(text)
+
+
+def test_values_are_written_as_options_take_them():
+    for python, shell in {
+        "add replace=True.": "add --replace.",
+        "or discover=False": "or --no-discover",
+        "another into=, or": "another --into, or",
+        "with exclude=['a b']; or": "with --exclude 'a b'; or",
+        "exclude=[...]": "--exclude NAME",
+        "workload={'income': 5, ('age', 'sex'): 2}": "--workload income=5 --workload age,sex=2",
+        "public_tables= names": "--public-table names",
+        "a table needs con=.": "a table needs --database.",
+        "epsilon='zero' is not": "--epsilon 'zero' is not",
+        "'a rows=3 b' has rows=3": "'a rows=3 b' has --rows 3",
+        "year/version=3/x.csv": "year/version=3/x.csv",
+    }.items():
+        assert in_options(python) == shell
+
+
+def test_the_plan_says_what_the_owner_states_in_words_of_the_command(folder):
+    asked = ("plan", "SELECT DISTINCT n FROM t", "-d", "w.duckdb", "--domain", "d.yml", "--into", "o.csv")
+    result = run(*asked, "--trust-query")
+    assert result.exit_code == 0, result.output
+    assert "owner states: --trust-query: the owner states" in result.stdout
+
+
+def test_lists_of_names_are_never_silently_cut(folder):
+    names = [f"c{place}" for place in range(40)]
+    assert listed(names[:30]) == ", ".join(map(repr, names[:30]))
+    assert listed(names) == ", ".join(map(repr, names[:30])) + ", ..."
+    with duckdb.connect("w.duckdb") as con:
+        con.execute(f"CREATE TABLE wide ({', '.join(f'{name} BOOLEAN' for name in names)})")
+    wide = ("plan", "wide", "-d", "w.duckdb")
+    (folder / "derived.yml").write_text("columns: {c0: {derived: missing + 1}}\n")
+    for options_ in (
+        ("--privacy-unit", "customer"),
+        ("--exclude", "customer"),
+        ("--workload", "customer=5"),
+        ("--domain", "derived.yml"),
+    ):
+        result = run(*wide, *options_)
+        assert result.exit_code == 2 and "'c9', 'c10', 'c11'" in result.output, result.output
+        assert "'c29', ..." in result.output or "'c30', ..." in result.output or "'c39'" in result.output
+
+
+def test_amounts_have_no_units_of_the_ledger():
+    assert describe(Budget("zcdp", 14_884_300_000_000, 10**8)) == "rho 0.0148843 and threshold delta 1e-10"
+    assert Fraction(14_884_300_000_000, 10**15) == Budget("zcdp", 14_884_300_000_000).fraction
