@@ -52,6 +52,7 @@ from dpsyn_sql.plan.workload import WorkloadSpec
 from dpsyn_sql.preparation import Job, con_and_source, opened_ledger, prepared
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
+from dpsyn_sql.report.interruption import Course, noting_interrupts
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.progress_bar import progress_bar
@@ -144,25 +145,32 @@ def release(
         PublishError: something else came to stand at ``into`` meanwhile; the debit stays, and the message
             says how another ``into`` costs nothing more.
         EngineFailure: a statement failed in the database; the debit stays.
+        KeyboardInterrupt: with a note that says what was charged and how to go on.
     """
     con, source = con_and_source(con, source)
     arguments = {key: value for key, value in locals().items() if key != "con"}
     options = Options(**arguments)
     with (
+        noting_interrupts() as course,
         progress_bar(),
         # Threads of the linear algebra library wait for each other on busy cores: fits are small.
         threadpool_limits(1, user_api="blas"),
         prepared(con, options) as job,
         opened_ledger(con, job.place) as accounts,
-        accounts.open_release(job.key, job.plan.budget, new_debit=new_debit) as entry,
+        course.charging(
+            job.key.name,
+            accounts.open_release(job.key, job.plan.budget, new_debit=new_debit),
+            kept=job.place is not None,
+        ) as entry,
     ):
         notes = _notes_on(entry)
         made = _measure_and_fit(job, entry)
         entry.close_questions()
+        course.measured()
         job.session.release_source()  # the source is out of reach from here on
         chosen = _seed_of(entry.release_id) if seed is None else seed
         wanted = _wanted(made) if rows is None else rows
-        written, facts = _write(job, entry, made, wanted, chosen)
+        written, facts = _write(job, entry, made, wanted, chosen, course)
         entry.published(job.target_name, written)
         doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made), *_no_pairs(made))
         return _released(job, entry, made, written, facts, (*notes, *doubts))
@@ -235,7 +243,9 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     return _Made(shape, whole, model, door.measurements, contributions)
 
 
-def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> tuple[int, dict[str, Any]]:
+def _write(
+    job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int, course: Course
+) -> tuple[int, dict[str, Any]]:
     """Post-processing: sample codes, decode them by SQL, publish in one transaction, the model included.
 
     Returns the number of rows and the certificate.
@@ -265,7 +275,9 @@ def _write(job: Job, entry: LedgerEntry, made: _Made, rows: int, seed: int) -> t
         problem = ""
         try:
             with phase("write"), entry.publishing(job.target_name):
+                course.writing()
                 publish(engine, job.target, made.shape, staged, seed, sizes, kept)
+                course.written(job.target.name)
         except PublishError as error:
             problem = str(error)
     finally:

@@ -36,8 +36,8 @@ def plain_errors(interrupted: str = "Interrupted.") -> Iterator[None]:
         except DpsynError as error:
             message, refused = str(error), _is_refusal(error)
         except KeyboardInterrupt as interrupt:
-            if not getattr(interrupt, "__notes__", ()):
-                interrupt.add_note(interrupted)
+            notes = getattr(interrupt, "__notes__", ()) or (interrupted,)
+            interrupt.__notes__ = [in_options(note) for note in notes]
             raise
         else:
             return

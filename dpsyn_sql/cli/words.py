@@ -15,6 +15,8 @@ ARGUMENTS = {"database": "con", "public_table": "public_tables"}
 FIGURES = ("epsilon", "delta")
 """Arguments that are also figures: what is spent is told as epsilon=1 on the command line too."""
 
+_PHRASES = {", or None": ", or leave it out", "the same call": "the same command"}
+
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _LIST = rf"\[(?:{_QUOTED}|[^\]'\"])*\]"
 _VALUE = rf"(?P<truth>True\b|False\b)|(?P<list>{_LIST})|(?P<map>\{{[^{{}}]*\}})|(?P<plain>)(?=[\w'\"<+-])"
@@ -61,7 +63,10 @@ def in_options(text: str, but: Collection[str] = (), known: Mapping[str, Option]
     known = options() if known is None else known
     names = "|".join(sorted((name for name in known if name not in but), key=len, reverse=True))
     pattern = re.compile(rf"(?<!\w)(?:{_QUOTED})|(?<![\w./-])(?P<name>{names})=(?!=)(?:{_VALUE})?")
-    return pattern.sub(lambda match: _option(match, known), text).replace(", or None", ", or leave it out")
+    spoken = pattern.sub(lambda match: _option(match, known), text)
+    for python, shell in _PHRASES.items():
+        spoken = spoken.replace(python, shell)
+    return spoken
 
 
 def _option(match: re.Match[str], known: Mapping[str, Option]) -> str:

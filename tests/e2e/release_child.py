@@ -145,7 +145,7 @@ def run(job):
         told = {"noisy": noisy.hex(), "rows": result.rows, "replayed": result.replayed, "id": result.id}
     except (DpsynError, KeyboardInterrupt) as error:
         told = {"error": type(error).__name__, "text": "".join(traceback.format_exception(error))}
-        told["message"] = str(error)
+        told["message"], told["notes"] = str(error), getattr(error, "__notes__", [])
         told["alone"] = error.__cause__ is None and error.__context__ is None
     told["steps"] = steps.labels
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)

@@ -16,7 +16,9 @@ from dpsyn_sql.cli.words import FIGURES, in_options, options
 from dpsyn_sql.source.names import listed
 
 ARGUMENTS = sorted({*inspect.signature(dpsyn_sql.release).parameters} - {"con"})
-PYTHON = re.compile(rf"(?<![\w.-])({'|'.join(ARGUMENTS)}|con)=|\bTrue\b|\bFalse\b|\bNone\b|<\w+>|units of 1e-")
+PYTHON = re.compile(
+    rf"(?<![\w.-])({'|'.join(ARGUMENTS)}|con)=|\bTrue\b|\bFalse\b|\bNone\b|<\w+>|units of 1e-"
+)
 DOMAIN = "columns: {n: {type: numeric, lower: 0, upper: 9}}\n"
 KNOWN = ("t.parquet", "--domain", "d.yml")
 
@@ -109,7 +111,7 @@ WRONG = {
     "audit runs": ("audit", "--runs", "0"),
     "audit rows": ("audit", "--rows-per-unit", "0"),
     "init": ("init", "missing"),
-    "ledger": ("ledger", "show", "missing.parquet"),
+    "ledger of nothing": ("ledger", "show", "missing.parquet"),
     "no ledger": ("ledger", "verify"),
     "grant": ("ledger", "grant", "new", "a", "-e", "zero", "--new"),
 }  # fmt: skip
