@@ -25,7 +25,7 @@ from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.sample.sql_network import Network, network_of
 from dpsyn_sql.sample.sql_tables import distribution_table, layout
-from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.kept import SCHEMA, TABLES
 from dpsyn_sql.sqltext.render import render
@@ -112,8 +112,9 @@ def persist(engine: Engine, database: str, kept: Kept) -> None:
         columns = parts[0] if len(parts) == 1 else _together(parts)
         owner = np.full(len(next(iter(columns.values()))), number)
         engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **columns}, step=_STEP)
+    names = [str(name) for name in engine.fetch(render("macros/names", schema=schema), step=_STEP)["name"]]
     with _using(engine, database):
-        for statement in _macros(database, schema, kept, number):
+        for statement in _macros(database, schema, kept, number, names):
             engine.execute(statement, step=_STEP)
 
 
@@ -279,7 +280,10 @@ def _axes(
     }
 
 
-def _macros(database: str, schema: Fragment, kept: Kept, number: int) -> Iterator[Fragment]:
+def _macros(
+    database: str, schema: Fragment, kept: Kept, number: int, names: Sequence[str]
+) -> Iterator[Fragment]:
+    """``names`` are those of all releases in the database, this one included."""
     home = ident(database)
     low_variance, iid = sample_queries(kept.drawn.network, kept.shape, kept.name, number)
     rows, seed = parameters(kept.shape)
@@ -288,5 +292,11 @@ def _macros(database: str, schema: Fragment, kept: Kept, number: int) -> Iterato
         yield render("macros/create_macro", macro=macro, rows=rows, seed=seed, query=query)
     yield render("macros/marginal", schema=schema)
     yield render("macros/dpsyn_releases", database=home)
-    yield render("macros/dpsyn_sample", database=home, most=MOST_LOW_VARIANCE_ROWS)
+    yield render(
+        "macros/dpsyn_sample",
+        database=home,
+        most=MOST_LOW_VARIANCE_ROWS,
+        names=[string_literal(fold(name)) for name in names],
+        known=string_literal(listed(names)),
+    )
     yield render("macros/dpsyn_marginal", database=home)

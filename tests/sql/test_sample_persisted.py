@@ -155,8 +155,27 @@ def test_names_are_those_of_the_database_case_aside(tmp_path):
         np.testing.assert_allclose(first["estimate"], again["estimate"], rtol=1e-9)
         assert len(con.execute("FROM dpsyn_sample('ÄRGER_R', 3)").fetchall()) == 3
         for call in ("'Ärger_r', ['age', 'AGE']", "'ärger_r', ['age']"):
-            with pytest.raises(duckdb.Error, match="each once|no such release"):
+            with pytest.raises(duckdb.Error, match="each once|there is no release"):
                 con.execute(f"FROM dpsyn_marginal({call})").fetchall()
+
+
+@pytest.mark.filterwarnings("ignore:The source is a database in memory")
+def test_a_wrong_name_lists_the_releases_there_are():
+    import dpsyn_sql
+
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS b FROM range(500) AS r(i)")
+        for name in ("B's", 'a"b', "Last"):
+            dpsyn_sql.release(con, "t", into=f"out_{ord(name[0])}", name=name, method="independent")
+        for call in ("dpsyn_sample('b', 10)", "dpsyn_marginal('b', ['b'])"):
+            with pytest.raises(duckdb.Error) as caught:
+                con.execute(f"FROM {call}").fetchall()
+            for name in ("B's", 'a"b', "Last"):
+                assert name in str(caught.value)
+            assert "there is no release 'b' here; there are " in str(caught.value)
+        for name in ("b''s", 'A"B', "last"):
+            assert len(con.execute(f"FROM dpsyn_sample('{name}', 7)").fetchall()) == 7
+            assert len(con.execute(f"FROM dpsyn_marginal('{name}', ['b'])").fetchall()) >= 2
 
 
 @pytest.mark.parametrize(
@@ -166,16 +185,16 @@ def test_names_are_those_of_the_database_case_aside(tmp_path):
         ("dpsyn_marginal('r', ['nobody'])", "each once"),
         ("dpsyn_marginal('r', ['age', 'age'])", "each once"),
         ("dpsyn_marginal('r', [])", "each once"),
-        ("dpsyn_marginal('s', ['age'])", "no such release"),
-        ("dpsyn_sample('s', 1)", "does not exist"),
-        ("dpsyn_sample(NULL, 1)", "name a release"),
+        ("dpsyn_marginal('s', ['age'])", "there is no release 's' here; there are 'r'"),
+        ("dpsyn_sample('s', 1)", "there is no release 's' here; there are 'r'"),
+        ("dpsyn_sample(NULL, 1)", "there is no release NULL"),
         ("dpsyn_sample('r', NULL)", "how many rows"),
         ("dpsyn_sample('r', 1, seed := NULL)", "seed is NULL"),
         ("dpsyn_sample('r', 1, seed := -1)", ""),
         ("dpsyn_sample('r', '1); DROP TABLE kept; --')", "convert"),
         ("dpsyn_sample('r', 1, seed := '1), (SELECT 1')", "convert"),
-        ("dpsyn_sample('r\"(1, 1); DROP TABLE kept; --', 1)", "does not exist"),
-        ("dpsyn_marginal('r'', []) --', ['age'])", "no such release"),
+        ("dpsyn_sample('r\"(1, 1); DROP TABLE kept; --', 1)", "there is no release"),
+        ("dpsyn_marginal('r'', []) --', ['age'])", "there is no release"),
         ("dpsyn_marginal('r', ['age\", (SELECT 1) AS \"x'])", "each once"),
     ],
 )
