@@ -20,8 +20,13 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.engines.source_session import Connection, open_source
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.measure.calibrate import discovery_events, known_events, standard_deviation
-from dpsyn_sql.plan.explain import explain
+from dpsyn_sql.measure.calibrate import (
+    discovery_events,
+    explained_events,
+    mean_error,
+    standard_deviation,
+)
+from dpsyn_sql.plan.explain import Noise, explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.preparation import con_and_source, ledger_in_words, prepared
@@ -46,7 +51,8 @@ class Explanation:
     engine: str
 
     def __str__(self) -> str:
-        noise = [standard_deviation(event) for event in known_events(self.plan)]
+        events = explained_events(self.plan)
+        noise = [Noise(standard_deviation(event), mean_error(event)) for event in events]
         found = [_finds(event) for event in discovery_events(self.plan)]
         lines = explain(
             self.plan, self.shape, counting=self.counting.describe(), noise=noise, discovery=found

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.budget import Budget, exact_number
+from dpsyn_sql.accounting.budget import Budget, exact_number, weakness
 from dpsyn_sql.count.planner import check_size
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape
@@ -95,6 +95,8 @@ def prepared(con: Connection, options: Options, *, explaining: bool = False) -> 
     ``explaining``: an output that exists is noted, not refused.
     """
     options.check()
+    if weak := weakness(options.epsilon):
+        warnings.warn(weak, stacklevel=4)
     limits, deadline = options.limits(), Deadline(options.time_limit)
     method = method_named(options.method, limits, deadline)
     with open_source(

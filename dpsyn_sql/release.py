@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dpsyn_sql.accounting.budget import Number
+from dpsyn_sql.accounting.budget import Number, weakness
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
     LaplaceEvent,
@@ -172,7 +172,7 @@ def release(
         wanted = _wanted(made) if rows is None else rows
         written, facts = _write(job, entry, made, wanted, chosen, course)
         entry.published(job.target_name, written)
-        doubts = (*_cuts(job), *_uncertain_total(made), *_rare_values(made), *_no_pairs(made))
+        doubts = (*_weak(job), *_cuts(job), *_uncertain_total(made), *_rare_values(made), *_no_pairs(made))
         return _released(job, entry, made, written, facts, (*notes, *doubts))
 
 
@@ -201,6 +201,12 @@ def _notes_on(entry: LedgerEntry) -> tuple[str, ...]:
             )
         warnings.warn(notes[0], stacklevel=3)
     return (*notes, f"The account {entry.standing}.")
+
+
+def _weak(job: Job) -> tuple[str, ...]:
+    """A note on an epsilon that hardly protects; the warning came before anything was charged."""
+    weak = weakness(job.options.epsilon)
+    return () if weak is None else (weak,)
 
 
 def _cuts(job: Job) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ kept for thresholds of private discovery. ``"pure"`` (delta = 0): an amount of e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -24,6 +25,9 @@ DELTA_UNITS = 10**18
 
 LARGEST_EPSILON = 1000
 """Policy, and what keeps sums within the integers of a ledger."""
+
+WEAK_EPSILON = 20
+"""Above it a release warns: e^20 is half a billion."""
 
 LARGEST_DELTA = Fraction(1, 10**6)
 """Policy: a delta above one in a million protects too few people too weakly."""
@@ -50,6 +54,23 @@ def exact_number(name: str, value: Number) -> Fraction:
         pass
     raise BudgetError(
         f"{name}={said(value)} is not a finite number; write for example {name}=1.0 or {name}='1e-9'"
+    )
+
+
+def weakness(epsilon: Number) -> str | None:
+    """What to say of an epsilon that hardly protects anybody; None for a smaller one.
+
+    Raises:
+        BudgetError: not a finite number.
+    """
+    exact = exact_number("epsilon", epsilon)
+    if exact <= WEAK_EPSILON:
+        return None
+    power = int(float(exact) * math.log10(math.e))
+    return (
+        f"epsilon={float(exact):g} hardly protects anybody: what is released may be e^{float(exact):g}, more "
+        f"than 10^{power}, times as likely with a person's data as without, so that it can give them away. "
+        "Usual is 0.1 to 10."
     )
 
 

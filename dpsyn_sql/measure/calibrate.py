@@ -25,7 +25,7 @@ from dpsyn_sql.accounting.events import (
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism, selection_mechanism
 from dpsyn_sql.plan.discovery import Ask, things_per_unit
-from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.plan import Plan, ReservedStep
 
 _MOST_STEPS = 64
 
@@ -52,6 +52,16 @@ def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
     """The events that a plan's known steps will reserve, known before anything is read."""
     rows = plan.source.unit.max_rows
     return [marginals_event(len(step.queries), rows, step.budget) for step in plan.known]
+
+
+def explained_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
+    """One per step, to explain the plan: a reserved step as if it measured ``pairs_assumed`` tables whole
+    and paid for nothing else."""
+    rows, events = plan.source.unit.max_rows, list[GaussianEvent | LaplaceEvent]()
+    for step in plan.steps:
+        tables = step.pairs_assumed(plan.domain) if isinstance(step, ReservedStep) else len(step.queries)
+        events.append(marginals_event(tables, rows, step.budget))
+    return events
 
 
 def planned_events(plan: Plan) -> list[PrivacyEvent]:
@@ -214,3 +224,17 @@ def standard_deviation(event: GaussianEvent | LaplaceEvent) -> float:
         return event.sigma
     decay = math.exp(-1 / event.scale)
     return math.sqrt(2 * decay) / -math.expm1(-1 / event.scale)
+
+
+def mean_error(event: GaussianEvent | LaplaceEvent) -> float:
+    """Mean absolute noise in one cell, in rows.
+
+    Gaussian: sigma sqrt(2 / pi), for sigma < 2 the sum over the integers; the discrete Laplace's is
+    2 q / (1 - q^2) with q = exp(-1/scale).
+    """
+    if isinstance(event, LaplaceEvent):
+        return 1 / math.sinh(1 / event.scale) if event.scale > 0.002 else 0.0
+    if event.sigma >= 2:
+        return event.sigma * math.sqrt(2 / math.pi)
+    weights = [(k, math.exp(-(k**2) / (2 * event.sigma**2))) for k in range(1, 41)]
+    return sum(2 * k * weight for k, weight in weights) / (1 + sum(2 * weight for _, weight in weights))

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, Undiscovered, UnitId
-from dpsyn_sql.plan.plan import Plan, ReservedStep
+from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Noise in a cell, in rows: its standard deviation and its mean absolute value."""
+
+    deviation: float
+    mean: float
 
 
 def explain(
-    plan: Plan, shape: Shape, *, counting: Sequence[str], noise: Sequence[float], discovery: Sequence[str]
+    plan: Plan,
+    shape: Shape,
+    *,
+    counting: Sequence[str],
+    noise: Sequence[Noise],
+    discovery: Sequence[str],
 ) -> list[str]:
     """Lines for a person.
 
@@ -19,7 +33,7 @@ def explain(
         plan: the plan.
         shape: the columns that are written, as far as they are known.
         counting: how the counts are made, as the counting plan describes it.
-        noise: standard deviation of the noise in a cell, in rows, one per known step.
+        noise: per step; of reserved ones for ``pairs_assumed`` of their tables.
         discovery: what each step of ``plan.discovery`` can find, in words.
     """
     return [
@@ -95,10 +109,9 @@ def _shortened(name: str, width: int = 60) -> str:
     return name if len(name) <= width else name[: width - 3] + "..."
 
 
-def _steps(plan: Plan, noise: Sequence[float]) -> Iterator[str]:
+def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     yield "Questions"
-    deviations = iter(noise)
-    for step in plan.steps:
+    for step, own in zip(plan.steps, noise, strict=True):
         share = step.budget.amount / plan.budget.amount
         if isinstance(step, ReservedStep):
             yield (
@@ -110,9 +123,40 @@ def _steps(plan: Plan, noise: Sequence[float]) -> Iterator[str]:
                     f"    and about marginals of {step.further.attributes} attributes, of at most "
                     f"{step.further.cells} cells, that the model of the first ones ties together"
                 )
+            assumed = step.pairs_assumed(plan.domain)
+            which = "all" if assumed == len(step.queries) else f"{assumed:,} (the number of columns)"
+            yield (
+                f"    if {which} of them are measured whole: noise of standard deviation "
+                f"{own.deviation:,.4g} rows a cell"
+            )
+            yield from _expected(plan, step, own)
             continue
         cells = sum(plan.domain.cells(query.attrs) for query in step.queries)
         yield (
             f"  {step.name}: {len(step.queries)} marginals, {cells} cells, {share:.1%} of the budget, "
-            f"noise of standard deviation {next(deviations):.4g} rows a cell"
+            f"noise of standard deviation {own.deviation:,.4g} rows a cell"
         )
+        yield from _expected(plan, step, own)
+
+
+def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Iterator[str]:
+    """How far off a typical table is as it is measured, by its number of columns: the noise alone."""
+    sizes: dict[int, list[int]] = {}
+    for query in step.queries:
+        sizes.setdefault(len(query.attrs), []).append(plan.domain.cells(query.attrs))
+    for columns, cells in sorted(sizes.items()):
+        typical = sorted(cells)[len(cells) // 2]
+        off = typical * noise.mean
+        most = "up to " if plan.discovery else ""
+        yield (
+            f"    a table of {_COLUMNS.get(columns, f'{columns} columns')} with {most}{typical:,} cells is "
+            f"off by about {_rows(off)} in all: {_rows(off / 2)} in the wrong cell"
+        )
+
+
+_COLUMNS = {1: "one column", 2: "two columns"}
+
+
+def _rows(number: float) -> str:
+    shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+    return f"{shown} row" if shown == "1" else f"{shown} rows"

@@ -51,6 +51,10 @@ class ReservedStep:
     budget: Budget
     further: Further | None = None
 
+    def pairs_assumed(self, domain: Domain) -> int:
+        """How many tables a plan is explained with: as many as there are attributes, or all there are."""
+        return min(len(domain.names), len(self.queries))
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

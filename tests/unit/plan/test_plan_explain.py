@@ -1,0 +1,72 @@
+"""What a plan says of the error to expect, from public facts alone."""
+
+import re
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql.accounting.budget import WEAK_EPSILON, weakness
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
+from dpsyn_sql.measure.calibrate import mean_error
+from dpsyn_sql.measure.noise import OpenDPNoise
+
+LINE = r"a table of (one column|two columns) with ([\d,]+) cells is off by about ([\d,.]+) rows in all: ([\d,.]+) rows in the wrong cell"
+
+pytestmark = pytest.mark.filterwarnings("ignore:The source is a database in memory")
+
+
+@pytest.fixture
+def con():
+    with duckdb.connect() as con:
+        con.execute("CREATE TYPE letter AS ENUM ('a', 'b', 'c', 'd')")
+        con.execute("CREATE TABLE t AS SELECT 'a'::letter AS x, 'b'::letter AS y, true AS z")
+        yield con
+
+
+@pytest.mark.parametrize("scale", [0.3, 0.8, 1.9, 2.1, 30.0])
+def test_the_mean_error_is_that_of_the_noise(scale):
+    zeros, noise = np.zeros(40_000, np.int64), OpenDPNoise()
+    for event, drawn in (
+        (GaussianEvent(scale, 1), noise.gaussian(zeros, scale)),
+        (LaplaceEvent(scale, 1), noise.laplace(zeros, scale)),
+    ):
+        expected = mean_error(event)
+        # Five standard errors of the mean; the square of |noise| has at most three times its mean squared.
+        assert abs(np.abs(drawn).mean() - expected) <= 5 * drawn.std() / 200 + 1e-3
+
+
+def test_the_error_of_typical_tables_is_told_for_known_and_reserved_steps(con):
+    said = str(dpsyn_sql.plan(con, "t"))
+    assert [(what, cells) for what, cells, *_ in re.findall(LINE, said)] == [
+        ("one column", "5"),
+        ("two columns", "15"),
+    ]
+    assert "if all of them are measured whole" in said
+    for deviation, (_, cells, off, half) in zip(
+        re.findall(r"deviation ([\d.]+) rows a cell", said), re.findall(LINE, said), strict=True
+    ):
+        expected = float(deviation) * np.sqrt(2 / np.pi) * int(cells)
+        assert float(off) == pytest.approx(expected, abs=0.6) and float(half) == pytest.approx(
+            expected / 2, abs=0.6
+        )
+    con.execute("CREATE TABLE w AS SELECT x, y, x AS a, y AS b, z FROM t")
+    assert "if 5 (the number of columns) of them are measured whole" in str(dpsyn_sql.plan(con, "w"))
+
+
+def test_no_row_enters_the_expected_error(con):
+    before = str(dpsyn_sql.plan(con, "t", method="copula"))
+    con.execute("INSERT INTO t SELECT 'a', 'b', true FROM range(5000)")
+    assert str(dpsyn_sql.plan(con, "t", method="copula")) == before
+
+
+def test_an_epsilon_that_hardly_protects_is_called_so(con):
+    assert weakness(WEAK_EPSILON) is None
+    assert "e^25, more than 10^10, times as likely" in weakness("25")
+    assert "10^434" in weakness(1000)
+    with pytest.warns(UserWarning, match="epsilon=25 hardly protects anybody"):
+        dpsyn_sql.plan(con, "t", epsilon=25)
+    with pytest.warns(UserWarning, match="hardly protects anybody"):
+        made = dpsyn_sql.release(con, "t", epsilon="20.5", method="independent")
+    assert any("hardly protects anybody" in note for note in made.notes)
