@@ -83,8 +83,8 @@ def empty(place: str) -> LedgerError:
     """The file is there and holds no ledger."""
     return LedgerError(
         f"The ledger {place} is empty: ledgers are made whole, so what this one held is lost, and what was "
-        f"spent is not known. Restore it from a backup. Only {_ONLY_IF_NEW}, delete it and a new one is "
-        "made. Nothing was read or charged."
+        f"spent is not known. Restore it, with its -wal file if there is one. Only {_ONLY_IF_NEW}, delete it "
+        "and a new one is made. Nothing was read or charged."
     )
 
 

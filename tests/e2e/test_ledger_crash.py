@@ -348,6 +348,29 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(path):
     assert all("disk is full" in text and clean for text, clean in failures)
 
 
+def test_a_full_disk_leaves_no_new_ledger_or_a_whole_one(tmp_path):
+    def work(say, file, limit):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        try:
+            SqliteLedger(file)
+            say(None)
+        except LedgerError as error:
+            say([str(error), error.__context__ is None])
+
+    found = set()
+    for limit in (0, 4_096, 40_000, 60_000, 90_000, 10**6):
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        (outcome,), status = Forked(partial(work, file=folder / "ledger", limit=limit)).end()
+        assert status == 0
+        assert outcome is None or ("disk is full" in outcome[0] and outcome[1])
+        assert (folder / "ledger").exists() or list(folder.iterdir()) == []
+        found.add((outcome is None, (folder / "ledger").exists()))
+        with closing(SqliteLedger(folder / "ledger")) as ledger:
+            ledger.verify()
+    assert {(False, False), (True, True)} <= found
+
+
 def test_a_read_only_file_is_a_clear_error_before_anything_is_charged():
     def work(say):
         if os.getuid() == 0:
