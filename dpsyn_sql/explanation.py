@@ -92,15 +92,15 @@ def plan(con: Connection, source: str | os.PathLike[str] | None = None, **option
         engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
         bounded = job.plan.source.unit.column is not None
         return Explanation(
-            job.plan,
-            job.shape,
-            plan_counting(job.plan.queries, job.plan.domain, bounded),
-            job.target.name,
-            ledger_in_words(job.place),
-            f"{job.outlook.standing} {job.outlook.standing.warning}".strip(),
-            str(job.outlook),
-            job.obstacle,
-            engine,
+            plan=job.plan,
+            shape=job.shape,
+            counting=plan_counting(job.plan.queries, job.plan.domain, bounded),
+            into=job.target.name,
+            ledger=ledger_in_words(job.place),
+            account=f"{job.outlook.standing} {job.outlook.standing.warning}".strip(),
+            outlook=str(job.outlook),
+            obstacle=job.obstacle,
+            engine=engine,
         )
 
 

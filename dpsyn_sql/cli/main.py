@@ -207,7 +207,14 @@ def plan_command(
         explanation = str(dpsyn_sql.plan(database, source, **options))
     for line in explanation.splitlines():
         # Other lines may quote SQL of the owner's, where rows=1 is a condition.
-        typer.echo(in_options(line) if "owner states: trust_query" in line else line)
+        typer.echo(_spoken(line))
+
+
+def _spoken(line: str) -> str:
+    """A line of a plan; the owner's own texts in it (queries, names) stay as they are."""
+    if "owner states: trust_query" in line:
+        return in_options(line)
+    return in_options(line, but=FIGURES) if line.startswith(("Account ", "Release ", "Writes ")) else line
 
 
 @app.command("init")

@@ -83,8 +83,8 @@ WRONG = {
     "no file": ("plan", "missing.parquet"),
     "no table": ("plan", "missing"),
     "no table in there": ("plan", "missing", "-d", "w.duckdb"),
-    "taken file": ("plan", *KNOWN, "--into", "taken.csv"),
-    "taken table": ("plan", "t", "-d", "w.duckdb", "--into", "o"),
+    "taken file": ("release", *KNOWN, "--into", "taken.csv"),
+    "taken table": ("release", "t", "-d", "w.duckdb", "--into", "o"),
     "into a view": ("plan", "t", "-d", "w.duckdb", "--into", "v"),
     "into the source": ("plan", "t", "-d", "w.duckdb", "--into", "t"),
     "into itself": ("plan", *KNOWN, "--into", "t.parquet"),
@@ -145,7 +145,7 @@ def test_refusals_of_the_ledger_and_notes_have_none_either(folder):
     for result in said:
         assert result.exit_code == 2, result.output
         assert not PYTHON.search(result.output), result.output
-    assert "--name" in said[0].output and "--replace to pay for it" in said[0].output
+    assert "--name" in said[0].output and "--new-debit to pay for it" in said[0].output
     for result in (first, again):
         figures = re.sub(rf"\b({'|'.join(FIGURES)})=(?=\d)", "", result.output)
         assert not PYTHON.search(figures), result.output
@@ -203,3 +203,8 @@ def test_lists_of_names_are_never_silently_cut(folder):
 def test_amounts_have_no_units_of_the_ledger():
     assert describe(Budget("zcdp", 14_884_300_000_000, 10**8)) == "rho 0.0148843 and threshold delta 1e-10"
     assert Fraction(14_884_300_000_000, 10**15) == Budget("zcdp", 14_884_300_000_000).fraction
+
+
+def test_a_plan_speaks_of_what_is_in_the_way_in_options(folder):
+    text = run("plan", *KNOWN, "--into", "taken.csv").output
+    assert "add --replace" in text and "choose another --into" in text and "replace=True" not in text
