@@ -7,7 +7,6 @@ file of that name.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +14,9 @@ from typing import Any
 
 from dpsyn_sql.engines.builtin import builtin_names, builtin_overloads, functions_of, overloads
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.syntax_tree import read_syntax
 from dpsyn_sql.errors import EngineFailure, SourceError
+from dpsyn_sql.source.engine_syntax import Syntax
 from dpsyn_sql.source.expression_check import check_domains, check_expression, generated_columns
 from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes
 from dpsyn_sql.source.names import (
@@ -27,7 +28,7 @@ from dpsyn_sql.source.names import (
     split_name,
     split_search_path,
 )
-from dpsyn_sql.source.query_check import Found, Identity, Scope, Syntax
+from dpsyn_sql.source.query_check import Found, Identity, Scope
 from dpsyn_sql.source.relation import Check, Column
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render
@@ -329,31 +330,13 @@ class DuckDBCatalog:
                 )
 
     def syntax(self, sql: str) -> Syntax | None:
-        """DuckDB's own reading of a query: kinds of expression and functions in it."""
-        try:
+        """DuckDB's own reading of a query, or None if it cannot parse it."""
+        with contextlib.suppress(EngineFailure, ValueError, RecursionError):
             fetched = self._engine.fetch(
                 render("source/syntax", query=literal(sql)), step="parsing the query"
             )
-            tree = json.loads(str(fetched["tree"][0]))
-        except (EngineFailure, ValueError, RecursionError):
-            return None
-        if tree.get("error"):
-            return None
-        classes: set[str] = set()
-        functions: set[str] = set()
-        waiting: list[Any] = [tree]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, dict):
-                if isinstance(node.get("class"), str):
-                    # "OPERATOR" is a mixed bag (IS NULL, IN, but also GROUPING); its type tells more.
-                    classes.add(str(node["type"] if node["class"] == "OPERATOR" else node["class"]))
-                if isinstance(node.get("function_name"), str):
-                    functions.add(node["function_name"])
-                waiting.extend(node.values())
-            elif isinstance(node, list):
-                waiting.extend(node)
-        return Syntax(len(tree.get("statements", ())), frozenset(classes), frozenset(functions))
+            return read_syntax(str(fetched["tree"][0]))
+        return None
 
     def rowwise(self, function: str) -> bool:
         """Whether every scalar, aggregate or macro of this name is built in, row-wise and repeatable."""

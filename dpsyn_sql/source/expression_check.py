@@ -15,11 +15,10 @@ from typing import Any
 
 import sqlglot
 import sqlglot.expressions as exp
-from sqlglot.errors import SqlglotError
 
-from dpsyn_sql.source import query_words as words
+from dpsyn_sql.source.engine_syntax import expressions_fault, is_one_expression
 from dpsyn_sql.source.names import fold, listed, shorten
-from dpsyn_sql.source.query_check import QueryCatalog, refused_construct
+from dpsyn_sql.source.query_check import PARSER_TROUBLE, QueryCatalog, print_tree, refused_construct
 from dpsyn_sql.source.relation import CheckDomain, Constant
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -63,7 +62,7 @@ def check_expression(text: str, columns: Collection[str], catalog: QueryCatalog)
         column.this.set("this", name)
         column.this.set("quoted", True)
         used.add(name)
-    printed = tree.sql(dialect="duckdb", comments=False)
+    printed = print_tree(tree) or ""
     fault = _engine_fault(printed, catalog)
     return _faulty(fault) if fault else Checked(Fragment(printed), frozenset(used))
 
@@ -74,7 +73,7 @@ def _faulty(what: str) -> Checked:
 
 def _parse(text: str) -> Node | None:
     trees: list[Any] = []
-    with contextlib.suppress(SqlglotError, RecursionError):
+    with contextlib.suppress(*PARSER_TROUBLE):
         trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
         return None
@@ -83,18 +82,11 @@ def _parse(text: str) -> Node | None:
 
 def _engine_fault(printed: str, catalog: QueryCatalog) -> str:
     """What the database's own parser sees that is not allowed."""
-    syntax = catalog.syntax(f"SELECT {printed}")
-    if syntax is None or syntax.statements != 1:
+    syntax = catalog.syntax(f"SELECT ({printed})")
+    if syntax is None or not is_one_expression(syntax):
         return "the database reads it otherwise than this check"
-    for kind in sorted(syntax.classes - words.ENGINE_CLASSES):
-        return f"it uses {kind.replace('_', ' ').lower()}"
-    for function in sorted(syntax.functions):
-        if fold(function) in words.NEVER_FUNCTIONS or not catalog.rowwise(function):
-            return (
-                f"it uses the function {shorten(function)} (an aggregate, a macro, a user-defined or a "
-                "non-deterministic function)"
-            )
-    return ""
+    fault = expressions_fault(syntax, catalog.rowwise)
+    return "" if fault is None else f"it uses {fault}"
 
 
 def generated_columns(statement: str) -> list[tuple[str, str]] | None:

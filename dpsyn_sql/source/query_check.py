@@ -20,10 +20,18 @@ from typing import Any, Protocol
 
 import sqlglot
 import sqlglot.expressions as exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError
 
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source import query_words as words
+from dpsyn_sql.source.engine_syntax import (
+    Name,
+    Syntax,
+    expressions_fault,
+    multiplies,
+    structure_fault,
+    trusted_fault,
+)
 from dpsyn_sql.source.names import fold, shorten
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -33,6 +41,8 @@ Scope = tuple[str, str]
 Node = Any
 
 _DEEPEST_VIEW = 32
+# The parser stumbles over some texts that it does not expect.
+PARSER_TROUBLE = (SqlglotError, RecursionError, AttributeError, TypeError, ValueError, LookupError)
 
 Private = frozenset[Identity | str]
 """Private tables, and files as one: two paths can mean the same file."""
@@ -51,15 +61,6 @@ class Found:
     def kind(self) -> str:
         """``"view"`` or ``"table"``."""
         return "table" if self.definition is None else "view"
-
-
-@dataclass(frozen=True, slots=True)
-class Syntax:
-    """What the engine's own parser sees in a query: its functions and kinds of expression."""
-
-    statements: int
-    classes: frozenset[str]
-    functions: frozenset[str]
 
 
 class QueryCatalog(Protocol):
@@ -138,7 +139,7 @@ def _parse(sql: str) -> Node:
     if not sql.strip():
         raise SourceError("The query is empty.")
     trees: list[Any] = []
-    with contextlib.suppress(SqlglotError, RecursionError):
+    with contextlib.suppress(*PARSER_TROUBLE):
         trees = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
     if not trees:
         raise SourceError(
@@ -181,7 +182,7 @@ def _only(node: Node, *allowed: str) -> dict[str, Any]:
 def _definition(view: Found) -> tuple[Node, list[Node]]:
     """The query in a view's CREATE statement and the column names it declares."""
     tree: Any = None
-    with contextlib.suppress(SqlglotError, RecursionError):
+    with contextlib.suppress(*PARSER_TROUBLE):
         tree = sqlglot.parse_one(view.definition or "", read="duckdb")
     query = tree.args.get("expression") if isinstance(tree, exp.Create) else None
     if not isinstance(query, exp.Query):
@@ -207,6 +208,7 @@ class _Check:
     files: dict[str, Fragment] = field(default_factory=dict)
     tokens: dict[str, Fragment] = field(default_factory=dict)
     bound: dict[int, Found | str] = field(default_factory=dict)
+    known: dict[Name, bool] = field(default_factory=dict)
     multiplies: bool = False
     depth: int = 0
 
@@ -219,9 +221,10 @@ class _Check:
             raise SourceError(
                 "The query reads no private table: all that it names is constant or listed in public_tables=."
             )
-        text = tree.sql(dialect="duckdb", comments=False)
-        if not self.trusted:
-            self._check_again(text)
+        text = print_tree(tree)
+        if text is None:
+            raise _refuse("a construct that this check cannot write")
+        self._check_again(text)
         for token, call in self.tokens.items():
             text = text.replace(ident(token), call)
         return CheckedQuery(
@@ -237,14 +240,21 @@ class _Check:
         syntax = self.catalog.syntax(text)
         if syntax is None or syntax.statements != 1:
             raise _refuse("syntax that the database reads otherwise than this check")
-        for kind in sorted(syntax.classes - words.ENGINE_CLASSES):
-            raise _refuse(kind.replace("_", " ").lower())
-        for function in sorted(syntax.functions):
-            if fold(function) in words.NEVER_FUNCTIONS or not self.catalog.rowwise(function):
-                raise _refuse(
-                    f"the function {shorten(function)} (an aggregate, a macro, a user-defined or a "
-                    "non-deterministic function)"
-                )
+        if self.trusted:
+            fault = trusted_fault(syntax, self._private, self.catalog.is_macro)
+            if fault is not None:
+                raise SourceError(f"The query uses {fault}. Even with trust_query=True that is refused.")
+            return
+        fault = expressions_fault(syntax, self.catalog.rowwise) or structure_fault(syntax, self._private)
+        if fault is not None:
+            raise _refuse(fault)
+        self.multiplies = self.multiplies or multiplies(syntax, self._private)
+
+    def _private(self, name: Name) -> bool | None:
+        """Whether a table of the printed text holds private rows; None if this check has not bound it."""
+        if len(name) == 1 and name[0] in self.tokens:
+            return True
+        return self.known.get(tuple(map(fold, name)))
 
     # -- names ----------------------------------------------------------------------------------
 
@@ -277,6 +287,8 @@ class _Check:
         if found.identity in self.relations:
             return
         self.relations[found.identity] = None
+        if self.trusted or found.kind == "table":  # else the view is written out
+            self.known[tuple(map(fold, found.identity))] = found.identity not in self.public
         if self.trusted and found.kind == "view":
             query, _ = _definition(found)
             self._refuse_macros(query)
@@ -465,6 +477,13 @@ def _check_expression(node: Node) -> None:
         raise _refuse(what)
 
 
+def print_tree(tree: Node) -> str | None:
+    """The SQL of a tree without its comments; None for what DuckDB does not have."""
+    with contextlib.suppress(*PARSER_TROUBLE):
+        return str(tree.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.RAISE))
+    return None
+
+
 def refused_construct(node: Node) -> str | None:
     """What a node of an expression is, in words, if it may not stand there; else None."""
     for kind, what in words.REFUSED_EXPRESSIONS:
@@ -475,6 +494,8 @@ def refused_construct(node: Node) -> str | None:
         return f"{name}, which is no row-wise deterministic expression"
     if not isinstance(node, words.ALLOWED_EXPRESSIONS):
         return f"{node.key.upper()}, which this check does not know"
+    if isinstance(node, exp.Var) and not words.PLAIN_WORD.fullmatch(node.name):
+        return f"{shorten(node.name)!r} in the place of a word"
     if isinstance(node, exp.Identifier) and fold(node.name) in words.POSITIONAL_COLUMNS:
         return f"{node.name}, the place of a row among the others"
     if isinstance(node, exp.Column) and not node.table and fold(node.name) in words.CLOCK_COLUMNS:

@@ -6,6 +6,7 @@ neither is refused under its own name.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import sqlglot.expressions as exp
@@ -64,6 +65,9 @@ REFUSED_EXPRESSIONS: tuple[tuple[type[Any], str], ...] = (
     (exp.Parameter, "a parameter"),
     (exp.SessionParameter, "a session setting"),
     (exp.Collate, "COLLATE"),
+    # They print a quoted text without its quotes.
+    (exp.ObjectInsert, "OBJECT_INSERT"),
+    (exp.NextValueFor, "NEXT VALUE FOR"),
     (exp.Rand, "the non-deterministic function random"),
     (exp.Uuid, "the non-deterministic function uuid"),
 )
@@ -92,6 +96,9 @@ ARGUMENT_WORDS = {
     "match": "MATCH_RECOGNIZE",
     "ordinality": "WITH ORDINALITY",
 }
+
+# What the printer writes without quotes, such as a unit of time: it may come from a quoted text.
+PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Pseudo-columns that tell a row's place in the table, which depends on other rows.
 POSITIONAL_COLUMNS = frozenset({"rowid", "file_row_number", "file_index", "row_id"})
@@ -165,6 +172,27 @@ ENGINE_CLASSES = frozenset(
         "OPERATOR_NOT",
         "OPERATOR_NULLIF",
         "STRUCT_EXTRACT",
+    }
+)
+# Nodes, relations, joins and clauses of the same tree. Whatever is set and not listed is refused.
+ENGINE_CLAUSES = frozenset(
+    {
+        "SELECT_NODE",
+        "SET_OPERATION_NODE",
+        "UNION ALL",
+        "UNION_BY_NAME ALL",
+        "ORDER_MODIFIER",
+        "BASE_TABLE",
+        "EMPTY",
+        "EXPRESSION_LIST",
+        "JOIN",
+        "SUBQUERY",
+        # join type and how it is written
+        "INNER REGULAR",
+        "INNER CROSS",
+        "LEFT REGULAR",
+        "SEMI REGULAR",
+        "ANTI REGULAR",
     }
 )
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import SourceError
+from dpsyn_sql.source import query_check
 from dpsyn_sql.source.query_check import check_query
-from dpsyn_sql.source.query_words import ENGINE_CLASSES
+from dpsyn_sql.source.query_words import ENGINE_CLASSES, ENGINE_CLAUSES
 
 SETUP = """
 CREATE TABLE t (a INTEGER, b VARCHAR, d DATE);
@@ -335,6 +336,66 @@ def test_the_functions_of_an_allowed_query_are_what_the_database_sees(catalog):
     assert catalog.rowwise("+") and catalog.rowwise("UPPER")
     for refused in ("lower", "random", "sum", "now", "no_such_function", "harmless", "total"):
         assert not catalog.rowwise(refused)
+
+
+# The printer of the parser writes these texts without their quotes, so that what follows would run.
+PRINTED_RAW = [
+    "SELECT ts_or_ds_add(d, 1, 'day AS x FROM memory.main.t LIMIT 1 --') FROM t",
+    "SELECT ts_or_ds_add(d, 1, 'day AS x FROM memory.main.u --') FROM t",
+    "SELECT datetime_sub(d, 1, 'day AS x FROM memory.main.t GROUP BY ALL --') FROM t",
+    "SELECT object_insert(b, 'z := 1) AS x FROM memory.main.t UNION ALL SELECT b FROM memory.main.t --', 1) FROM t",
+]
+
+
+@pytest.mark.parametrize("query", PRINTED_RAW)
+@pytest.mark.parametrize("root", [True, False])
+def test_a_quoted_text_never_runs(catalog, monkeypatch, query, root):
+    """Neither check needs the other: with the first one away, the database's reading decides."""
+    if not root:
+        monkeypatch.setattr(query_check, "refused_construct", lambda node: None)
+    if root or "UNION ALL" not in query:
+        with pytest.raises(SourceError):
+            check_query(query, catalog, PUBLIC)
+    else:
+        assert check_query(query, catalog, PUBLIC).multiplies
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        ("SELECT a FROM t LIMIT 1", "LIMIT_MODIFIER"),
+        ("SELECT DISTINCT a FROM t", "DISTINCT_MODIFIER"),
+        ("SELECT a FROM t GROUP BY a", "GROUP_EXPRESSIONS"),
+        ("SELECT a FROM t GROUP BY ALL", "GROUP BY ALL"),
+        ("SELECT a FROM t HAVING true", "HAVING"),
+        ("SELECT a FROM t QUALIFY true", "QUALIFY"),
+        ("SELECT a FROM t USING SAMPLE 1", "SAMPLE"),
+        ("SELECT a FROM t TABLESAMPLE 1%", "SAMPLE"),
+        ("SELECT a FROM t UNION SELECT a FROM u", "UNION"),
+        ("SELECT a FROM t EXCEPT ALL SELECT a FROM u", "EXCEPT ALL"),
+        ("SELECT a FROM t RIGHT JOIN pub ON k = a", "RIGHT REGULAR"),
+        ("SELECT a FROM t POSITIONAL JOIN pub", "INNER POSITIONAL"),
+        ("SELECT a FROM t NATURAL JOIN pub", "INNER NATURAL"),
+        ("SELECT a FROM t, range(3)", "TABLE_FUNCTION range"),
+        ("WITH RECURSIVE r AS (SELECT 1 UNION ALL FROM r) FROM r", "RECURSIVE_CTE_NODE"),
+    ],
+)
+def test_the_databases_own_parser_tells_clauses(catalog, text, clause):
+    assert clause in catalog.syntax(text).clauses - ENGINE_CLAUSES
+
+
+def test_the_databases_own_parser_tells_what_meets_in_a_join(catalog):
+    text = (
+        "WITH c AS MATERIALIZED (FROM t) SELECT 1 FROM (FROM c, pub) LEFT JOIN x.y.z ON true UNION ALL FROM c"
+    )
+    t, pub, z = ("t",), ("pub",), ("x", "y", "z")
+    syntax = catalog.syntax(text)
+    assert syntax.tables == {t, pub, z}
+    assert {(join.left, join.right, join.kind) for join in syntax.joins} == {
+        (frozenset({t}), frozenset({pub}), "INNER CROSS"),
+        (frozenset({t, pub}), frozenset({z}), "LEFT REGULAR"),
+        (frozenset({t, pub, z}), frozenset({t}), "UNION"),
+    }
 
 
 def test_a_python_variable_never_stands_in_for_a_table(con, catalog):

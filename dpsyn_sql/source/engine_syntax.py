@@ -1,0 +1,122 @@
+"""What the database's own parser sees in a text, and whether that is what a check has admitted.
+
+A check reads a query with a parser of its own and prints the text that runs. What would run is judged
+once more here, as the database reads it: a text that the printer garbled, or that two parsers read in
+two ways, gets no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpsyn_sql.source import query_words as words
+from dpsyn_sql.source.names import fold, shorten
+
+Name = tuple[str, ...]
+"""The parts of a table's name as they are written, one to three."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The tables below the two sides of a join or a set operation, and its kind (``"INNER CROSS"``)."""
+
+    left: frozenset[Name]
+    right: frozenset[Name]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """What the engine's own parser sees in a query.
+
+    ``classes`` are its kinds of expression, ``clauses`` its kinds of nodes, relations and joins and
+    the clauses that are set; ``tables`` are all that it reads but CTEs; ``columns`` counts the items of
+    the outermost SELECT.
+    """
+
+    statements: int
+    columns: int
+    classes: frozenset[str]
+    functions: frozenset[str]
+    clauses: frozenset[str]
+    tables: frozenset[Name]
+    joins: tuple[Join, ...]
+
+
+def expressions_fault(syntax: Syntax, rowwise: Callable[[str], bool]) -> str | None:
+    """The first kind of expression or function that may not stand in an admitted text; else None."""
+    for kind in sorted(syntax.classes - words.ENGINE_CLASSES):
+        return kind.replace("_", " ").lower()
+    for function in sorted(syntax.functions):
+        if fold(function) in words.NEVER_FUNCTIONS or not rowwise(function):
+            return (
+                f"the function {shorten(function)} (an aggregate, a macro, a user-defined or a "
+                "non-deterministic function)"
+            )
+    return None
+
+
+def structure_fault(syntax: Syntax, private: Callable[[Name], bool | None]) -> str | None:
+    """The first clause, table or join that may not stand in an admitted query; else None.
+
+    Args:
+        syntax: the whole text that would run.
+        private: whether a table holds private rows; None for one that the check has not seen.
+    """
+    for clause in sorted(syntax.clauses - words.ENGINE_CLAUSES):
+        return clause.replace("_", " ")
+    fault = tables_fault(syntax, private)
+    if fault is not None:
+        return fault
+    for join in syntax.joins:
+        left, right = any(map(private, join.left)), any(map(private, join.right))
+        if join.kind != "UNION" and right and (left or not join.kind.startswith("INNER ")):
+            return "a join of two private tables, or one with the private table on its right side"
+    return None
+
+
+def multiplies(syntax: Syntax, private: Callable[[Name], bool | None]) -> bool:
+    """Whether one row of a private table can become several rows of the result."""
+    for join in syntax.joins:
+        left, right = any(map(private, join.left)), any(map(private, join.right))
+        if join.kind == "UNION":
+            several = left and right
+        else:
+            several = (left or right) and not join.kind.startswith(("SEMI ", "ANTI "))
+        if several:
+            return True
+    return False
+
+
+def tables_fault(syntax: Syntax, private: Callable[[Name], bool | None]) -> str | None:
+    """A table that the check has not seen; else None."""
+    for name in sorted(syntax.tables):
+        if private(name) is None:
+            return f"{shorten('.'.join(name))}, which the database reads and this check does not see"
+    return None
+
+
+def trusted_fault(
+    syntax: Syntax, private: Callable[[Name], bool | None], is_macro: Callable[[str], bool]
+) -> str | None:
+    """What would read tables or files that are not charged, in a query the owner answers for; else None."""
+    for function in sorted(syntax.functions):
+        if is_macro(function):
+            return f"the macro {shorten(function)}"
+    for clause in sorted(syntax.clauses):
+        kind, _, function = clause.partition(" ")
+        if (
+            kind == "TABLE_FUNCTION"
+            and function
+            and fold(function) not in words.TABLE_FUNCTIONS_WITHOUT_FILES
+        ):
+            return f"the table function {shorten(function)}"
+        if clause in ("SHOW_REF", "PIVOT"):
+            return clause.replace("_", " ")
+    return tables_fault(syntax, private)
+
+
+def is_one_expression(syntax: Syntax) -> bool:
+    """Whether ``SELECT`` and a text make a single expression over nothing."""
+    return syntax.statements == 1 and syntax.columns == 1 and syntax.clauses <= {"SELECT_NODE", "EMPTY"}
