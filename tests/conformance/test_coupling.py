@@ -279,7 +279,7 @@ NEIGHBOURS = {
     "style": st.sampled_from(STYLES),
     "delta": st.sampled_from([1e-9, 0]),
 }
-QUICK = settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=2, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("unit", sorted(UNITS))

@@ -189,7 +189,7 @@ NEIGHBOURS = {
     "removed": st.booleans(),
     "answers": ANSWERS,
 }
-QUICK = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=4, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("kind", sorted(BUDGETS))

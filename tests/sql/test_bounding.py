@@ -23,7 +23,7 @@ from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 A = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2, 3))
 B = Attribute("b", "VARCHAR", "categorical", labels=("x", "y"), other=True)
 DOMAIN = Domain((A, B))

@@ -18,7 +18,7 @@ from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 TABLE = qualified("temp", "main", "codes")
-QUICK = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 
 # Names of columns that could be mistaken for the names our statements use, or for SQL.
 SEX = Attribute("k1", "VARCHAR", "categorical", labels=("f", "m"), other=True, nullable=True)

@@ -18,7 +18,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.plan.queries import TreeRoot
 from dpsyn_sql.sqltext.fragments import Fragment
 
-QUICK = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT")
 DECIMALS = ("DECIMAL(2,2)", "DECIMAL(9,3)", "DECIMAL(18,0)", "DECIMAL(38,0)", "DECIMAL(38,38)")

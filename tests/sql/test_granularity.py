@@ -121,7 +121,7 @@ def test_floats_on_decimal_steps(con, sql_type):
 
 
 @example(cuts=[0.0, 8193.0, 8192.555124961225], step="1e-12", bits=0)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     cuts=st.lists(st.floats(-1e4, 1e4, allow_nan=False), min_size=2, max_size=6, unique=True),
     step=st.sampled_from(["0.01", "0.1", "0.25", "1", "5", "1e2", "0.007", "1e-12", "1e30"]),
@@ -138,7 +138,7 @@ def test_floats_never_leave_their_bin(con, cuts, step, bits):
             assert value < edges[code + 1] or code == attribute.regular - 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     cuts=st.lists(st.integers(-(2**31), 2**31 - 1), min_size=2, max_size=6, unique=True),
     step=st.integers(1, 2**33),

@@ -55,7 +55,7 @@ def exact_counts(monkeypatch, rows, method):
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(rows=st.lists(ROWS, max_size=6), extra=ROWS, place=st.integers(0, 6))
 def test_one_row_changes_one_cell_of_each_table_and_each_distance_by_one(method, rows, extra, place):
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -128,7 +128,7 @@ def check_one_cell_a_table(before, after, rows):
         assert without.sum() == rows
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(rows=st.lists(TYPED, max_size=4), extra=TYPED)
 def test_a_row_of_any_types_changes_one_cell_of_each_table(rows, extra):
     with duckdb.connect() as con:
@@ -141,7 +141,7 @@ def test_a_row_of_any_types_changes_one_cell_of_each_table(rows, extra):
         check_one_cell_a_table(before, counted("t", con), len(rows))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(TEXT, max_size=4), extra=TEXT)
 def test_a_line_of_any_text_changes_one_cell_of_each_table(tmp_path, rows, extra):
     path = tmp_path / "t.csv"

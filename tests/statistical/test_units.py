@@ -21,7 +21,7 @@ from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 A = Attribute("a", "INTEGER", "numeric", edges=tuple(range(5)))
 B = Attribute("b", "INTEGER", "numeric", edges=tuple(range(3)))
 DOMAIN = Domain((A, B))

@@ -39,7 +39,7 @@ def exact_units(sigma, keys, threshold):
         return (1 - (1 - tail) ** keys) * 10**18
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(0.3, 60), st.integers(1, 40), st.floats(1, 9))
 def test_the_bound_is_above_the_exact_tail_and_close(sigma, keys, sigmas):
     threshold = 2 + int(max(1, sigma * sigmas))

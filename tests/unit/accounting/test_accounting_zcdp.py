@@ -28,7 +28,7 @@ def test_figures_of_the_design(delta, rho):
     assert rho_from_epsilon(Fraction(1), Fraction(delta)) / RHO_UNITS == pytest.approx(rho, abs=1e-7)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(0.01, 20), st.floats(-12, -6))
 def test_the_rho_is_within_and_the_next_is_not(epsilon, log10_delta):
     delta = 10.0**log10_delta
@@ -38,7 +38,7 @@ def test_the_rho_is_within_and_the_next_is_not(epsilon, log10_delta):
     assert delta_by_search(rho * (1 + 1e-6), epsilon) > delta
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(1e-6, 5), st.floats(-12, -6))
 def test_epsilon_is_the_inverse_and_never_below(rho, log10_delta):
     delta = 10.0**log10_delta

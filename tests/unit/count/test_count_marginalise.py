@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.count.marginalise import marginals, scatter
@@ -24,7 +24,6 @@ def packings(draw):
 
 
 @given(packings())
-@settings(deadline=None)
 def test_marginals_equal_sums_over_the_full_table(case):
     packs, wanted, seed = case
     sizes = [size for pack in packs for size in pack]

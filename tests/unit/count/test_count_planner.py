@@ -4,7 +4,7 @@ import math
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.count import planner
@@ -36,7 +36,6 @@ def workloads(draw):
 
 
 @given(workloads())
-@settings(deadline=None)
 def test_every_plan_covers_its_marginals_within_the_limits(workload):
     domain, queries = workload
     plan = plan_counting(queries, domain)
@@ -65,7 +64,6 @@ def test_every_plan_covers_its_marginals_within_the_limits(workload):
 
 
 @given(workloads())
-@settings(deadline=None)
 def test_the_chosen_packing_never_costs_more_than_none(workload):
     domain, queries = workload
     plan = plan_counting(queries, domain)

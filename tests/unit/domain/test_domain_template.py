@@ -33,7 +33,7 @@ def filled(text, columns):
     return "columns:\n" + "\n".join(lines)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(names=st.lists(NAMES, min_size=1, max_size=5, unique_by=str.lower), source=NAMES, data=st.data())
 def test_any_names_round_trip(tmp_path_factory, names, source, data):
     kinds = st.sampled_from(sorted(FILLED))

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -80,7 +80,6 @@ def test_estimates_are_least_squares():
 @given(
     values=arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e6, 1e6)), total=st.floats(0.5, 1e6)
 )
-@settings(deadline=None)
 def test_simplex_projection_meets_its_conditions(values, total):
     """Nearest point: x >= 0, sums to the total, and values - x is constant where x > 0, less elsewhere."""
     x = simplex_projection(values, total)

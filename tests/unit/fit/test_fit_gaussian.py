@@ -53,7 +53,7 @@ def test_density_is_the_derivative_in_the_correlation():
 
 
 @given(p=st.floats(1e-6, 1 - 1e-6), q=st.floats(1e-6, 1 - 1e-6), r=st.floats(-0.99, 0.99))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_solution_reproduces_the_joint_probability(p, q, r):
     joint = cdf(ndtri(p), ndtri(q), r)
     found = latent_correlation(np.array([p]), np.array([q]), np.atleast_1d(joint))[0]

@@ -61,7 +61,7 @@ def test_a_grant_beyond_counting_is_refused():
         account.grant_limit(Budget("pure", 0), 10_000, 0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 10**16), st.sampled_from([Fraction(1, 10**6), DELTA, Fraction(1, 10**12)]))
 def test_the_affordable_epsilon_fits_and_is_nearly_the_largest(rho, delta):
     left = Budget("zcdp", rho, 10**18)

@@ -146,6 +146,6 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 LedgerMachine.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=25, stateful_step_count=15, suppress_health_check=list(HealthCheck)
 )
 test_machine = LedgerMachine.TestCase

@@ -14,7 +14,7 @@ from dpsyn_sql.measure.calibrate import marginals_event, standard_deviation
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 10**17), st.integers(1, 5000), st.integers(1, 50))
 def test_gaussian_scale_fits_its_share_by_both_accountants(amount, tables, rows):
     share = Budget("zcdp", amount)
@@ -28,7 +28,7 @@ def test_gaussian_scale_fits_its_share_by_both_accountants(amount, tables, rows)
     assert event.sigma == pytest.approx(math.sqrt(tables * rows**2 / (2 * float(share.fraction))), rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(10**3, 10**17), st.integers(1, 5000), st.integers(1, 50))
 def test_laplace_scale_fits_its_share_by_both_accountants(amount, tables, rows):
     share = Budget("pure", amount)

@@ -168,7 +168,7 @@ def test_labels_of_an_enum_are_not_in_the_question(log):
     assert "secret" not in json.dumps(entry.answers[0][0])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(max_size=20), st.integers(1, 10**6), max_size=30))
 def test_any_text_survives_the_ledger(keys):
     curator, _ = curator_of([], keys=[(list(keys), list(keys.values()))])

@@ -94,7 +94,7 @@ def test_all_outputs_are_found():
 
 
 @pytest.mark.parametrize("scale", [0.4, 1.0, 2.5, 6.0])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_one_point_more_costs_at_most_what_is_charged(scale, data):
     event = TreeEvent(scale, 1)
@@ -117,7 +117,7 @@ def test_deep_trees_come_close_to_the_bound_and_stay_below():
     assert 0.75 * float(event.cost("pure")) < worst <= float(event.cost("pure"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(0, 9), min_size=8, max_size=8),
     st.sets(st.integers(0, 7), min_size=1, max_size=3),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.errors import InternalError
@@ -32,7 +32,6 @@ def test_running_counts_stay_within_rounding(p, sizes):
 
 
 @given(st.integers(1, 9), st.integers(0, 200), st.integers(0, 2**32 - 1))
-@settings(deadline=None)
 def test_quotas_are_met_whatever_the_scores(size, rows, seed):
     rng = np.random.default_rng(seed)
     scores = rng.standard_normal((rows, size)).astype(np.float32)

@@ -45,7 +45,7 @@ def tables(draw):
     return weights.reshape(rows, size)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(tables())
 def test_stretches_lie_side_by_side_and_hold_the_probabilities(table):
     node = node_of("x", (0,), (1,), table)
@@ -63,7 +63,7 @@ def test_stretches_lie_side_by_side_and_hold_the_probabilities(table):
         np.testing.assert_allclose(found, weights / weights.sum(), atol=2 / UNIT)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(tables())
 def test_slots_draw_every_value_as_often_as_its_stretch_is_long(table):
     node = node_of("x", (0,), (1,), table)
@@ -99,7 +99,6 @@ def root(variable, size, label=None):
     return node_of(label or f"x{variable}", (), (variable,), np.ones(size))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(2, 2**12), min_size=1, max_size=40), st.randoms())
 def test_places_do_not_overlap_and_hold_every_value(sizes, random):
     order = list(range(len(sizes)))
@@ -240,7 +239,7 @@ def test_codes_of_a_single_bin_are_drawn():
     np.testing.assert_allclose(found / found.sum(), within[0])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1))
 def test_nodes_drawn_together_are_the_product_of_their_distributions(seed):
     rng = np.random.default_rng(seed)

@@ -459,7 +459,7 @@ def checked():
         yield con, {query: check_query(query, catalog, PUBLIC).sql for query in NEIGHBOUR_QUERIES}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     rows=st.lists(
         st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.sampled_from(["x", "y", None])), max_size=5
