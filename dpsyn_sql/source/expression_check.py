@@ -62,7 +62,9 @@ def check_expression(text: str, columns: Collection[str], catalog: QueryCatalog)
         column.this.set("this", name)
         column.this.set("quoted", True)
         used.add(name)
-    printed = print_tree(tree) or ""
+    printed = print_tree(tree)
+    if printed is None:
+        return _faulty("it uses a construct that cannot be written")
     fault = _engine_fault(printed, catalog)
     return _faulty(fault) if fault else Checked(Fragment(printed), frozenset(used))
 

@@ -11,6 +11,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source import query_check
+from dpsyn_sql.source.expression_check import check_expression
 from dpsyn_sql.source.query_check import check_query
 from dpsyn_sql.source.query_words import ENGINE_CLASSES, ENGINE_CLAUSES
 
@@ -483,3 +484,18 @@ def test_one_row_changes_nothing_but_its_own_rows(checked, rows, extra):
 
 def results(con, sql):
     return Counter(map(repr, con.execute(f"FROM (\n{sql}\n)").fetchall()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ts_or_ds_add(d, 1, 'day, (SELECT 1) --')",
+        "ts_or_ds_add(d, 1, 'day FROM memory.main.t --')",
+        "object_insert(b, 'z := 1) FROM memory.main.t --', 1)",
+        "object_insert(b, 'z := 1), (2 --', 1)",
+        "datetime(d)",
+    ],
+)
+def test_an_owners_expression_stays_one_expression(catalog, text):
+    assert check_expression("ts_or_ds_add(d, 1, 'day')", ["d", "b"], catalog).fault == ""
+    assert check_expression(text, ["d", "b"], catalog).fault
