@@ -215,4 +215,4 @@ def test_sparse_points_in_deep_trees_cost_noise_by_the_point_and_not_by_the_cell
     noise = Counted()
     found = grow(forest(30, 30), cells, np.full(len(cells), 5), TreeEvent(30.0, 1), noise)
     assert len(found) > 100
-    assert noise.values < 10 * len(cells)
+    assert 0 < noise.values < len(cells)
