@@ -7,7 +7,7 @@ two ways, gets no further.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from dpsyn_sql.source import query_words as words
@@ -76,14 +76,20 @@ def structure_fault(syntax: Syntax, private: Callable[[Name], bool | None]) -> s
     return None
 
 
-def multiplies(syntax: Syntax, private: Callable[[Name], bool | None]) -> bool:
-    """Whether one row of a private table can become several rows of the result."""
+def multiplies(syntax: Syntax, source: Callable[[Name], Hashable | None]) -> bool:
+    """Whether one row of a private table can become several rows of the result.
+
+    Args:
+        syntax: the whole text that would run.
+        source: which private table or file a name means; None for one that holds no private rows. A UNION ALL
+            gives a row twice only where both sides read the same.
+    """
     for join in syntax.joins:
-        left, right = any(map(private, join.left)), any(map(private, join.right))
+        left, right = ({source(name) for name in side} - {None} for side in (join.left, join.right))
         if join.kind == "UNION":
-            several = left and right
+            several = bool(left & right)
         else:
-            several = (left or right) and not join.kind.startswith(("SEMI ", "ANTI "))
+            several = bool(left | right) and not join.kind.startswith(("SEMI ", "ANTI "))
         if several:
             return True
     return False

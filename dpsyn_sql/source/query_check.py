@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -248,7 +248,13 @@ class _Check:
         fault = expressions_fault(syntax, self.catalog.rowwise) or structure_fault(syntax, self._private)
         if fault is not None:
             raise _refuse(fault)
-        self.multiplies = self.multiplies or multiplies(syntax, self._private)
+        self.multiplies = self.multiplies or multiplies(syntax, self._source)
+
+    def _source(self, name: Name) -> Hashable | None:
+        """What holds the private rows of a table of the printed text; two paths can mean one file."""
+        if not self._private(name):
+            return None
+        return "file" if name[0] in self.tokens else tuple(map(fold, name))
 
     def _private(self, name: Name) -> bool | None:
         """Whether a table of the printed text holds private rows; None if this check has not bound it."""

@@ -590,6 +590,7 @@ ROW_WISE = [
     "FROM plain",
     "SELECT p FROM renamed AS z(p, q)",
     "FROM renamed SEMI JOIN pub ON k = x",
+    "SELECT a FROM t UNION ALL SELECT a FROM u",
     "SELECT a FROM t UNION ALL SELECT 7",
     "SELECT a FROM t UNION ALL SELECT k FROM pub",
     "SELECT k FROM pub UNION ALL (SELECT a FROM t ORDER BY a)",
@@ -633,7 +634,6 @@ SEVERAL = [
 ]
 
 CALLED_SEVERAL = [
-    "SELECT a FROM t UNION ALL SELECT a FROM u",
     "SELECT a FROM t WHERE a > 1 UNION ALL SELECT a FROM t WHERE a <= 1",
     "SELECT a FROM t CROSS JOIN (SELECT 1 AS one)",
     "SELECT a FROM t, (SELECT t.a + 1 AS z) AS w",
