@@ -1,14 +1,15 @@
 """The functions that DuckDB itself brings, as an instance says that nobody else has touched.
 
 A catalog calls a function that was registered from Python "internal", so what is built in cannot be
-read from a caller's connection.
+read from a caller's connection. The extensions in DuckDB's wheel are loaded in every instance; what
+another one adds to a built-in name counts as changed too, as it cannot be told from a caller's function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 import duckdb
 
@@ -23,30 +24,52 @@ Overload = tuple[str, str, bool]
 _IN_EXPRESSIONS = ("scalar", "aggregate", "macro")
 
 
-def functions_of(engine: DuckDBEngine) -> list[dict[str, Any]]:
-    """Every function of a connection: name, kind, internal, stability, parameters."""
+class Function(NamedTuple):
+    """One overload as the catalog describes it: the columns of ``source/functions.sql`` in their order."""
+
+    name: str
+    kind: str
+    internal: bool
+    stability: str | None
+    parameters: str | None
+    names: str | None
+    more: str | None
+    result: str | None
+    effects: bool | None
+    described: bool
+    number: int
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """All but the number, which differs between instances."""
+        return self[:-1]
+
+
+def functions_of(engine: DuckDBEngine) -> list[Function]:
+    """Every function of a connection."""
     columns = engine.fetch(render("source/functions"), step="reading the catalog")
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    lists = [values.tolist() for values in columns.values()]  # a masked cell is None
+    return [Function(*row) for row in zip(*lists, strict=True)]
 
 
-def overloads(rows: Iterable[Mapping[str, Any]]) -> dict[str, set[Overload]]:
+def overloads(rows: Iterable[Function]) -> dict[str, set[Overload]]:
     """Functions that can stand in an expression, by folded name."""
     found: dict[str, set[Overload]] = {}
     for row in rows:
-        name, kind = fold(str(row["name"])), str(row["kind"])
-        if kind in _IN_EXPRESSIONS:
-            rowwise = bool(row["internal"]) and (
-                (kind == "scalar" and row["stability"] == "CONSISTENT")
-                or (kind == "macro" and name in ROWWISE_MACROS)
+        name = fold(row.name)
+        if row.kind in _IN_EXPRESSIONS:
+            rowwise = bool(row.internal) and (
+                (row.kind == "scalar" and row.stability == "CONSISTENT")
+                or (row.kind == "macro" and name in ROWWISE_MACROS)
             )
-            found.setdefault(name, set()).add((kind, str(row["parameters"]), rowwise))
+            found.setdefault(name, set()).add((row.kind, str(row.parameters), rowwise))
     return found
 
 
 @cache
 def builtin_names() -> frozenset[str]:
     """Folded names of all functions of an untouched instance, table functions included."""
-    return frozenset(fold(str(row["name"])) for row in _untouched())
+    return frozenset(fold(row.name) for row in _untouched())
 
 
 @cache
@@ -55,9 +78,50 @@ def builtin_overloads() -> Mapping[str, set[Overload]]:
     return overloads(_untouched())
 
 
+def changed_builtins(rows: Iterable[Function]) -> list[str]:
+    """Folded names of built-in functions with an overload more or less, or another one, than DuckDB brings.
+
+    Overloads are compared in all that the catalog says of them. A function can be taken away and made
+    again so that nothing else is left to see than when that was done; hence ``_made_again``.
+    """
+    rows = list(rows)
+    differing = _said_untouched() ^ {row.said for row in rows}
+    return sorted(({fold(str(said[0])) for said in differing} & builtin_names()) | _made_again(rows))
+
+
+def _made_again(rows: Iterable[Function]) -> set[str]:
+    """Folded names of scalar functions that are younger than a table function that DuckDB brings later.
+
+    Instances number what they make in order. Nobody but DuckDB makes table functions, and the last function
+    that it brings is one. (Macros are numbered when they are first asked for, so they say nothing.)
+    """
+    here, oldest, found = _numbers(rows), float("inf"), set()
+    brought = _numbers(_untouched())
+    for kind, name in sorted(brought, key=brought.__getitem__, reverse=True):
+        number = here.get((kind, name), 0)
+        if kind == "table" and number:
+            oldest = min(oldest, number)
+        elif kind == "scalar" and number > oldest:
+            found.add(name)
+    return found
+
+
+def _numbers(rows: Iterable[Function]) -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.kind in ("scalar", "table"):
+            key = (row.kind, fold(row.name))
+            found[key] = max(found.get(key, 0), row.number)
+    return found
+
+
 @cache
-def _untouched() -> tuple[Mapping[str, Any], ...]:
+def _said_untouched() -> frozenset[tuple[object, ...]]:
+    return frozenset(row.said for row in _untouched())
+
+
+@cache
+def _untouched() -> tuple[Function, ...]:
     with duckdb.connect(":memory:") as connection:
         found = connection.execute(render("source/functions"))
-        columns = [column[0] for column in found.description or ()]
-        return tuple(dict(zip(columns, row, strict=True)) for row in found.fetchall())
+        return tuple(Function(*row) for row in found.fetchall())

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from dpsyn_sql.engines.builtin import builtin_names, builtin_overloads, functions_of, overloads
+from dpsyn_sql.engines.builtin import (
+    Function,
+    builtin_names,
+    builtin_overloads,
+    changed_builtins,
+    functions_of,
+    overloads,
+)
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.syntax_tree import read_syntax
 from dpsyn_sql.errors import EngineFailure, SourceError
@@ -94,7 +101,7 @@ class DuckDBCatalog:
         return {(fold(catalog), fold(schema)): (catalog, schema) for catalog, schema in pairs}
 
     @cached_property
-    def _function_rows(self) -> list[dict[str, Any]]:
+    def _function_rows(self) -> list[Function]:
         return functions_of(self._engine)
 
     @cached_property
@@ -103,10 +110,10 @@ class DuckDBCatalog:
         return frozenset(fold(str(row["name"])) for row in rows)
 
     def refuse_shadowing(self) -> None:
-        """Refuse macros that stand for built-in functions: our own SQL would call them.
+        """Refuse what stands for built-in functions: our own SQL would call it.
 
         Raises:
-            SourceError: naming them.
+            SourceError: naming the macros, or the functions registered under built-in names.
         """
         taken = sorted(self._macros & builtin_names())
         if taken:
@@ -114,6 +121,15 @@ class DuckDBCatalog:
                 f"The database has macros with the names of built-in functions: {listed(taken)}. The SQL "
                 "that counts would call them instead, and its privacy could not be argued: rename or drop "
                 "them."
+            )
+        changed = changed_builtins(self._function_rows)
+        if changed:
+            raise SourceError(
+                f"Built-in functions are not as DuckDB brings them: {listed(changed)}. Something was "
+                "registered under their names (create_function, or an extension), or they were removed. The "
+                "SQL that counts would call it instead, and its privacy could not be argued. Connect anew "
+                "and give functions names of their own (remove_function alone also removes the built-in "
+                "function), or give the path of the database file instead of a connection."
             )
 
     def is_macro(self, function: str) -> bool:

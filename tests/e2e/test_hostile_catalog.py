@@ -1,5 +1,8 @@
 """What a database can hold that would make one row speak for many: refused before anything is charged."""
 
+import datetime
+import re
+
 import duckdb
 import pytest
 
@@ -40,9 +43,76 @@ def test_macros_that_stand_for_built_in_functions(con, macro, tmp_path):
 
 def test_functions_from_python_are_not_built_in(con):
     con.create_function("mine", lambda x: x, ["DOUBLE"], "DOUBLE")
-    con.create_function("abs", lambda x: 1, ["VARCHAR"], "INTEGER")
-    for call in ("mine(a)", "abs(b::VARCHAR)"):
-        refused(con, f"SELECT {call} AS x, b FROM t", "the function (mine|abs)")
+    refused(con, "SELECT mine(a) AS x, b FROM t", "the function mine")
+
+
+def registered(con, name, types, result):
+    """A function whose answer for one row depends on the rows before it."""
+    seen = []
+
+    def one(x):
+        seen.append(x)
+        return len(seen) % 2
+
+    con.create_function(name, one if len(types) == 1 else lambda x, y: one(x), types, result)
+
+
+def as_arrow(con, name):
+    con.create_function(name, lambda x, y: x, ["BIGINT", "BIGINT"], "BIGINT", type="arrow")
+
+
+OVERLOADS = {
+    "least": lambda con: registered(con, "least", ["INTEGER", "INTEGER"], "INTEGER"),
+    "greatest": lambda con: as_arrow(con, "greatest"),
+    "hash": lambda con: registered(con, "hash", ["INTEGER"], "UBIGINT"),
+    "+": lambda con: registered(con, "+", ["USMALLINT", "INTEGER"], "INTEGER"),
+    "read_csv": lambda con: registered(con, "read_csv", ["VARCHAR"], "INTEGER"),
+}
+
+
+@pytest.mark.parametrize("source", ["t", "v", "SELECT a, b FROM t"])
+@pytest.mark.parametrize("name", OVERLOADS)
+def test_a_registered_overload_of_a_built_in_function_is_refused(con, name, source):
+    con.execute("CREATE VIEW v AS SELECT a, b FROM t")
+    OVERLOADS[name](con)
+    refused(con, source, f"'{re.escape(name)}'.*names of their own", dpsyn_sql.SourceError)
+    refused(con, source, f"'{re.escape(name)}'", dpsyn_sql.SourceError, trust_query=True)
+
+
+def test_it_is_refused_from_any_connection_to_the_instance(tmp_path):
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(path) as first, duckdb.connect(path) as second:
+        first.execute(TABLE)
+        OVERLOADS["least"](first)
+        refused(second, "t", "'least'")
+    dpsyn_sql.release(path, "t", into="o")  # an instance of our own has no such function
+
+
+@pytest.mark.parametrize(
+    ("name", "replacement"),
+    [
+        ("~~", (lambda x, y: True, ["VARCHAR", "VARCHAR"], "BOOLEAN")),
+        ("current_localtime", (lambda: datetime.time(1), [], "TIME")),
+    ],
+)
+def test_a_built_in_function_that_was_taken_away_or_made_again_is_refused(con, name, replacement):
+    """Removing a registered overload removes the function it was added to. What is made in its place can look
+    the same in all that the catalog says of it, but for its number."""
+    registered(con, name, ["INTEGER"], "BOOLEAN")
+    con.remove_function(name)
+    refused(con, "t", f"'{name}'", dpsyn_sql.SourceError)
+    con.create_function(name, *replacement)
+    refused(con, "t", f"'{name}'", dpsyn_sql.SourceError)
+
+
+def test_functions_of_other_names_and_extensions_of_the_wheel_are_no_reason_to_refuse(con):
+    for extension in ("icu", "json", "parquet"):
+        con.execute(f"LOAD {extension}")
+    con.execute("SELECT list_sum([1]), nullif(1, 2), json_extract('{}', '$.a'), date_trunc('day', now())")
+    con.execute("CREATE MACRO twice(x) AS 2 * x")
+    con.create_function("mine", lambda x: x, ["DOUBLE"], "DOUBLE")
+    con.execute("ATTACH ':memory:' AS other; CREATE TABLE other.t AS FROM t")
+    dpsyn_sql.release(con.cursor(), "t", into="o", ledger=MemoryLedger())
 
 
 @pytest.mark.parametrize("expression", ["random()", "nextval('s') * b", "mine(b)"])

@@ -56,6 +56,9 @@ ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
 APPEAR = "dpsyn_sql/ledger/appear.py"
 SQLITE = "dpsyn_sql/ledger/sqlite.py"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
+CATALOG = "dpsyn_sql/engines/catalog.py"
+BUILTIN = "dpsyn_sql/engines/builtin.py"
+HOSTILE = "tests/e2e/test_hostile_catalog.py"
 
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
@@ -265,6 +268,17 @@ FAULTS = (
         "an engine's message passed on",
         "tests/unit/engines/test_engines_duckdb.py::test_failures_carry_no_engine_text",
         (ENGINE, "kind = type(error).__name__", "kind = str(error)"),
+    ),
+    # -- what our SQL would call, or read, instead of what it means ----------------------------------
+    fault(
+        "registered overloads of built-in functions called",
+        f"{HOSTILE}::test_a_registered_overload_of_a_built_in_function_is_refused[least-t]",
+        (CATALOG, "changed = changed_builtins(self._function_rows)", "changed: list[str] = []"),
+    ),
+    fault(
+        "built-in functions that were made again called",
+        f"{HOSTILE}::test_a_built_in_function_that_was_taken_away_or_made_again_is_refused",
+        (BUILTIN, " | _made_again(rows))", ")"),
     ),
     # -- the bound on a unit's rows ------------------------------------------------------------------
     fault(

@@ -138,7 +138,7 @@ def test_columns_enums_schemas_databases_and_session(con):
 def test_functions_say_what_is_repeatable(con):
     con.execute("CREATE MACRO upper(x) AS x")
     found = {}
-    for name, kind, internal, stability, _ in run(con, "source/functions"):
+    for name, kind, internal, stability, *_ in run(con, "source/functions"):
         found.setdefault(name, set()).add((kind, internal, stability))
     assert found["lower"] == {("scalar", True, "CONSISTENT")}
     assert ("scalar", True, "VOLATILE") in found["random"]
