@@ -22,6 +22,7 @@ from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceErr
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, is_query, shorten
+from dpsyn_sql.source.paths import absolute_path, absolute_pattern
 from dpsyn_sql.source.query_check import CheckedQuery, Found, Identity, check_query, check_view
 from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
@@ -249,7 +250,7 @@ def _open_database_file(
 ) -> SourceSession:
     if not path.is_file():
         raise SourceError(f"There is no database file {shorten(str(path))!r}.")
-    path = path.absolute()
+    path = absolute_path(path)
     alias = instance.database_alias(path)
     engine = instance.private_instance(memory_limit)
     try:
@@ -475,9 +476,9 @@ def _file_session(engine: DuckDBEngine, files: FileSet, text: str, strict: bool)
         path = Path(text)
         default = str(path.with_name(f"{path.name.split('.')[0] or path.name}_synthetic.parquet"))
     warnings = (_SKIPPED,) if files.format == "csv" and not strict else ()
-    pattern = None if files.single else os.path.abspath(text)  # noqa: PTH100 - keeps wildcards as they are
-    if pattern is not None and Path(pattern).is_dir():
-        pattern = str(Path(pattern) / f"*.{files.format}")
+    pattern = None if files.single else absolute_pattern(text)
+    if Path(text).is_dir():
+        pattern = str(absolute_path(text) / f"*.{files.format}")
     return SourceSession(engine, relation, default, warnings, (), files.paths, pattern=pattern)
 
 

@@ -23,6 +23,7 @@ from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name
+from dpsyn_sql.source.paths import absolute_path, real_pattern
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, columns_of
@@ -133,7 +134,7 @@ def _checked(
         return _file_target(text, session, may_replace)
     if isinstance(con, duckdb.DuckDBPyConnection):
         return _connection_target(con, text, session, may_replace)
-    return _database_target(Path(con).absolute(), text, session, may_replace)
+    return _database_target(absolute_path(con), text, session, may_replace)
 
 
 def _looks_like_path(text: str) -> bool:
@@ -310,7 +311,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
             f"{shorten(text)!r} ends in none of .parquet, .csv and .csv.gz. (A name of a table with a slash "
             "must be quoted, and needs a database as con.)"
         )
-    path = Path(text).absolute()
+    path = absolute_path(text)
     folder = path.parent
     if not folder.is_dir():
         raise TargetError(f"The folder {shorten(str(folder))!r} does not exist.")
@@ -362,11 +363,14 @@ def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -
             return True
     if session.pattern is None:
         return False
-    if Path(session.pattern).is_dir():
+    # Where it is, and where it leads to if it is a link.
+    places = {str(path), str(Path(os.path.realpath(path.parent), path.name)), real}
+    if Path(session.relation.name).is_dir():
         source_endings = {ending_of(part) for part in session.paths}
-        return os.path.realpath(session.pattern) == os.path.dirname(real) and ending in source_endings  # noqa: PTH120
-    pattern = _glob_regex(session.pattern)
-    return any(pattern.fullmatch(candidate) for candidate in (str(path), real))
+        folder = os.path.realpath(session.relation.name)
+        return ending in source_endings and folder in {str(Path(place).parent) for place in places}
+    patterns = [_glob_regex(pattern) for pattern in (session.pattern, real_pattern(session.pattern))]
+    return any(pattern.fullmatch(place) for pattern in patterns for place in places)
 
 
 def _glob_regex(pattern: str) -> re.Pattern[str]:

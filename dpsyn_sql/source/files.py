@@ -19,18 +19,18 @@ from typing import Literal
 
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.names import case_clashes, shorten
+from dpsyn_sql.source.paths import WILDCARDS, absolute_path, turns_back
 
 FileFormat = Literal["parquet", "csv"]
 
 HEADER_LIMIT = 1 << 20
 _DELIMITERS = ",;\t|"
 _ENDINGS: dict[str, FileFormat] = {".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv"}
-_WILDCARDS = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
 class FileSet:
-    """The files a path means: ``paths`` are absolute and sorted, all of one format.
+    """The files a path means: ``paths`` are absolute, without ``..`` and sorted, all of one format.
 
     ``single`` is true for the path of one file, false for a glob or a folder.
     """
@@ -65,7 +65,7 @@ def find_files(path: str) -> FileSet | None:
     """The files of a path, a folder or a glob; None when there are none.
 
     Raises:
-        SourceError: an unknown ending, several formats at once, or a remote address.
+        SourceError: an unknown ending, several formats at once, ``..`` after a wildcard, or a remote address.
     """
     if "://" in path:
         raise SourceError(f"{shorten(path)!r} is a remote address; copy the files to a local folder first.")
@@ -74,7 +74,8 @@ def find_files(path: str) -> FileSet | None:
         found = _in_folder(path)
     elif os.path.exists(path):  # noqa: PTH110
         found = [path]
-    elif _WILDCARDS & set(path):
+    elif WILDCARDS & set(path):
+        _refuse_turning_back(path)
         found = [item for item in glob.glob(path, recursive=True) if os.path.isfile(item)]  # noqa: PTH113, PTH207
     else:
         found = []
@@ -88,10 +89,18 @@ def find_files(path: str) -> FileSet | None:
             ".parquet, .csv or .csv.gz."
         )
     ending = endings.pop() or ""
-    absolute = tuple(sorted(os.path.abspath(item) for item in found))  # noqa: PTH100 - links stay as named
+    absolute = tuple(sorted({str(absolute_path(item)) for item in found}))
     single = os.path.isfile(path)  # noqa: PTH113
     _refuse_one_file_twice(path, absolute)
     return FileSet(path, absolute, _ENDINGS[ending], ending.endswith(".gz"), single)
+
+
+def _refuse_turning_back(path: str) -> None:
+    if turns_back(path):
+        raise SourceError(
+            f"{shorten(path)!r} has '..' after a wildcard, so it leads to other folders than it names; write "
+            "the path without it."
+        )
 
 
 def _refuse_one_file_twice(path: str, found: Sequence[str]) -> None:

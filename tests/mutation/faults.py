@@ -58,7 +58,9 @@ SQLITE = "dpsyn_sql/ledger/sqlite.py"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
 CATALOG = "dpsyn_sql/engines/catalog.py"
 BUILTIN = "dpsyn_sql/engines/builtin.py"
+PATHS = "dpsyn_sql/source/paths.py"
 HOSTILE = "tests/e2e/test_hostile_catalog.py"
+LINKS = "tests/e2e/test_paths_through_links.py"
 
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
@@ -279,6 +281,11 @@ FAULTS = (
         "built-in functions that were made again called",
         f"{HOSTILE}::test_a_built_in_function_that_was_taken_away_or_made_again_is_refused",
         (BUILTIN, " | _made_again(rows))", ")"),
+    ),
+    fault(
+        "another file charged than the one that is meant",
+        f"{LINKS}::test_what_is_read_is_what_is_charged[parquet]",
+        (PATHS, "os.path.realpath(Path(*parts[:behind]))", "os.path.normpath(Path(*parts[:behind]))"),
     ),
     # -- the bound on a unit's rows ------------------------------------------------------------------
     fault(
