@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import EngineFailure, InternalError
+from dpsyn_sql.folders import LockedFolder
 from dpsyn_sql.sqltext.fragments import ident, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -55,7 +54,7 @@ class DuckDBEngine:
         self,
         connection: duckdb.DuckDBPyConnection,
         *,
-        scratch: Path | None = None,
+        scratch: LockedFolder | None = None,
         trace: Callable[[str], None] | None = None,
     ) -> None:
         self.trace = trace
@@ -172,7 +171,7 @@ class DuckDBEngine:
         with contextlib.suppress(duckdb.Error):
             self._connection.close()
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch.close()
 
     def _guarded(self, run: Callable[[], _T], sql: str, step: str) -> _T:
         if self._closed:

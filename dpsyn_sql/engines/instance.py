@@ -15,10 +15,12 @@ import duckdb
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.folders import LockedFolder, locked_folder
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal
 from dpsyn_sql.sqltext.render import render
 
 HOME = "memory"
+_SCRATCH = "dpsyn-scratch-"
 _RESERVED = frozenset({"memory", "system", "temp"})
 
 _COUNTED_IN_ARRAYS = 18
@@ -35,7 +37,7 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
     """
     scratch = _scratch()
     connection = duckdb.connect(
-        ":memory:", config={"temp_directory": str(scratch), "python_enable_replacements": "false"}
+        ":memory:", config={"temp_directory": str(scratch.path), "python_enable_replacements": "false"}
     )
     engine = DuckDBEngine(connection, scratch=scratch)
     # The wheel holds one cipher module, which DuckDB lets write on demand only, because its keys come
@@ -57,9 +59,9 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
     return engine
 
 
-def _scratch() -> Path:
+def _scratch() -> LockedFolder:
     with contextlib.suppress(OSError):
-        return Path(tempfile.mkdtemp(prefix="dpsyn-"))
+        return locked_folder(Path(tempfile.gettempdir()), _SCRATCH)
     raise EngineFailure("making a private folder for temporary files (TMPDIR)", "OSError", "")
 
 

@@ -19,13 +19,15 @@ from dpsyn_sql.domain.output import output_statement, units_of
 from dpsyn_sql.domain.shape import Key, Shape, UnitId
 from dpsyn_sql.domain.surrogates import capacity
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
+from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.persist import Kept, persist, persist_beside
 from dpsyn_sql.write.staging import stage, stage_rows, staged_rows
-from dpsyn_sql.write.work_folder import work_folder
+
+_WORK = ".dpsyn-work-"
 
 __all__ = ["Target", "publish", "stage", "stage_rows"]
 
@@ -161,7 +163,7 @@ def _publish_file(engine: Engine, target: Target, query: Fragment, kept: Kept | 
         raise InternalError("a file target needs a path and one of the formats parquet and csv")
     template = f"write/copy_{target.format}"
     problem = f"The file {str(target.path)!r} cannot be written in its folder."
-    with contextlib.suppress(OSError), work_folder(target.path.parent) as folder:
+    with contextlib.suppress(OSError), locked_folder(target.path.parent, _WORK) as folder:
         # The ending stays, because the database compresses by it.
         part = folder / f"part{target.path.suffix}"
         engine.execute(

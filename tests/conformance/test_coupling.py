@@ -194,7 +194,7 @@ def released(con, source, noise, **options):
 
 
 def without_random_names(sql):
-    return re.sub(r"[0-9a-f]{32}|[0-9a-f]{16}(?=/)|(?<=/dpsyn-)[a-z0-9_]{8}(?=['/])", "<random>", str(sql))
+    return re.sub(r"[0-9a-f]{32}|[0-9a-f]{16}(?=['/])", "<random>", str(sql))
 
 
 def output_of(con, table):

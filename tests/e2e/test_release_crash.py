@@ -20,7 +20,6 @@ from dpsyn_sql.errors import PublishError, TargetError
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.write.staging import stage_rows
-from dpsyn_sql.write.work_folder import work_folder
 
 CHILD = Path(__file__).with_name("release_child.py")
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9, "bins": 3}}}
@@ -440,15 +439,3 @@ def test_what_somebody_else_put_there_meanwhile_is_kept_also_by_a_retry(tmp_path
         ledger.verify()
         assert len(ledger.overview().releases) == 1
     con.close()
-
-
-def test_only_work_folders_of_dead_processes_are_removed(tmp_path):
-    left = tmp_path / ".dpsyn-work-0123456789abcdef"
-    left.mkdir()
-    (left / "part.csv").write_text("half")
-    with work_folder(tmp_path) as first:
-        assert not left.exists()
-        with work_folder(tmp_path) as second:
-            assert first != second and first.is_dir() and second.is_dir()
-        assert first.is_dir() and not second.exists()
-    assert list(tmp_path.iterdir()) == []

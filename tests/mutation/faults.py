@@ -60,6 +60,8 @@ CATALOG = "dpsyn_sql/engines/catalog.py"
 BUILTIN = "dpsyn_sql/engines/builtin.py"
 PATHS = "dpsyn_sql/source/paths.py"
 HOSTILE = "tests/e2e/test_hostile_catalog.py"
+FOLDERS = "dpsyn_sql/folders.py"
+LEFT_BEHIND = "tests/unit/test_folders.py"
 LINKS = "tests/e2e/test_paths_through_links.py"
 
 TAIL = "dpsyn_sql/accounting/tails.py"
@@ -286,6 +288,22 @@ FAULTS = (
         "another file charged than the one that is meant",
         f"{LINKS}::test_what_is_read_is_what_is_charged[parquet]",
         (PATHS, "os.path.realpath(Path(*parts[:behind]))", "os.path.normpath(Path(*parts[:behind]))"),
+    ),
+    # -- what stays on the disk ------------------------------------------------------------------------
+    fault(
+        "spilled rows of killed runs left where they are",
+        f"{LEFT_BEHIND}::test_the_scratch_of_a_killed_run_is_removed_by_the_next_and_that_of_a_live_one_is_not",
+        (FOLDERS, "    _remove_left_behind(parent, prefix)\n    while", "    while"),
+    ),
+    fault(
+        "folders of live runs removed",
+        f"{LEFT_BEHIND}::test_folders_of_this_process_and_its_threads_stay",
+        (FOLDERS, "                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", ""),
+    ),
+    fault(
+        "folders of other users removed",
+        f"{LEFT_BEHIND}::test_a_folder_of_another_user_stays",
+        (FOLDERS, "if os.fstat(lock).st_uid == os.geteuid():", "if os.fstat(lock).st_uid >= 0:"),
     ),
     # -- the bound on a unit's rows ------------------------------------------------------------------
     fault(

@@ -13,7 +13,7 @@ LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imp
 
 PLANTED = {
     "Layers follow the pipeline": ("accounting", "import dpsyn_sql.plan.plan"),
-    "Errors and progress serve everybody and import nothing of ours": (
+    "Errors, folders and progress serve everybody and import nothing of ours": (
         "errors.py",
         "import dpsyn_sql.sqltext.fragments",
     ),

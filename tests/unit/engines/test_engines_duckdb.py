@@ -213,7 +213,7 @@ except KeyboardInterrupt:
 
 def test_a_private_instance_hides_its_spill_and_removes_it():
     engine = private_instance("300MB")
-    folder = engine._scratch
+    folder = engine._scratch.path
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     got = engine.fetch(
         "SELECT name, value FROM duckdb_settings() WHERE name IN ('temp_directory', 'temp_file_encryption')",
