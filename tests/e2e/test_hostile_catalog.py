@@ -140,6 +140,22 @@ def test_nothing_prints_the_labels_of_an_enum_without_a_name(con):
     assert "secret" not in repr(plan) and "secret" not in str(plan) and "secret" not in repr(plan.shape)
 
 
+def test_a_type_with_a_name_is_a_public_statement_even_if_it_was_made_from_rows():
+    """The labels of one row reach the plan; as text in a query the same column says nothing of them."""
+    plans = {"m": [], "SELECT CAST(mood AS VARCHAR) AS mood FROM m": []}
+    for rare in ("", " UNION ALL SELECT 'rare'"):
+        with duckdb.connect() as con:
+            con.execute(f"CREATE TABLE said AS SELECT 'often' AS mood FROM range(9){rare}")
+            con.execute("CREATE TYPE moods AS ENUM (SELECT DISTINCT mood FROM said ORDER BY mood)")
+            con.execute("CREATE TABLE m AS SELECT CAST(mood AS moods) AS mood FROM said")
+            for source, found in plans.items():
+                plan = dpsyn_sql.plan(con, source, into="o")
+                found.append(str(plan) + repr(plan.shape))
+    named, as_text = plans.values()
+    assert "'rare'" in named[1] and "rare" not in named[0]
+    assert as_text[0] == as_text[1] and "rare" not in as_text[1]
+
+
 @pytest.mark.parametrize(
     "options",
     [
