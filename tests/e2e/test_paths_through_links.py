@@ -13,6 +13,7 @@ from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.files import find_files
+from dpsyn_sql.source.ledger_names import Home
 
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 
@@ -49,8 +50,9 @@ def test_what_is_read_is_what_is_charged(places, kind):
     with open_source(con, source, trust_query=kind == "trusted") as session:
         found = session.engine.fetch(f"SELECT n FROM {session.relation.sql}", step="a look")
         assert {int(value) for value in found["n"]} == {1}
-        assert session.private_sources(meant) == (name,)
-        assert ".." not in session.resolved_name.split("/") or session.relation.kind == "query"
+        home = Home.of(meant / "ledger")
+        assert session.private_sources(home) == (name,)
+        assert ".." not in session.resolved_name(home).split("/") or session.relation.kind == "query"
 
 
 def test_a_folder_through_a_link_is_the_folder_that_is_meant(places):
