@@ -14,6 +14,7 @@ RESIDUALS = (
     "tests/statistical/test_residuals.py::test_residuals_have_the_ledgered_variance_and_nothing_in_common"
 )
 FRESH_NOISE = "tests/statistical/test_residuals.py::test_two_releases_of_one_table_share_no_noise"
+CLOCK = "tests/unit/methods/test_methods_clock.py::test_the_questions_are_the_same_whatever_the_clock_does"
 CURATOR = "tests/unit/measure/test_measure_curator.py"
 CALIBRATE = "tests/unit/measure/test_measure_calibrate.py"
 LEDGER = "tests/unit/ledger/test_ledger_release.py"
@@ -50,6 +51,7 @@ ZCDP = "dpsyn_sql/accounting/zcdp.py"
 RELEASE = "dpsyn_sql/release.py"
 PREPARATION = "dpsyn_sql/preparation.py"
 CERTIFICATE = "dpsyn_sql/report/certificate.py"
+METHOD = "dpsyn_sql/methods/adaptive.py"
 ENCODE = "sql/encode/encode.sql"
 ENTRIES = "dpsyn_sql/ledger/entries.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
@@ -267,6 +269,17 @@ FAULTS = (
         "source left within reach",
         "tests/e2e/test_no_second_access.py::test_a_database_file_is_detached_before_anything_is_sampled",
         (RELEASE, "        job.session.release_source()", "        pass"),
+    ),
+    fault(
+        "the clock stops fits between rounds",
+        f"{CLOCK}[runs away]",
+        (METHOD, "return last and state.deadline.over(", "return state.deadline.over("),
+        (METHOD, "state.deadline.running() if last else nullcontext()", "state.deadline.running()"),
+    ),
+    fault(
+        "the fit before the triples taken for the last",
+        f"{CLOCK}[runs away]",
+        (METHOD, "_fit(state, last and not triples)", "_fit(state, last)"),
     ),
     fault(
         "an engine's message passed on",

@@ -1,0 +1,73 @@
+"""The clock of a time limit cuts the last fit short and reaches no question, whatever it does."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.source.relation import Relation, Source
+from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
+
+DOMAIN = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(4))) for i in range(6)))
+PLAN = Adaptive().plan(Source(Relation("t", "table", "t", ())), DOMAIN, Budget("zcdp", 10**14))
+ROWS = 20_000
+
+
+class Counts:
+    """Two groups of three attributes that go together, two by two and three by three."""
+
+    def __init__(self):
+        rng = np.random.default_rng(1)
+        x = rng.integers(0, 4, (6, ROWS))
+        for i in (1, 2, 4, 5):
+            together = x[i - 1] * x[i - 2] if i in (2, 5) else x[i - 1]
+            x[i] = np.where(rng.random(ROWS) < 0.6, together % 4, x[i])
+        self.codes = x
+
+    def count(self, queries):
+        return [self.table(query) for query in queries]
+
+    def table(self, query):
+        table = np.zeros(query.shape(DOMAIN), dtype=np.int64)
+        np.add.at(table, tuple(self.codes[DOMAIN.index(name)] for name in query.attrs), 1)
+        return table
+
+
+COUNTS = Counts()
+
+
+def transcript(deadline, noise):
+    """Every question as the ledger has it, and the exact vectors behind them, which show the references."""
+    ledger, seen = RecordingLedger(), RecordingNoise(noise)
+    with ledger.open_release(ReleaseKey(None, "r", None, {}), PLAN.budget) as entry:
+        model = Adaptive(deadline=deadline).run(PLAN, LocalCurator(COUNTS, DOMAIN, 1, entry, seen))
+    return ledger.questions, seen.calls, model
+
+
+CLOCKS = {
+    "runs away": lambda: itertools.count(0.0, 1e9).__next__,
+    "runs backwards": lambda: itertools.count(0.0, -1e9).__next__,
+    "runs away after a while": lambda: itertools.chain(range(7), itertools.count(1e9, 1e9)).__next__,
+}
+
+
+@pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
+def test_the_questions_are_the_same_whatever_the_clock_does(clock):
+    questions, calls, model = transcript(NO_DEADLINE, OpenDPNoise())
+    pairs = [question for question in questions if question["ask"] == "distance"]
+    assert len(pairs) == 3 and len(pairs[-1]["tables"][0]) == 3  # two rounds of pairs, one of triples
+    deadline = Deadline(1.0, clock())
+    asked, again, hurried = transcript(deadline, ReplayedNoise(calls))
+    assert asked == questions
+    for one, other in zip(calls, again, strict=True):
+        np.testing.assert_array_equal(one.exact, other.exact)
+    if clock is not CLOCKS["runs backwards"]:  # the clock was looked at, and the last fit did stop
+        assert deadline.cuts == ["the last fit stopped early"]
+        assert hurried.beliefs.log_partition != model.beliefs.log_partition
