@@ -17,13 +17,13 @@ from fractions import Fraction
 from functools import cache, lru_cache
 
 from dpsyn_sql.accounting.budget import (
-    CONVERSION_SHARE,
     DELTA_UNITS,
     LARGEST_DELTA,
     LARGEST_EPSILON,
     Budget,
     Kind,
     Number,
+    delta_shares,
     exact_number,
 )
 from dpsyn_sql.accounting.events import PrivacyEvent, cost_units, delta_units
@@ -183,7 +183,7 @@ def reported_epsilon(spent: Budget, delta: Fraction) -> float:
     statement is (epsilon, 0.9 delta + the threshold deltas spent).
     """
     if spent.kind == "zcdp":
-        return epsilon_from_rho(spent.fraction, delta * CONVERSION_SHARE)
+        return epsilon_from_rho(spent.fraction, delta_shares(delta)[0])
     epsilon = float(spent.fraction)
     return epsilon if Fraction(epsilon) >= spent.fraction else math.nextafter(epsilon, math.inf)
 
@@ -192,7 +192,7 @@ def reported_delta(spent: Budget, delta: Fraction) -> Fraction:
     """The delta that goes with ``reported_epsilon``."""
     if spent.kind == "pure":
         return Fraction(0)
-    return delta * CONVERSION_SHARE + Fraction(spent.delta, DELTA_UNITS)
+    return delta_shares(delta)[0] + Fraction(spent.delta, DELTA_UNITS)
 
 
 @lru_cache(maxsize=1000)
@@ -205,7 +205,7 @@ def affordable_epsilon(remaining: Budget, delta: Fraction) -> Decimal:
         return Decimal(0)
     if remaining.kind == "pure":
         return _FOUR_DIGITS_DOWN.divide(remaining.amount, RHO_UNITS)
-    guess = _FOUR_DIGITS_UP.plus(Decimal(epsilon_from_rho(remaining.fraction, delta * CONVERSION_SHARE)))
+    guess = _FOUR_DIGITS_UP.plus(Decimal(epsilon_from_rho(remaining.fraction, delta_shares(delta)[0])))
     for _ in range(4):
         if guess > 0 and _fits(guess, delta, remaining):
             return guess

@@ -32,8 +32,9 @@ WEAK_EPSILON = 20
 LARGEST_DELTA = Fraction(1, 10**6)
 """Policy: a delta above one in a million protects too few people too weakly."""
 
-CONVERSION_SHARE = Fraction(9, 10)
-"""Share of delta that pays for the conversion from rho; the rest is kept for thresholds."""
+_CONVERSION_SHARE = Fraction(9, 10)
+_THRESHOLD_SHARE = Fraction(1, 10)
+"""Of delta: for the conversion from rho, and for thresholds."""
 
 
 def exact_number(name: str, value: Number) -> Fraction:
@@ -72,6 +73,35 @@ def weakness(epsilon: Number) -> str | None:
         f"than 10^{power}, times as likely with a person's data as without, so that it can give them away. "
         "Usual is 0.1 to 10."
     )
+
+
+def delta_shares(delta: Fraction) -> tuple[Fraction, int]:
+    """What of delta pays for the conversion from rho, and what is kept for thresholds (units, floored).
+
+    Raises:
+        InternalError: together they are more than delta.
+    """
+    conversion, thresholds = delta * _CONVERSION_SHARE, int(delta * _THRESHOLD_SHARE * DELTA_UNITS)
+    _check_delta(conversion, thresholds, delta)
+    return conversion, thresholds
+
+
+def stated_delta(delta: Fraction, thresholds: int) -> float:
+    """The delta that a release states: a float whose text is not below ``delta``.
+
+    ``thresholds``: what was kept or charged for them, in units.
+
+    Raises:
+        InternalError: with the share for conversion they are more than delta.
+    """
+    _check_delta(delta_shares(delta)[0], thresholds, delta)
+    stated = float(delta)
+    return stated if exact_number("delta", stated) >= delta else math.nextafter(stated, math.inf)
+
+
+def _check_delta(conversion: Fraction, thresholds: int, delta: Fraction) -> None:
+    if conversion + Fraction(thresholds, DELTA_UNITS) > delta:
+        raise InternalError("conversion and thresholds would take more than delta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +146,8 @@ class Budget:
         if exact_delta == 0:
             budget = cls("pure", int(exact_epsilon * RHO_UNITS))
         else:
-            rho = rho_from_epsilon(exact_epsilon, exact_delta * CONVERSION_SHARE)
-            budget = cls("zcdp", rho, int(exact_delta * (1 - CONVERSION_SHARE) * DELTA_UNITS))
+            conversion, thresholds = delta_shares(exact_delta)
+            budget = cls("zcdp", rho_from_epsilon(exact_epsilon, conversion), thresholds)
         if budget.amount == 0:
             raise BudgetError(f"epsilon={epsilon} with delta={delta} is too small to pay for any answer")
         return budget

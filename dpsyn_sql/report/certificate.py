@@ -14,8 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.budget import CONVERSION_SHARE, DELTA_UNITS, Number, exact_number
-from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict, total_units
+from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, delta_shares, exact_number, stated_delta
+from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_to_dict, total_units
 from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute
@@ -61,10 +61,11 @@ def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
     budget = plan.budget
     if budget.kind == "pure":
         return Claim(0.0, None, None, math.nextafter(float(budget.fraction), math.inf))
-    share = exact_number("delta", delta) * CONVERSION_SHARE
+    exact = exact_number("delta", delta)
+    share, thresholds = delta_shares(exact)[0], max(budget.delta, sum(map(delta_units, reserved)))
     fixed = plan.source.unit.max_rows == 1 and plan.known == plan.steps and not plan.discovery
     pld = epsilon_from_events(reserved, share) if fixed else None
-    return Claim(float(exact_number("delta", delta)), epsilon_from_rho(budget.rho, share), pld, None)
+    return Claim(stated_delta(exact, thresholds), epsilon_from_rho(budget.rho, share), pld, None)
 
 
 def certificate(

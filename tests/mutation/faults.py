@@ -39,6 +39,7 @@ def fault(name, killed_by, *edits):
 
 
 DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
+DELTA = "tests/unit/accounting/test_accounting_delta.py"
 TAILS = "tests/unit/accounting/test_accounting_tails.py"
 PRIVTREE = "tests/unit/measure/test_measure_privtree.py"
 DISCOVERED = "tests/conformance/test_coupling_discover.py"
@@ -66,6 +67,7 @@ FOLDERS = "dpsyn_sql/folders.py"
 LEFT_BEHIND = "tests/unit/test_folders.py"
 LINKS = "tests/e2e/test_paths_through_links.py"
 
+BUDGET = "dpsyn_sql/accounting/budget.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
 INQUIRY = "dpsyn_sql/measure/discovery.py"
@@ -194,6 +196,30 @@ FAULTS = (
         "costs rounded down",
         "tests/unit/accounting/test_accounting_budget.py::test_costs_round_up_and_add_up",
         (EVENTS, "math.ceil(event.cost(kind) * RHO_UNITS)", "math.floor(event.cost(kind) * RHO_UNITS)"),
+    ),
+    fault(
+        "conversion at the whole of delta",
+        f"{DELTA}::test_what_thresholds_leave_of_delta_pays_for_the_conversion",
+        (
+            BUDGET,
+            "rho_from_epsilon(exact_epsilon, conversion)",
+            "rho_from_epsilon(exact_epsilon, exact_delta)",
+        ),
+    ),
+    fault(
+        "shares of delta rounded up",
+        f"{DELTA}::test_the_shares_are_at_most_delta_and_lose_less_than_a_unit",
+        (
+            BUDGET,
+            "int(delta * _THRESHOLD_SHARE * DELTA_UNITS)",
+            "math.ceil(delta * _THRESHOLD_SHARE * DELTA_UNITS)",
+        ),
+        (BUDGET, "> delta:", "> delta + 1:"),
+    ),
+    fault(
+        "a stated delta below the charged one",
+        f"{DELTA}::test_the_text_of_a_stated_delta_is_not_below_it",
+        (BUDGET, "stated if exact_number", "stated if True or exact_number"),
     ),
     # -- noise that is not what was charged ------------------------------------------------------
     fault(
