@@ -10,13 +10,13 @@ import typer
 from dpsyn_sql.cli.messages import plain_errors
 
 if TYPE_CHECKING:
-    from dpsyn_sql.audit import Audit
+    from dpsyn_sql.audit import Audit, Prepared
 
 
 def audit_command(
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="As for a release.")] = "1.0",
     delta: Annotated[str, typer.Option("--delta", help="0 (pure differential privacy) to 1e-6.")] = "1e-9",
-    method: Annotated[str, typer.Option("--method", "-m", help="copula or independent.")] = "copula",
+    method: Annotated[str, typer.Option("--method", "-m", help="As for a release.")] = "copula",
     domain: Annotated[
         Path | None,
         typer.Option("--domain", help="Domain file (keep it small). Default: three columns of three values."),
@@ -37,9 +37,9 @@ def audit_command(
     Exit code 1: the measured lower bound of the privacy loss exceeds the claim.
     """
     with plain_errors():
-        from dpsyn_sql.audit import audit  # loads all that a release does
+        from dpsyn_sql.audit import prepared  # loads all that a release does
 
-        found = audit(
+        ready = prepared(
             epsilon=epsilon,
             delta=delta,
             method=method,
@@ -47,16 +47,32 @@ def audit_command(
             rows_per_unit=rows_per_unit,
             runs=runs,
         )
+        typer.echo(_expected(ready), err=True)
+        found = ready.run()
     for line in _lines(found, f"epsilon={epsilon}, delta={delta}"):
         typer.echo(line)
     if found.violated:
         raise typer.Exit(1)
 
 
+def _expected(ready: Prepared) -> str:
+    minutes = ready.seconds / 60
+    time = "less than a minute" if minutes < 1 else f"about {minutes:.0f} min"
+    return f"{ready.design.runs} runs a side: {time}"
+
+
+def _questions(found: Audit) -> str:
+    asked = [f"{found.marginals} marginals of {len(found.shape)} attributes, {found.cells} cells"]
+    asked += [f"{found.distances} distances"] * (found.distances > 0)
+    asked += [f"{found.choices} choices"] * (found.choices > 0)
+    return ", ".join(asked) + (" in a rehearsal; a run's own answers decide" if found.adaptive else "")
+
+
 def _lines(found: Audit, asked: str) -> list[str]:
     from dpsyn_sql.audit import CANNOT_SEE, ERROR
 
     unit = "1 row" if found.rows_per_unit == 1 else f"{found.rows_per_unit} identical rows"
+    table = f"{found.base_rows} rows with and without it" if found.base_rows else "no rows"
     parameter = "mu = sqrt(2 rho)" if found.kind == "zcdp" else "epsilon"
     verdict = (
         "VIOLATED: the lower bound exceeds the claim"
@@ -64,10 +80,10 @@ def _lines(found: Audit, asked: str) -> list[str]:
         else "no violation found: the lower bound is within the claim"
     )
     return [
-        f"Configuration  {asked}, method {found.method}, one unit of {unit} against no rows",
-        f"Questions      {found.marginals} marginals of {len(found.shape)} attributes, {found.cells} cells",
+        f"Configuration  {asked}, method {found.method}, one unit of {unit} against {table}",
+        f"Questions      {_questions(found)}",
         f"Runs           {found.runs} a side: {found.false_alarms} false alarms, {found.misses} misses",
-        f"Claim          {parameter} <= {found.claim:.4f}",
+        f"Claim          {parameter} <= {found.claim:.4f}, for the whole budget",
         f"Lower bound    {parameter} >= {found.lower_bound:.4f}, confidence {1 - ERROR:g}",
         f"Power          {found.power:.2f} that noise of half the scale is caught",
         f"Verdict        {verdict}",

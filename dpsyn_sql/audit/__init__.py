@@ -1,0 +1,256 @@
+"""An attack on our own noise: can a table be told from the same table with one unit more?
+
+The real method asks the real door (curator, calibration, in-memory ledger, OpenDP's noise) many times, on
+toy rows and on the same rows with k identical ones; the likelihood ratio of the whole transcript, given the
+references of its own run, is the most powerful test there is and guesses which it was; the counted errors
+give a lower bound of the privacy parameter, to be held against the claim. No row of a user is
+touched: both tables are made here. Where the plan says all questions, the table has no rows: there one
+unit shows most plainly.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+
+from dpsyn_sql.accounting.budget import Budget, Kind, Number
+from dpsyn_sql.accounting.events import SelectionEvent
+from dpsyn_sql.accounting.likelihood import log_ratio
+from dpsyn_sql.accounting.tradeoff import lower_bound
+from dpsyn_sql.audit.design import ERROR, MOST_RUNS, Design, curve_of, designed
+from dpsyn_sql.audit.door import Ask, Door, Witness
+from dpsyn_sql.audit.toy import toy, toy_domain
+from dpsyn_sql.domain.file import DomainSpec, domain_of, read_domain
+from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.fit.deadline import Deadline
+from dpsyn_sql.interfaces import Curator, Method
+from dpsyn_sql.methods import method_named
+from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.progress import phase
+from dpsyn_sql.report.progress_bar import progress_bar
+from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
+from dpsyn_sql.sqltext.fragments import ident
+
+__all__ = ["CANNOT_SEE", "ERROR", "Audit", "Prepared", "audit", "prepared"]
+
+CANNOT_SEE = (
+    "It bounds the scale of the noise, for one pair of neighbours. Smaller faults than its power allows, "
+    "and those that show on other tables only, are not seen.",
+    "It has no power for events of probability delta.",
+    "It says nothing about the counting of real rows (encoding, SQL, the bound on a unit's rows) or about "
+    "discovery.",
+)
+
+_MOST_ROWS = 2**31
+_MOST_CELLS = 20_000_000
+_MOST_SECONDS = 1800.0
+_REHEARSALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What was claimed and what was measured.
+
+    ``claim`` and ``lower_bound`` are of sqrt(2 rho) (``kind`` "zcdp") or of epsilon ("pure"), the claim for
+    the whole budget, whatever a run spends. ``power``: the probability that ``runs`` a side catch noise of
+    half the scale. ``base_rows``: rows of the table without the unit. ``shape``: codes of each attribute.
+    ``marginals``, ``cells``, ``distances``, ``choices``: asked in a rehearsed run; ``adaptive``: other runs
+    may ask others.
+    """
+
+    method: str
+    kind: Kind
+    rows_per_unit: int
+    base_rows: int
+    shape: tuple[int, ...]
+    marginals: int
+    cells: int
+    distances: int
+    choices: int
+    adaptive: bool
+    claim: float
+    lower_bound: float
+    runs: int
+    false_alarms: int
+    misses: int
+    power: float
+
+    @property
+    def violated(self) -> bool:
+        """The measured lower bound exceeds the claim."""
+        return self.lower_bound > self.claim
+
+
+def audit(
+    *,
+    epsilon: Number = 1.0,
+    delta: Number = 1e-9,
+    method: str = "copula",
+    domain: DomainSpec = None,
+    rows_per_unit: int = 1,
+    runs: int | None = None,
+) -> Audit:
+    """Measure a lower bound of the privacy loss of a configuration, on toy data.
+
+    Statistic, threshold and number of runs are fixed by theory before a noisy answer of the test is looked
+    at. The bound is above the true parameter with probability at most 0.001.
+
+    Args:
+        epsilon: as for a release.
+        delta: as for a release.
+        method: as for a release.
+        domain: file or mapping that declares every column; default: three attributes of three codes.
+        rows_per_unit: identical rows of the added unit.
+        runs: on each side; default: what catches noise of half the scale with probability 0.99.
+
+    Raises:
+        InputError: an argument is out of range, or the audit would take too long.
+    """
+    return prepared(
+        epsilon=epsilon, delta=delta, method=method, domain=domain, rows_per_unit=rows_per_unit, runs=runs
+    ).run()
+
+
+def prepared(
+    *,
+    epsilon: Number = 1.0,
+    delta: Number = 1e-9,
+    method: str = "copula",
+    domain: DomainSpec = None,
+    rows_per_unit: int = 1,
+    runs: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Prepared:
+    """All of ``audit`` but its runs; ``clock`` times the rehearsals.
+
+    Raises:
+        InputError: as for ``audit``.
+    """
+    _check_integer("rows_per_unit", rows_per_unit, _MOST_ROWS)
+    if runs is not None:
+        _check_integer("runs", runs, MOST_RUNS)
+    plan, recipe = _planned(epsilon, delta, method, domain, rows_per_unit)
+    with closing(Door(plan, toy(plan))) as door:
+        rehearsal = door.run(recipe.run, within=False)
+        static = rehearsal.questions == _known(plan) and len(rehearsal.answered) == len(plan.steps)
+        ask: Ask = _ask_what_is_known if static else recipe.run
+        began = clock()
+        for _ in range(_REHEARSALS):
+            rehearsal = door.run(ask, within=False)
+        seconds = (clock() - began) / _REHEARSALS
+    design = designed(plan.budget, rows_per_unit, rehearsal.answered, runs)
+    ready = Prepared(plan, ask, rehearsal, design, 2 * design.runs * seconds)
+    if runs is None:
+        ready.check_time()
+    return ready
+
+
+def _known(plan: Plan) -> list[tuple[object, Budget]]:
+    return [(step.queries, step.budget) for step in plan.known]
+
+
+def _ask_what_is_known(plan: Plan, curator: Curator) -> None:
+    """Without the fit, which no question depends on."""
+    for step in plan.known:
+        curator.measure(step.queries, step.budget)
+
+
+def _planned(
+    epsilon: Number, delta: Number, method: str, domain: DomainSpec, rows: int
+) -> tuple[Plan, Method]:
+    """The real method's plan for a table that does not exist; the fit after the last question may stop."""
+    recipe = method_named(method, deadline=Deadline(0.0))
+    budget = Budget.from_epsilon(epsilon, delta).without_thresholds()
+    columns = () if domain is None else tuple(Column(name, "VARCHAR") for name in read_domain(domain).columns)
+    relation = Relation("toy", "csv", ident("toy"), columns)
+    unit = PrivacyUnit() if rows == 1 else PrivacyUnit("unit", rows)
+    shape = toy_domain() if domain is None else domain_of(domain, relation)
+    return recipe.plan(Source(relation, unit), shape, budget), recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An audit whose design is fixed; ``seconds`` is about how long its runs take."""
+
+    plan: Plan
+    ask: Ask
+    rehearsal: Witness
+    design: Design
+    seconds: float
+
+    @property
+    def cells(self) -> int:
+        """Of all marginals of a run."""
+        shapes = [query.shape(self.plan.domain) for query in self._queries]
+        return sum(math.prod(shape) for shape in shapes)
+
+    @property
+    def _queries(self) -> list[MarginalQuery]:
+        return [query for queries, _ in self.rehearsal.questions for query in queries]
+
+    def check_time(self) -> None:
+        """Every cell gets its noise in every run; a stated number of runs is the user's own choice.
+
+        Raises:
+            InputError: the runs would take too long.
+        """
+        runs, draws = self.design.runs, 2 * self.design.runs * self.cells
+        if draws > _MOST_CELLS or self.seconds > _MOST_SECONDS:
+            raise InputError(
+                f"{runs} runs a side of {self.cells} cells need {draws} draws of noise, about "
+                f"{self.seconds // 60 + 1:.0f} minutes: audit a smaller domain or method='independent', "
+                "or give runs="
+            )
+
+    def run(self) -> Audit:
+        """Ask, guess and count."""
+        rows = toy(self.plan)
+        total = 2 * self.design.runs
+        with closing(Door(self.plan, rows)) as door, progress_bar(), phase("audit", total) as advance:
+            alarms, hits = (self._guesses(door, within, advance) for within in (False, True))
+        return self._result(rows.rows, alarms, self.design.runs - hits)
+
+    def _guesses(self, door: Door, within: bool, advance: Callable[[int], None]) -> int:
+        """In how many runs the test says that the unit is there."""
+        kind, guesses = self.plan.budget.kind, 0
+        for _ in range(self.design.runs):
+            answered = door.run(self.ask, within=within).answered
+            if self.design.curve == "gaussian" and curve_of(kind, answered) != "gaussian":
+                raise InputError(
+                    "the method made a private choice in some runs and none in the rehearsal, whose curve "
+                    "is then wrong: audit another domain"
+                )
+            guesses += sum(log_ratio(kind, one) for one in answered) >= self.design.threshold
+            advance(1)
+        return guesses
+
+    def _result(self, base_rows: int, false_alarms: int, misses: int) -> Audit:
+        plan, design = self.plan, self.design
+        events = [one.event for one in self.rehearsal.answered]
+        return Audit(
+            method=plan.method,
+            kind=plan.budget.kind,
+            rows_per_unit=plan.source.unit.max_rows,
+            base_rows=base_rows,
+            shape=plan.domain.shape(),
+            marginals=len(self._queries),
+            cells=self.cells,
+            distances=self.rehearsal.compared,
+            choices=sum(event.number for event in events if isinstance(event, SelectionEvent)),
+            adaptive=self.ask is not _ask_what_is_known,
+            claim=design.claim,
+            lower_bound=lower_bound(design.curve, false_alarms, misses, design.runs, ERROR),
+            runs=design.runs,
+            false_alarms=false_alarms,
+            misses=misses,
+            power=design.power,
+        )
+
+
+def _check_integer(name: str, value: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise InputError(f"{name}={said(value)} is out of range: give a whole number from 1 to {most}")

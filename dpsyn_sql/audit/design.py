@@ -1,0 +1,182 @@
+"""What is fixed before looking: the curve, the threshold of the test, the runs, and their power."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
+from dpsyn_sql.accounting.likelihood import Answered, log_ratio
+from dpsyn_sql.accounting.tradeoff import Curve, power, runs_for_power
+from dpsyn_sql.errors import InputError
+
+ERROR = 1e-3
+"""Probability that the lower bound is above the true parameter."""
+
+POWER = 0.99
+"""Probability that noise of half the scale is caught, at the number of runs that is chosen."""
+
+MOST_RUNS = 100_000
+
+HALF = 0.5
+_MOST_EXCESS = 1 / 96
+"""Rounding the Gaussian to integers raises its mu by one part in 24 m sigma^2. Up to here, a single table
+with a sigma of 2 for each row of a unit, that is far less than the bound's own width."""
+_SIMULATIONS = 200_000
+_SIMULATED = 20_000_000
+_CHOICES = 400_000
+_MOST_DRAWN = 4_000
+_THRESHOLDS = np.linspace(0.02, 0.98, 25)
+
+Option = tuple[float, float, float]
+"""Threshold, and the rates of false alarms and misses with noise of half the scale."""
+
+Ratios = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Log-likelihood ratios without the unit and with it, float64[draws] each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """``curve`` and ``claim`` (mu, sqrt(2 rho) or epsilon); ``runs`` a side; ``power``: the probability that
+    these runs catch noise of half the scale."""
+
+    curve: Curve
+    claim: float
+    runs: int
+    threshold: float
+    power: float
+
+
+def designed(budget: Budget, rows: int, rehearsed: Sequence[Answered], runs: int | None) -> Design:
+    """The threshold that catches noise of half the scale with fewest runs, or best with ``runs``.
+
+    It rests on theory and on which questions a rehearsal asked; its answers are not part of the test.
+
+    Args:
+        budget: of the plan; the claim is that of all of it, whatever a run spends.
+        rows: of the unit.
+        rehearsed: one run.
+        runs: on each side; None for what has the power ``POWER``.
+
+    Raises:
+        InputError: more runs would be needed than are allowed, or the noise is too small for the curve.
+    """
+    curve = curve_of(budget.kind, rehearsed)
+    claim = float(budget.fraction) if curve == "pure" else math.sqrt(2 * budget.rho)
+    if curve == "gaussian":
+        _check_scale(rehearsed, rows)
+        options = [_middle(claim)]
+    else:
+        options = simulated(budget.kind, rehearsed)
+    if runs is None:
+        runs = _fewest(curve, claim, options)
+    chances = [power(curve, claim, *option[1:], runs, ERROR) for option in options]
+    best = int(np.argmax(chances))
+    return Design(curve, claim, runs, options[best][0], chances[best])
+
+
+def curve_of(kind: Kind, asked: Sequence[Answered]) -> Curve:
+    """That of Gaussian noise if there is nothing else: questions that depend on answers add up to the same
+    curve (Smith, Thakurta 2022). A choice of rho has other errors than noise of this rho."""
+    if kind == "pure":
+        return "pure"
+    return "gaussian" if all(isinstance(one.event, GaussianEvent) for one in asked) else "zcdp"
+
+
+def _check_scale(asked: Sequence[Answered], rows: int) -> None:
+    """The excess of the questions, each by its share of mu^2, m rows^2 / sigma^2."""
+    noised = [(one.event, one.within.size) for one in asked if isinstance(one.event, GaussianEvent)]
+    excess = sum(rows**2 / (24 * event.sigma**4) for event, _ in noised)
+    if excess > _MOST_EXCESS * sum(size / event.sigma**2 for event, size in noised):
+        least = min(event.sigma for event, _ in noised)
+        raise InputError(
+            f"the noise has a scale of {least:.3g} rows, too small for {rows} "
+            "rows of a unit: there the curve of mu is not accurate for integer noise; audit a smaller epsilon"
+        )
+
+
+def _fewest(curve: Curve, claim: float, options: Sequence[Option]) -> int:
+    needed = [runs_for_power(curve, claim, *option[1:], POWER, ERROR, MOST_RUNS) for option in options]
+    found = [size for size in needed if size is not None]
+    if not found:
+        raise InputError(
+            f"no audit of at most {MOST_RUNS} runs a side has power {POWER} at this epsilon: "
+            "audit another one (the noise is scaled by the same code), or give runs="
+        )
+    return min(found)
+
+
+def _middle(claim: float) -> Option:
+    """The ratio is normal with mean -mu^2/2 or mu^2/2 and, at half the scale, standard deviation mu/2."""
+    rate = float(ndtr(-claim / 2 / HALF))
+    return 0.0, rate, rate
+
+
+def simulated(kind: Kind, asked: Sequence[Answered]) -> list[Option]:
+    """Thresholds on a grid of quantiles, by simulation of the theory at half the scale."""
+    rng = np.random.default_rng(1)  # of a design, not of noise: the same audit has the same design
+    differ = sum(int(np.count_nonzero(one.within - one.without)) for one in asked)
+    size = max(1_000, min(_SIMULATIONS, _SIMULATED // max(1, differ)))
+    without, within = np.zeros(size), np.zeros(size)
+    for one in asked:
+        parts = _ratios(kind, one, size, rng)
+        without, within = without + parts[0], within + parts[1]
+    # Ratios take few values; a hair below one of them, rounding cannot decide.
+    thresholds = np.unique(np.quantile(within, _THRESHOLDS, method="lower").round(6)) - 1e-5
+    return [(float(t), float((without >= t).mean()), float((within < t).mean())) for t in thresholds]
+
+
+def _ratios(kind: Kind, one: Answered, size: int, rng: np.random.Generator) -> Ratios:
+    event, shift = one.event, one.within - one.without
+    shift = shift[shift != 0]
+    if isinstance(event, SelectionEvent):
+        return _ratios_of_choices(kind, one, event, size, rng)
+    if isinstance(event, LaplaceEvent):
+        noise = discrete_laplace(rng, event.scale * HALF, (size, len(shift)))
+        return (
+            (np.abs(noise) - np.abs(noise - shift)).sum(axis=1) / event.scale,
+            (np.abs(noise + shift) - np.abs(noise)).sum(axis=1) / event.scale,
+        )
+    mu = math.sqrt(int((shift**2).sum())) / event.sigma
+    draws = mu * HALF * rng.standard_normal((2, size))
+    return draws[0] - mu**2 / 2, draws[1] + mu**2 / 2
+
+
+def _ratios_of_choices(
+    kind: Kind, one: Answered, event: SelectionEvent, size: int, rng: np.random.Generator
+) -> Ratios:
+    """Fewer choices are drawn, since each takes long, and used again."""
+    few = max(100, min(_MOST_DRAWN, _CHOICES // (event.number * len(one.without))))
+    sides = []
+    for scores in (one.without, one.within):
+        drawn = (chosen(rng, scores, event.scale * HALF, kind, event.number) for _ in range(few))
+        found = [log_ratio(kind, Answered(event, one.without, one.within, order)) for order in drawn]
+        sides.append(rng.choice(np.array(found), size))
+    return sides[0], sides[1]
+
+
+def chosen(
+    rng: np.random.Generator, scores: NDArray[np.int64], scale: float, kind: Kind, number: int
+) -> NDArray[np.int64]:
+    """A private choice: Gumbel noise (Durfee, Rogers 2019), or permute-and-flip peeled, by exponential
+    noise (Ding and others 2021)."""
+    exact = scores / scale
+    if kind == "zcdp":
+        return np.asarray(np.argsort(-(exact + rng.gumbel(size=len(exact))))[:number], dtype=np.int64)
+    found = []
+    for _ in range(number):
+        found.append(int(np.argmax(exact + rng.exponential(size=len(exact)))))
+        exact[found[-1]] = -np.inf
+    return np.array(found, dtype=np.int64)
+
+
+def discrete_laplace(rng: np.random.Generator, scale: float, shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Probabilities proportional to exp(-|z| / scale): a difference of two geometric variables."""
+    stop = -math.expm1(-1 / scale)
+    return rng.geometric(stop, shape) - rng.geometric(stop, shape)

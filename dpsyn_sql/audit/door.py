@@ -1,0 +1,126 @@
+"""The real door in front of toy rows, and a witness who knows the exact values of both tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
+from dpsyn_sql.accounting.likelihood import Answered
+from dpsyn_sql.audit.toy import Toy
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.interfaces import Curator, LedgerEntry
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+
+_RUNS_PER_LEDGER = 50
+
+Ask = Callable[[Plan, Curator], object]
+
+
+class Door:
+    """The real curator in front of toy counts; each run is a release with a debit of its own."""
+
+    def __init__(self, plan: Plan, rows: Toy) -> None:
+        self._plan, self._rows, self._ledger = plan, rows, MemoryLedger()
+        self._counters = {within: rows.counter(within=within) for within in (False, True)}
+        self._opened = 0
+
+    def close(self) -> None:
+        """Forget the ledger."""
+        self._ledger.close()
+
+    def run(self, ask: Ask, *, within: bool) -> Witness:
+        """A whole run on the table without the unit or with it, and all that was asked in it."""
+        with self._open(within) as (curator, entry):
+            witness = Witness(curator, self._rows)
+            ask(self._plan, witness)
+            witness.charged(entry)
+        return witness
+
+    @contextmanager
+    def _open(self, within: bool) -> Iterator[tuple[LocalCurator, LedgerEntry]]:
+        """An account for each run, since thousands of debits may be more than one can hold; and a new
+        ledger now and then, since a debit looks at all accounts."""
+        self._opened += 1
+        if self._opened % _RUNS_PER_LEDGER == 0:
+            self._ledger.close()
+            self._ledger = MemoryLedger()
+        key = ReleaseKey(f"audit {self._opened}", "audit", None, {})
+        with self._ledger.open_release(key, self._plan.budget) as entry:
+            domain, limit = self._plan.domain, self._plan.source.unit.max_rows
+            yield LocalCurator(self._counters[within], domain, limit, entry, OpenDPNoise()), entry
+
+
+class Witness:
+    """A curator that passes every question on and notes the exact values of both tables and the answer.
+
+    ``answered``: filled by ``charged``, when the run is over. ``questions``: the marginals measured.
+    """
+
+    def __init__(self, curator: Curator, rows: Toy) -> None:
+        self._curator, self._rows = curator, rows
+        self._noted: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
+        self.questions: list[tuple[tuple[MarginalQuery, ...], Budget]] = []
+        self.compared = 0
+        self.answered: list[Answered] = []
+
+    def measure(self, queries: Sequence[MarginalQuery], budget: Budget) -> list[NoisyMarginal]:
+        """Of each table only the cell of the unit's rows differs, by their number."""
+        tables = self._curator.measure(queries, budget)
+        self.questions.append((tuple(queries), budget))
+        places = [self._rows.place(query) for query in queries]
+        without = _whole(self._rows.table(query)[place] for query, place in zip(queries, places, strict=True))
+        answer = _whole(table.values[place] for table, place in zip(tables, places, strict=True))
+        self._noted.append((without, without + self._rows.unit_rows, answer))
+        return tables
+
+    def distance(
+        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]], budget: Budget
+    ) -> list[int]:
+        """Both exact distances to the references that this run came to."""
+        answer = self._curator.distance(queries, references, budget)
+        self.compared += len(queries)
+        self._noted.append((*self._distances(queries, references), _whole(answer)))
+        return answer
+
+    def select(
+        self,
+        candidates: Sequence[MarginalQuery],
+        references: Sequence[NDArray[np.int64]],
+        budget: Budget,
+        number: int = 1,
+        allowances: Sequence[int] | None = None,
+    ) -> list[int]:
+        """Both score vectors."""
+        chosen = self._curator.select(candidates, references, budget, number, allowances)
+        allowed = _whole([0] * len(candidates) if allowances is None else allowances)
+        without, within = self._distances(candidates, references)
+        self._noted.append((without - allowed, within - allowed, _whole(chosen)))
+        return chosen
+
+    def _distances(
+        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        pairs = zip(queries, references, strict=True)
+        both = np.array([self._rows.distances(query, table) for query, table in pairs], dtype=np.int64)
+        return both[:, 0], both[:, 1]
+
+    def charged(self, entry: LedgerEntry) -> None:
+        """Each question with the event that was charged for it: the noise that it should have had."""
+        for event, noted in zip(entry.events, self._noted, strict=True):
+            if not isinstance(event, GaussianEvent | LaplaceEvent | SelectionEvent):
+                raise InternalError("a method charged for something other than marginals or a choice")
+            self.answered.append(Answered(event, *noted))
+
+
+def _whole(values: Iterable[int]) -> NDArray[np.int64]:
+    return np.array(list(values), dtype=np.int64)

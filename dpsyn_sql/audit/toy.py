@@ -1,0 +1,108 @@
+"""The two tables that an audit compares: made here, without a row of a user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.shares import equivalent_rho
+from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.queries import MarginalQuery
+
+_STRENGTH = 120.0
+"""Rows times sqrt(rho): with it which pairs stand out of the noise differs from run to run."""
+_MOST_ROWS = 100_000
+_TOGETHER = 0.6
+"""Part of the rows in which the second attribute follows the first; the third follows it in half as many."""
+
+
+def toy_domain() -> Domain:
+    """Three attributes of three codes: 9 cells for one-way marginals, 27 for pairs."""
+    return Domain(tuple(Attribute(name, "VARCHAR", "categorical", labels=("x", "y", "z")) for name in "abc"))
+
+
+def toy(plan: Plan) -> Toy:
+    """No rows where the plan says all questions; else rows whose noisy answers change the questions."""
+    if plan.known == plan.steps:
+        return Toy(plan, 0)
+    rho = equivalent_rho(plan.source, plan.domain, plan.budget)
+    return Toy(plan, min(_MOST_ROWS, math.ceil(_STRENGTH / math.sqrt(rho))))
+
+
+class Toy:
+    """``rows`` rows, and a unit of identical rows, all of code 0, that may be added."""
+
+    def __init__(self, plan: Plan, rows: int) -> None:
+        self.domain, self.rows, self.unit_rows = plan.domain, rows, plan.source.unit.max_rows
+        self._codes = _codes(plan.domain, rows)
+        self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
+
+    def table(self, query: MarginalQuery) -> NDArray[np.int64]:
+        """Exact counts without the unit, int64 over the query's bins; the bins are summed here once more."""
+        original = self._original(query.attrs)
+        if not query.maps:
+            return original
+        binned = np.zeros(query.shape(self.domain), dtype=np.int64)
+        maps = zip(query.maps, original.shape, strict=True)
+        bins = [range(size) if codes is None else codes for codes, size in maps]
+        np.add.at(binned, np.ix_(*bins), original)
+        return binned
+
+    def place(self, query: MarginalQuery) -> tuple[int, ...]:
+        """The cell of a table that the unit's rows fall into."""
+        return tuple(0 if bins is None else bins[0] for bins in query.maps or (None,) * len(query.attrs))
+
+    def distances(self, query: MarginalQuery, reference: NDArray[np.int64]) -> tuple[int, int]:
+        """|counts - reference|_1 without the unit and within it."""
+        missed = self.table(query) - reference
+        without, at = int(np.abs(missed).sum()), int(missed[self.place(query)])
+        return without, without - abs(at) + abs(at + self.unit_rows)
+
+    def counter(self, *, within: bool) -> ToyCounter:
+        """What counts the one table or the other."""
+        return ToyCounter(self, self.unit_rows if within else 0)
+
+    def _original(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
+        if attrs not in self._known:
+            table = np.zeros(self.domain.shape(attrs), dtype=np.int64)
+            np.add.at(table, tuple(self._codes[self.domain.index(name)] for name in attrs), 1)
+            table.flags.writeable = False
+            self._known[attrs] = table
+        return self._known[attrs]
+
+
+class ToyCounter:
+    """Exact counts of the toy rows and so many of the unit's."""
+
+    def __init__(self, rows: Toy, added: int) -> None:
+        self._rows, self._added = rows, added
+        self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
+
+    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """Full int64 tables, made once each."""
+        return [self._table(query) for query in queries]
+
+    def _table(self, query: MarginalQuery) -> NDArray[np.int64]:
+        if query.attrs not in self._known:
+            table = self._rows.table(query.original).copy()
+            table[self._rows.place(query.original)] += self._added
+            table.flags.writeable = False
+            self._known[query.attrs] = table
+        return self._known[query.attrs]
+
+
+def _codes(domain: Domain, rows: int) -> list[NDArray[np.int64]]:
+    """Of each attribute the codes of all rows; each follows the one before it less than that did."""
+    rng = np.random.default_rng(1)  # the same audit has the same table
+    found: list[NDArray[np.int64]] = []
+    for number, size in enumerate(domain.shape()):
+        codes = rng.integers(0, size, rows)
+        if number:
+            followed = found[-1] * size // domain.shape()[number - 1]
+            codes = np.where(rng.random(rows) < _TOGETHER / number, followed, codes)
+        found.append(codes)
+    return found

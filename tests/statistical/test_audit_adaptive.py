@@ -1,0 +1,194 @@
+"""The audit of methods whose questions depend on answers: exact ratios of whole transcripts, and its power."""
+
+import itertools
+import math
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import dpsyn_sql.audit.door as door_module
+from dpsyn_sql.accounting.likelihood import log_ratio
+from dpsyn_sql.audit import _planned, audit, prepared
+from dpsyn_sql.audit.door import Door
+from dpsyn_sql.audit.toy import toy
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.methods import METHODS
+from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
+
+ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
+
+
+def halve(monkeypatch, *names):
+    for name in names:
+        true = getattr(OpenDPNoise, name)
+        monkeypatch.setattr(
+            OpenDPNoise, name, lambda self, v, scale, *rest, true=true: true(self, v, scale / 2, *rest)
+        )
+
+
+def of_columns(number, size=2):
+    coded = {"type": "categorical", "categories": list(range(size)), "other": False}
+    return {"columns": {f"c{i}": coded for i in range(number)}}
+
+
+# -- the ratio of a transcript ---------------------------------------------------------------------
+
+
+def log_density(kind, call, exact):
+    """Of an answer, up to what exact values do not change; choices by enumeration of all of them."""
+    if call.mechanism == "gaussian":
+        return -((call.answer - exact) ** 2).sum() / (2 * call.scale**2)
+    if call.mechanism == "laplace":
+        return -np.abs(call.answer - exact).sum() / call.scale
+    left, found = dict(enumerate(exact.tolist())), 0.0
+    for index in call.answer.tolist():
+        found += math.log(chance(left, index, call.scale, kind))
+        del left[index]
+    return found
+
+
+def chance(scores, index, scale, kind):
+    """Of one choice; permute-and-flip (McKenna and Sheldon 2020, Algorithm 1) over all orders."""
+    accept = {i: math.exp((score - max(scores.values())) / scale) for i, score in scores.items()}
+    if kind == "zcdp":
+        return accept[index] / sum(accept.values())
+    orders = list(itertools.permutations(scores))
+    reached = (math.prod(1 - accept[i] for i in order[: order.index(index)]) for order in orders)
+    return accept[index] * math.fsum(reached) / len(orders)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("case", ["pairs", "ordered bins", "choices"])
+def test_the_ratio_of_a_transcript_is_that_of_every_cell_of_both_tables(case, rows, delta, monkeypatch):
+    """The answers are replayed on the other table: the same questions, with other exact values behind them."""
+    domain, epsilon = None, 3
+    if case == "ordered bins":
+        numeric = {"type": "numeric", "lower": 0, "upper": 40, "bins": 40}
+        domain, epsilon = {"columns": {"a": numeric, "b": numeric}}, 9
+    if case == "choices":
+        domain, changes = of_columns(4), {"preselected": 1, "preselect_between": (2, 8)}
+        monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(ADAPTIVE.SETTINGS, **changes))
+    plan, recipe = _planned(epsilon, delta, "adaptive", domain, rows)
+    door, kind = Door(plan, toy(plan)), plan.budget.kind
+    for within in (False, True):
+        heard, other = RecordingNoise(OpenDPNoise()), None
+        monkeypatch.setattr(door_module, "OpenDPNoise", lambda heard=heard: heard)
+        found = sum(log_ratio(kind, one) for one in door.run(recipe.run, within=within).answered)
+        other = RecordingNoise(ReplayedNoise(heard.calls))
+        monkeypatch.setattr(door_module, "OpenDPNoise", lambda other=other: other)
+        door.run(recipe.run, within=not within)
+        here, there = (
+            sum(log_density(kind, call, side.exact) for call, side in zip(heard.calls, sides, strict=True))
+            for sides in (heard.calls, other.calls)
+        )
+        assert found == pytest.approx((here - there) * (1 if within else -1), abs=1e-6)
+        asked = {call.mechanism for call in heard.calls}
+        assert ("select" in asked) is (case == "choices")
+    door.close()
+
+
+def test_the_questions_depend_on_the_data():
+    ready = prepared(epsilon=1, method="adaptive", runs=1)
+    door = Door(ready.plan, toy(ready.plan))
+    asked = {tuple(q for q, _ in door.run(ready.ask, within=False).questions) for _ in range(12)}
+    door.close()
+    assert len(asked) > 3 and ready.rehearsal.compared > 0
+
+
+# -- what the audit finds --------------------------------------------------------------------------
+
+
+class Chooser(Independent):
+    """One private choice of ``number``, with all of the budget. With the unit the second score is better by one, and
+    not the first."""
+
+    name = "chooser"
+
+    def __init__(self, number):
+        self.number = number
+
+    def run(self, plan, curator):
+        references = [np.zeros(plan.domain.shape(query.attrs), dtype=np.int64) for query in plan.queries]
+        for table in references[::2]:
+            table[0] = 1000
+        allowances = [999 * (1 - place % 2) for place in range(len(references))]
+        curator.select(plan.queries, references, plan.budget, self.number, allowances)
+
+
+@pytest.mark.parametrize(
+    ("number", "epsilon", "delta", "runs"),
+    [
+        (1, 8, 1e-9, 250),
+        pytest.param(2, 8, 1e-9, 700, marks=pytest.mark.slow),
+        pytest.param(1, 2, 0, 1500, marks=pytest.mark.slow),
+    ],
+)
+def test_a_choice_alone_passes_and_half_of_its_noise_does_not(number, epsilon, delta, runs, monkeypatch):
+    monkeypatch.setitem(METHODS, "chooser", Chooser(number))
+    settings = dict(epsilon=epsilon, delta=delta, method="chooser", domain=of_columns(2 * number), runs=runs)
+    passed = audit(**settings)
+    assert not passed.violated and passed.power > 1 - 1e-6
+    assert (passed.choices, passed.marginals, passed.adaptive) == (number, 0, True)
+    halve(monkeypatch, "select")
+    caught = audit(**settings)
+    assert caught.violated and caught.claim == passed.claim
+
+
+@pytest.mark.slow
+def test_adaptive_marginals_pass_and_half_of_their_noise_does_not(monkeypatch):
+    passed = audit(epsilon=6, method="adaptive", runs=300)
+    assert not passed.violated and passed.power > 0.9999 and passed.adaptive and passed.base_rows > 100
+    rate = 0.5 * math.erfc(passed.claim / 2 / math.sqrt(2))
+    for errors in (passed.false_alarms, passed.misses):
+        assert abs(errors - rate * passed.runs) < 6 * math.sqrt(rate * passed.runs)
+    halve(monkeypatch, "gaussian")
+    caught = audit(epsilon=6, method="adaptive", runs=400)
+    assert caught.violated and caught.claim == passed.claim
+
+
+class Curious(Independent):
+    """Asks one marginal more than it planned."""
+
+    name = "curious"
+
+    def run(self, plan, curator):
+        first, second = plan.budget.split((1, 1))
+        curator.measure(plan.queries, first)
+        curator.measure(plan.queries[:1], second)
+
+
+def test_a_method_that_asks_other_questions_than_its_plan_says_is_audited_by_what_it_asks(monkeypatch):
+    monkeypatch.setitem(METHODS, "curious", Curious())
+    found = audit(epsilon=4, method="curious", runs=200)
+    assert found.adaptive and found.marginals == 4 and not found.violated
+    assert found.false_alarms + found.misses < found.runs
+
+
+def test_a_choice_that_the_rehearsal_did_not_make_is_refused(monkeypatch):
+    """The curve of Gaussian noise does not hold then."""
+    runs = itertools.count()
+
+    class Fickle(Chooser):
+        name = "fickle"
+
+        def run(self, plan, curator):
+            if next(runs) > 10:
+                super().run(plan, curator)
+            else:
+                curator.measure(plan.queries * 2, plan.budget)
+
+    monkeypatch.setitem(METHODS, "fickle", Fickle(1))
+    with pytest.raises(InputError, match="private choice in some runs"):
+        audit(epsilon=4, method="fickle", domain=of_columns(2), runs=20)
+
+
+def test_an_audit_that_would_take_too_long_is_refused_and_says_how_long():
+    slow = itertools.count(0.0, 30.0).__next__  # three rehearsals in half a minute
+    with pytest.raises(InputError, match=r"about \d+ minutes.*or give runs="):
+        prepared(epsilon=6, method="adaptive", clock=slow)
+    assert prepared(epsilon=6, method="adaptive", runs=50, clock=slow).seconds == pytest.approx(1000)

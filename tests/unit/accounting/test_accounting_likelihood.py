@@ -1,0 +1,97 @@
+"""Log-likelihood ratios of answers, against enumeration on small cases."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
+from dpsyn_sql.accounting.likelihood import Answered, choice_log_probability, log_ratio
+
+SCORES = [np.array([0, 2, 3, 1]), np.array([5, 5, 5, 5]), np.array([-40, 90, 7, 90]), np.array([3])]
+
+
+def pmf(event, center, z):
+    grid = np.arange(-400, 401)
+    if isinstance(event, GaussianEvent):
+        weigh = [np.exp(-((x - center) ** 2) / (2 * event.sigma**2)) for x in (z, grid)]
+    else:
+        weigh = [np.exp(-np.abs(x - center) / event.scale) for x in (z, grid)]
+    return weigh[0] / weigh[1].sum()
+
+
+@pytest.mark.parametrize(
+    "event", [GaussianEvent(2.5, 3), GaussianEvent(9.0, 3), LaplaceEvent(1.5, 3)], ids=str
+)
+def test_the_ratio_of_noisy_values_is_that_of_their_probabilities(event):
+    """Cells that differ by nothing, by a row, by several, and distances that fall."""
+    rng = np.random.default_rng(2)
+    without = np.array([0, 7, -3, 12, 5])
+    within = without + np.array([0, 1, 3, -1, -4])
+    for _ in range(20):
+        answer = without + rng.integers(-9, 10, 5)
+        expected = sum(
+            math.log(pmf(event, b, z) / pmf(event, a, z))
+            for a, b, z in zip(without, within, answer, strict=True)
+        )
+        found = log_ratio("zcdp", Answered(event, without, within, answer))
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def permute_and_flip(scores, scale):
+    """McKenna and Sheldon (2020), Algorithm 1, over all orders."""
+    accept = np.exp((scores - scores.max()) / scale)
+    found = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        reached = 1 / math.factorial(len(scores))
+        for candidate in order:
+            found[candidate] += reached * accept[candidate]
+            reached *= 1 - accept[candidate]
+    return found
+
+
+def exponential_mechanism(scores, scale):
+    weights = np.exp((scores - scores.max()) / scale)
+    return weights / weights.sum()
+
+
+def peeled(scores, scale, number, kind):
+    """Of every ordered choice its probability: one mechanism after the other, without what was chosen."""
+    single = exponential_mechanism if kind == "zcdp" else permute_and_flip
+    found = {}
+    for order in itertools.permutations(range(len(scores)), number):
+        probability, left = 1.0, list(range(len(scores)))
+        for candidate in order:
+            probability *= single(scores[left].astype(float), scale)[left.index(candidate)]
+            left.remove(candidate)
+        found[order] = probability
+    return found
+
+
+@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+@pytest.mark.parametrize("scores", SCORES, ids=str)
+def test_the_probability_of_a_choice_is_that_of_enumeration(scores, kind):
+    for number in range(1, len(scores) + 1):
+        expected = peeled(scores, 2.0, number, kind)
+        assert math.fsum(expected.values()) == pytest.approx(1)
+        for order, probability in expected.items():
+            found = choice_log_probability(scores, 2.0, kind, list(order))
+            if probability > 1e-300:
+                assert found == pytest.approx(math.log(probability), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+def test_the_ratio_of_a_choice_compares_both_score_vectors(kind):
+    without, within = np.array([0, 2, 3, 1]), np.array([1, 1, 3, 2])
+    before, after = peeled(without, 1.5, 2, kind), peeled(within, 1.5, 2, kind)
+    for order in before:
+        answered = Answered(SelectionEvent(1.5, 1, 2), without, within, np.array(order))
+        assert log_ratio(kind, answered) == pytest.approx(math.log(after[order] / before[order]), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+def test_probabilities_of_many_candidates_sum_to_one(kind):
+    scores = np.random.default_rng(3).integers(0, 40, 150)
+    total = math.fsum(math.exp(choice_log_probability(scores, 4.0, kind, [i])) for i in range(150))
+    assert total == pytest.approx(1, abs=1e-10)
