@@ -142,7 +142,7 @@ def test_a_choice_alone_passes_and_half_of_its_noise_does_not(number, epsilon, d
 @pytest.mark.slow
 def test_adaptive_marginals_pass_and_half_of_their_noise_does_not(monkeypatch):
     passed = audit(epsilon=6, method="adaptive", runs=300)
-    assert not passed.violated and passed.power > 0.9999 and passed.adaptive and passed.base_rows > 100
+    assert not passed.violated and passed.power > 0.999 and passed.adaptive and passed.base_rows > 100
     rate = 0.5 * math.erfc(passed.claim / 2 / math.sqrt(2))
     for errors in (passed.false_alarms, passed.misses):
         assert abs(errors - rate * passed.runs) < 6 * math.sqrt(rate * passed.runs)
@@ -177,7 +177,7 @@ def test_a_choice_that_the_rehearsal_did_not_make_is_refused(monkeypatch):
         name = "fickle"
 
         def run(self, plan, curator):
-            if next(runs) > 10:
+            if next(runs) > 20:
                 super().run(plan, curator)
             else:
                 curator.measure(plan.queries * 2, plan.budget)
@@ -188,7 +188,7 @@ def test_a_choice_that_the_rehearsal_did_not_make_is_refused(monkeypatch):
 
 
 def test_an_audit_that_would_take_too_long_is_refused_and_says_how_long():
-    slow = itertools.count(0.0, 30.0).__next__  # three rehearsals in half a minute
+    slow = itertools.count(0.0, 20.0).__next__  # a rehearsal takes 20 seconds
     with pytest.raises(InputError, match=r"about \d+ minutes.*or give runs="):
         prepared(epsilon=6, method="adaptive", clock=slow)
-    assert prepared(epsilon=6, method="adaptive", runs=50, clock=slow).seconds == pytest.approx(1000)
+    assert prepared(epsilon=6, method="adaptive", runs=50, clock=slow).seconds == pytest.approx(2000)
