@@ -141,14 +141,14 @@ def test_a_choice_alone_passes_and_half_of_its_noise_does_not(number, epsilon, d
 
 @pytest.mark.slow
 def test_adaptive_marginals_pass_and_half_of_their_noise_does_not(monkeypatch):
-    passed = audit(epsilon=6, method="adaptive", runs=300)
-    assert not passed.violated and passed.power > 0.999 and passed.adaptive and passed.base_rows > 100
+    passed = audit(epsilon=6, method="adaptive", runs=150)
+    assert not passed.violated and passed.adaptive and passed.base_rows > 100
     rate = 0.5 * math.erfc(passed.claim / 2 / math.sqrt(2))
     for errors in (passed.false_alarms, passed.misses):
         assert abs(errors - rate * passed.runs) < 6 * math.sqrt(rate * passed.runs)
     halve(monkeypatch, "gaussian")
     caught = audit(epsilon=6, method="adaptive", runs=400)
-    assert caught.violated and caught.claim == passed.claim
+    assert caught.violated and caught.claim == passed.claim and caught.power > 1 - 1e-6
 
 
 class Curious(Independent):
