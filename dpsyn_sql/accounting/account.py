@@ -20,6 +20,7 @@ from dpsyn_sql.accounting.budget import (
     DELTA_UNITS,
     LARGEST_DELTA,
     LARGEST_EPSILON,
+    THRESHOLD_SHARE,
     Budget,
     Kind,
     Number,
@@ -141,7 +142,7 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
 def _enough(spent: Budget, epsilon: Number, delta: Number) -> str:
     """The least grant that holds what is spent, as options of the command; nothing if none does."""
     exact_epsilon, exact = exact_number("epsilon", epsilon), exact_number("delta", delta)
-    thresholds = Fraction(spent.delta, DELTA_UNITS) / (1 - CONVERSION_SHARE)
+    thresholds = Fraction(spent.delta, DELTA_UNITS) / THRESHOLD_SHARE
     text = str(delta) if thresholds <= exact else _as_text(thresholds, _FOUR_DIGITS_UP)
     enough = max(exact, exact_number("delta", text))
     if enough > LARGEST_DELTA:

@@ -33,7 +33,7 @@ LARGEST_DELTA = Fraction(1, 10**6)
 """Policy: a delta above one in a million protects too few people too weakly."""
 
 _CONVERSION_SHARE = Fraction(9, 10)
-_THRESHOLD_SHARE = Fraction(1, 10)
+THRESHOLD_SHARE = Fraction(1, 10)
 """Of delta: for the conversion from rho, and for thresholds."""
 
 
@@ -81,7 +81,7 @@ def delta_shares(delta: Fraction) -> tuple[Fraction, int]:
     Raises:
         InternalError: together they are more than delta.
     """
-    conversion, thresholds = delta * _CONVERSION_SHARE, int(delta * _THRESHOLD_SHARE * DELTA_UNITS)
+    conversion, thresholds = delta * _CONVERSION_SHARE, int(delta * THRESHOLD_SHARE * DELTA_UNITS)
     _check_delta(conversion, thresholds, delta)
     return conversion, thresholds
 
