@@ -26,7 +26,7 @@ from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path, real_pattern
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
-from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, columns_of
+from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, may_keep
 
 _UNQUOTED = re.compile(r'"(?:[^"]|"")*"')
 
@@ -250,7 +250,7 @@ def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: S
         if found is None:
             continue
         columns = () if found.kind == "view" else catalog.columns(found.identity)
-        if place in reads or tuple((one.name, one.sql_type) for one in columns) != columns_of(table):
+        if place in reads or not may_keep(table, tuple((one.name, one.sql_type) for one in columns)):
             raise TargetError(
                 f"{shorten(display_name(*found.identity))} is where models of releases belong, and is "
                 "something else or the source; rename it, or choose an into= in another database."

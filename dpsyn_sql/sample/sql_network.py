@@ -44,6 +44,8 @@ class Node:
     given the values ``given[i]`` of the parents (n, parents) the variables have the values ``values[i]``
     (n, variables) with probability ``weights[i]`` > 0. Lines stand in the order of given, then values;
     the weights of a configuration of the parents sum to one. A configuration without lines cannot occur.
+    ``reach[i]`` is the probability of the configuration ``given[i]``, or a bound above it: the less often it
+    occurs, the fewer digits its weights need.
     """
 
     label: str
@@ -52,6 +54,7 @@ class Node:
     given: IntArray
     values: IntArray
     weights: FloatArray
+    reach: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,17 @@ def _(model: GraphicalModel) -> Network:
     return Network(tuple(sizes), _joined(nodes, sizes), tuple(codes))
 
 
-def node_of(label: str, parents: Sequence[int], variables: Sequence[int], table: FloatArray) -> Node:
-    """The node of an array with an axis for each parent, then one for each variable; rows of any sums."""
+def node_of(
+    label: str,
+    parents: Sequence[int],
+    variables: Sequence[int],
+    table: FloatArray,
+    reach: FloatArray | None = None,
+) -> Node:
+    """The node of an array with an axis for each parent, then one for each variable; rows of any sums.
+
+    ``reach`` (configurations of the parents,) as in ``Node``; None where nothing is known of it.
+    """
     given = table.shape[: len(parents)]
     rows = table.reshape(math.prod(given), -1)
     row, value = np.nonzero(rows)
@@ -124,6 +136,7 @@ def node_of(label: str, parents: Sequence[int], variables: Sequence[int], table:
         _side_by_side(np.unravel_index(row, given) if given else (), row.size),
         _side_by_side(np.unravel_index(value, table.shape[len(parents) :]), row.size),
         (rows / np.maximum(rows.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))[row, value],
+        np.ones(row.size) if reach is None else reach[row],
     )
 
 
@@ -156,7 +169,8 @@ def _clique_node(model: GraphicalModel, index: int, new: Sequence[int]) -> Node:
     parents = [variable for variable in separator if tree.sizes[variable] > 1]
     table = _over(tables[index], clique, (*parents, *new))
     rows = table.reshape(math.prod(tree.sizes[v] for v in parents), -1).copy()
-    lost = rows.sum(axis=1) <= 0
+    reach = rows.sum(axis=1)
+    lost = reach <= 0
     if tree.parents[index] >= 0:
         above = tree.parents[index]
         lost &= _over(tables[above], tree.cliques[above], parents).ravel() > 0
@@ -165,7 +179,7 @@ def _clique_node(model: GraphicalModel, index: int, new: Sequence[int]) -> Node:
         rows[lost] = mean if mean.sum() > 0 else 1.0
     names = model.domain.names
     label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
-    return node_of(label, parents, new, rows.reshape(table.shape))
+    return node_of(label, parents, new, rows.reshape(table.shape), reach / reach.sum())
 
 
 def _over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> FloatArray:
@@ -208,7 +222,9 @@ def _parted(label: str, parent: int, variable: int, of: IntArray, weights: Float
     values = np.flatnonzero(weights)
     values = values[np.argsort(of[values], kind="stable")]
     shares = (weights / np.bincount(of, weights)[of])[values]
-    return Node(label, (variable,), (parent,), of[values][:, None], values[:, None], shares)
+    return Node(
+        label, (variable,), (parent,), of[values][:, None], values[:, None], shares, np.ones(values.size)
+    )
 
 
 def _proper(weights: FloatArray) -> FloatArray:
@@ -258,6 +274,7 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
         _side_by_side([columns[parent][order] for parent in parents], order.size),
         _side_by_side([columns[variable][order] for variable in variables], order.size),
         (first.weights[line[kept]] * second.weights[other])[order],
+        first.reach[line[kept]][order],
     )
     return both if configurations(both, sizes) << slot_bits_of(both) <= 2 * most else None
 

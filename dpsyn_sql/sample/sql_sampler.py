@@ -13,8 +13,8 @@ from uuid import uuid4
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.sample.sql_network import Network
-from dpsyn_sql.sample.sql_tables import distribution_table
-from dpsyn_sql.sample.sql_text import Tables, script_of
+from dpsyn_sql.sample.sql_tables import share_table
+from dpsyn_sql.sample.sql_text import Script, Tables, script_of
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -54,27 +54,36 @@ def append_network(
     """
     if rows <= 0:
         return 0
-    model = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
+    model, slots = (qualified("temp", "main", f"dpsyn_{uuid4().hex}") for _ in range(2))
     script = script_of(network, Fragment(str(seed)))
     try:
         load_distributions(engine, network, model)
+        _make_slots(engine, script, Tables(model), slots)
         for start in range(first, first + rows, CHUNK_ROWS):
             count = min(first + rows - start, CHUNK_ROWS)
-            query = script.iid(Fragment(str(count)), Tables(model), start)
+            query = script.iid(Fragment(str(count)), Tables(model, slots=slots), start)
             engine.execute(render("sample/insert", staged=table, query=query), step=_STEP)
             advance(count)
         _check(engine, table, len(network.codes), first, rows)
     finally:
-        engine.execute(render("sample/drop", table=model), step="tidying up after sampling")
+        for made in (model, slots):
+            engine.execute(render("sample/drop", table=made), step="tidying up after sampling")
     return rows
 
 
 def load_distributions(engine: Engine, network: Network, table: Fragment) -> None:
     """Make a temporary table of the distributions of a network."""
     engine.execute(render("sample/table", table=table), step=_STEP)
-    columns = distribution_table(network, script_of(network, Fragment("0")).places)
+    columns = share_table(network)
     if columns:
         engine.load(table, columns, step="loading the model")
+
+
+def _make_slots(engine: Engine, script: Script, tables: Tables, slots: Fragment) -> None:
+    """Make a temporary table of the slots of all nodes, once for all chunks."""
+    engine.execute(render("sample/slot_table", table=slots), step="loading the model")
+    for query in script.slots(tables):
+        engine.execute(render("sample/insert", staged=slots, query=query), step="loading the model")
 
 
 def _check(engine: Engine, table: Fragment, attributes: int, first: int, rows: int) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsyn_sql.domain.encoding import code_type
-from dpsyn_sql.sample.sql_network import Network, Node, slot_bits_of
-from dpsyn_sql.sample.sql_tables import NONE, Layout, layout, place_of, strides
+from dpsyn_sql.sample.sql_network import Network, Node, configurations, slot_bits_of
+from dpsyn_sql.sample.sql_tables import Layout, layout, packed, place_of, strides
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -45,10 +45,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Where the distributions are: a table as ``sql_tables`` makes it, perhaps of several releases."""
+    """Where the distributions are: a table as ``sql_tables`` makes it, perhaps of several releases.
+
+    ``slots`` is a table of the slots of all nodes; None: they are made in the query.
+    """
 
     table: Fragment
     condition: Fragment = _ALL
+    slots: Fragment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,6 @@ class Script:
     def _step(self, number: int, node: Node, tables: Tables) -> Step:
         place, slot_bits = place_of(node.variables[0], self.places), slot_bits_of(node)
         bits = sum(place_of(variable, self.places).bits for variable in node.variables)
-        where = {"table": tables.table, "condition": Fragment(f"{tables.condition} AND node = {number}")}
         return Step(
             Fragment(f"step{number}"),
             Fragment(f"step{number - 1}" if number else "started"),
@@ -93,14 +96,40 @@ class Script:
                 else word
                 for index, word in enumerate(self.words)
             ),
-            render("sample/stretches", slot_bits=slot_bits, **where),
-            render("sample/lists", type=_whole(bits), missing=NONE, **where),
+            render("sample/stretches", slot_bits=slot_bits, lines=self._lines(number, node, tables)),
+            render("sample/lists", type=_whole(bits), slots=self._slots_of(number, node, tables)),
             slot_bits,
             *(
                 Fragment(f"hash({string_literal(f'{node.label}|{purpose}|')} || {self.seed})")
                 for purpose in ("rank", "jitter", "value")
             ),
         )
+
+    def _lines(self, number: int, node: Node, tables: Tables) -> Fragment:
+        return render(
+            "sample/lines",
+            table=tables.table,
+            condition=Fragment(f"{tables.condition} AND node = {number}"),
+            packed=Fragment(packed(node, self.network.sizes, self.places)),
+        )
+
+    def _slots_of(self, number: int, node: Node, tables: Tables) -> Fragment:
+        if tables.slots is not None:
+            return Fragment(f"{tables.slots} WHERE node = {number}")
+        return Fragment(f"(\n{self._slots(number, node, tables)}\n)")
+
+    def _slots(self, number: int, node: Node, tables: Tables) -> Fragment:
+        return render(
+            "sample/slots",
+            number=number,
+            lines=self._lines(number, node, tables),
+            slot_bits=slot_bits_of(node),
+            configurations=configurations(node, self.network.sizes),
+        )
+
+    def slots(self, tables: Tables) -> list[Fragment]:
+        """One query a node: its alias table, with the columns node, position, threshold, value, alias."""
+        return [self._slots(number, node, tables) for number, node in enumerate(self.network.nodes)]
 
     def _value(self, variable: int) -> str:
         place = self.places[variable]

@@ -18,9 +18,12 @@ TABLES = (
     "measured_bins",
     "measured_cells",
     "model_cells",
-    "distributions",
+    "shares",
     "releases",
 )
+
+_WIDER = {("model_cells", "probability"): "DOUBLE"}
+"""Types of columns in tables that older versions of this package made: they hold what is written now."""
 
 _COLUMN = re.compile(r"^ +(\w+) (\w+) NOT NULL", re.MULTILINE)
 
@@ -29,3 +32,9 @@ _COLUMN = re.compile(r"^ +(\w+) (\w+) NOT NULL", re.MULTILINE)
 def columns_of(table: str) -> tuple[tuple[str, str], ...]:
     """The names and SQL types of a table's columns."""
     return tuple(_COLUMN.findall(render(f"macros/{table}", schema=Fragment(SCHEMA))))
+
+
+def may_keep(table: str, columns: tuple[tuple[str, str], ...]) -> bool:
+    """Whether an existing table of these names and SQL types of columns can take what is kept now."""
+    older = tuple((name, _WIDER.get((table, name), kind)) for name, kind in columns_of(table))
+    return columns in (columns_of(table), older)

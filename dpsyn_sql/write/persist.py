@@ -24,7 +24,7 @@ from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.sample.sql_network import Network, network_of
-from dpsyn_sql.sample.sql_tables import distribution_table, layout
+from dpsyn_sql.sample.sql_tables import share_table
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.kept import SCHEMA, TABLES
@@ -36,19 +36,23 @@ Columns = Mapping[str, NDArray[Any]]
 
 _STEP = "keeping the model with the release"
 
+_LOADED = 60_000
+"""Rows loaded at a time: less than a row group of DuckDB (122,880), which it would write to the file before
+the commit, in pieces by thread, and again after it; the blocks of the first time stay in the file, empty."""
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """The network of a model, None if it has none, and its conditional distributions as columns."""
 
     network: Network | None
-    distributions: Columns
+    shares: Columns
 
 
 def drawn_from(model: Model) -> Drawn:
     """What SQL draws rows of a model from."""
     network = network_of(model)
-    return Drawn(network, {} if network is None else distribution_table(network, layout(network)))
+    return Drawn(network, {} if network is None else share_table(network))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +108,29 @@ def persist(engine: Engine, database: str, kept: Kept) -> None:
     engine.execute(render("macros/schema", database=ident(database)), step=_STEP)
     for table in TABLES:
         engine.execute(render(f"macros/{table}", schema=schema), step=_STEP)
-    for table in TABLES:
+    for table in (*_former(engine, database), *TABLES):
         name = string_literal(fold(kept.name))
         engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
     number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
     for table, parts in _gathered(_contents(kept)).items():
         columns = parts[0] if len(parts) == 1 else _together(parts)
-        owner = np.full(len(next(iter(columns.values()))), number)
-        engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **columns}, step=_STEP)
+        rows = len(next(iter(columns.values())))
+        for start in range(0, rows, _LOADED):
+            part = {name: values[start : start + _LOADED] for name, values in columns.items()}
+            owner = np.full(min(rows - start, _LOADED), number)
+            engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **part}, step=_STEP)
     names = [str(name) for name in engine.fetch(render("macros/names", schema=schema), step=_STEP)["name"]]
     with _using(engine, database):
         for statement in _macros(database, schema, kept, number, names):
             engine.execute(statement, step=_STEP)
+
+
+def _former(engine: Engine, database: str) -> Iterator[str]:
+    """The table of distributions that older versions of this package wrote, if it is there: their releases
+    go on to draw rows from it."""
+    found = engine.fetch(render("macros/former", database=string_literal(database)), step=_STEP)
+    if int(found["columns"][0]) > 0:
+        yield "distributions"
 
 
 @contextmanager
@@ -189,7 +204,7 @@ def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
     for number, measurement in enumerate(kept.measurements):
         yield from _measurement(domain, number, measurement)
     for number, (scope, table) in enumerate(tables.tables):
-        flat = table.ravel()
+        flat = table.ravel().astype(np.float32)
         cells = np.flatnonzero(flat)
         shape = table.shape if table.ndim == len(scope) else (1,) * len(scope)
         yield "axes", _axes("model", number, scope, shape, [False] * len(scope))
@@ -197,7 +212,7 @@ def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
             "model_cells",
             {"number": np.full(cells.size, number), "cell": cells, "probability": flat[cells]},
         )
-    yield "distributions", kept.drawn.distributions
+    yield "shares", kept.drawn.shares
 
 
 def _gathered(contents: Iterator[tuple[str, Columns]]) -> dict[str, list[Columns]]:

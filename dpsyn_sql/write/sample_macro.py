@@ -53,7 +53,7 @@ def sample_queries(
     )
     script = script_of(network, seed)
 
-    tables = Tables(Fragment("dpsyn.distributions"), Fragment(f"release = {number}"))
+    tables = Tables(Fragment("dpsyn.shares"), Fragment(f"release = {number}"))
     low_variance, iid = script.low_variance(nrows, tables), script.iid(nrows, tables)
     return _valued(shape, low_variance, seed), _valued(shape, iid, seed)
 

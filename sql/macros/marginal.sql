@@ -149,7 +149,7 @@ modelled AS (
     FROM (
         SELECT
             m.cell,
-            any_value(m.probability) AS probability,
+            any_value(CAST(m.probability AS DOUBLE)) AS probability,
             CAST(sum((m.cell // x.stride) % x.size * a.bin_stride) AS BIGINT) AS bins
         FROM chosen AS c
         INNER JOIN dpsyn.model_cells AS m

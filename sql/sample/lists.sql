@@ -1,12 +1,11 @@
 -- The alias table of one node, to stand after FROM: entries of lists, because one is read by its position in a
 -- fraction of the time of a join.
--- in:  table, condition (which of its rows), type (of packed values), missing (stands for no value)
--- out: a subquery of one row with the columns thresholds, own, aliases: lists by parent and slot
+-- in:  slots (to stand after FROM: position, threshold, value, alias), type (of packed values)
+-- out: a subquery of one row with the columns thresholds, own, aliases: lists by position
 (
     SELECT
-        list(threshold ORDER BY parent, slot) AS thresholds,
-        list(CAST(nullif(value, {{ missing }}) AS {{ type }}) ORDER BY parent, slot) AS own,
-        list(CAST(nullif(alias, {{ missing }}) AS {{ type }}) ORDER BY parent, slot) AS aliases
-    FROM {{ table }}
-    WHERE {{ condition }}
+        list(CAST(threshold AS UINTEGER) ORDER BY position) AS thresholds,
+        list(CAST(value AS {{ type }}) ORDER BY position) AS own,
+        list(CAST(alias AS {{ type }}) ORDER BY position) AS aliases
+    FROM {{ slots }}
 )

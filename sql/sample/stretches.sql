@@ -1,6 +1,6 @@
 -- The stretches of one node, to stand after FROM: the numbers from low to high (below 2^32, both included) that
 -- draw a value, once for every slot of 2^slot_bits equal ones that they touch.
--- in:  table, condition (which of its rows), slot_bits
+-- in:  lines (to stand after FROM: parent, value, low, high), slot_bits
 -- out: a subquery with the columns key (of parent and slot), low, high, value
 (
     SELECT
@@ -18,8 +18,6 @@
                 CAST(low >> {{ 32 - slot_bits }} AS BIGINT),
                 CAST(high >> {{ 32 - slot_bits }} AS BIGINT) + 1
             )) AS touched
-        FROM {{ table }}
-        WHERE {{ condition }}
-            AND low <= high
+        FROM {{ lines }}
     )
 )

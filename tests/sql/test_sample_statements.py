@@ -16,10 +16,11 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.sample import sql_network, sql_sampler, sql_text
 from dpsyn_sql.sample.compile import independent_rows
-from dpsyn_sql.sample.sql_network import Network, network_of, node_of
+from dpsyn_sql.sample.sql_network import Network, network_of, node_of, slot_bits_of
 from dpsyn_sql.sample.sql_sampler import append_network, load_distributions
 from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.staging import make_room
 
 ROWS = 20_000
@@ -339,6 +340,51 @@ def test_queries_of_many_variables_are_planned_in_time(variables):
     assert time.process_time() - begun < 60
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_slots_draw_every_value_as_often_as_its_stretch_is_long(seed):
+    """Of weights of every kind: even, of one value only, far apart, of configurations that cannot occur."""
+    rng = np.random.default_rng(seed)
+    rows, size = int(rng.integers(1, 40)), int(rng.integers(2, 40))
+    weights = rng.random((rows, size)) ** rng.choice([0.0, 1.0, 8.0]) * (rng.random((rows, size)) < 0.7)
+    weights[rng.random(rows) < 0.2] = 0
+    weights[0, -2:] = 1
+    first = node_of("p", (), (0,), np.ones(rows))
+    node = node_of("c", (0,), (1,), weights, rng.random(rows) ** 20)
+    network, bits = Network((rows, size), (first, node), (0, 1)), slot_bits_of(node)
+    script = script_of(network, Fragment("1"))
+    with duckdb.connect() as con:
+        load_distributions(DuckDBEngine(con), network, MODEL.table)
+        step = script.steps(MODEL)[1]
+        slots = con.execute(f"FROM ({script.slots(MODEL)[1]}) ORDER BY position").fetchnumpy()
+        lists = con.execute(f"FROM {step.lists}").fetchone()
+        low, high, touched = (
+            con.execute(f"SELECT {column} FROM {step.relation} ORDER BY key, low").fetchnumpy()[column]
+            for column in ("low", "high", "key")
+        )
+        value = con.execute(f"SELECT value FROM {step.relation} ORDER BY key, low").fetchnumpy()["value"]
+    assert slots["position"].tolist() == list(range(rows << bits)) and set(slots["node"]) == {1}
+    own, alias = (np.ma.filled(np.ma.asarray(slots[name]), size) for name in ("value", "alias"))
+    threshold, capacity = slots["threshold"], 2 ** (32 - bits)
+    assert threshold.min() >= 0 and threshold.max() <= capacity
+    configuration = slots["position"] >> bits
+    drawn = np.zeros((rows, size + 1), np.int64)
+    np.add.at(drawn, (configuration, own), threshold)
+    np.add.at(drawn, (configuration, alias), capacity - threshold)
+    parent = touched.astype(np.int64) >> bits
+    once = np.unique(np.stack([parent, value, low, high]), axis=1).astype(np.int64)
+    expected = np.zeros_like(drawn)
+    expected[once[0], once[1]] = once[3] - once[2] + 1
+    expected[weights.sum(axis=1) == 0, size] = 2**32
+    assert np.array_equal(drawn, expected) and np.all(drawn.sum(axis=1) == 2**32)
+    assert np.all(drawn[:, :-1][weights == 0] == 0)
+    assert lists[0] == threshold.tolist()
+    assert all(entry is None or entry < size for entry in (*lists[1], *lists[2]))
+    # Each slot lists what touches it.
+    slot = touched.astype(np.int64) & (2**bits - 1)
+    assert np.all((low >> (32 - bits) <= slot) & (slot <= high >> (32 - bits)))
+    assert len(touched) == sum((once[3] >> (32 - bits)) - (once[2] >> (32 - bits)) + 1)
+
+
 # -- the text -----------------------------------------------------------------------------------------
 
 TINY = Network(
@@ -349,24 +395,26 @@ TINY = Network(
     ),
     (0, 1, 2, 3),
 )
-STRETCHES = (
-    "( SELECT (CAST(parent AS UBIGINT) << 2) | CAST(touched AS UBIGINT) AS key, low, high, value FROM ( "
-    "SELECT parent, low, high, value, unnest(range( CAST(low >> 30 AS BIGINT), CAST(high >> 30 AS BIGINT) + 1 "
-    ")) AS touched FROM temp.main.model WHERE TRUE AND node = 1 AND low <= high ) )"
-)
-LISTS = (
-    "( SELECT list(threshold ORDER BY parent, slot) AS thresholds, "
-    "list(CAST(nullif(value, -1) AS UTINYINT) ORDER BY parent, slot) AS own, "
-    "list(CAST(nullif(alias, -1) AS UTINYINT) ORDER BY parent, slot) AS aliases "
-    "FROM temp.main.model WHERE TRUE AND node = 1 )"
-)
-DRAWN = 'w0 | (CAST(d.value AS UBIGINT) << 2) AS w0, "row"'
 
 
 def plain(statement):
     """Without comments and line breaks."""
     lines = [line.split("-- ")[0].strip() for line in statement.splitlines()]
     return " ".join(line for line in lines if line)
+
+
+LINES = plain(
+    render(
+        "sample/lines",
+        table=MODEL.table,
+        condition=Fragment("TRUE AND node = 1"),
+        packed=Fragment("((value // 2) % 2 << 0) | ((value) % 2 << 1)"),
+    )
+)
+STRETCHES = plain(render("sample/stretches", slot_bits=2, lines=Fragment(LINES)))
+SLOTS = plain(render("sample/slots", number=1, lines=Fragment(LINES), slot_bits=2, configurations=3))
+LISTS = plain(render("sample/lists", type=Fragment("UTINYINT"), slots=Fragment(f"( {SLOTS} )")))
+DRAWN = 'w0 | (CAST(d.value AS UBIGINT) << 2) AS w0, "row"'
 
 
 def test_the_queries_are_one_step_a_node():

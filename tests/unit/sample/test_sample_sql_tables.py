@@ -24,15 +24,13 @@ from dpsyn_sql.sample.sql_network import (
     slot_bits_of,
 )
 from dpsyn_sql.sample.sql_tables import (
-    NONE,
+    FEWEST,
     UNIT,
-    Place,
-    alias_table,
     layout,
-    packed_values,
+    packed,
     parent_numbers,
-    slots,
-    stretches,
+    shares,
+    value_numbers,
 )
 
 
@@ -46,53 +44,31 @@ def tables(draw):
 
 
 @settings(max_examples=200)
-@given(tables())
-def test_stretches_lie_side_by_side_and_hold_the_probabilities(table):
-    node = node_of("x", (0,), (1,), table)
-    places = (Place(0, 0, 3), Place(0, 3, 4))
-    columns = stretches(node, table.shape, places)
+@given(tables(), st.floats(0.0, 1.0))
+def test_shares_are_the_probabilities_to_a_unit_of_all_rows(table, reach):
+    node = node_of("x", (0,), (1,), table, np.full(len(table), reach))
+    columns = shares(node, table.shape)
+    least = FEWEST * 2.0 ** slot_bits_of(node) / UNIT
     for row, weights in enumerate(table):
         own = columns["parent"] == row
         assert own.any() == (weights.sum() > 0)
         if not own.any():
             continue
-        low, high = columns["low"][own].astype(int), columns["high"][own].astype(int)
-        assert low[0] == 0 and high[-1] == UNIT - 1 and np.array_equal(low[1:], high[:-1] + 1)
         found = np.zeros(weights.size)
-        found[columns["value"][own]] = (high - low + 1) / UNIT
-        np.testing.assert_allclose(found, weights / weights.sum(), atol=2 / UNIT)
+        found[columns["value"][own]] = columns["weight"][own]
+        assert abs(found.sum() - max(reach, least) * UNIT) <= 2
+        np.testing.assert_allclose(
+            found / found.sum(), weights / weights.sum(), atol=2 / UNIT / max(reach, least)
+        )
 
 
-@settings(max_examples=200)
-@given(tables())
-def test_slots_draw_every_value_as_often_as_its_stretch_is_long(table):
-    node = node_of("x", (0,), (1,), table)
-    places = (Place(0, 0, 3), Place(0, 3, 4))
-    lines, columns = stretches(node, table.shape, places), slots(node, table.shape, places)
-    bits, size = slot_bits_of(node), len(table)
-    assert 2**bits >= (table > 0).sum(axis=1).max() > 2 ** (bits - 1) or bits == 1
-    assert columns["parent"].tolist() == np.repeat(np.arange(size), 2**bits).tolist()
-    assert columns["slot"].tolist() == list(range(2**bits)) * size
-    threshold = columns["threshold"].astype(np.int64)
-    drawn = np.zeros((size, table.shape[1] + 1), np.int64)
-    np.add.at(drawn, (columns["parent"], columns["value"]), threshold)
-    np.add.at(drawn, (columns["parent"], columns["alias"]), (UNIT >> bits) - threshold)
-    expected = np.zeros_like(drawn)
-    expected[lines["parent"], lines["value"]] = lines["high"].astype(np.int64) - lines["low"] + 1
-    expected[table.sum(axis=1) == 0, NONE] = UNIT
-    assert np.array_equal(drawn, expected)
-    own = columns["low"] <= columns["high"]
-    assert np.array_equal(own, columns["value"] != NONE)
-    for name in ("parent", "value", "low", "high"):
-        assert np.array_equal(columns[name][own], lines[name])
-
-
-def test_a_slot_that_filled_others_is_filled_by_the_next():
-    thresholds, aliases = alias_table(np.array([1, 6, 0, 5, 3, 3, 0, 6]), 3)
-    assert thresholds.tolist() == [1, 1, 0, 3, 3, 3, 0, 3]
-    assert aliases.tolist() == [1, 3, 1, 3, 4, 5, 7, 7]
-    thresholds, aliases = alias_table(np.array([4, 4, 4]), 4)
-    assert thresholds.tolist() == [4, 4, 4] and aliases.tolist() == [0, 1, 2]
+def test_what_seldom_occurs_is_rounded_to_no_value_more_than_to_others():
+    """A value of less than half a unit in every configuration is still drawn as often as it should be."""
+    chances = np.array([0.3, 1e-4, 0.7 - 1e-4])
+    node = node_of("x", (0,), (1,), np.tile(chances, (10_000, 1)), np.full(10_000, 1e-9))
+    columns = shares(node, (10_000, 3))
+    found = np.bincount(columns["value"], columns["weight"])
+    assert np.abs(found - found.sum() * chances).max() < 0.01 * found.sum() * chances[1]
 
 
 def root(variable, size, label=None):
@@ -107,7 +83,15 @@ def test_places_do_not_overlap_and_hold_every_value(sizes, random):
     while rest:
         own, rest = rest[:3], rest[3:]
         nodes.append(
-            Node("x", tuple(own), (), np.zeros((1, 0), int), np.zeros((1, len(own)), int), np.ones(1))
+            Node(
+                "x",
+                tuple(own),
+                (),
+                np.zeros((1, 0), int),
+                np.zeros((1, len(own)), int),
+                np.ones(1),
+                np.ones(1),
+            )
         )
     used = set()
     places = layout(Network(tuple(sizes), tuple(nodes), ()))
@@ -125,10 +109,11 @@ def test_configurations_are_numbered_apart_and_values_packed():
     places = layout(Network(sizes, (root(1, 5), root(0, 3), root(2, 2), last), ()))
     assert configurations(last, sizes) == 30 and slot_bits_of(last) == 2
     assert parent_numbers(last, sizes).tolist() == np.repeat(np.arange(30), 4).tolist()
-    assert packed_values(last, places)[:4].tolist() == [0, 1, 2, 3]
+    assert packed(last, sizes, places) == "value"
     both = node_of("y", (), (0, 1), np.ones((3, 5)))
-    packed = packed_values(both, layout(Network(sizes[:2], (both,), ())))
-    assert packed[7] == 1 | 2 << 2
+    assert value_numbers(both, sizes).tolist() == list(range(15))
+    text = packed(both, sizes[:2], layout(Network(sizes[:2], (both,), ())))
+    assert text == "((value // 5) % 3 << 0) | ((value) % 5 << 2)"
 
 
 def model(scopes, seed=3, twin=False):
