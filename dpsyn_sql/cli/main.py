@@ -157,6 +157,10 @@ def release_command(
         release = dpsyn_sql.release  # imports all that it needs
         options = _options(arguments)
         if certificate is not None:
+            if (
+                certificate.suffix.lower() != ".json"
+            ):  # nothing else is overwritten by mistake, such as a ledger
+                raise InputError(f"{certificate} is no name for a certificate; choose one that ends in .json")
             _check_writable(certificate, replace)
     with plain_errors("Interrupted; 'dpsyn ledger show' says what was charged."):
         result = release(database, source, **options)

@@ -107,6 +107,10 @@ WRONG = {
     "a database that is none": (("release", "people", "-d", "notes.txt"), "DuckDB"),
     "a ledger that is none": (("ledger", "show", "notes.txt"), "ledger"),
     "a source without a ledger": (("ledger", "verify", "w.duckdb"), "There is no ledger"),
+    "a certificate over a file": (
+        ("release", "people", "-d", "w.duckdb", "--certificate", "notes.txt"),
+        ".json",
+    ),
     "a weight without a column": (("release", "people", "-d", "w.duckdb", "--workload", "5"), "--workload"),
 }
 
