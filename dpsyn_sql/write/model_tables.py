@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 Table = tuple[tuple[int, ...], FloatArray]
 
 MOST_CELLS = 2**22
-"""Cells that are kept of pairs that no clique holds; smaller ones first. 4 million take some 30 MB."""
+"""Cells that are kept of pairs that no clique holds; smaller ones first. 4 million take some 16 MB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -451,6 +451,7 @@ def test_what_is_kept_of_a_model_is_small_and_there_once(tmp_path):
         scopes = [
             set(scope)
             for (scope,) in con.execute("SELECT list(attribute) FROM dpsyn.axes GROUP BY number").fetchall()
+            if len(scope) > 1  # a few cells, which answer faster than a sum
         ]
         assert not any(a <= b for i, a in enumerate(scopes) for b in scopes[:i] + scopes[i + 1 :])
 
