@@ -35,8 +35,9 @@ def taken(path: Path) -> dict[str, int]:
         found = {}
         for (table,) in tables:
             blocks = con.execute(
-                "SELECT count(DISTINCT block) FILTER (block >= 0) FROM (SELECT "
-                f"unnest([block_id] || additional_block_ids) AS block FROM pragma_storage_info('dpsyn.{table}'))"
+                "SELECT count(DISTINCT block) FILTER (block >= 0) FROM ("
+                "SELECT unnest([block_id] || additional_block_ids) AS block "
+                f"FROM pragma_storage_info('dpsyn.{table}'))"
             ).fetchone()[0]
             found[table] = blocks * block
     return {**found, "all": path.stat().st_size}
