@@ -127,7 +127,7 @@ def test_hard_text_is_a_code_never_an_error(tmp_path):
     )
     con.execute("INSERT INTO t SELECT repeat('x', 10000000), chr(0) || '\u202e', '', 5")
     for options in ({"epsilon": 1}, {"epsilon": 5, "domain": {"columns": {"café": {"type": "key"}}}}):
-        done = dpsyn_sql.release(con, "t", into="o", replace=True, rows=500, **options)
+        done = dpsyn_sql.release(con, "t", into="o", replace=True, new_debit=True, rows=500, **options)
         assert done.rows == 500
         names = [row[0] for row in con.execute("DESCRIBE o").fetchall()]
         assert names == ["caf\u00e9", "cafe\u0301", "{{ x }}", "n"]

@@ -170,7 +170,9 @@ def test_error_bars_are_honest(con):
 def test_tiny_and_empty_tables(con, rows):
     small_table(con, rows)
     for method in ("independent", "copula"):
-        result = dpsyn_sql.release(con, "people", domain=SMALL, method=method, rows=10, replace=True)
+        result = dpsyn_sql.release(
+            con, "people", domain=SMALL, method=method, rows=10, replace=True, new_debit=True
+        )
         assert result.rows == 10
         assert described(con, "people_synthetic") == described(con, "people")
 
@@ -200,7 +202,7 @@ def test_all_null_and_one_category_columns(con):
         }
     }
     for method in ("independent", "copula"):
-        dpsyn_sql.release(con, "t", domain=spec, epsilon=10, method=method, replace=True)
+        dpsyn_sql.release(con, "t", domain=spec, epsilon=10, method=method, replace=True, new_debit=True)
         nulls, ones, rows = con.execute(
             "SELECT count(*) FILTER (n IS NULL), count(*) FILTER (one = 'x'), count(*) FROM t_synthetic"
         ).fetchone()
@@ -210,7 +212,7 @@ def test_all_null_and_one_category_columns(con):
 def test_the_seed_is_of_the_sampling_only(con):
     small_table(con)
     first = dpsyn_sql.release(con, "people", domain=SMALL, seed=1, into="s1")
-    second = dpsyn_sql.release(con, "people", domain=SMALL, seed=1, into="s2")
+    second = dpsyn_sql.release(con, "people", domain=SMALL, seed=1, into="s2", new_debit=True)
     differ = [
         (a.values != b.values).any()
         for a, b in zip(first.measurements[:2], second.measurements[:2], strict=True)

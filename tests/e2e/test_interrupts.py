@@ -48,7 +48,7 @@ def test_an_interrupt_says_what_was_charged_and_how_to_go_on(children, tmp_path,
             assert states == []
         else:
             shown = "w.main.o" if kind == "connection" else twin.into
-            stays = STAYS.replace("'o'", repr(shown))
+            stays = STAYS.replace("'o'", "'w.duckdb:main.o'" if kind == "connection" else "'o.parquet'")
             (where,) = [w for w in WHERE if note == f"Interrupted {w.format(into=shown)}. {stays}"]
             assert len(states) == 1 and states[0] in WHERE[where], (labels[step], note)
             seen.add(where)
@@ -96,7 +96,7 @@ def test_an_interrupted_replay_says_that_nothing_was_charged(tmp_path, monkeypat
     (note,) = caught.value.__notes__
     assert note == (
         "Interrupted after everything was measured, before the output was written. Nothing was charged this time: "
-        "the release 'memory.main.t_synthetic' stays charged; the same call on the same connection goes on from "
+        "the release 'memory:main.t_synthetic' stays charged; the same call on the same connection goes on from "
         "here at no further cost."
     )
 
@@ -128,7 +128,9 @@ main()
 """
 
 NOTHING = "Interrupted before anything was done."
-GOES_ON = "The release '{into}' stays charged; the same command goes on from here at no further cost."
+GOES_ON = (
+    "The release 't_synthetic.parquet' stays charged; the same command goes on from here at no further cost."
+)
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,8 @@ def test_killed_at_every_step_the_debit_is_made_once_and_the_rest_resumes(path, 
     prefixes = set()
     for step in range(1, 1000, stride):
         copy = shutil.copy(path, path.with_name(f"ledger{step}"))
+        with closing(SqliteLedger(copy)) as ledger:
+            ledger.moved(with_data=True)
         if not killed_release(copy, step):
             break
         with closing(SqliteLedger(copy)) as ledger:

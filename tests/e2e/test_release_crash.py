@@ -79,6 +79,8 @@ class Case:
         twin.database, twin.source = twin.folder / "w.duckdb", self.source.replace(old, new)
         twin.into = self.into.replace(old, new)
         twin.options = {**self.options, "into": twin.into, "ledger": str(twin.folder / "ledger")}
+        with closing(SqliteLedger(twin.folder / "ledger")) as ledger:
+            ledger.moved(with_data=True)
         return twin
 
     def job(self, options=(), **more):
@@ -356,7 +358,7 @@ def test_four_writers_of_one_release_share_one_debit_and_one_transcript(children
 def test_four_writers_race_for_the_last_of_the_budget(children, tmp_path):
     case = Case(children, tmp_path / "case", "parquet")
     outputs = [str(case.folder / f"o{number}.parquet") for number in range(4)]
-    outcomes = raced(case, *[{"into": into} for into in outputs])
+    outcomes = raced(case, *[{"into": into, "new_debit": True} for into in outputs])
     shown, _ = case.checked(most=4)
     fitting = shown.accounts[0].limit.amount // shown.releases[0].cost.amount
     assert 1 <= fitting < 4

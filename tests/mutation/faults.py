@@ -58,6 +58,7 @@ ENTRIES = "dpsyn_sql/ledger/entries.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
 APPEAR = "dpsyn_sql/ledger/appear.py"
 SQLITE = "dpsyn_sql/ledger/sqlite.py"
+NAMES = "tests/e2e/test_one_name_one_account.py"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
 CATALOG = "dpsyn_sql/engines/catalog.py"
 BUILTIN = "dpsyn_sql/engines/builtin.py"
@@ -84,7 +85,7 @@ COUNT_ROWS = (
     '        true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
     ' step="counting rows")["n"][0])\n'
 )
-PLAN = "        plan, rest = _planned(method, Source(relation, unit), shape, options.budget())\n"
+PLAN = "        plan, rest = _planned(method, source, shape, options.budget())\n"
 LABELS_SEEN = """
         from dataclasses import replace
 
@@ -97,7 +98,7 @@ LABELS_SEEN = """
         shape = replace(shape, measured=tuple(narrowed))
 """
 REFUND = """
-        entry = self._open(key, budget, replace)
+        entry = self._open(key, budget, new_debit)
         try:
             yield entry
         except BaseException:
@@ -211,8 +212,8 @@ FAULTS = (
         f"{DELTA}::test_the_shares_are_at_most_delta_and_lose_less_than_a_unit",
         (
             BUDGET,
-            "int(delta * _THRESHOLD_SHARE * DELTA_UNITS)",
-            "math.ceil(delta * _THRESHOLD_SHARE * DELTA_UNITS)",
+            "int(delta * THRESHOLD_SHARE * DELTA_UNITS)",
+            "math.ceil(delta * THRESHOLD_SHARE * DELTA_UNITS)",
         ),
         (BUDGET, "> delta:", "> delta + 1:"),
     ),
@@ -277,7 +278,7 @@ FAULTS = (
         (
             PREPARATION,
             '        "method": plan.method,\n',
-            '        "method": plan.method,\n        "rows": int(session.engine.fetch('
+            '        "method": plan.method,\n        "rows": int(self._session.engine.fetch('
             'f"SELECT count(*) AS n FROM {plan.source.relation.sql}", step="counting")["n"][0]),\n',
         ),
     ),
@@ -435,7 +436,7 @@ FAULTS = (
         "refund on error",
         "tests/e2e/test_no_second_access.py"
         "::test_a_failure_in_the_private_part_keeps_the_debit_and_writes_nothing",
-        (SQLITE, "        yield self._open(key, budget, replace)\n", REFUND),
+        (SQLITE, "        yield self._open(key, budget, new_debit)\n", REFUND),
     ),
     fault(
         "questions beyond the debit",
@@ -482,5 +483,42 @@ FAULTS = (
         "a replay measures again",
         f"{CURATOR}::test_a_stored_answer_is_replayed_without_counting",
         (DOOR, "        if stored is not None:\n", "        if stored is not None and sequence < 0:\n"),
+    ),
+    fault(
+        "another letter case is another account",
+        f"{NAMES}::test_a_table_created_anew_in_another_case_keeps_its_account",
+        (
+            "dpsyn_sql/source/ledger_names.py",
+            "display_name(fold(schema), fold(name))",
+            "display_name(schema, name)",
+        ),
+    ),
+    fault(
+        "a ledger that was moved is believed",
+        f"{NAMES}::test_a_ledger_that_was_moved_is_refused_until_somebody_says_how",
+        (
+            "dpsyn_sql/ledger/homes.py",
+            "found == place:\n        return\n    if",
+            "place:\n        return\n    if",
+        ),
+    ),
+    fault(
+        "rows of a result charged as rows of a table",
+        f"{NAMES}::test_rows_of_results_do_not_mix_with_rows",
+        ("dpsyn_sql/source/relation.py", "return ROW_OF_RESULT if self.relation.multiplies else", "return"),
+    ),
+    fault(
+        "paid twice for one more output",
+        f"{NAMES}::test_the_same_settings_to_another_output_are_not_paid_twice",
+        (
+            ENTRIES,
+            "if self.elsewhere is not None and not key.named:",
+            "if not self.elsewhere and not key.named:",
+        ),
+    ),
+    fault(
+        "an output over the ledger",
+        f"{NAMES}::test_an_output_never_overwrites_the_ledger[]",
+        (PREPARATION, "        if os.path.realpath(path) in taken:", "        if str(path) in ():"),
     ),
 )

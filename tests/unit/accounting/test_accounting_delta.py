@@ -83,6 +83,6 @@ def test_more_than_delta_is_never_stated():
 
 
 def test_shares_of_more_than_delta_are_an_error(monkeypatch):
-    monkeypatch.setattr(module, "_THRESHOLD_SHARE", Fraction(2, 10))
+    monkeypatch.setattr(module, "THRESHOLD_SHARE", Fraction(2, 10))
     with pytest.raises(InternalError, match="delta"):
         Budget.from_epsilon(1, 1e-9)

@@ -100,7 +100,7 @@ def test_a_grant_to_an_unknown_account_needs_new(folder):
     assert run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "2").exit_code == 0
     assert run("release", "t.parquet", "--domain", "d.yml", "--epsilon", "0.5").exit_code == 0
     planned = run("plan", "t.parquet", "--domain", "d.yml", "--into", "o.csv").stdout
-    assert "granted epsilon=2, delta=2e-9; epsilon=0.5 at delta=9e-10 is spent so far" in planned
+    assert "granted epsilon=2, delta=2e-9; epsilon=0.4" in planned and "still fits" in planned
     other = run("plan", "t.parquet", "--domain", "d.yml", "--into", "o.csv", "--account", "elsewhere")
     assert other.exit_code == 2 and "is charged to 't.parquet#row'" in other.output
 

@@ -107,7 +107,7 @@ WRONG = {
         "plan", "SELECT n FROM t", "-d", "w.duckdb", "--into", "o.csv", "--public-table", "missing",
     ),
     "several ledgers": ("plan", "[ot]*/*.parquet", "--into", "o.csv"),
-    "audit": ("audit", "--method", "adaptive"),
+    "audit": ("audit", "--epsilon", "0"),
     "audit runs": ("audit", "--runs", "0"),
     "audit rows": ("audit", "--rows-per-unit", "0"),
     "init": ("init", "missing"),
