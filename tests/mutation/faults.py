@@ -513,7 +513,7 @@ FAULTS = (
         (
             ENTRIES,
             "if self.elsewhere is not None and not key.named:",
-            "if not self.elsewhere and not key.named:",
+            "if self.elsewhere is not None and not key.name:",
         ),
     ),
     fault(
