@@ -39,7 +39,8 @@ from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.ledger_names import Home
-from dpsyn_sql.source.relation import PrivacyUnit, Source
+from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 from dpsyn_sql.write.expressions import check_expressions
 from dpsyn_sql.write.persist import check_name
 
@@ -111,6 +112,7 @@ def prepared(con: Connection, options: Options, *, explaining: bool = False) -> 
             warnings.warn(text, stacklevel=4)
         unit, relation = options.unit(), session.relation
         column = None if unit.column is None else check_unit(relation.columns, unit)
+        _check_row(options.privacy_unit, relation)
         if column is not None:
             unit = PrivacyUnit(column.name, unit.max_rows)
         shape = shape_of(options.domain, relation, options.exclude, discover=options.discover, unit=column)
@@ -146,6 +148,16 @@ def prepared(con: Connection, options: Options, *, explaining: bool = False) -> 
             deadline=deadline,
             outlook=outlook,
             obstacle=obstacle,
+        )
+
+
+def _check_row(privacy_unit: str, relation: Relation) -> None:
+    """``"Row"`` means single rows, unless somebody may mean a column of that name."""
+    taken = any(column.name == privacy_unit for column in relation.columns)
+    if taken and privacy_unit != "row" and fold(privacy_unit) == "row":
+        raise InputError(
+            f"privacy_unit={privacy_unit!r} is not clear: it means single rows, and there is a column of "
+            "this name. Write 'row' for single rows, or rename the column."
         )
 
 
@@ -188,11 +200,22 @@ class _Book:
             account=options.account,
             name=options.name or self.name(output),
             version=options.version,
-            configuration=self._configuration(session.resolved_name(self._home), statements, unit),
+            configuration=self._told(unit, statements),
             sources=session.private_sources(self._home),
             named=options.name is not None,
             former=former,
         )
+
+    def _told(self, unit: str | None, statements: Sequence[str]) -> dict[str, Any]:
+        """The configuration: what the source is, in the ledger's names, and only what makes a difference."""
+        session, relation = self._session, self._plan.source.relation
+        told = self._configuration(session.resolved_name(self._home), statements, unit)
+        if relation.kind != "csv":
+            told.pop("on_error", None)
+        left_out = {fold(name) for name in self._options.exclude} - {
+            fold(self._plan.source.unit.column or "")
+        }
+        return {**told, "kind": session.kind, "exclude": sorted(left_out)}
 
     def look(self, output: Output) -> Outlook:
         """What the ledger would do with the release."""

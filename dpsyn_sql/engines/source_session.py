@@ -18,6 +18,7 @@ import duckdb
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.stored import StoredTable, named_query, refuse_one_table_twice, stored
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import Home
@@ -41,32 +42,14 @@ _MULTIPLIES = (
 _SKIPPED = "Lines of the CSV source that cannot be parsed are skipped; fields that are missing are NULL."
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateTable:
-    """A base table that holds private rows: its names and the file of its database (None: memory)."""
-
-    identity: Identity
-    file: str | None
-
-    def name(self, home: Home) -> str:
-        """The same under any alias of an attached database, and in any letter case."""
-        return home.table(self.file, self.identity[1], self.identity[2])
-
-    def spelled(self, home: Home | None = None) -> str:
-        """As ledgers of the first format have it: with the file's name, and as the table was created."""
-        owner = "memory"
-        if self.file is not None:
-            owner = os.path.realpath(self.file) if home is None else home.file(self.file)
-        return f"{owner}:{display_name(*self.identity[1:])}"
-
-
 @dataclass
 class SourceSession:
     """An open source.
 
     ``engine`` reads it; ``relation`` says what it is; ``default_into`` is a table name or a path,
     or None where only the caller can choose. ``reads`` and ``paths`` are everything it is made of.
-    ``tables`` are the private ones among ``reads``, views written out.
+    ``stored`` says where each of ``reads`` is kept; ``tables`` are the private ones, views written out.
+    ``view`` is set where the source is one.
     ``database`` and ``alias`` are set when the caller gave the path of a database file.
     """
 
@@ -76,8 +59,11 @@ class SourceSession:
     warnings: tuple[str, ...]
     reads: tuple[Identity, ...]
     paths: tuple[str, ...]
-    tables: tuple[PrivateTable, ...] = ()
+    tables: tuple[StoredTable, ...] = ()
     pattern: str | None = None
+    stored: tuple[StoredTable, ...] = ()
+    view: StoredTable | None = None
+    folder: bool = False
     database: Path | None = None
     alias: str | None = None
     memory_limit: str | None = None
@@ -87,9 +73,16 @@ class SourceSession:
         """The name that stays the same however the source was spelled."""
         if self.relation.kind == "table":
             return self.tables[0].name(home)
-        if self.relation.kind not in ("parquet", "csv"):
-            return self.relation.name
+        if self.view is not None:
+            return self.view.name(home)
+        if self.relation.kind == "query":
+            return named_query(self.relation.name, self.stored, self.paths, home)
         return home.file(self.paths[0]) if self.pattern is None else home.pattern(self.pattern)
+
+    @property
+    def kind(self) -> str:
+        """What the source is: a table and a file can have one name in the ledger, a folder and a glob too."""
+        return "folder" if self.folder else self.relation.kind
 
     @property
     def former_statements(self) -> tuple[str, ...]:
@@ -433,25 +426,28 @@ def _checked_session(
     relation = Relation(name, kind, sql, columns, tuple(statements), multiplies=checked.multiplies)
     paths = tuple(path for item in checked.files for path in (find_files(item) or _NO_FILES).paths)
     default = None if view is None else _beside(view.identity)
+    reads = tuple(stored(catalog, identity) for identity in checked.relations)
+    refuse_one_table_twice(reads)
     tables = _private_tables(catalog, checked.relations, checked.public)
     if not trusted:
         _refuse_generated(catalog, tables)
-    return SourceSession(engine, relation, default, (), checked.relations, paths, tables)
+    session = SourceSession(engine, relation, default, (), checked.relations, paths, tables, stored=reads)
+    session.view = None if view is None else stored(catalog, view.identity)
+    return session
 
 
 def _private_tables(
     catalog: DuckDBCatalog, reads: Sequence[Identity], public: Sequence[Identity]
-) -> tuple[PrivateTable, ...]:
+) -> tuple[StoredTable, ...]:
     found = []
     for identity in sorted(set(reads) - set(public)):
         known = catalog.find(identity)
         if known is not None and known.kind == "table":
-            file = catalog.databases.get(fold(identity[0]), {}).get("path")
-            found.append(PrivateTable(identity, str(file) if file else None))
+            found.append(stored(catalog, identity))
     return tuple(found)
 
 
-def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[PrivateTable]) -> None:
+def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[StoredTable]) -> None:
     """A query may read any column of its tables."""
     for table in tables:
         for column in catalog.columns(table.identity):
@@ -477,9 +473,10 @@ def _file_session(engine: DuckDBEngine, files: FileSet, text: str, strict: bool)
         default = str(path.with_name(f"{path.name.split('.')[0] or path.name}_synthetic.parquet"))
     warnings = (_SKIPPED,) if files.format == "csv" and not strict else ()
     pattern = None if files.single else absolute_pattern(text)
-    if Path(text).is_dir():
+    folder = Path(text).is_dir()
+    if folder:
         pattern = str(absolute_path(text) / f"*.{files.format}")
-    return SourceSession(engine, relation, default, warnings, (), files.paths, pattern=pattern)
+    return SourceSession(engine, relation, default, warnings, (), files.paths, pattern=pattern, folder=folder)
 
 
 def _public(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]:

@@ -46,7 +46,7 @@ class Output:
         """The same however ``into`` was spelled, under any alias of the database and in any letter case."""
         if self.table is None:
             return home.output(self.spelled)
-        return home.table(self.database, self.table[1], self.table[2])
+        return home.table(self.database, *self.table)
 
 
 _MayReplace = Callable[[Output], bool]

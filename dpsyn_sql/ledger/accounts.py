@@ -82,19 +82,20 @@ def for_release(store: Store, key: ReleaseKey) -> str:
     """The name of the account that a release is charged to.
 
     Tables and files belong to the account that was first charged for them, whatever query reads
-    them. Without ``account=`` a new one is called ``<source>#<unit>`` after the first of them.
+    them, or before that to one that was granted under their name. Without ``account=`` a new one is
+    called ``<source>#<unit>`` after the first of them.
 
     Raises:
         AccountError: a source belongs to another account, or sources belong to different ones.
     """
-    bound = _bindings(store, key) or _granted_for(store, key)
+    bound = {**_granted_for(store, key), **_bindings(store, key)}
     for source, names in bound.items():
         if len(names) > 1 and key.account not in names:
             raise AccountError(_in_two_accounts(store, source, names))
     owners = {key.account if len(names) > 1 else names[0] for names in bound.values()}
     named = {key.account} if key.account else set()
     if len(named | owners) > 1:
-        known = "; ".join(f"{source} is charged to {names[0]!r}" for source, names in bound.items())
+        known = "; ".join(f"{source} belongs to {names[0]!r}" for source, names in bound.items())
         raise AccountError(
             f"{known}: its people would lose track of what is spent on them if a release of it were charged "
             "elsewhere. Leave account= out, or release tables of different accounts one by one. "

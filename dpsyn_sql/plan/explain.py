@@ -55,6 +55,8 @@ def _about(plan: Plan) -> Iterator[str]:
     else:
         yield f"Protects    all rows of one {unit.column}, at most {unit.max_rows} of them counted"
         yield "            rows without one are left out"
+        if relation.kind in ("query", "view"):
+            yield f"            owner states: {unit.column} of the result says whose row each of its rows is"
     yield f"Method      {plan.method}"
     if plan.caps:
         candidates, tree = plan.caps

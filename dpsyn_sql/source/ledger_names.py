@@ -54,11 +54,12 @@ class Home:
         end = pattern.rfind("/", 0, len(pattern) if wildcard is None else wildcard.start()) + 1
         return self._relative(Path(os.path.realpath(pattern[:end] or ".")) / pattern[end:])
 
-    def table(self, database: str | None, schema: str, name: str) -> str:
-        """The name of a table; ``database`` is the file that holds it, None for a database in memory."""
+    def table(self, database: str | None, catalog: str, schema: str, name: str) -> str:
+        """The name of a table; ``database`` is the file that holds it, None for a database in memory, which
+        has no name but the one it is attached by."""
         own = display_name(fold(schema), fold(name))
         if database is None:
-            return f"memory:{own}"
+            return f":memory:{own if catalog == 'memory' else display_name(fold(catalog)) + '.' + own}"
         real = Path(os.path.realpath(database))
         return own if real == self.database else f"{self._relative(real)}:{own}"
 

@@ -96,7 +96,7 @@ def test_an_interrupted_replay_says_that_nothing_was_charged(tmp_path, monkeypat
     (note,) = caught.value.__notes__
     assert note == (
         "Interrupted after everything was measured, before the output was written. Nothing was charged this time: "
-        "the release 'memory:main.t_synthetic' stays charged; the same call on the same connection goes on from "
+        "the release ':memory:main.t_synthetic' stays charged; the same call on the same connection goes on from "
         "here at no further cost."
     )
 

@@ -200,8 +200,112 @@ def test_two_spellings_with_two_accounts_have_to_be_chosen_from(path):
         release(path, version="2", into="o")
     release(path, version="2", into="o", account="Sales")
     release(path, version="3", into="p")
-    with pytest.raises(dpsyn_sql.AccountError, match="is charged to"):
+    with pytest.raises(dpsyn_sql.AccountError, match="belongs to"):
         release(path, version="4", into="q", account="SALES")
+
+
+# -- what a hostile reader tried ----------------------------------------------------------------
+
+
+def test_a_grant_is_not_passed_by_reading_its_table_beside_a_charged_one(path):
+    release(path, "other", into="first")
+    grant(path, "main.sales#row")
+    union = "SELECT n FROM sales UNION ALL SELECT n FROM other"
+    with pytest.raises(dpsyn_sql.AccountError, match="belongs to"):
+        release(path, union, into="o")
+    release(path)
+    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+        release(path, version="2", into="o")
+
+
+def test_a_file_that_is_attached_twice_is_not_two_tables(path, tmp_path):
+    (tmp_path / "hard.duckdb").hardlink_to(path)
+    with duckdb.connect() as con:
+        con.execute(f"ATTACH '{path}' AS a (READ_ONLY); ATTACH '{tmp_path}/hard.duckdb' AS b (READ_ONLY)")
+        con.execute("CREATE VIEW v AS SELECT n FROM a.Sales UNION ALL SELECT n FROM b.sales")
+        for query in ("SELECT n FROM a.sales UNION ALL SELECT n FROM b.Sales", "v"):
+            for trust in (False, True):
+                with pytest.raises(dpsyn_sql.SourceError, match=r"one table under two names.*attached twice"):
+                    release(con, query, into=tmp_path / "o.csv", ledger=tmp_path / "l", trust_query=trust)
+        anti = "SELECT n FROM a.sales ANTI JOIN b.sales AS s USING (n)"
+        with pytest.raises(dpsyn_sql.SourceError, match="one table under two names"):
+            release(con, anti, into=tmp_path / "o.csv", ledger=tmp_path / "l", public_tables=["b.sales"])
+    assert not (tmp_path / "l").exists()
+
+
+def test_two_databases_in_memory_are_two_sources():
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT 1::INTEGER AS n FROM range(200)")
+        con.execute("ATTACH ':memory:' AS o")
+        con.execute("CREATE TABLE o.t AS SELECT 8::INTEGER AS n FROM range(900)")
+        one, two = release(con, "t"), release(con, "o.t")
+    assert not two.replayed and two.id != one.id and two.rows > 700
+
+
+def pairs_that_look_alike(tmp_path):
+    """Pairs of (con, source) that read different rows under names that look alike."""
+    for folder, value in (("p", 1), ("q", 8)):
+        (tmp_path / folder).mkdir()
+        with duckdb.connect(str(tmp_path / folder / "x.duckdb")) as con:
+            con.execute(f"CREATE TABLE t AS SELECT {value}::INTEGER AS n FROM range(200)")
+            con.execute("CREATE VIEW v AS FROM t; CREATE SCHEMA data")
+            con.execute("CREATE TABLE data.parquet AS FROM t")
+            con.execute(f"COPY t TO '{tmp_path / folder}/data.parquet'")
+    p, q = tmp_path / "p", tmp_path / "q"
+    return [
+        ((p / "x.duckdb", "v"), (q / "x.duckdb", "v")),
+        ((p / "x.duckdb", "SELECT n FROM t"), (q / "x.duckdb", "SELECT n FROM t")),
+        ((p / "x.duckdb", "data.parquet"), (None, str(p / "data.parquet"))),
+        ((None, str(p)), (None, f"{p}/*.parquet")),
+    ]
+
+
+def test_sources_that_look_alike_are_not_replayed_for_each_other(tmp_path):
+    for number, pair in enumerate(pairs_that_look_alike(tmp_path)):
+        settings = {"name": "r", "account": f"study{number}", "ledger": tmp_path / f"ledger{number}"}
+        if number == 2:
+            settings["ledger"] = tmp_path / "p" / "x.duckdb.dpsyn-ledger"
+        made = [
+            release(con, source, into=tmp_path / f"o{number}-{which}.csv", new_debit=True, **settings)
+            for which, (con, source) in enumerate(pair)
+        ]
+        assert made[0].id != made[1].id and not made[1].replayed, pair
+
+
+def test_one_view_or_query_is_paid_once_under_any_alias_and_after_a_move(path):
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE VIEW v AS SELECT n FROM sales WHERE n > 2")
+    sources = ("v", "SELECT n FROM sales WHERE n > 4")
+    ids = [release(path, source, into=f"o{number}").id for number, source in enumerate(sources)]
+    with duckdb.connect() as con:
+        con.execute(f"ATTACH '{path}' AS z")
+        for number, source in enumerate(("z.v", "SELECT n FROM z.sales WHERE n > 4")):
+            assert release(con, source, into=f"z.o{number}").id == ids[number]
+    new = path.with_name("new.duckdb")
+    path.rename(new)
+    path.with_name("w.duckdb.dpsyn-ledger").rename(f"{new}.dpsyn-ledger")
+    ledger = SqliteLedger(f"{new}.dpsyn-ledger")
+    ledger.moved(with_data=True)
+    ledger.close()
+    for number, source in enumerate(sources):
+        assert release(new, source, into=f"o{number}").id == ids[number]
+
+
+def test_settings_that_make_no_difference_are_not_paid_for(path):
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE wide AS SELECT n, n AS m, n AS person FROM sales")
+    unit = {"privacy_unit": "person", "exclude": ["m"]}
+    first = release(path, "wide", **unit)
+    for same in ({"exclude": ["m", "m"]}, {"on_error": "fail"}):
+        assert release(path, "wide", **{**unit, **same}).id == first.id
+
+
+def test_a_column_called_row_is_not_taken_for_rows_silently(path):
+    with duckdb.connect(str(path)) as con:
+        con.execute('CREATE TABLE odd AS SELECT 1::INTEGER AS n, 2 AS "Row"')
+    with pytest.raises(dpsyn_sql.InputError, match="not clear"):
+        release(path, "odd", privacy_unit="Row")
+    release(path, "odd", privacy_unit="row", exclude=["Row"])
 
 
 # -- rows of results ----------------------------------------------------------------------------

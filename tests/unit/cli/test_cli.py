@@ -102,7 +102,7 @@ def test_a_grant_to_an_unknown_account_needs_new(folder):
     planned = run("plan", "t.parquet", "--domain", "d.yml", "--into", "o.csv").stdout
     assert "granted epsilon=2, delta=2e-9; epsilon=0.4" in planned and "still fits" in planned
     other = run("plan", "t.parquet", "--domain", "d.yml", "--into", "o.csv", "--account", "elsewhere")
-    assert other.exit_code == 2 and "is charged to 't.parquet#row'" in other.output
+    assert other.exit_code == 2 and "belongs to 't.parquet#row'" in other.output
 
 
 def test_plan_writes_nothing(folder):
