@@ -22,7 +22,8 @@ con = duckdb.connect(sys.argv[1] + "/w.duckdb")
 columns = ", ".join(f"(hash(i, {k}) % {s})::INTEGER AS a{k}" for k, s in enumerate(sizes))
 con.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(45000) AS r(i)")
 for number in range(12):  # about half of the totals are above zero
-    result = dpsyn_sql.release(con, "t", domain=spec, epsilon=1e-6, delta=float(sys.argv[2]), into=f"o{number}")
+    options = dict(domain=spec, epsilon=1e-6, delta=float(sys.argv[2]), new_debit=True)
+    result = dpsyn_sql.release(con, "t", into=f"o{number}", **options)
     assert result.rows <= 1_000_000, result.rows
     if result.rows:
         break

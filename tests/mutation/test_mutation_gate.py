@@ -9,7 +9,7 @@ from verdicts import ROOT, pool, verdict
 
 BY_NAME = {fault.name: fault for fault in FAULTS}
 PROCESSES = 2
-SECONDS = 300
+SECONDS = 1200
 
 # A test that fails because the fault itself cannot run has found nothing.
 CLUMSY = re.compile(
