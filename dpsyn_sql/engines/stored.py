@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -50,8 +51,7 @@ def refuse_one_table_twice(tables: Iterable[StoredTable]) -> None:
     for table in tables:
         if table.file is None:
             continue
-        status = Path(table.file).stat()
-        place = (status.st_dev, status.st_ino, fold(table.identity[1]), fold(table.identity[2]))
+        place = (*_storage(table.file), fold(table.identity[1]), fold(table.identity[2]))
         other = seen.setdefault(place, table.identity)
         if other != table.identity:
             names = " and ".join(shorten(display_name(*one)) for one in (other, table.identity))
@@ -59,6 +59,14 @@ def refuse_one_table_twice(tables: Iterable[StoredTable]) -> None:
                 f"The query reads one table under two names: {names} are in one database file, which is "
                 "attached twice. Use one of the names."
             )
+
+
+def _storage(file: str) -> tuple[object, ...]:
+    """The same for every path of a file, hard links included; any other address stands for itself."""
+    with contextlib.suppress(OSError):
+        status = Path(file).stat()
+        return (status.st_dev, status.st_ino)
+    return (file,)
 
 
 def named_query(text: str, reads: Sequence[StoredTable], paths: Iterable[str], home: Home) -> str:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.cli.main import app
+from dpsyn_sql.engines.stored import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.plan.key import ReleaseKey
 
@@ -231,6 +232,13 @@ def test_a_file_that_is_attached_twice_is_not_two_tables(path, tmp_path):
         with pytest.raises(dpsyn_sql.SourceError, match="one table under two names"):
             release(con, anti, into=tmp_path / "o.csv", ledger=tmp_path / "l", public_tables=["b.sales"])
     assert not (tmp_path / "l").exists()
+
+
+def test_a_database_that_is_no_file_is_told_apart_by_its_address():
+    tables = [StoredTable((name, "main", "t"), f"md:{name}") for name in "ab"]
+    refuse_one_table_twice(tables)
+    with pytest.raises(dpsyn_sql.SourceError, match="one table under two names"):
+        refuse_one_table_twice([*tables, StoredTable(("c", "main", "T"), "md:a")])
 
 
 def test_two_databases_in_memory_are_two_sources():
