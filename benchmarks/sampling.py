@@ -24,11 +24,9 @@ from harness import machine, peak_mebibytes, print_table
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.sample.graphical import GraphicalSampler
-from dpsyn_sql.sample.sql_network import network_of
+from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.write.persist import Kept, drawn_from, persist_beside
@@ -71,7 +69,7 @@ def main() -> None:
     parser.add_argument("--memory-limit", default="4GB")
     arguments = parser.parse_args()
     model = random_model()
-    network = network_of(model)
+    network = model.network()
     lines: list[list[object]] = []
 
     def once(draw: Callable[[DuckDBEngine], object]) -> tuple[float, float]:
@@ -91,7 +89,7 @@ def main() -> None:
         append_network(engine, network, arguments.rows, 1, STAGED)
 
     line("SQL, independent rows", arguments.rows, independent)
-    sampler = GraphicalSampler(model)
+    sampler = model.sampler()
     line(
         "numpy, low variance",
         arguments.rows,

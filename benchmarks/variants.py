@@ -36,7 +36,6 @@ from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.plan.queries import MarginalQuery
-from dpsyn_sql.sample.compile import compile_sampler
 from dpsyn_sql.source.relation import Relation, Source
 
 ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
@@ -132,7 +131,7 @@ def distances(
         model = method.run(plan, LocalCurator(counter, counter.domain, 1, entry, SeededNoise(seed)))
     ledger.close()
     rows = max(1, round(model.total))
-    sample = np.concatenate([*compile_sampler(model).batches(rows, seed)]).astype(np.int64)
+    sample = np.concatenate([*model.sampler().batches(rows, seed)]).astype(np.int64)
     return mean_distances(counter.codes, sample, counter.domain.shape())
 
 

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain, Label
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.fit.model_tables import ModelTables
+from dpsyn_sql.fit.network import Network
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import (
@@ -303,7 +306,7 @@ class Discoverer(Protocol):
 
 
 class Model(Protocol):
-    """A fitted model; public."""
+    """A fitted model; public. It says itself what it answers and how its rows are drawn."""
 
     @property
     def domain(self) -> Domain:
@@ -313,16 +316,32 @@ class Model(Protocol):
     def total(self) -> float:
         """Estimated number of (bounded) rows of the source; may be negative."""
 
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether ``project`` answers for these attributes; cheap."""
+
     def project(self, attrs: Sequence[str]) -> NDArray[np.float64]:
-        """Expected counts of a marginal the model can answer.
+        """Expected counts of a marginal the model can answer, axes in the order of ``attrs``.
 
         Raises:
-            InputError: the model has no closed form for these attributes.
+            InputError: it does not support these attributes.
         """
+
+    def network(self) -> Network | None:
+        """What SQL draws rows of it from; None for a model that is no network."""
+
+    def tables(self) -> ModelTables:
+        """What SQL answers marginals from."""
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
+        """What draws its rows; ``deadline`` says how much time there is."""
 
 
 class Sampler(Protocol):
     """Draws synthetic rows as codes; post-processing, deterministic in the seed."""
+
+    @property
+    def drawn(self) -> str:
+        """How it draws rows, as certificates have it: ``"with low variance"``."""
 
     def batches(self, rows: int, seed: int) -> Iterator[NDArray[np.integer[Any]]]:
         """Arrays of shape (batch, attributes) that sum to ``rows`` rows."""

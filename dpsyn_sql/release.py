@@ -57,7 +57,7 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
-from dpsyn_sql.sample.compile import compile_sampler, independent_rows, manner
+from dpsyn_sql.sample.compile import INDEPENDENTLY, independent_rows
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sample.units import unit_sizes
 from dpsyn_sql.sqltext.fragments import qualified
@@ -259,7 +259,7 @@ def _write(
     if rows == 0:
         warnings.warn("The noisy total is not above zero: the synthetic table is empty.", stacklevel=4)
     engine, network = job.target.open(), independent_rows(made.model, rows, job.deadline)
-    sampler = compile_sampler(made.model, job.deadline)
+    sampler = made.model.sampler(job.deadline)
     try:
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
         with ThreadPoolExecutor(max_workers=1) as beside:  # few rows are drawn by one core alone
@@ -276,7 +276,8 @@ def _write(
 
                 written = stage_rows(engine, made.shape, draw, rows, staged, seed)
         sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
-        facts = _facts(job, entry, made, written, seed, manner(made.model, network))
+        manner = sampler.drawn if network is None else INDEPENDENTLY
+        facts = _facts(job, entry, made, written, seed, manner)
         kept = _kept(job, entry, made, drawn.result(), facts)
         problem = ""
         try:

@@ -314,6 +314,25 @@ def pair_tables(
     return found
 
 
+def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
+    """Joint distributions of many pairs of variables, in and across cliques.
+
+    Of a pair across cliques the variable nearer to a root is carried to the other one: the later a variable
+    comes in, the fewer are left that it has to be carried to, and the less of the tree.
+    """
+    found: dict[Scope, FloatArray] = {}
+    known: Conditionals = {}
+    own = marginals(beliefs, [(variable,) for variable in sorted(set(itertools.chain(*pairs)))])
+    place = {variable: number for number, variable in enumerate(beliefs.tree.introduced)}
+    carried: dict[int, list[int]] = {}
+    for first, second in (sorted(pair, key=place.__getitem__) for pair in pairs):
+        carried.setdefault(first, []).append(second)
+    for first, others in carried.items():
+        for second, table in pair_tables(beliefs, first, others, own, known).items():
+            found[min(first, second), max(first, second)] = table if first < second else table.T
+    return found
+
+
 def _beyond(tree: JunctionTree, clique: int, neighbour: int, wanted: set[int]) -> bool:
     """Whether any of ``wanted``, none in the clique, is on the neighbour's side of their edge."""
     if tree.parents[neighbour] == clique:

@@ -17,7 +17,7 @@ is no target to meet, and the nearest correlation matrix may use these entries a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -29,7 +29,6 @@ from dpsyn_sql.fit.consistency import Margins, Measurements, PairTable, fit_marg
 from dpsyn_sql.fit.correlation import floored, nearest_correlation
 from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, latent_correlation
 from dpsyn_sql.fit.offsets import calibrated_offsets
-from dpsyn_sql.fit.served import checked_names
 from dpsyn_sql.plan.queries import NoisyMarginal
 
 FloatArray = NDArray[np.float64]
@@ -62,43 +61,22 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class CopulaModel:
+class FittedCopula:
     """A fitted copula.
 
     ``pairs`` holds joint probabilities by pair of names in domain order; ``factor`` (k, k) float32
     is the lower Cholesky factor of the latent correlation, ``offsets`` (k,) float32 are added to
-    the latent vector before the largest of each block is taken.
+    the latent vector before the largest of each block is taken. There is a block an attribute.
     """
 
-    domain: Domain
     margins: Margins
     pairs: Mapping[tuple[str, str], FloatArray]
     blocks: tuple[Block, ...]
     factor: NDArray[np.float32]
     offsets: NDArray[np.float32]
 
-    @property
-    def total(self) -> float:
-        """Estimated number of (bounded) rows of the source; may be negative."""
-        return self.margins.total
 
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts of one or two attributes; sums to max(0, total).
-
-        Raises:
-            InputError: more than two attributes, none, one twice or an unknown one.
-        """
-        names = checked_names(self.domain, attrs, most=2)
-        scale = max(0.0, self.total)
-        if len(names) == 1:
-            return scale * self.margins.probabilities[names[0]]
-        first, second = names
-        if (first, second) in self.pairs:
-            return scale * self.pairs[first, second]
-        return scale * self.pairs[second, first].T
-
-
-def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> CopulaModel:
+def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> FittedCopula:
     """Fit a Gaussian copula to noisy one-way and pair tables (any of which may be missing)."""
     measurements = Measurements(tables)
     margins = fit_margins(domain, measurements)
@@ -107,8 +85,7 @@ def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> CopulaModel:
     wanted = _latent_correlations(domain, margins, pairs, blocks)
     nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
     correlation = floored(nearest, SMALLEST_EIGENVALUE)
-    return CopulaModel(
-        domain=domain,
+    return FittedCopula(
         margins=margins,
         pairs={pair: table.probabilities for pair, table in pairs.items()},
         blocks=blocks,

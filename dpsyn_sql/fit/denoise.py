@@ -228,3 +228,10 @@ def merged_rare(values: FloatArray, least: float) -> IntArray:
     bins = np.cumsum(~rare) - 1
     bins[rare] = (~rare).sum()
     return np.asarray(bins, dtype=np.int64)
+
+
+def within_bins(probabilities: FloatArray, bins: IntArray) -> FloatArray:
+    """Of each code its probability given its bin; uniform in a bin of no mass."""
+    mass = np.bincount(bins, weights=probabilities)[bins]
+    codes = np.bincount(bins)[bins]
+    return np.divide(probabilities, mass, out=1.0 / codes, where=mass > 0)

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.adaptive import within_bins
 from dpsyn_sql.fit.consistency import simplex_projection
-from dpsyn_sql.fit.denoise import denoised, merged_neighbours, working_bins
+from dpsyn_sql.fit.denoise import denoised, merged_neighbours, within_bins, working_bins
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
 from dpsyn_sql.fit.reproducible import snapped

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs
-from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals
+from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate, marginals
 from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Scope, junction_tree
@@ -56,6 +55,7 @@ from dpsyn_sql.fit.working import (
     working_domain,
 )
 from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.plan.limits import NO_LIMITS, Limits
 from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.plan.queries import MarginalQuery

@@ -7,8 +7,9 @@ from itertools import combinations
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import PlanTooLarge
-from dpsyn_sql.fit.copula import CopulaModel, fit_copula
+from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.plan.plan import MeasureStep, Plan
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.source.relation import Source
@@ -52,4 +53,4 @@ class Copula:
     def run(self, plan: Plan, curator: Curator) -> CopulaModel:
         """Measure as planned and fit."""
         answers = [table for step in plan.steps for table in curator.measure(step.queries, step.budget)]
-        return fit_copula(plan.domain, answers)
+        return CopulaModel(plan.domain, fit_copula(plan.domain, answers))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
-from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.plan.plan import MeasureStep, Plan
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.source.relation import Source

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.served import checked_names
 from dpsyn_sql.interfaces import Model
+from dpsyn_sql.models.asked import checked_names
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import strmm
 
-from dpsyn_sql.fit.copula import CopulaModel
-from dpsyn_sql.sample.quotas import Quotas, batch_sizes, code_type, meet_quotas
+from dpsyn_sql.fit.copula import FittedCopula
+from dpsyn_sql.sample.quotas import ONE_WAYS_MET, Quotas, batch_sizes, code_type, meet_quotas
 
 BATCH_ROWS = 32768
 """Rows of a batch: a constant, so that a seed means the same rows on every machine. 674 latent
@@ -24,25 +24,26 @@ columns make batches of 88 MB."""
 
 @dataclass(frozen=True, slots=True)
 class CopulaSampler:
-    """Draws rows of a ``CopulaModel``; one-way counts are met within rounding."""
+    """Draws rows of a fitted copula; one-way counts are met within rounding."""
 
-    model: CopulaModel
+    fitted: FittedCopula
+    drawn: ClassVar[str] = ONE_WAYS_MET
 
     def batches(self, rows: int, seed: int) -> Iterator[NDArray[np.integer[Any]]]:
         """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
 
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
-        model = self.model
-        factor = np.asfortranarray(model.factor)
-        quotas = [Quotas(block.probabilities) for block in model.blocks]
-        dtype = code_type(max(model.domain.shape(), default=1))
+        fitted = self.fitted
+        factor = np.asfortranarray(fitted.factor)
+        quotas = [Quotas(block.probabilities) for block in fitted.blocks]
+        dtype = code_type(max((own.size for own in fitted.margins.probabilities.values()), default=1))
         sizes = batch_sizes(rows, BATCH_ROWS)
         for size, normals in zip(sizes, _normals(sizes, len(factor), seed), strict=True):
             latent = _correlated(normals, factor)
-            latent += model.offsets
-            codes = np.empty((size, len(model.blocks)), dtype=dtype)
-            for column, (block, quota) in enumerate(zip(model.blocks, quotas, strict=True)):
+            latent += fitted.offsets
+            codes = np.empty((size, len(fitted.blocks)), dtype=dtype)
+            for column, (block, quota) in enumerate(zip(fitted.blocks, quotas, strict=True)):
                 if block.start == block.stop:
                     codes[:, column] = block.codes[0]
                     continue

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.fit.independent import ProductModel
-from dpsyn_sql.sample.quotas import Quotas, batch_sizes, code_type
+from dpsyn_sql.sample.quotas import ONE_WAYS_MET, Quotas, batch_sizes, code_type
 
 BATCH_ROWS = 2**18
 """Rows of a batch: a constant, so that a seed means the same rows on every machine."""
@@ -18,15 +17,18 @@ BATCH_ROWS = 2**18
 
 @dataclass(frozen=True, slots=True)
 class ProductSampler:
-    """Draws rows of a ``ProductModel``; one-way counts are met within rounding."""
+    """Draws rows of independent attributes; one-way counts are met within rounding.
 
-    model: ProductModel
+    ``probabilities`` (float64, one per code) of each attribute in domain order.
+    """
+
+    probabilities: tuple[NDArray[np.float64], ...]
+    drawn: ClassVar[str] = ONE_WAYS_MET
 
     def batches(self, rows: int, seed: int) -> Iterator[NDArray[np.integer[Any]]]:
         """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all."""
-        domain = self.model.domain
-        quotas = [Quotas(self.model.margins.probabilities[name]) for name in domain.names]
-        dtype = code_type(max(domain.shape(), default=1))
+        quotas = [Quotas(own) for own in self.probabilities]
+        dtype = code_type(max((own.size for own in self.probabilities), default=1))
         for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
             generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
             codes = np.empty((size, len(quotas)), dtype=dtype)

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 
+ONE_WAYS_MET = "with one-way counts met"
+"""How a sampler that keeps quotas draws rows, as certificates have it."""
+
 
 def rounded_counts(probabilities: FloatArray, rows: int) -> NDArray[np.int64]:
     """Integers nearest to ``rows * probabilities`` that sum to ``rows`` (largest remainder)."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.network import Network
 from dpsyn_sql.interfaces import Engine
-from dpsyn_sql.sample.sql_network import Network
 from dpsyn_sql.sample.sql_tables import share_table
 from dpsyn_sql.sample.sql_text import Script, Tables, script_of
 from dpsyn_sql.sqltext.fragments import Fragment, qualified

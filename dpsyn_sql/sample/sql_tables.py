@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sample.sql_network import Network, Node, slot_bits_of
+from dpsyn_sql.fit.network import Network, Node, slot_bits_of
 
 UNIT = 2**32
 """Probability 1. Ranks below 2^31 times it fit a BIGINT."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsyn_sql.domain.encoding import code_type
-from dpsyn_sql.sample.sql_network import Network, Node, configurations, slot_bits_of
+from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
 from dpsyn_sql.sample.sql_tables import Layout, layout, packed, place_of, strides
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render

@@ -20,16 +20,15 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.fit.network import Network
 from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
-from dpsyn_sql.sample.sql_network import Network, network_of
 from dpsyn_sql.sample.sql_tables import share_table
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.kept import SCHEMA, TABLES
 from dpsyn_sql.sqltext.render import render
-from dpsyn_sql.write.model_tables import served
 from dpsyn_sql.write.sample_macro import parameters, sample_queries
 
 Columns = Mapping[str, NDArray[Any]]
@@ -51,7 +50,7 @@ class Drawn:
 
 def drawn_from(model: Model) -> Drawn:
     """What SQL draws rows of a model from."""
-    network = network_of(model)
+    network = model.network()
     return Drawn(network, {} if network is None else share_table(network))
 
 
@@ -177,7 +176,7 @@ def persist_beside(engine: Engine, path: Path, kept: Kept) -> None:
 
 def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
     """The rows of every table, without the release they belong to."""
-    domain, tables = kept.shape.domain, served(kept.model)
+    domain, tables = kept.shape.domain, kept.model.tables()
     yield (
         "releases",
         {

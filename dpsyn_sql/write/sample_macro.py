@@ -14,7 +14,7 @@ from dpsyn_sql.domain.output import constant_expression, derived_value
 from dpsyn_sql.domain.shape import Constant, Derived, Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sample.sql_network import Network
+from dpsyn_sql.fit.network import Network
 from dpsyn_sql.sample.sql_text import MOST_NODES, Tables, script_of
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal

@@ -29,10 +29,10 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEv
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
-from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.plan.plan import MeasureStep, Plan
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise

@@ -12,7 +12,6 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, method_named
 from dpsyn_sql.methods.auto import MOST_ATTRIBUTES
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
-from dpsyn_sql.sample.compile import compile_sampler
 from dpsyn_sql.source.relation import Relation, Source
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -147,7 +146,7 @@ def _check_projections(model, shape):
 
 
 def _check_sample(model, shape):
-    sampler = compile_sampler(model)
+    sampler = model.sampler()
     assert list(sampler.batches(0, 3)) == []
     codes = np.concatenate(list(sampler.batches(997, 3)))
     assert codes.shape == (997, len(shape.names)) and np.issubdtype(codes.dtype, np.integer)
@@ -160,7 +159,7 @@ def test_a_seed_fixes_the_rows_and_another_changes_them(method):
     model = method.run(method.plan(SOURCE, shape, BUDGETS[0]), FakeCurator(shape, ANSWERS["plenty"]))
     rows = 70_000  # several batches
     first, again, largest = (
-        np.concatenate(list(compile_sampler(m).batches(rows, seed)))
+        np.concatenate(list(m.sampler().batches(rows, seed)))
         for m, seed in ((model, 1), (pickle.loads(pickle.dumps(model)), 1), (model, 2**64 - 1))
     )
     np.testing.assert_array_equal(first, again)

@@ -13,16 +13,16 @@ from dpsyn_sql.domain.decoding import decode_statement
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.fit.independent import ProductModel
+from dpsyn_sql.models.copula import CopulaModel
+from dpsyn_sql.models.graphical import GraphicalModel
+from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
-from dpsyn_sql.sample.sql_network import network_of
 from dpsyn_sql.sample.sql_sampler import load_distributions
 from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.source.files import file_beside
@@ -212,7 +212,7 @@ def test_what_cannot_be_answered_is_an_error_and_nothing_else_happens(tmp_path, 
 def released(model, rows, seed, mode):
     """The queries run over a table of this connection's own."""
     with duckdb.connect() as con:
-        network, table = network_of(model), Fragment("temp.main.model")
+        network, table = model.network(), Fragment("temp.main.model")
         load_distributions(DuckDBEngine(con), network, table)
         script, number = script_of(network, Fragment(str(seed))), Fragment(str(rows))
         if mode == "iid":
@@ -264,7 +264,7 @@ def test_computed_columns_keys_and_conditions(tmp_path):
 
 def test_a_copula_keeps_its_marginals_and_says_what_it_cannot_do(tmp_path):
     names = [attribute.name for attribute in DOMAIN.attributes]
-    model = fit_copula(DOMAIN, [noisy(name, sigma=1.0) for name in names])
+    model = CopulaModel(DOMAIN, fit_copula(DOMAIN, [noisy(name, sigma=1.0) for name in names]))
     with duckdb.connect(str(written(tmp_path / "o.duckdb", kept(model=model, measured=())))) as con:
         with pytest.raises(duckdb.Error, match="is no network"):
             con.execute("FROM dpsyn_sample('r', 3)").fetchall()

@@ -11,12 +11,13 @@ from scipy.stats import chi2
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.adaptive import GraphicalModel
+from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.sample import sql_network, sql_sampler, sql_text
+from dpsyn_sql.fit.network import Network, node_of, slot_bits_of
+from dpsyn_sql.models.graphical import GraphicalModel
+from dpsyn_sql.sample import sql_sampler, sql_text
 from dpsyn_sql.sample.compile import independent_rows
-from dpsyn_sql.sample.sql_network import Network, network_of, node_of, slot_bits_of
 from dpsyn_sql.sample.sql_sampler import append_network, load_distributions
 from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -148,9 +149,9 @@ def distances(codes, fitted):
 @pytest.mark.parametrize("together", [0, 2**18], ids=["clique by clique", "drawn together"])
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
 def test_rows_follow_the_model(scopes, together, monkeypatch):
-    monkeypatch.setattr(sql_network, "MOST_JOINED", together)
+    monkeypatch.setattr(networks, "MOST_JOINED", together)
     fitted = model(scopes)
-    network = network_of(fitted)
+    network = fitted.network()
     means = {}
     for mode in ("low_variance", "iid"):
         own, chance = distances(sampled(network, ROWS, 1, mode), fitted)
@@ -183,7 +184,7 @@ def test_independent_rows_pass_a_chi_square_test_of_every_pair(scopes, monkeypat
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
 def test_low_variance_meets_one_way_counts(scopes):
     fitted = model(scopes)
-    codes = sampled(network_of(fitted), ROWS, 5, "low_variance")
+    codes = sampled(fitted.network(), ROWS, 5, "low_variance")
     wanted = np.array([ROWS * fitted.project([f"x{i}"]) / 1000 for i in range(5)])
     found = np.array([np.bincount(codes[:, i], minlength=6) for i in range(5)])
     # Independent draws are off by about 60.
@@ -239,8 +240,8 @@ def test_the_same_rows_at_any_number_of_threads_and_others_for_another_seed(monk
 
 def apart(monkeypatch, scopes):
     """The network with a node a clique."""
-    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
-    return network_of(model(scopes))
+    monkeypatch.setattr(networks, "MOST_JOINED", 0)
+    return model(scopes).network()
 
 
 def test_rows_are_those_of_every_version_and_machine(monkeypatch):
@@ -276,7 +277,7 @@ FROZEN = {
 @pytest.mark.parametrize("mode", ["low_variance", "iid"])
 @pytest.mark.parametrize("rows", [-3, 0, 1, 2])
 def test_hardly_any_rows(mode, rows):
-    assert sampled(network_of(model(SCOPES["chain"])), rows, 1, mode).shape == (max(0, rows), 5)
+    assert sampled(model(SCOPES["chain"]).network(), rows, 1, mode).shape == (max(0, rows), 5)
 
 
 @pytest.mark.parametrize("mode", ["low_variance", "iid"])
@@ -308,7 +309,7 @@ def test_a_lost_row_is_noticed():
 
 
 def test_many_rows_are_drawn_independently(monkeypatch):
-    few, many = model(SCOPES["chain"]), network_of(model(SCOPES["chain"]))
+    few, many = model(SCOPES["chain"]), model(SCOPES["chain"]).network()
     assert independent_rows(few, 20_000_000) is None
     assert independent_rows(few, 20_000_001).sizes == many.sizes
     monkeypatch.setattr("dpsyn_sql.sample.compile.MOST_NODES", 0)
@@ -316,7 +317,7 @@ def test_many_rows_are_drawn_independently(monkeypatch):
 
 
 def test_more_rows_go_on_with_the_numbers():
-    network, told = network_of(model(SCOPES["chain"])), []
+    network, told = model(SCOPES["chain"]).network(), []
     with duckdb.connect() as con:
         engine = DuckDBEngine(con)
         room(engine, network)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.adaptive import GraphicalModel, all_pairs, within_bins
-from dpsyn_sql.fit.belief import calibrate
-from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare, working_bins
+from dpsyn_sql.fit.belief import all_pairs, calibrate
+from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare, within_bins, working_bins
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import cells_of, junction_tree, triangulated
 from dpsyn_sql.fit.selection import NoiseLaw, selected
@@ -26,6 +25,7 @@ from dpsyn_sql.fit.working import (
     total_of,
     working_domain,
 )
+from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.plan.workload import UNWEIGHTED, Workload

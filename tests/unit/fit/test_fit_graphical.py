@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.adaptive import all_pairs
-from dpsyn_sql.fit.belief import Beliefs, calibrate, home_of, marginals, pair_tables, summed
+from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate, home_of, marginals, pair_tables, summed
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree, triangulated
 

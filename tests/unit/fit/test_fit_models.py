@@ -11,11 +11,11 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.correlation import floored
-from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.fit.offsets import calibrated_offsets
-from dpsyn_sql.fit.served import checked_names
+from dpsyn_sql.models.asked import checked_names
+from dpsyn_sql.models.copula import CopulaModel
+from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.plan.queries import NoisyMarginal
-from dpsyn_sql.sample.copula import CopulaSampler
 
 
 def domain(sizes):
@@ -36,6 +36,10 @@ def tables_of(codes, sizes, sigma=0.0, seed=0):
             values = counts + np.rint(sigma * rng.standard_normal(counts.shape))
             result.append(NoisyMarginal(tuple(f"x{i}" for i in axes), values.astype(np.int64), sigma))
     return result
+
+
+def copula(shape, tables):
+    return CopulaModel(shape, fit_copula(shape, tables))
 
 
 def correlated_codes(rows, seed=0):
@@ -83,12 +87,12 @@ def total_variation(first, second):
 
 def test_one_way_marginals_are_met_and_would_not_be_by_a_plain_argmax():
     codes = correlated_codes(20_000)
-    model = fit_copula(domain(SIZES), tables_of(codes, SIZES))
-    sample = np.concatenate(list(CopulaSampler(model).batches(20_000, seed=1)))
+    model = copula(domain(SIZES), tables_of(codes, SIZES))
+    sample = np.concatenate(list(model.sampler().batches(20_000, seed=1)))
     rng = np.random.default_rng(1)
-    latent = rng.standard_normal((20_000, len(model.factor))) @ model.factor.T
+    latent = rng.standard_normal((20_000, len(model.fitted.factor))) @ model.fitted.factor.T
     worst_plain = 0.0
-    for axis, block in enumerate(model.blocks):
+    for axis, block in enumerate(model.fitted.blocks):
         wanted = np.bincount(codes[:, axis], minlength=SIZES[axis])
         got = np.bincount(sample[:, axis], minlength=SIZES[axis])
         assert np.abs(got - wanted).max() <= 1
@@ -102,8 +106,8 @@ def test_one_way_marginals_are_met_and_would_not_be_by_a_plain_argmax():
 def test_pairs_of_the_sample_follow_the_data():
     codes = correlated_codes(20_000)
     shape = domain(SIZES)
-    model = fit_copula(shape, tables_of(codes, SIZES, sigma=15.0))
-    sample = np.concatenate(list(CopulaSampler(model).batches(20_000, seed=1)))
+    model = copula(shape, tables_of(codes, SIZES, sigma=15.0))
+    sample = np.concatenate(list(model.sampler().batches(20_000, seed=1)))
     for first, second in combinations(range(3), 2):
         tables = [np.zeros((SIZES[first], SIZES[second])) for _ in range(2)]
         for table, rows in zip(tables, (codes, sample), strict=True):
@@ -118,15 +122,15 @@ def test_pairs_of_the_sample_follow_the_data():
 def test_noise_alone_gives_nearly_independent_attributes():
     rng = np.random.default_rng(3)
     codes = rng.integers(0, 1000, (5000, 3)) % np.array([4, 6, 8])
-    model = fit_copula(domain((4, 6, 8)), tables_of(codes, (4, 6, 8), sigma=60.0))
-    matrix = model.factor @ model.factor.T
-    between = [matrix[a.start : a.stop, b.start : b.stop] for a, b in combinations(model.blocks, 2)]
+    model = copula(domain((4, 6, 8)), tables_of(codes, (4, 6, 8), sigma=60.0))
+    matrix = model.fitted.factor @ model.fitted.factor.T
+    between = [matrix[a.start : a.stop, b.start : b.stop] for a, b in combinations(model.fitted.blocks, 2)]
     assert np.mean([np.abs(part).mean() for part in between]) < 0.1
 
 
 def test_projection():
     codes = correlated_codes(3000)
-    model = fit_copula(domain(SIZES), tables_of(codes, SIZES, sigma=10.0))
+    model = copula(domain(SIZES), tables_of(codes, SIZES, sigma=10.0))
     np.testing.assert_allclose(model.project(["x2", "x1"]), model.project(["x1", "x2"]).T)
     assert model.project(["x2"]).sum() == pytest.approx(model.total)
     assert model.project(["x0", "x3"]).shape == (2, 1)
@@ -145,11 +149,11 @@ def test_product_model():
 
 def test_a_model_can_be_pickled_and_repeats_itself():
     tables = tables_of(correlated_codes(2000), SIZES, sigma=5.0)
-    model, again = (fit_copula(domain(SIZES), tables) for _ in range(2))
+    model, again = (copula(domain(SIZES), tables) for _ in range(2))
     copy = pickle.loads(pickle.dumps(model))
     for other in (again, copy):
-        np.testing.assert_array_equal(model.factor, other.factor)
-        np.testing.assert_array_equal(model.offsets, other.offsets)
+        np.testing.assert_array_equal(model.fitted.factor, other.fitted.factor)
+        np.testing.assert_array_equal(model.fitted.offsets, other.fitted.offsets)
 
 
 @pytest.mark.parametrize(

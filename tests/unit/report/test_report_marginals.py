@@ -8,7 +8,8 @@ import pytest
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.copula import fit_copula
-from dpsyn_sql.fit.independent import ProductModel
+from dpsyn_sql.models.copula import CopulaModel
+from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.marginals import marginal_table, total_error
 
@@ -34,7 +35,9 @@ def product_model(tables):
 
 
 @pytest.mark.parametrize(
-    "fit", [product_model, lambda tables: fit_copula(DOMAIN, tables)], ids=["independent", "copula"]
+    "fit",
+    [product_model, lambda tables: CopulaModel(DOMAIN, fit_copula(DOMAIN, tables))],
+    ids=["independent", "copula"],
 )
 def test_the_estimate_is_denoised_and_the_error_belongs_to_the_measurement(fit):
     found = marginal_table(fit([ONE, TWO]), [ONE, TWO], ["x"])

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
+from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample import graphical
 from dpsyn_sql.sample.balance import balanced
-from dpsyn_sql.sample.graphical import GraphicalSampler
 
 
 def counts(columns, sizes, pair):
@@ -75,7 +74,7 @@ def test_samples_of_a_star_meet_measured_and_unmeasured_pairs(monkeypatch):
     names = model.domain.names
 
     def errors():
-        codes = np.concatenate(list(GraphicalSampler(model).batches(rows, 3))).astype(np.int64)
+        codes = np.concatenate(list(model.sampler().batches(rows, 3))).astype(np.int64)
         found = {}
         for u, v in combinations(range(len(names)), 2):
             wanted = model.project((names[u], names[v]))

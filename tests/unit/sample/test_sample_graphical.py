@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.adaptive import GraphicalModel
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.sample.graphical import GraphicalSampler, stratified
+from dpsyn_sql.models.graphical import GraphicalModel
+from dpsyn_sql.sample.systematic import stratified
 
 ROWS = 20_000
 SCOPES = {
@@ -32,7 +32,7 @@ def model(scopes):
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
 def test_rows_are_nearer_to_the_model_than_independent_draws(scopes):
     fitted = model(scopes)
-    (codes,) = GraphicalSampler(fitted).batches(ROWS, 1)
+    (codes,) = fitted.sampler().batches(ROWS, 1)
     rng = np.random.default_rng(2)
     for i, j in combinations(range(5), 2):
         wanted = fitted.project([f"x{i}", f"x{j}"]).ravel() / 1000
@@ -69,7 +69,7 @@ def test_two_children_of_one_parent_do_not_move_together():
 
 
 def test_batches_add_up_and_a_seed_fixes_them():
-    sampler = GraphicalSampler(model(SCOPES["chain"]))
+    sampler = model(SCOPES["chain"]).sampler()
     assert list(sampler.batches(0, 1)) == []
     first, again, other = (np.concatenate(list(sampler.batches(300_000, seed))) for seed in (1, 1, 2))
     assert first.shape == (300_000, 5) and np.array_equal(first, again) and np.any(first != other)

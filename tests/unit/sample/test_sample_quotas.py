@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sample.compile import compile_sampler
 from dpsyn_sql.sample.quotas import Quotas, batch_sizes, code_type, meet_quotas, rounded_counts
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda p: sum(p) > 0.01)
@@ -69,8 +67,3 @@ def test_batches(rows, largest):
 )
 def test_code_type(size, expected):
     assert code_type(size) is expected
-
-
-def test_a_model_without_a_sampler():
-    with pytest.raises(InternalError, match="no sampler for models of class object"):
-        compile_sampler(object())

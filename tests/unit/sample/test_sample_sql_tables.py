@@ -8,21 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.adaptive import GraphicalModel
+from dpsyn_sql.fit import network as networks
+from dpsyn_sql.fit import tree_network
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.fit.independent import ProductModel
-from dpsyn_sql.sample import sql_network
-from dpsyn_sql.sample.sql_network import (
+from dpsyn_sql.fit.network import (
     Network,
     Node,
-    _joined,
     configurations,
-    network_of,
+    joined,
     node_of,
     slot_bits_of,
 )
+from dpsyn_sql.models.graphical import GraphicalModel
+from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.sample.sql_tables import (
     FEWEST,
     UNIT,
@@ -154,10 +154,10 @@ def joint(network, variables):
 )
 @pytest.mark.parametrize("most", [0, 400, 2**18], ids=["apart", "some", "together"])
 def test_the_network_is_the_model(scopes, most, monkeypatch):
-    monkeypatch.setattr(sql_network, "MOST_JOINED", most)
+    monkeypatch.setattr(networks, "MOST_JOINED", most)
     fitted = model(scopes)
     bins_only = GraphicalModel(fitted.domain, 1.0, fitted.beliefs, (np.arange(4),) * 5, (np.ones(4),) * 5)
-    network = network_of(bins_only)
+    network = bins_only.network()
     assert network.codes == (0, 1, 2, 3, 4) and (len(network.nodes) == 1) == (most == 2**18)
     for i, j in ((0, 1), (0, 4), (1, 3), (4, 2)):
         expected = bins_only.project([f"x{i}", f"x{j}"])
@@ -166,8 +166,8 @@ def test_the_network_is_the_model(scopes, most, monkeypatch):
 
 
 def test_parents_come_first_and_codes_follow_bins(monkeypatch):
-    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
-    network = network_of(model([(0, 1), (1, 2), (2, 3), (3, 4)], twin=True))
+    monkeypatch.setattr(networks, "MOST_JOINED", 0)
+    network = model([(0, 1), (1, 2), (2, 3), (3, 4)], twin=True).network()
     seen = set()
     for node in network.nodes:
         assert set(node.parents) <= seen and not set(node.variables) & seen
@@ -177,8 +177,8 @@ def test_parents_come_first_and_codes_follow_bins(monkeypatch):
 
 
 def test_a_twin_that_nothing_depends_on_is_not_drawn(monkeypatch):
-    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
-    network = network_of(model([(0, 1), (1, 2), (2, 3), (0, 5), (0, 4)], twin=True))
+    monkeypatch.setattr(networks, "MOST_JOINED", 0)
+    network = model([(0, 1), (1, 2), (2, 3), (0, 5), (0, 4)], twin=True).network()
     drawn = any(5 in node.variables for node in network.nodes)
     needed = any(5 in node.parents for node in network.nodes)
     assert drawn == needed
@@ -192,11 +192,11 @@ def test_a_bin_of_very_many_codes_does_not_give_its_slots_to_all(monkeypatch):
     skewed = GraphicalModel(
         fitted.domain, 1.0, fitted.beliefs, (bins, *fitted.bins[1:]), (within, *fitted.within[1:])
     )
-    monkeypatch.setattr(sql_network, "MOST_JOINED", 0)
+    monkeypatch.setattr(networks, "MOST_JOINED", 0)
     found = {}
     for most in (2**20, 0):
-        monkeypatch.setattr(sql_network, "MOST_EMPTY", most)
-        network = network_of(skewed)
+        monkeypatch.setattr(tree_network, "MOST_EMPTY", most)
+        network = skewed.network()
         own = [node for node in network.nodes if node.label in ("x0|block", "x0|code")]
         found[most] = len(own), sum(configurations(n, network.sizes) << slot_bits_of(n) for n in own)
         chance = np.eye(4)
@@ -217,7 +217,7 @@ def test_codes_of_a_single_bin_are_drawn():
     beliefs = calibrate(junction_tree(sizes, {(1, 2): np.zeros((4, 4))}), {(1, 2): np.zeros((4, 4))})
     bins = (np.zeros(6, np.int64), *fitted.bins[1:])
     within = (np.array([0.5, 0.25, 0.25, 0, 0, 0]), *fitted.within[1:])
-    network = network_of(GraphicalModel(fitted.domain, 1.0, beliefs, bins, within))
+    network = GraphicalModel(fitted.domain, 1.0, beliefs, bins, within).network()
     (node,) = (node for node in network.nodes if network.codes[0] in node.variables)
     column = node.values[:, node.variables.index(network.codes[0])]
     found = np.bincount(column, weights=node.weights, minlength=6)
@@ -234,11 +234,11 @@ def test_nodes_drawn_together_are_the_product_of_their_distributions(seed):
     second = node_of("b", (4, 1), (2,), rng.random((2, 3, 2)))
     third = node_of("c", (0, 1, 2), (3,), table[..., :])
     apart = Network(sizes, (root(0, 2), root(4, 2), first, second), tuple(range(5)))
-    together = Network(sizes, (root(0, 2), root(4, 2), *_joined((first, second), sizes)), tuple(range(5)))
+    together = Network(sizes, (root(0, 2), root(4, 2), *joined((first, second), sizes)), tuple(range(5)))
     assert len(together.nodes) == 3
     np.testing.assert_allclose(joint(apart, range(5)), joint(together, range(5)), atol=1e-12)
     one = root(0, 2), root(1, 3), root(2, 2), third
-    (both,) = _joined(one, sizes)
+    (both,) = joined(one, sizes)
     np.testing.assert_allclose(
         joint(Network((2, 3, 2, 3), one, ()), range(4)),
         joint(Network((2, 3, 2, 3), (both,), ()), range(4)),
@@ -255,7 +255,7 @@ def test_a_configuration_that_only_one_side_holds_possible_still_draws():
     beliefs = Beliefs(tree, tuple(tables[clique] for clique in tree.cliques), 0.0)
     domain = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", (0, 1)) for i in range(3)))
     ones = (np.ones(2),) * 3
-    network = network_of(GraphicalModel(domain, 1.0, beliefs, (np.arange(2),) * 3, ones))
+    network = GraphicalModel(domain, 1.0, beliefs, (np.arange(2),) * 3, ones).network()
     assert joint(network, (0, 1, 2)).sum() == pytest.approx(1.0)
 
 
@@ -267,5 +267,5 @@ def test_independent_attributes_have_no_parents_and_constants_no_node():
         )
     )
     margins = Margins(10.0, {"a": np.array([0.25, 0.75]), "b": np.array([1.0])})
-    network = network_of(ProductModel(domain, margins))
+    network = ProductModel(domain, margins).network()
     assert [node.label for node in network.nodes] == ["a"] and network.nodes[0].parents == ()

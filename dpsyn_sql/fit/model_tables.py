@@ -1,0 +1,64 @@
+"""What is kept of a model so that SQL can answer marginals: joint tables over working bins.
+
+A marginal over some attributes is summed from the smallest table that holds them, and shared out to codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.fit.graph import Scope, cells_of
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Table = tuple[Scope, FloatArray]
+
+MOST_CELLS = 2**22
+"""Cells that are kept of tables that no larger one holds; smaller ones first. 4 million take some 16 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTables:
+    """Joint probabilities: ``tables`` are (positions of attributes, array over their bins; of shape (1,)
+    if each has one bin, because arrays have at most 64 axes).
+
+    ``bins[i]`` (int64, one per code of attribute i) is the bin of each code, ``within[i]`` its share of it.
+    """
+
+    bins: tuple[IntArray, ...]
+    within: tuple[FloatArray, ...]
+    tables: tuple[Table, ...]
+
+
+def tables_of_codes(sizes: Sequence[int], tables: Iterable[Table]) -> ModelTables:
+    """Tables over the codes themselves: each is a bin of its own."""
+    return ModelTables(
+        tuple(np.arange(size) for size in sizes), tuple(np.ones(size) for size in sizes), tuple(tables)
+    )
+
+
+def affordable(
+    scopes: Iterable[Scope], sizes: Sequence[int], room: int = MOST_CELLS
+) -> tuple[list[Scope], int]:
+    """The smallest of ``scopes`` as long as their cells fit in ``room`` together, and the room left (below 0
+    if one did not fit)."""
+    kept = list[Scope]()
+    for scope in sorted(scopes, key=lambda scope: cells_of([scope], sizes)):
+        room -= cells_of([scope], sizes)
+        if room < 0:
+            break
+        kept.append(scope)
+    return kept, room
+
+
+def largest(scopes: Iterable[Scope]) -> list[Scope]:
+    """Without those whose attributes another one holds too."""
+    kept = list[Scope]()
+    for scope in sorted(scopes, key=lambda scope: -len(scope)):
+        if not any(set(scope) <= set(other) for other in kept):
+            kept.append(scope)
+    return kept

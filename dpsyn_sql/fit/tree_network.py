@@ -1,0 +1,129 @@
+"""A junction tree as a network: directed from the root, with codes after their working bins.
+
+A clique's variables beyond its separator are drawn together, given the separator (Koller and Friedman 2009,
+10.4.3). Codes follow from working bins as one more variable, whose only parent is the bin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.fit.belief import Beliefs, summed
+from dpsyn_sql.fit.network import Network, Node, configurations, joined, node_of, proper, slot_bits_of
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_EMPTY = 2**16
+"""Slots of the codes within bins, beyond which they may not be four times as many as the codes: a bin of most
+codes of its attribute would give as many slots to every other."""
+
+
+def tree_network(
+    beliefs: Beliefs, bins: Sequence[IntArray], within: Sequence[FloatArray], names: Sequence[str]
+) -> Network:
+    """The network of a calibrated tree whose first variables are attributes in working bins.
+
+    Args:
+        beliefs: further variables after the attributes are coarse twins.
+        bins: int64 of each attribute, one per code: its working bin.
+        within: float64 of each attribute, one per code: its probability given the bin.
+        names: of the attributes, for labels.
+    """
+    tree = beliefs.tree
+    folded = [index for index, own in enumerate(bins) if not np.array_equal(own, np.arange(own.size))]
+    codes = list(range(len(names)))
+    sizes = [*tree.sizes, *(bins[index].size for index in folded)]
+    for place, index in enumerate(folded):
+        codes[index] = len(tree.sizes) + place
+    nodes, needed = list[Node](), set(range(len(names)))
+
+    def code_nodes(v: int) -> list[Node]:
+        return _code_nodes(names[v], v, codes[v], sizes, bins[v], within[v])
+
+    for clique in reversed(tree.order):  # children first: what nothing depends on is not drawn
+        new = [v for v in tree.cliques[clique] if v not in tree.separators[clique] and v in needed]
+        if all(sizes[v] == 1 for v in new):
+            continue
+        needed.update(tree.separators[clique])
+        own = _clique_node(beliefs, names, clique, [v for v in new if sizes[v] > 1])
+        after = [v for v in new if v < len(names) and codes[v] != v]
+        nodes[:0] = [own, *(node for v in after for node in code_nodes(v))]
+    drawn = {variable for node in nodes for variable in node.variables}
+    # A bin that holds all codes of its attribute is not drawn; they are.
+    for v in folded:
+        if codes[v] not in drawn and sizes[codes[v]] > 1:
+            nodes += code_nodes(v)
+    return Network(tuple(sizes), joined(nodes, sizes), tuple(codes))
+
+
+def _clique_node(beliefs: Beliefs, names: Sequence[str], index: int, new: Sequence[int]) -> Node:
+    """A clique's ``new`` variables given its separator.
+
+    A configuration of the separator that the parent clique holds possible and this one does not
+    (potentials beyond float64) gets the variables' own marginals: every row drawn goes on.
+    """
+    tree, tables = beliefs.tree, beliefs.tables
+    clique, separator = tree.cliques[index], tree.separators[index]
+    parents = [variable for variable in separator if tree.sizes[variable] > 1]
+    table = _over(tables[index], clique, (*parents, *new))
+    rows = table.reshape(math.prod(tree.sizes[v] for v in parents), -1).copy()
+    reach = rows.sum(axis=1)
+    lost = reach <= 0
+    if tree.parents[index] >= 0:
+        above = tree.parents[index]
+        lost &= _over(tables[above], tree.cliques[above], parents).ravel() > 0
+    if lost.any():
+        mean = rows.sum(axis=0)
+        rows[lost] = mean if mean.sum() > 0 else 1.0
+    label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
+    return node_of(label, parents, new, rows.reshape(table.shape), reach / reach.sum())
+
+
+def _over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> FloatArray:
+    """The table of a clique over some of its variables, in this order."""
+    gone = [axis for axis, variable in enumerate(clique) if variable not in kept]
+    left = [variable for variable in clique if variable in kept]
+    return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in kept]))
+
+
+def _code_nodes(
+    name: str, attribute: int, variable: int, sizes: list[int], bins: IntArray, within: FloatArray
+) -> list[Node]:
+    """The codes of an attribute given its working bin.
+
+    Where one bin has far more of them than others, by way of blocks of codes: one more variable, whose size
+    is added to ``sizes``.
+    """
+    if sizes[attribute] == 1:
+        return [node_of(f"{name}|code", (), (variable,), proper(within))]
+    node = _parted(f"{name}|code", attribute, variable, bins, within)
+    bits = slot_bits_of(node)
+    if configurations(node, sizes) << bits <= max(MOST_EMPTY, 4 * len(node.weights)):
+        return [node]
+    order = np.argsort(bins, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(bins.size) - np.searchsorted(bins[order], bins[order])
+    (bin_of, _), block_of = np.unique(np.stack([bins, rank >> bits // 2]), axis=1, return_inverse=True)
+    block_of, block = block_of.ravel(), len(sizes)
+    sizes.append(bin_of.size)
+    shares = np.bincount(block_of, within).astype(np.float64)
+    return [
+        _parted(f"{name}|block", attribute, block, bin_of, shares),
+        _parted(f"{name}|code", block, variable, block_of, within),
+    ]
+
+
+def _parted(label: str, parent: int, variable: int, of: IntArray, weights: FloatArray) -> Node:
+    """A variable whose values each go with one value ``of[value]`` of its parent, as ``weights`` says."""
+    weights = np.where(np.bincount(of, weights)[of] > 0, weights, 1.0)
+    values = np.flatnonzero(weights)
+    values = values[np.argsort(of[values], kind="stable")]
+    shares = (weights / np.bincount(of, weights)[of])[values]
+    return Node(
+        label, (variable,), (parent,), of[values][:, None], values[:, None], shares, np.ones(values.size)
+    )

@@ -1,0 +1,1 @@
+"""Fitted models, one file each: what they answer, their network, tables and sampler."""

@@ -1,0 +1,39 @@
+"""The attributes a model is asked about: what is wrong with a question, the same for every model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError, said
+
+
+def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
+    """Why a model over ``domain`` cannot answer for these attributes (a list of names, or one): none given,
+    one named twice or unknown, or more than ``most``. Empty if it can."""
+    attrs = (attrs,) if isinstance(attrs, str) else attrs
+    if not isinstance(attrs, list | tuple) or not all(isinstance(name, str) for name in attrs):
+        return f"the attributes are {said(attrs)}: give a list of names of the model's attributes"
+    names = tuple(attrs)
+    unknown = [name for name in names if name not in domain]
+    if unknown:
+        return f"no attribute {unknown[0]!r}; the model has {', '.join(map(repr, domain.names))}"
+    if not names or len(set(names)) < len(names):
+        return f"name at least one attribute, each once; got {list(names)}"
+    if most is not None and len(names) > most:
+        return (
+            f"this model answers marginals of at most {most} attributes, not {len(names)}; "
+            "count larger ones in the synthetic table"
+        )
+    return ""
+
+
+def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None) -> tuple[str, ...]:
+    """The attributes asked for, if a model over ``domain`` can answer them.
+
+    Raises:
+        InputError: there is a ``fault``.
+    """
+    if problem := fault(domain, attrs, most):
+        raise InputError(problem)
+    return (attrs,) if isinstance(attrs, str) else tuple(attrs)

@@ -1,0 +1,70 @@
+"""The Gaussian copula as a model: pairs as they were fitted, rows from latent normals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.copula import FittedCopula
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.fit.model_tables import ModelTables, affordable, tables_of_codes
+from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.sample.copula import CopulaSampler
+
+FloatArray = NDArray[np.float64]
+
+_MOST_ATTRIBUTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CopulaModel:
+    """A fitted copula over the codes of a domain."""
+
+    domain: Domain
+    fitted: FittedCopula
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.fitted.margins.total
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether they are one or two attributes."""
+        return not fault(self.domain, attrs, _MOST_ATTRIBUTES)
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """Expected counts of one or two attributes; sums to max(0, total).
+
+        Raises:
+            InputError: more than two attributes, none, one twice or an unknown one.
+        """
+        names = checked_names(self.domain, attrs, _MOST_ATTRIBUTES)
+        scale, fitted = max(0.0, self.total), self.fitted
+        if len(names) == 1:
+            return scale * fitted.margins.probabilities[names[0]]
+        first, second = names
+        if (first, second) in fitted.pairs:
+            return scale * fitted.pairs[first, second]
+        return scale * fitted.pairs[second, first].T
+
+    def network(self) -> None:
+        """Latent normals are no network of tables."""
+        return
+
+    def tables(self) -> ModelTables:
+        """All attributes and pairs."""
+        total, names, sizes = max(self.total, 1e-300), self.domain.names, self.domain.shape()
+        ones, room = affordable(combinations(range(len(names)), 1), sizes)
+        pairs, _ = affordable(combinations(range(len(names)), 2), sizes, room)
+        return tables_of_codes(
+            sizes, ((scope, self.project([names[i] for i in scope]) / total) for scope in (*ones, *pairs))
+        )
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CopulaSampler:
+        """Rows with one-way counts met; there is no faster way to draw them."""
+        return CopulaSampler(self.fitted)

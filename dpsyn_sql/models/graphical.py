@@ -1,0 +1,107 @@
+"""A graphical model over working bins, and codes within bins: what adaptive marginals fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, summed
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest
+from dpsyn_sql.fit.network import Network
+from dpsyn_sql.fit.tree_network import tree_network
+from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.sample.graphical import GraphicalSampler
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphicalModel:
+    """A fitted graphical model.
+
+    Variable i < number of attributes of ``beliefs`` is attribute i in its working bins; further variables
+    are coarse twins, functions of an attribute's bin. ``bins[i]`` (int64, one per code) is the working
+    bin of each code, ``within[i]`` (float64, one per code) its probability given the bin.
+    """
+
+    domain: Domain
+    total: float
+    beliefs: Beliefs
+    bins: tuple[NDArray[np.int64], ...]
+    within: tuple[FloatArray, ...]
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether they are one or two attributes, or several within one clique."""
+        if fault(self.domain, attrs):
+            return False
+        names = checked_names(self.domain, attrs)
+        return len(names) <= 2 or self._together(tuple(self.domain.index(name) for name in names))
+
+    def _together(self, variables: Sequence[int]) -> bool:
+        """Whether a clique holds all of them."""
+        return self.beliefs.tree.home(tuple(sorted(variables))) is not None
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """Expected counts of one or two attributes, or of several within one clique; sums to
+        max(0, total).
+
+        Raises:
+            InputError: none given, one twice or unknown, or more than two that no clique holds.
+        """
+        names = checked_names(self.domain, attrs)
+        variables = tuple(self.domain.index(name) for name in names)
+        table = self._joint(variables)
+        for axis, variable in enumerate(variables):
+            table = table.take(self.bins[variable], axis=axis)
+        within = reduce(np.multiply.outer, (self.within[variable] for variable in variables))
+        return np.asarray(max(0.0, self.total) * table * within)
+
+    def _joint(self, variables: tuple[int, ...]) -> FloatArray:
+        """Probabilities over working bins, axes in the order of ``variables``."""
+        scope = tuple(sorted(variables))
+        if self._together(scope):
+            table = marginals(self.beliefs, [scope])[scope]
+            return table.transpose([scope.index(variable) for variable in variables])
+        if len(variables) == 2:
+            own = marginals(self.beliefs, [(variable,) for variable in variables])
+            return pair_tables(self.beliefs, variables[0], variables[1:], own, {})[variables[1]]
+        raise InputError(
+            "this model answers marginals of one or two attributes, and larger ones of attributes that were "
+            "fitted together; count others in the synthetic table"
+        )
+
+    def network(self) -> Network:
+        """The junction tree from its roots, and codes after their bins."""
+        return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
+
+    def tables(self) -> ModelTables:
+        """The cliques without their twins, and pairs of attributes across cliques."""
+        cliques, pairs = self._attribute_tables(), combinations(range(len(self.bins)), 2)
+        inside = {pair for scope in cliques for pair in combinations(scope, 2)}
+        across, _ = affordable((pair for pair in pairs if pair not in inside), self.beliefs.tree.sizes)
+        return ModelTables(
+            self.bins, self.within, (*cliques.items(), *all_pairs(self.beliefs, across).items())
+        )
+
+    def _attribute_tables(self) -> dict[Scope, FloatArray]:
+        """Of every clique that no other holds, twins aside."""
+        found: dict[Scope, FloatArray] = {}
+        for clique, table in zip(self.beliefs.tree.cliques, self.beliefs.tables, strict=True):
+            twins = [axis for axis, variable in enumerate(clique) if variable >= len(self.bins)]
+            scope = tuple(variable for variable in clique if variable < len(self.bins))
+            if scope and scope not in found:
+                found[scope] = summed(table, twins)
+        return {scope: found[scope] for scope in largest(found)}
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
+        """Rows with low variance, balanced where ``deadline`` leaves the time."""
+        return GraphicalSampler(self.beliefs, self.bins, self.within, deadline)

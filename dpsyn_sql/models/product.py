@@ -1,0 +1,74 @@
+"""Attributes as if independent of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.consistency import Margins
+from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.fit.model_tables import ModelTables
+from dpsyn_sql.fit.network import Network, joined, node_of, proper
+from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.sample.independent import ProductSampler
+
+
+@dataclass(frozen=True, slots=True)
+class ProductModel:
+    """Independent attributes: ``margins`` holds the total and per attribute its probabilities."""
+
+    domain: Domain
+    margins: Margins
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.margins.total
+
+    @property
+    def _probabilities(self) -> tuple[NDArray[np.float64], ...]:
+        """Of each attribute in domain order."""
+        return tuple(self.margins.probabilities[name] for name in self.domain.names)
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether they are attributes, each named once."""
+        return not fault(self.domain, attrs)
+
+    def project(self, attrs: Sequence[str]) -> NDArray[np.float64]:
+        """Expected counts: the outer product of the margins; sums to max(0, total).
+
+        Raises:
+            InputError: no attribute, one named twice or an unknown one.
+        """
+        names = checked_names(self.domain, attrs)
+        return np.asarray(
+            max(0.0, self.total) * reduce(np.multiply.outer, (self.margins.probabilities[n] for n in names))
+        )
+
+    def network(self) -> Network:
+        """Attributes without parents."""
+        sizes = self.domain.shape()
+        nodes = [
+            node_of(name, (), (index,), proper(own))
+            for index, (name, own) in enumerate(zip(self.domain.names, self._probabilities, strict=True))
+            if sizes[index] > 1
+        ]
+        return Network(sizes, joined(nodes, sizes), tuple(range(len(sizes))))
+
+    def tables(self) -> ModelTables:
+        """One bin each, so that every marginal is a product of shares."""
+        sizes = self.domain.shape()
+        return ModelTables(
+            tuple(np.zeros(size, np.int64) for size in sizes),
+            tuple(np.asarray(own, np.float64) for own in self._probabilities),
+            ((tuple(range(len(sizes))), np.ones(1)),),
+        )
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> ProductSampler:
+        """Rows with one-way counts met; they take no longer than any."""
+        return ProductSampler(self._probabilities)
