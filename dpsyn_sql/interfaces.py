@@ -354,6 +354,9 @@ class Method(Protocol):
     def name(self) -> str:
         """As plans and certificates have it."""
 
+    def model(self, domain: Domain) -> type[Model]:
+        """The class of model that ``run`` fits; a release checks it before it charges."""
+
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """Which marginals at what share of the budget."""
 

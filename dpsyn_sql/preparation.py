@@ -31,6 +31,7 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.calibrate import planned_events
 from dpsyn_sql.methods import method_named, weighted
+from dpsyn_sql.methods.check import check_model
 from dpsyn_sql.plan.discovery import planned_discovery
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
@@ -120,6 +121,7 @@ def prepared(con: Connection, options: Options, *, explaining: bool = False) -> 
         if relation.strict:
             relation = typed_relation(relation, shape)
         method = weighted(method, read_workload(options.workload).fitted(shape))
+        check_model(method, shape.planned())
         source = Source(relation, unit)
         plan, rest = _planned(method, source, shape, options.budget())
         check_size(plan.queries, plan.domain)

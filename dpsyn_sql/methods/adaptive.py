@@ -88,6 +88,10 @@ class Adaptive:
     workload: Workload = UNWEIGHTED
     name: ClassVar[str] = "adaptive"
 
+    def model(self, domain: Domain) -> type[GraphicalModel]:
+        """The class of model that ``run`` fits."""
+        return GraphicalModel
+
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
         pairs = candidate_queries(domain, self._caps()[0])

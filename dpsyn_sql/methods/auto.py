@@ -28,6 +28,10 @@ class Auto:
     adaptive: Adaptive = field(default_factory=Adaptive)
     name: ClassVar[str] = "auto"
 
+    def model(self, domain: Domain) -> type[Model]:
+        """That of the method chosen."""
+        return self._chosen(domain).model(domain)
+
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """The plan of the method chosen."""
         return self._chosen(domain).plan(source, domain, budget)

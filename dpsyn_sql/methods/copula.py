@@ -29,6 +29,10 @@ class Copula:
 
     name = "copula"
 
+    def model(self, domain: Domain) -> type[CopulaModel]:
+        """The class of model that ``run`` fits."""
+        return CopulaModel
+
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """One-way marginals, then all pairs; with a single attribute only the former.
 

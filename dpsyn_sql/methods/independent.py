@@ -22,6 +22,10 @@ class Independent:
 
     name = "independent"
 
+    def model(self, domain: Domain) -> type[ProductModel]:
+        """The class of model that ``run`` fits."""
+        return ProductModel
+
     def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
         """The whole budget for all one-way marginals."""
         queries = tuple(MarginalQuery((name,)) for name in domain.names)

@@ -64,6 +64,9 @@ class Chooser:
 
     name = "chooser"
 
+    def model(self, domain):
+        return ProductModel
+
     def plan(self, source, domain, budget):
         shares = budget.split((1, 1, 1))
         one_way = tuple(MarginalQuery((name,)) for name in domain.names)

@@ -130,6 +130,7 @@ def test_any_answer_gives_a_usable_model(method, shape, answer):
     assert not unplanned or sum(shape.cells(query.attrs) for query in unplanned) <= plan.further.together
     assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
     assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
+    assert type(model) is method.model(shape)
     assert model.domain is shape and np.isfinite(model.total)
     _check_projections(model, shape)
     _check_sample(model, shape)
@@ -193,6 +194,7 @@ def test_auto_is_adaptive_up_to_many_attributes_and_the_plan_says_so(attributes,
     shape, auto = domain(*[2] * attributes), method_named("auto")
     plan = auto.plan(SOURCE, shape, BUDGETS[0])
     assert plan == METHODS[name].plan(SOURCE, shape, BUDGETS[0]) and plan.method == name
+    assert auto.model(shape) is METHODS[name].model(shape)
     if attributes == 3:
         ran = [m.run(plan, FakeCurator(shape, ANSWERS["plenty"])) for m in (auto, METHODS[name])]
         assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total
