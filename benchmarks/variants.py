@@ -3,9 +3,9 @@
     python benchmarks/variants.py [--tables adult weather] [--epsilon 0.1 1] [--seeds 8] [--unordered]
         [--vary luck=1.5 charge=0.35 pairs=never independent]
 
-A variant is a field of ``fit/settings.py`` with another value; ``pairs=never`` or ``pairs=always``, whatever
-they are worth; or ``independent``. Everything between counting and writing is the real thing, but the counts
-are in memory and the noise is numpy's, with a seed: no privacy, only for public tables. Mean total variation
+A variant is a field of ``methods/adaptive/settings.py`` with another value; ``pairs=never`` or
+``pairs=always``, whatever they are worth; or ``independent``. Everything between counting and writing is the
+real thing, but the counts are in memory and the noise is numpy's, with a seed: no privacy, only for public tables. Mean total variation
 distance of a sample of the model over all two-way and 200 seeded three-way marginals, and the difference from
 the method as it is with its standard error over the seeds.
 """
@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 
 import duckdb
 import numpy as np
@@ -33,12 +32,11 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.interfaces import Kind, Method, ReleaseKey
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
-from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.methods import Adaptive, Independent
+from dpsyn_sql.methods.adaptive import rounds
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.source.relation import Relation, Source
 
-ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
 SOURCE = Source(Relation("source", "table", "source", ()))
 AS_IT_IS = "adaptive"
 
@@ -105,20 +103,24 @@ def domain_of(table: Table, sizes: Sequence[int], *, ordered: bool) -> Domain:
 @contextmanager
 def varied(variant: str) -> Iterator[Method]:
     """The method of a variant."""
-    changed: dict[str, object] = {}
     name, _, value = variant.partition("=")
-    if name == "pairs":
-        changed["_worth_their_budget"] = lambda *_: value == "always"
+    if variant == "independent":
+        yield Independent()
+    elif name == "pairs":
+        before, rounds.pairs_worth_their_budget = (
+            rounds.pairs_worth_their_budget,
+            lambda *_: value == "always",
+        )
+        try:
+            yield Adaptive()
+        finally:
+            rounds.pairs_worth_their_budget = before
     elif value:
-        changed["SETTINGS"] = replace(SETTINGS, **{name: type(getattr(SETTINGS, name))(float(value))})
-    before = {key: getattr(ADAPTIVE, key) for key in changed}
-    for key, new in changed.items():
-        setattr(ADAPTIVE, key, new)
-    try:
-        yield Independent() if variant == "independent" else Adaptive()
-    finally:
-        for key, old in before.items():
-            setattr(ADAPTIVE, key, old)
+        kind = type(getattr(Adaptive.constants, name))
+        constants = replace(Adaptive.constants, **{name: kind(float(value))})
+        yield type("Varied", (Adaptive,), {"constants": constants, "__slots__": ()})()
+    else:
+        yield Adaptive()
 
 
 def distances(

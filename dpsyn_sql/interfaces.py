@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain, Label
-from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.fit.model_tables import ModelTables
 from dpsyn_sql.fit.network import Network
+from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import (
@@ -35,6 +35,7 @@ from dpsyn_sql.plan.queries import (
     NoisyTree,
     TreeQuery,
 )
+from dpsyn_sql.plan.terms import NO_TERMS, Terms
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.relation import Source
 
@@ -348,17 +349,25 @@ class Sampler(Protocol):
 
 
 class Method(Protocol):
-    """A recipe: plan from public facts, then ask the curator and fit."""
+    """A recipe: plan from public facts, then ask the curator and fit (``methods/recipe.py``)."""
 
     @property
     def name(self) -> str:
         """As plans and certificates have it."""
 
-    def model(self, domain: Domain) -> type[Model]:
+    def chosen(self, domain: Domain, terms: Terms) -> Method:
+        """The method that plans and runs: itself, or another one that is better for such a table."""
+
+    @property
+    def model(self) -> type[Model]:
         """The class of model that ``run`` fits; a release checks it before it charges."""
 
-    def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
-        """Which marginals at what share of the budget."""
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """Which marginals at what share of the budget.
 
-    def run(self, plan: Plan, curator: Curator) -> Model:
+        Raises:
+            InputError: a workload is given and the method has no use for it.
+        """
+
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit a model to the noisy answers."""

@@ -23,19 +23,20 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Output, Target, open_target
 from dpsyn_sql.errors import InputError, TargetError, said
-from dpsyn_sql.fit.deadline import Deadline
 from dpsyn_sql.interfaces import Ledger, Method, Outlook
 from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.calibrate import planned_events
-from dpsyn_sql.methods import method_named, weighted
+from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.check import check_model
+from dpsyn_sql.plan.deadline import Deadline
 from dpsyn_sql.plan.discovery import planned_discovery
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.terms import Terms
 from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.files import ending_of, file_beside
@@ -65,9 +66,14 @@ class Job:
     target: Target
     target_name: str
     key: ReleaseKey
-    deadline: Deadline
+    terms: Terms
     outlook: Outlook
     obstacle: str
+
+    @property
+    def deadline(self) -> Deadline:
+        """Of what follows the last question."""
+        return self.terms.deadline
 
 
 def con_and_source(
@@ -99,8 +105,8 @@ def prepared(con: Connection, options: Options, *, explaining: bool = False) -> 
     options.check()
     if weak := weakness(options.epsilon):
         warnings.warn(weak, stacklevel=4)
-    limits, deadline = options.limits(), Deadline(options.time_limit)
-    method = method_named(options.method, limits, deadline)
+    limits = options.limits()
+    method: Method = method_of(options.method)
     with open_source(
         con,
         options.source,
@@ -120,10 +126,11 @@ def prepared(con: Connection, options: Options, *, explaining: bool = False) -> 
         shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
         if relation.strict:
             relation = typed_relation(relation, shape)
-        method = weighted(method, read_workload(options.workload).fitted(shape))
-        check_model(method, shape.planned())
-        source = Source(relation, unit)
-        plan, rest = _planned(method, source, shape, options.budget())
+        workload = read_workload(options.workload).fitted(shape)
+        terms = Terms(limits, workload, Deadline(options.time_limit))
+        method, source = method.chosen(shape.planned(), terms), Source(relation, unit)
+        check_model(method)
+        plan, rest = _planned(method, source, shape, options.budget(), terms)
         check_size(plan.queries, plan.domain)
         limits.check_measured(_measured_at_once(plan))
         place = _ledger_place(options, session)
@@ -135,7 +142,7 @@ def prepared(con: Connection, options: Options, *, explaining: bool = False) -> 
         if outlook.standing.warning:
             warnings.warn(outlook.standing.warning, stacklevel=4)
         if outlook.stored is not None:  # what was debited then is what may be asked now
-            plan, rest = _planned(method, source, shape, outlook.stored)
+            plan, rest = _planned(method, source, shape, outlook.stored, terms)
         yield Job(
             options=options,
             session=session,
@@ -147,7 +154,7 @@ def prepared(con: Connection, options: Options, *, explaining: bool = False) -> 
             target=target,
             target_name=book.name(target.output),
             key=book.key(target.output),
-            deadline=deadline,
+            terms=terms,
             outlook=outlook,
             obstacle=obstacle,
         )
@@ -243,13 +250,11 @@ class _Book:
         }
         if any(step.ask == "contributions" for step in plan.discovery):
             configuration["rows_of_units"] = "measured"
-        if plan.caps:
-            configuration["caps"] = list(plan.caps)
         if options.on_error != "null":
             configuration["on_error"] = options.on_error
-        if plan.workload.sets:
-            configuration["workload"] = plan.workload.facts()
-        return configuration
+        if plan.particulars.settings:
+            configuration["settings"] = dict(plan.particulars.settings)
+        return {**configuration, **plan.particulars.identity}
 
     @contextmanager
     def _opened(self) -> Iterator[Ledger | None]:
@@ -296,10 +301,12 @@ def _check_not_the_ledger(target: Target, place: Ledger | Path | None) -> None:
             )
 
 
-def _planned(method: Method, source: Source, shape: Shape, budget: Budget) -> tuple[Plan, Budget]:
+def _planned(
+    method: Method, source: Source, shape: Shape, budget: Budget, terms: Terms
+) -> tuple[Plan, Budget]:
     """The whole plan, discovery included, and what discovery leaves to the method."""
     steps, rest = planned_discovery(shape, source.unit, budget)
-    plan = method.plan(source, shape.planned(), rest)
+    plan = method.plan(source, shape.planned(), rest, terms)
     whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
     plan = replace(plan, budget=whole, discovery=steps)
     planned_events(plan)  # refuses a share that is too small to pay for its question

@@ -12,7 +12,7 @@ import hashlib
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,12 +31,13 @@ from dpsyn_sql.accounting.events import (
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.count.kept import KeptCounter
+from dpsyn_sql.discovery import discovered
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import PublishError
 from dpsyn_sql.fit.discovered import STANDS_OUT
-from dpsyn_sql.interfaces import Ledger, LedgerEntry, Model
+from dpsyn_sql.interfaces import Ledger, LedgerEntry, Method, Model
 from dpsyn_sql.measure.calibrate import (
     discovery_events,
     planned_events,
@@ -44,9 +45,9 @@ from dpsyn_sql.measure.calibrate import (
 )
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.methods.discovery import discovered
+from dpsyn_sql.methods import DEFAULT
 from dpsyn_sql.plan.options import Options
-from dpsyn_sql.plan.plan import Plan, ReservedStep
+from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.plan.workload import WorkloadSpec
 from dpsyn_sql.preparation import Job, con_and_source, opened_ledger, prepared
@@ -73,7 +74,7 @@ def release(
     into: str | os.PathLike[str] | None = None,
     epsilon: Number = 1.0,
     delta: Number = 1e-9,
-    method: str = "auto",
+    method: str | Method | Mapping[str, Any] = DEFAULT,
     domain: DomainSpec = None,
     privacy_unit: str = "row",
     max_rows_per_unit: int = 1,
@@ -104,8 +105,8 @@ def release(
             with ``_synthetic``, beside it.
         epsilon: privacy loss; smaller is more private.
         delta: 0 (pure differential privacy, Laplace noise) to 1e-6.
-        method: ``"auto"`` (adaptive; the copula above 300 attributes), ``"adaptive"``, ``"copula"`` or
-            ``"independent"``.
+        method: a name, a value such as those of ``dpsyn_sql.methods``, where each is described, or a mapping
+            ``{"name": ...}`` with its settings; default: the most accurate one for so many columns.
         domain: YAML file or mapping that says what is public of the columns: bounds, categories, roles.
         privacy_unit: ``"row"``, or the column that says whose row it is: then all rows of one value are
             protected together and rows without a value are left out; the output has fresh values in it.
@@ -235,14 +236,14 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> _Made:
     unknown = SqlDiscoveryCounter(engine, relation.sql, csv=csv, unit=unit)
     door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
     shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
-    plan = job.method.plan(source, shape.domain, job.rest)
+    plan = job.method.plan(source, shape.domain, job.rest, job.terms)
     asked_once = SqlCounter(
         engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit, further=plan.further
     )
     counter = KeptCounter(asked_once, plan.queries, further=plan.further is not None)
     try:
         door.open(counter, shape.domain)
-        model = job.method.run(plan, door)
+        model = job.method.run(plan, door, job.terms)
     finally:
         counter.close()
     whole = replace(plan, budget=job.plan.budget, discovery=asked)
@@ -385,8 +386,10 @@ def _rare_values(made: _Made) -> tuple[str, ...]:
 
 def _no_pairs(made: _Made) -> tuple[str, ...]:
     """A note, and a warning, if pairs could have been measured and none was worth it."""
-    possible = any(isinstance(step, ReservedStep) for step in made.plan.steps)
-    if not possible or any(len(table.attrs) > 1 for table in made.measurements):
+    candidates = [query for step in made.plan.reserved for query in step.queries]
+    if all(len(query.attrs) == 1 for query in candidates) or any(
+        len(table.attrs) > 1 for table in made.measurements
+    ):
         return ()
     note = (
         "No pair of columns stands out of the noise: the columns of the output are independent of each "

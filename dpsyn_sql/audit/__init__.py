@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, Kind, Number
 from dpsyn_sql.accounting.events import SelectionEvent
@@ -25,11 +26,12 @@ from dpsyn_sql.audit.door import Ask, Door, Witness
 from dpsyn_sql.audit.toy import toy, toy_domain
 from dpsyn_sql.domain.file import DomainSpec, domain_of, read_domain
 from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.fit.deadline import Deadline
 from dpsyn_sql.interfaces import Curator, Method
-from dpsyn_sql.methods import method_named
+from dpsyn_sql.methods import least_asking, method_of, static_default
+from dpsyn_sql.plan.deadline import Deadline
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.terms import Terms
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
@@ -89,7 +91,7 @@ def audit(
     *,
     epsilon: Number = 1.0,
     delta: Number = 1e-9,
-    method: str = "copula",
+    method: str | Method | Mapping[str, Any] | None = None,
     domain: DomainSpec = None,
     rows_per_unit: int = 1,
     runs: int | None = None,
@@ -102,7 +104,7 @@ def audit(
     Args:
         epsilon: as for a release.
         delta: as for a release.
-        method: as for a release.
+        method: as for a release; default: the most accurate one whose questions are all known beforehand.
         domain: file or mapping that declares every column; default: three attributes of three codes.
         rows_per_unit: identical rows of the added unit.
         runs: on each side; default: what catches noise of half the scale with probability 0.99.
@@ -119,7 +121,7 @@ def prepared(
     *,
     epsilon: Number = 1.0,
     delta: Number = 1e-9,
-    method: str = "copula",
+    method: str | Method | Mapping[str, Any] | None = None,
     domain: DomainSpec = None,
     rows_per_unit: int = 1,
     runs: int | None = None,
@@ -133,11 +135,11 @@ def prepared(
     _check_integer("rows_per_unit", rows_per_unit, _MOST_ROWS)
     if runs is not None:
         _check_integer("runs", runs, MOST_RUNS)
-    plan, recipe = _planned(epsilon, delta, method, domain, rows_per_unit)
+    plan, run = _planned(epsilon, delta, method, domain, rows_per_unit)
     with closing(Door(plan, toy(plan))) as door:
-        rehearsal = door.run(recipe.run, within=False)
+        rehearsal = door.run(run, within=False)
         static = rehearsal.questions == _known(plan) and len(rehearsal.answered) == len(plan.steps)
-        ask: Ask = _ask_what_is_known if static else recipe.run
+        ask: Ask = _ask_what_is_known if static else run
         times = []
         for _ in range(_REHEARSALS):
             began = clock()
@@ -161,16 +163,24 @@ def _ask_what_is_known(plan: Plan, curator: Curator) -> None:
 
 
 def _planned(
-    epsilon: Number, delta: Number, method: str, domain: DomainSpec, rows: int
-) -> tuple[Plan, Method]:
-    """The real method's plan for a table that does not exist; the fit after the last question may stop."""
-    recipe = method_named(method, deadline=Deadline(0.0))
+    epsilon: Number,
+    delta: Number,
+    method: str | Method | Mapping[str, Any] | None,
+    domain: DomainSpec,
+    rows: int,
+) -> tuple[Plan, Ask]:
+    """The real method's plan for a table that does not exist, and its run; the fit after the last question
+    may stop."""
+    terms = Terms(deadline=Deadline(0.0))
     budget = Budget.from_epsilon(epsilon, delta).without_thresholds()
     columns = () if domain is None else tuple(Column(name, "VARCHAR") for name in read_domain(domain).columns)
     relation = Relation("toy", "csv", ident("toy"), columns)
     unit = PrivacyUnit() if rows == 1 else PrivacyUnit("unit", rows)
+    given = static_default() if method is None else method_of(method)
     shape = toy_domain() if domain is None else domain_of(domain, relation)
-    return recipe.plan(Source(relation, unit), shape, budget), recipe
+    recipe = given.chosen(shape, terms)
+    plan = recipe.plan(Source(relation, unit), shape, budget, terms)
+    return plan, lambda plan, curator: recipe.run(plan, curator, terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +211,10 @@ class Prepared:
         """
         runs, draws = self.design.runs, 2 * self.design.runs * self.cells
         if draws > _MOST_CELLS or self.seconds > _MOST_SECONDS:
+            least = least_asking(self.plan.source, self.plan.domain, self.plan.budget)
             raise InputError(
                 f"{runs} runs a side of {self.cells} cells need {draws} draws of noise, about "
-                f"{self.seconds // 60 + 1:.0f} minutes: audit a smaller domain or method='independent', "
+                f"{self.seconds // 60 + 1:.0f} minutes: audit a smaller domain or method={least.name!r}, "
                 "or give runs="
             )
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.shares import equivalent_rho
-from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.plan import Plan, equivalent_rho
 from dpsyn_sql.plan.queries import MarginalQuery
 
 _STRENGTH = 120.0
@@ -27,7 +26,7 @@ def toy_domain() -> Domain:
 
 def toy(plan: Plan) -> Toy:
     """No rows where the plan says all questions; else rows whose noisy answers change the questions."""
-    if plan.known == plan.steps:
+    if plan.static:
         return Toy(plan, 0)
     rho = equivalent_rho(plan.source, plan.domain, plan.budget)
     return Toy(plan, min(_MOST_ROWS, math.ceil(_STRENGTH / math.sqrt(rho))))

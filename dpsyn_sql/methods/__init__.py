@@ -1,50 +1,115 @@
-"""The recipes, by name: one line a method."""
+"""The recipes. A method is a value: ``method="copula"``, or ``method=Adaptive()`` with its settings.
+
+``METHODS`` feeds help texts, errors, plans and the audit: nothing outside this folder names a method.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
 
-from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.interfaces import Method
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.independent import Independent
-from dpsyn_sql.plan.limits import NO_LIMITS, Limits
-from dpsyn_sql.plan.workload import Workload
+from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
+from dpsyn_sql.methods.settings import in_words, with_texts, with_values
+from dpsyn_sql.plan.terms import NO_TERMS, Terms
+from dpsyn_sql.source.relation import Source
 
-METHODS: dict[str, Method] = {
-    "adaptive": Adaptive(),
-    "copula": Copula(),
-    "independent": Independent(),
-}
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "NO_TERMS",
+    "Adaptive",
+    "Auto",
+    "Copula",
+    "Independent",
+    "Recipe",
+    "Static",
+    "Terms",
+    "described",
+    "least_asking",
+    "method_help",
+    "method_of",
+    "static_default",
+    "with_settings",
+]
+
+for _method in (  # the most accurate first
+    Adaptive(),
+    Copula(),
+    Independent(),
+):
+    METHODS[_method.name] = _method
+
+_AUTO = Auto()
+
+DEFAULT = _AUTO.name
+"""What a release uses where nobody says."""
 
 
-def method_named(name: str, limits: Limits = NO_LIMITS, deadline: Deadline = NO_DEADLINE) -> Method:
-    """The method of a name, within limits; ``"auto"`` chooses by the domain when it plans.
+def method_of(given: object) -> Recipe:
+    """The method of a name, of a mapping ``{"name": "adaptive", ...settings}``, or a value that is one.
 
     Raises:
-        InputError: there is no such method; the message lists those there are.
+        InputError: there is no such method (the message lists those there are), it has no such setting, or
+            a setting is of another type.
     """
-    adaptive = Adaptive(limits, deadline)
-    known = {**METHODS, "adaptive": adaptive, "auto": Auto(adaptive)}
+    if isinstance(given, Recipe):
+        return with_values(given, asdict(given))
+    if isinstance(given, Mapping):
+        return with_values(_named(given.get("name")), {k: v for k, v in given.items() if k != "name"})
+    return _named(given)
+
+
+def with_settings(name: str, given: Mapping[str, str]) -> Recipe:
+    """The method of a name with settings as a command line has them, read by the types of its fields.
+
+    Raises:
+        InputError: as for ``method_of``.
+    """
+    return with_texts(_named(name), given)
+
+
+def _named(name: object) -> Recipe:
+    known = {_AUTO.name: _AUTO, **METHODS}
     found = known.get(name) if isinstance(name, str) else None
     if found is None:
-        raise InputError(f"method={said(name)} is not known; use one of auto, {', '.join(sorted(METHODS))}")
+        names = ", ".join([_AUTO.name, *sorted(METHODS)])
+        raise InputError(f"method={said(name)} is not known; use one of {names}")
     return found
 
 
-def weighted(method: Method, workload: Workload) -> Method:
-    """The same method for a workload.
+def method_help() -> str:
+    """``auto, adaptive, copula or independent``."""
+    *others, last = [_AUTO.name, *METHODS]
+    return f"{', '.join(others)} or {last}"
 
-    Raises:
-        InputError: the method asks for all marginals alike and has no use for weights.
-    """
-    if not workload.sets:
-        return method
-    if isinstance(method, Adaptive):
-        return replace(method, workload=workload)
-    if isinstance(method, Auto):
-        return Auto(replace(method.adaptive, workload=workload))
-    raise InputError(f"method={method.name!r} has no use for workload=; use method='auto' or 'adaptive'")
+
+def described() -> list[str]:
+    """One line a method: what it does, and its settings."""
+    return [
+        f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {in_words(one)}"
+        for one in (_AUTO, *METHODS.values())
+    ]
+
+
+def static_default() -> Recipe:
+    """The most accurate method whose questions are all known beforehand."""
+    return next(one for one in METHODS.values() if isinstance(one, Static))
+
+
+def least_asking(source: Source, domain: Domain, budget: Budget) -> Recipe:
+    """Of the methods whose questions are all known beforehand the one that asks for the fewest cells."""
+    cells: dict[str, int] = {}
+    for name, one in METHODS.items():
+        if isinstance(one, Static):
+            with suppress(PlanTooLarge):
+                plan = one.plan(source, domain, budget)
+                cells[name] = sum(domain.cells(query.attrs) for query in plan.queries)
+    return METHODS[min(cells, key=cells.__getitem__)]

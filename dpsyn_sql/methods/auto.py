@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.interfaces import Curator, Method, Model
-from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.copula import Copula
+from dpsyn_sql.methods.recipe import METHODS, Recipe
 from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
-
-MOST_ATTRIBUTES = 300
-"""Adaptive marginals score every pair of attributes twice: minutes from here on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Auto:
-    """Adaptive marginals up to ``MOST_ATTRIBUTES`` attributes, the copula beyond.
+class Auto(Recipe):
+    """Chooses by the number of columns alone; the plan and the certificate name the method chosen.
 
-    The choice rests on the number of columns, and the plan names the method chosen. With a workload it is
-    adaptive marginals always, as the copula has no use for one.
+    The first of the methods, most accurate first, that works in minutes with so many attributes. With a
+    workload only those that use one count, and if there are too many attributes for all of these, the first.
     """
 
-    adaptive: Adaptive = field(default_factory=Adaptive)
-    name: ClassVar[str] = "auto"
+    name = "auto"
+    takes_workload = True
 
-    def model(self, domain: Domain) -> type[Model]:
-        """That of the method chosen."""
-        return self._chosen(domain).model(domain)
+    def chosen(self, domain: Domain, terms: Terms) -> Method:
+        """The method that is meant for a domain."""
+        able = [one for one in METHODS.values() if one.takes_workload or not terms.workload.sets]
+        number = len(domain.attributes)
+        quick = (one for one in able if one.attributes is None or number <= one.attributes)
+        return next(quick, able[0])
 
-    def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """The plan of the method chosen."""
-        return self._chosen(domain).plan(source, domain, budget)
+        return self.chosen(domain, terms).plan(source, domain, budget, terms)
 
-    def run(self, plan: Plan, curator: Curator) -> Model:
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Run the method that made the plan."""
-        return self._chosen(plan.domain).run(plan, curator)
-
-    def _chosen(self, domain: Domain) -> Method:
-        few = len(domain.attributes) <= MOST_ATTRIBUTES
-        return self.adaptive if few or self.adaptive.workload.sets else Copula()
+        return self.chosen(plan.domain, terms).run(plan, curator, terms)

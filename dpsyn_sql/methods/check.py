@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from inspect import isfunction
 
-from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Method, Model
 
@@ -12,19 +11,18 @@ NEEDED = tuple(name for name, member in vars(Model).items() if isfunction(member
 """What a release calls of a model."""
 
 
-def check_model(method: Method, domain: Domain) -> None:
+def check_model(method: Method) -> None:
     """Refuse a method whose models cannot be released.
 
     Raises:
         InputError: it does not say what class of model it fits, or that class lacks a method.
     """
-    declared = getattr(method, "model", None)
-    if not callable(declared):
+    model = getattr(method, "model", None)
+    if not isinstance(model, type):
         raise InputError(
             f"method={method.name!r} does not say what class of model it fits, so that nobody knows whether "
-            "rows can be drawn of it; give it a method model(domain). Nothing was charged."
+            "rows can be drawn of it; give it an attribute model. Nothing was charged."
         )
-    model = declared(domain)
     lacking = [name for name in NEEDED if not callable(getattr(model, name, None))]
     if lacking:
         raise InputError(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import PlanTooLarge
 from dpsyn_sql.fit.copula import fit_copula
-from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.recipe import Static
 from dpsyn_sql.models.copula import CopulaModel
-from dpsyn_sql.plan.plan import MeasureStep, Plan
-from dpsyn_sql.plan.queries import MarginalQuery
-from dpsyn_sql.source.relation import Source
+from dpsyn_sql.plan.plan import MeasureStep
+from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
 
 SHARES = (1, 4)
 """Weights of the one-way and the two-way marginals. Pair tables contain the one-way ones too, but
@@ -24,16 +25,14 @@ MAX_CODES = 12_000
 attributes alike in size fewer are refused already for the cells of their pairs."""
 
 
-class Copula:
-    """All one-way and two-way marginals, joined by a Gaussian copula."""
+@dataclass(frozen=True, slots=True)
+class Copula(Static):
+    """All one-way and two-way marginals, joined by a Gaussian copula over the values of the columns."""
 
     name = "copula"
+    model = CopulaModel
 
-    def model(self, domain: Domain) -> type[CopulaModel]:
-        """The class of model that ``run`` fits."""
-        return CopulaModel
-
-    def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
+    def steps(self, domain: Domain, budget: Budget) -> list[MeasureStep]:
         """One-way marginals, then all pairs; with a single attribute only the former.
 
         Raises:
@@ -49,12 +48,10 @@ class Copula:
         one_way = tuple(MarginalQuery((name,)) for name in domain.names)
         two_way = tuple(MarginalQuery(pair) for pair in combinations(domain.names, 2))
         if not two_way:
-            return Plan(source, domain, self.name, (MeasureStep("one-way", one_way, budget),), budget)
+            return [MeasureStep("one-way", one_way, budget)]
         first, second = budget.split(SHARES)
-        steps = (MeasureStep("one-way", one_way, first), MeasureStep("two-way", two_way, second))
-        return Plan(source, domain, self.name, steps, budget)
+        return [MeasureStep("one-way", one_way, first), MeasureStep("two-way", two_way, second)]
 
-    def run(self, plan: Plan, curator: Curator) -> CopulaModel:
-        """Measure as planned and fit."""
-        answers = [table for step in plan.steps for table in curator.measure(step.queries, step.budget)]
-        return CopulaModel(plan.domain, fit_copula(plan.domain, answers))
+    def fitted(self, domain: Domain, answers: Sequence[NoisyMarginal]) -> CopulaModel:
+        """A correlation of latent normals for each pair, and the one-way marginals."""
+        return CopulaModel(domain, fit_copula(domain, answers))

@@ -1,38 +1,36 @@
 """Attributes as if independent: one-way marginals only. Copy this file to start a method.
 
-A method is two steps. ``plan`` decides from public facts alone what will be asked at which share of
-the budget; it must never depend on rows, counts or file sizes. ``run`` asks through the door and
-fits a model to the noisy answers; everything it does after ``measure`` is post-processing.
+A method is two steps. ``steps`` decides from public facts alone what will be asked at which share of
+the budget; it must never depend on rows, counts or file sizes. ``fitted`` makes a model of the noisy
+answers; everything it does is post-processing. A method whose questions depend on answers has ``run`` in
+place of ``fitted``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
-from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.recipe import Static
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.plan.plan import MeasureStep, Plan
-from dpsyn_sql.plan.queries import MarginalQuery
-from dpsyn_sql.source.relation import Source
+from dpsyn_sql.plan.plan import MeasureStep
+from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
 
 
-class Independent:
-    """One-way marginals, denoised, sampled independently."""
+@dataclass(frozen=True, slots=True)
+class Independent(Static):
+    """One-way marginals, denoised; the columns are drawn independently of each other."""
 
     name = "independent"
+    model = ProductModel
 
-    def model(self, domain: Domain) -> type[ProductModel]:
-        """The class of model that ``run`` fits."""
-        return ProductModel
-
-    def plan(self, source: Source, domain: Domain, budget: Budget) -> Plan:
+    def steps(self, domain: Domain, budget: Budget) -> list[MeasureStep]:
         """The whole budget for all one-way marginals."""
-        queries = tuple(MarginalQuery((name,)) for name in domain.names)
-        return Plan(source, domain, self.name, (MeasureStep("one-way", queries, budget),), budget)
+        return [MeasureStep("one-way", tuple(MarginalQuery((name,)) for name in domain.names), budget)]
 
-    def run(self, plan: Plan, curator: Curator) -> ProductModel:
-        """Measure as planned; reconcile totals; fit."""
-        (step,) = plan.steps
-        measurements = Measurements(curator.measure(step.queries, step.budget))
-        return ProductModel(plan.domain, fit_margins(plan.domain, measurements))
+    def fitted(self, domain: Domain, answers: Sequence[NoisyMarginal]) -> ProductModel:
+        """Totals reconciled, each marginal made a distribution."""
+        return ProductModel(domain, fit_margins(domain, Measurements(answers)))

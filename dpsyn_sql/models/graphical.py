@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, summed
-from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.fit.tree_network import tree_network
 from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.graphical import GraphicalSampler
 
 FloatArray = NDArray[np.float64]

@@ -57,12 +57,9 @@ def _about(plan: Plan) -> Iterator[str]:
         yield "            rows without one are left out"
         if relation.kind in ("query", "view"):
             yield f"            owner states: {unit.column} of the result says whose row each of its rows is"
-    yield f"Method      {plan.method}"
-    if plan.caps:
-        candidates, tree = plan.caps
-        yield f"            within the memory limit: {candidates} cells of candidates, {tree} of the model"
-    if plan.workload.sets:
-        yield f"Workload    {plan.workload.in_words()}; other pairs x 1"
+    settings = ", ".join(f"{name}={value!r}" for name, value in plan.particulars.settings.items())
+    yield f"Method      {plan.method}" + (f" ({settings})" if settings else "")
+    yield from plan.particulars.lines
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {float(plan.budget.fraction):.6g}, delta = 0 (Laplace noise)"
     else:

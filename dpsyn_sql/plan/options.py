@@ -28,7 +28,7 @@ class Options:
     into: str | os.PathLike[str] | None
     epsilon: Number
     delta: Number
-    method: str
+    method: Any
     domain: Any
     privacy_unit: str
     max_rows_per_unit: int

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.plan.discovery import DiscoveryStep
 from dpsyn_sql.plan.queries import MarginalQuery
-from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Source
 
 
@@ -57,13 +59,26 @@ class ReservedStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Particulars:
+    """What a method says of itself in its plan; JSON-ready.
+
+    ``settings``: those that are not the default; they make another release. ``identity``: what else makes
+    another release, as other questions may follow. ``public``: further public facts of the certificate.
+    ``lines``: of the explained plan, after the line that names the method.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    public: Mapping[str, Any] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything a release will do that touches private data.
 
     ``discovery`` comes before ``steps``; ``budget`` pays for both. Until discovery has been, ``domain`` has
-    every undiscovered attribute at the largest size it can get. ``caps``: cells of all candidates and of the
-    junction tree at most, if a limit on memory lowered them: other questions may follow.
-    ``workload``: what the shares rest on.
+    every undiscovered attribute at the largest size it can get.
     """
 
     source: Source
@@ -72,8 +87,7 @@ class Plan:
     steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
     discovery: tuple[DiscoveryStep, ...] = ()
-    caps: tuple[int, ...] = ()
-    workload: Workload = UNWEIGHTED
+    particulars: Particulars = field(default_factory=Particulars)
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:
@@ -81,11 +95,39 @@ class Plan:
         return tuple(query for step in self.steps for query in step.queries)
 
     @property
-    def further(self) -> Further | None:
-        """Marginals that may be asked for beside ``queries``."""
-        return next((step.further for step in self.steps if isinstance(step, ReservedStep)), None)
+    def known(self) -> tuple[MeasureStep, ...]:
+        """The steps known in every detail before anything is read, in order."""
+        return tuple(step for step in self.steps if isinstance(step, MeasureStep))
 
     @property
-    def known(self) -> tuple[MeasureStep, ...]:
-        """The steps known in every detail before anything is read; they come first."""
-        return tuple(step for step in self.steps if isinstance(step, MeasureStep))
+    def reserved(self) -> tuple[ReservedStep, ...]:
+        """The steps whose questions depend on noisy answers, in order."""
+        return tuple(step for step in self.steps if isinstance(step, ReservedStep))
+
+    @property
+    def static(self) -> bool:
+        """Whether every question is known before anything is read."""
+        return not self.reserved
+
+    @property
+    def further(self) -> Further | None:
+        """Marginals that may be asked for beside ``queries``.
+
+        Raises:
+            InternalError: two steps announce some; they are counted under one limit.
+        """
+        found = [step.further for step in self.reserved if step.further is not None]
+        if len(found) > 1:
+            raise InternalError("a plan has two steps with further marginals")
+        return found[0] if found else None
+
+
+def equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
+    """The rho, for units of one row, whose Gaussian noise is that of a budget.
+
+    Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
+    """
+    rows = source.unit.max_rows
+    if budget.kind == "zcdp":
+        return float(budget.rho) / rows**2
+    return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)

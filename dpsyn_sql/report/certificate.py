@@ -20,7 +20,7 @@ from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
-from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.source.relation import Relation
 
 _VERSIONED = ("dpsyn_sql", "duckdb", "numpy", "scipy", "opendp")
@@ -63,7 +63,7 @@ def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
         return Claim(0.0, None, None, math.nextafter(float(budget.fraction), math.inf))
     exact = exact_number("delta", delta)
     share, thresholds = delta_shares(exact)[0], max(budget.delta, sum(map(delta_units, reserved)))
-    fixed = plan.source.unit.max_rows == 1 and plan.known == plan.steps and not plan.discovery
+    fixed = plan.source.unit.max_rows == 1 and plan.static and not plan.discovery
     pld = epsilon_from_events(reserved, share) if fixed else None
     return Claim(stated_delta(exact, thresholds), epsilon_from_rho(budget.rho, share), pld, None)
 
@@ -110,9 +110,10 @@ def certificate(
             "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
             "roles": [role_facts(role) for role in shape.roles],
             "never": list(shape.never),
-            "workload": plan.workload.facts(),
+            **plan.particulars.public,
         },
         "method": plan.method,
+        **({"settings": dict(plan.particulars.settings)} if plan.particulars.settings else {}),
         "sampling": {
             "rows": rows,
             "seed": seed,
@@ -160,13 +161,25 @@ def _unit_in_words(plan: Plan) -> str:
 
 
 def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, Any]]:
-    """Discovery and the known steps ask one question each, in order; the rest is the reserved step's."""
+    """The step that each event belongs to.
+
+    Discovery and the known steps ask one question each, in order. How many a reserved step asks only the
+    events show: those that no known step before or after it takes; several reserved steps share theirs.
+    """
     steps: list[dict[str, Any]] = [
         {"step": f"discover {step.ask}", "column": step.attr} for step in plan.discovery
     ]
-    steps += [{"step": step.name, "marginals": len(step.queries)} for step in plan.known]
-    steps += [{"step": plan.steps[-1].name}] * max(0, len(events) - len(steps))
+    places = [place for place, step in enumerate(plan.steps) if isinstance(step, ReservedStep)]
+    first, after = (places[0], places[-1] + 1) if places else (len(plan.steps), len(plan.steps))
+    between = {"step": "; ".join(step.name for step in plan.steps[first:after])}
+    before, later = _known(plan.steps[:first]), _known(plan.steps[after:])
+    number = max(0, len(events) - len(steps) - len(before) - len(later))
+    steps += [*before, *([between] * number), *later]
     return [{**step, **event_to_dict(event)} for step, event in zip(steps, events, strict=False)]
+
+
+def _known(steps: Sequence[MeasureStep | ReservedStep]) -> list[dict[str, Any]]:
+    return [{"step": step.name, "marginals": len(step.queries)} for step in steps]
 
 
 def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import math
 import pickle
 import re
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
@@ -30,14 +29,12 @@ from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.methods import METHODS
-from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, Recipe, Static
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.plan.plan import MeasureStep, Plan
+from dpsyn_sql.plan.plan import MeasureStep
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
-ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
 RELEASE = import_module("dpsyn_sql.release")  # the package has a function of that name
 CERTIFICATE = import_module("dpsyn_sql.report.certificate")
 epsilon_of = cache(CERTIFICATE.epsilon_from_events)  # half of the time of a small release
@@ -59,22 +56,21 @@ UNITS = {
 }
 
 
-class Chooser:
+class Chooser(Recipe):
     """Measures every attribute, chooses the two pairs that are least like independent, measures them."""
 
     name = "chooser"
 
-    def model(self, domain):
-        return ProductModel
+    model = ProductModel
 
-    def plan(self, source, domain, budget):
+    def plan(self, source, domain, budget, terms=NO_TERMS):
         shares = budget.split((1, 1, 1))
         one_way = tuple(MarginalQuery((name,)) for name in domain.names)
         pairs = tuple(MarginalQuery(pair) for pair in combinations(domain.names, 2))
         steps = zip(("one-way", "choice", "chosen"), (one_way, pairs, pairs), shares, strict=True)
-        return Plan(source, domain, self.name, tuple(MeasureStep(*step) for step in steps), budget)
+        return self.planned(source, domain, budget, terms, (MeasureStep(*step) for step in steps))
 
-    def run(self, plan, curator):
+    def run(self, plan, curator, terms=NO_TERMS):
         first, choice, chosen = plan.steps
         margins = curator.measure(first.queries, first.budget)
         model = ProductModel(plan.domain, fit_margins(plan.domain, Measurements(margins)))
@@ -89,38 +85,19 @@ class Preselecting(Adaptive):
     """Adaptive marginals that choose among few candidates as among very many."""
 
     name = "preselecting"
-
-    def run(self, plan, curator):
-        few = replace(ADAPTIVE.SETTINGS, preselected=1, preselect_between=(2, 9))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ADAPTIVE, "SETTINGS", few)
-            return super().run(plan, curator)
+    constants = replace(Adaptive.constants, preselected=1, preselect_between=(2, 9))
 
 
 class Tripling(Adaptive):
     """Adaptive marginals that ask for three-way tables at any budget, and however few there are."""
 
     name = "tripling"
-
-    def plan(self, source, domain, budget):
-        with self._always():
-            return super().plan(source, domain, budget)
-
-    def run(self, plan, curator):
-        with self._always():
-            return super().run(plan, curator)
-
-    @contextmanager
-    def _always(self):
-        always = replace(ADAPTIVE.SETTINGS, triple_rho=0.0, fewest_triples=1, charge=0.0, sampling=0.0)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ADAPTIVE, "SETTINGS", always)
-            yield
+    constants = replace(Adaptive.constants, triple_rho=0.0, fewest_triples=1, charge=0.0, sampling=0.0)
 
 
 ADDED_HERE = {method.name: method for method in (Chooser(), Preselecting(), Tripling())}
 EVERY = {**METHODS, **ADDED_HERE}
-STATIC = sorted(set(METHODS) - {"adaptive"})
+STATIC = sorted(name for name, method in METHODS.items() if isinstance(method, Static))
 
 
 class Extreme:

@@ -9,9 +9,11 @@ import pytest
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.methods import METHODS, method_named
-from dpsyn_sql.methods.auto import MOST_ATTRIBUTES
+from dpsyn_sql.methods import METHODS, Static, Terms, method_of
+from dpsyn_sql.plan.plan import Particulars
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.plan.terms import NO_TERMS
+from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.source.relation import Relation, Source
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -123,14 +125,14 @@ def test_any_answer_gives_a_usable_model(method, shape, answer):
     plan = method.plan(SOURCE, shape, BUDGETS[0])
     curator = FakeCurator(shape, answer)
     model = method.run(plan, curator)
-    if plan.known == plan.steps:
+    if plan.static:
         assert curator.asked == list(plan.queries)
     unplanned = set(curator.asked) - set(plan.queries)
     assert all(plan.further is not None and plan.further.holds(query, shape) for query in unplanned)
     assert not unplanned or sum(shape.cells(query.attrs) for query in unplanned) <= plan.further.together
     assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
     assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
-    assert type(model) is method.model(shape)
+    assert type(model) is method.model
     assert model.domain is shape and np.isfinite(model.total)
     _check_projections(model, shape)
     _check_sample(model, shape)
@@ -168,45 +170,59 @@ def test_a_seed_fixes_the_rows_and_another_changes_them(method):
     for axis, name in enumerate(shape.names):
         wanted = model.project([name]) * rows / model.total
         # Quotas meet one-way counts within rounding; conditional draws stay within those of chance.
-        allowed = 3 + 4 * np.sqrt(wanted) * (method.name == "adaptive")
+        allowed = 3 + 4 * np.sqrt(wanted) * (not isinstance(method, Static))
         assert np.all(np.abs(np.bincount(first[:, axis], minlength=wanted.size) - wanted) < allowed)
 
 
-def test_one_ways_get_more_of_a_small_budget():
-    shape = DOMAINS["mixed"]
-    shares = []
-    for epsilon in (0.001, 0.1, 0.3, 1, 10):
-        plan = METHODS["adaptive"].plan(
-            SOURCE, shape, Budget.from_epsilon(epsilon, 1e-9).without_thresholds()
-        )
-        shares.append(round(100 * sum(step.budget.amount for step in plan.known) / plan.budget.amount))
-    assert shares[0] == 60 and 55 < shares[1] <= 60 and 45 < shares[2] < 55 and shares[3:] == [40, 40]
+def test_a_method_that_asks_for_everything_alike_refuses_a_workload(method):
+    terms = Terms(workload=read_workload({"x1": 5}))
+    if method.takes_workload:
+        stated = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms).particulars
+        assert stated.identity["workload"] == stated.public["workload"] == terms.workload.facts()
+        return
+    able = " or ".join(["'auto'", *(repr(name) for name, one in METHODS.items() if one.takes_workload)])
+    with pytest.raises(
+        InputError, match=f"method='{method.name}' has no use for workload=; use method={able}"
+    ):
+        method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms)
 
 
-def test_an_unknown_method_names_those_there_are():
-    with pytest.raises(InputError, match="method='magic' is not known; use one of auto, adaptive, copula"):
-        method_named("magic")
-    assert {name: method_named(name) for name in METHODS} == METHODS
+def test_default_settings_add_nothing_to_the_identity(method):
+    plan = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0])
+    assert plan.particulars == Particulars(public={"workload": []})
 
 
-@pytest.mark.parametrize(("attributes", "name"), [(3, "adaptive"), (MOST_ATTRIBUTES + 1, "copula")])
-def test_auto_is_adaptive_up_to_many_attributes_and_the_plan_says_so(attributes, name):
-    shape, auto = domain(*[2] * attributes), method_named("auto")
-    plan = auto.plan(SOURCE, shape, BUDGETS[0])
-    assert plan == METHODS[name].plan(SOURCE, shape, BUDGETS[0]) and plan.method == name
-    assert auto.model(shape) is METHODS[name].model(shape)
-    if attributes == 3:
-        ran = [m.run(plan, FakeCurator(shape, ANSWERS["plenty"])) for m in (auto, METHODS[name])]
-        assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total
+def attributes_of(number):
+    return domain(*[2] * number)
+
+
+def test_auto_is_the_first_method_that_works_in_minutes():
+    auto, (first, second, *_) = method_of("auto"), METHODS.values()
+    for number, name in (
+        (3, first.name),
+        (first.attributes, first.name),
+        (first.attributes + 1, second.name),
+    ):
+        chosen = auto.chosen(attributes_of(number), NO_TERMS)
+        assert chosen is METHODS[name]
+    weighted = Terms(workload=read_workload({"x1": 5}))
+    assert auto.chosen(attributes_of(first.attributes + 1), weighted) is first
+
+
+def test_auto_plans_and_runs_as_the_method_chosen():
+    shape, auto = attributes_of(3), method_of("auto")
+    plan, chosen = auto.plan(SOURCE, shape, BUDGETS[0]), next(iter(METHODS.values()))
+    assert plan == chosen.plan(SOURCE, shape, BUDGETS[0]) and plan.method == chosen.name
+    ran = [m.run(plan, FakeCurator(shape, ANSWERS["plenty"])) for m in (auto, chosen)]
+    assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total
 
 
 @pytest.mark.parametrize("epsilon", ["1e-6", "1e-5", "1e-4", "1e-3"])
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
 @pytest.mark.parametrize("shape", ["mixed", "sixty"])
-def test_no_part_of_a_tiny_budget_is_nothing(epsilon, delta, shape):
+def test_no_part_of_a_tiny_budget_is_nothing(method, epsilon, delta, shape):
     """A question that costs nothing is refused, after the debit: answers that show plenty must not lead to one."""
-    shape = DOMAINS[shape]
-    method, budget = METHODS["adaptive"], Budget.from_epsilon(epsilon, delta)
+    shape, budget = DOMAINS[shape], Budget.from_epsilon(epsilon, delta)
     curator = FakeCurator(shape, ANSWERS["plenty"])
     method.run(method.plan(SOURCE, shape, budget), curator)
     assert all(part.amount > 0 for part in curator.budgets)

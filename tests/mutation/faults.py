@@ -52,7 +52,8 @@ ZCDP = "dpsyn_sql/accounting/zcdp.py"
 RELEASE = "dpsyn_sql/release.py"
 PREPARATION = "dpsyn_sql/preparation.py"
 CERTIFICATE = "dpsyn_sql/report/certificate.py"
-METHOD = "dpsyn_sql/methods/adaptive.py"
+LAST_FIT = "dpsyn_sql/methods/adaptive/known.py"
+ROUNDS = "dpsyn_sql/methods/adaptive/rounds.py"
 ENCODE = "sql/encode/encode.sql"
 ENTRIES = "dpsyn_sql/ledger/entries.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
@@ -300,13 +301,13 @@ FAULTS = (
     fault(
         "the clock stops fits between rounds",
         f"{CLOCK}[runs away]",
-        (METHOD, "return last and state.deadline.over(", "return state.deadline.over("),
-        (METHOD, "state.deadline.running() if last else nullcontext()", "state.deadline.running()"),
+        (LAST_FIT, "return last and deadline.over(", "return deadline.over("),
+        (LAST_FIT, "deadline.running() if last else nullcontext()", "deadline.running()"),
     ),
     fault(
         "the fit before the triples taken for the last",
         f"{CLOCK}[runs away]",
-        (METHOD, "_fit(state, last and not triples)", "_fit(state, last)"),
+        (ROUNDS, "last=not triples)", "last=True)"),
     ),
     fault(
         "an engine's message passed on",

@@ -2,8 +2,7 @@
 
 import itertools
 import math
-from dataclasses import replace
-from importlib import import_module
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,11 +14,9 @@ from dpsyn_sql.audit.door import Door
 from dpsyn_sql.audit.toy import toy
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.methods import METHODS
-from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.methods import Adaptive, Independent
+from dpsyn_sql.plan.terms import NO_TERMS
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
-
-ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
 
 
 def halve(monkeypatch, *names):
@@ -72,16 +69,16 @@ def test_the_ratio_of_a_transcript_is_that_of_every_cell_of_both_tables(case, ro
         domain, epsilon = {"columns": {"a": numeric, "b": numeric}}, 9
     if case == "choices":
         domain, changes = of_columns(4), {"preselected": 1, "preselect_between": (2, 8)}
-        monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(ADAPTIVE.SETTINGS, **changes))
-    plan, recipe = _planned(epsilon, delta, "adaptive", domain, rows)
+        monkeypatch.setattr(Adaptive, "constants", replace(Adaptive.constants, **changes))
+    plan, run = _planned(epsilon, delta, "adaptive", domain, rows)
     door, kind = Door(plan, toy(plan)), plan.budget.kind
     for within in (False, True):
         heard, other = RecordingNoise(OpenDPNoise()), None
         monkeypatch.setattr(door_module, "OpenDPNoise", lambda heard=heard: heard)
-        found = sum(log_ratio(kind, one) for one in door.run(recipe.run, within=within).answered)
+        found = sum(log_ratio(kind, one) for one in door.run(run, within=within).answered)
         other = RecordingNoise(ReplayedNoise(heard.calls))
         monkeypatch.setattr(door_module, "OpenDPNoise", lambda other=other: other)
-        door.run(recipe.run, within=not within)
+        door.run(run, within=not within)
         here, there = (
             sum(log_density(kind, call, side.exact) for call, side in zip(heard.calls, sides, strict=True))
             for sides in (heard.calls, other.calls)
@@ -103,16 +100,15 @@ def test_the_questions_depend_on_the_data():
 # -- what the audit finds --------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Chooser(Independent):
     """One private choice of ``number``, with all of the budget. With the unit the second score is better by one, and
     not the first."""
 
     name = "chooser"
+    number: int = 1
 
-    def __init__(self, number):
-        self.number = number
-
-    def run(self, plan, curator):
+    def run(self, plan, curator, terms=NO_TERMS):
         references = [np.zeros(plan.domain.shape(query.attrs), dtype=np.int64) for query in plan.queries]
         for table in references[::2]:
             table[0] = 1000
@@ -129,8 +125,9 @@ class Chooser(Independent):
     ],
 )
 def test_a_choice_alone_passes_and_half_of_its_noise_does_not(number, epsilon, delta, runs, monkeypatch):
-    monkeypatch.setitem(METHODS, "chooser", Chooser(number))
-    settings = dict(epsilon=epsilon, delta=delta, method="chooser", domain=of_columns(2 * number), runs=runs)
+    settings = dict(
+        epsilon=epsilon, delta=delta, method=Chooser(number), domain=of_columns(2 * number), runs=runs
+    )
     passed = audit(**settings)
     assert not passed.violated and passed.power > 1 - 1e-6
     assert (passed.choices, passed.marginals, passed.adaptive) == (number, 0, True)
@@ -156,35 +153,33 @@ class Curious(Independent):
 
     name = "curious"
 
-    def run(self, plan, curator):
+    def run(self, plan, curator, terms=NO_TERMS):
         first, second = plan.budget.split((1, 1))
         curator.measure(plan.queries, first)
         curator.measure(plan.queries[:1], second)
 
 
-def test_a_method_that_asks_other_questions_than_its_plan_says_is_audited_by_what_it_asks(monkeypatch):
-    monkeypatch.setitem(METHODS, "curious", Curious())
-    found = audit(epsilon=4, method="curious", runs=200)
+def test_a_method_that_asks_other_questions_than_its_plan_says_is_audited_by_what_it_asks():
+    found = audit(epsilon=4, method=Curious(), runs=200)
     assert found.adaptive and found.marginals == 4 and not found.violated
     assert found.false_alarms + found.misses < found.runs
 
 
-def test_a_choice_that_the_rehearsal_did_not_make_is_refused(monkeypatch):
+def test_a_choice_that_the_rehearsal_did_not_make_is_refused():
     """The curve of Gaussian noise does not hold then."""
     runs = itertools.count()
 
     class Fickle(Chooser):
         name = "fickle"
 
-        def run(self, plan, curator):
+        def run(self, plan, curator, terms=NO_TERMS):
             if next(runs) > 20:
-                super().run(plan, curator)
+                super().run(plan, curator, terms)
             else:
                 curator.measure(plan.queries * 2, plan.budget)
 
-    monkeypatch.setitem(METHODS, "fickle", Fickle(1))
     with pytest.raises(InputError, match="private choice in some runs"):
-        audit(epsilon=4, method="fickle", domain=of_columns(2), runs=20)
+        audit(epsilon=4, method=Fickle(), domain=of_columns(2), runs=20)
 
 
 def test_an_audit_that_would_take_too_long_is_refused_and_says_how_long():

@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from importlib import import_module
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,13 +10,16 @@ import pytest
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.fit.shares import tree_cap, triple_share
-from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
+from dpsyn_sql.methods.adaptive import Adaptive, known, rounds
+from dpsyn_sql.methods.adaptive.shares import tree_cap, triple_share
+from dpsyn_sql.methods.adaptive.task import Task
+from dpsyn_sql.methods.adaptive.worth import triples_worth_more
 from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.plan.terms import Terms
 from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Relation, Source
 
-ADAPTIVE = import_module("dpsyn_sql.methods.adaptive")
+SETTINGS = Adaptive.constants
 SOURCE = Source(Relation("people", "table", "people", ()))
 ROWS = 20_000
 
@@ -88,23 +89,24 @@ def asked_of(
 ):
     domain, codes = domain_of(sizes, ordered), drawn(sizes, np.random.default_rng(1))
     few = {"fewest_triples": 4} | changes
-    monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(SETTINGS, **few))
+    monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **few))
     door = Door(domain, codes)
-    plan = Adaptive(workload=workload).plan(SOURCE, domain, Budget(kind, units))
-    Adaptive(workload=workload).run(plan, door)
+    terms = Terms(workload=workload)
+    plan = Adaptive().plan(SOURCE, domain, Budget(kind, units), terms)
+    Adaptive().run(plan, door, terms)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     return door.asked
 
 
 @pytest.mark.parametrize(("most", "expected"), [(4e6, tree_cap(10.0, 20_000, SETTINGS)), (1.2e6, 1_200_000)])
 def test_the_tree_grows_with_what_stands_out_but_not_beyond_its_limit(monkeypatch, most, expected):
-    caps, select = [], ADAPTIVE.selected
+    caps, select = [], rounds.selected
 
     def recorded(*arguments):
         caps.append(arguments[5])
         return select(*arguments)
 
-    monkeypatch.setattr(ADAPTIVE, "selected", recorded)
+    monkeypatch.setattr(rounds, "selected", recorded)
     asked_of(monkeypatch, (4,) * 5, units=10**16, cap_most=most)
     assert max(caps) == pytest.approx(expected, rel=0.01)
 
@@ -246,28 +248,29 @@ def test_what_the_pairs_would_gain_is_the_noise_that_pooling_takes_off(kind, uni
     """Two tables of 16 cells and deviation 10, measured again with half of the budget each: deviation 14.14,
     pooled 8.165. The mean absolute noise of a cell falls by 1.835 sqrt(2 / pi) or sqrt(1 / 2)."""
     workload = Workload(((("x0", "x1"), Fraction(weight)),))
-    plan = Adaptive(workload=workload).plan(SOURCE, domain_of((4,) * 6), Budget(kind, 10**15))
+    terms = Terms(workload=workload)
+    plan = Adaptive().plan(SOURCE, domain_of((4,) * 6), Budget(kind, 10**15), terms)
     one_ways = [Observation(np.full(4, 1_000.0), np.asarray(1.0))] * 6
     tables = {pair: Observation(np.zeros((4, 4)), np.asarray(10.0)) for pair in [(0, 1), (2, 3), (3, 4)]}
-    state = SimpleNamespace(plan=plan, working=ADAPTIVE._prepared(plan, one_ways), tables=tables)
+    task = Task.of(plan, None, terms, SETTINGS, 10**6, one_ways)
     price = SETTINGS.triple_worth * SETTINGS.charge * saved * (weight + 1)
     for factor, worth in ((0.999, False), (1.001, True)):
         expected = {(3, 4, 5): price * factor}
         pairs = {(0, 1): 2.0, (2, 3): 2.0}
-        assert ADAPTIVE._worth_more_than_pairs(state, expected, pairs, Budget(kind, units)) is worth
+        assert triples_worth_more(task, tables, expected, pairs, Budget(kind, units)) is worth
 
 
 def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch):
     """What no fit meets is left out only where it is triples."""
-    fitted, fit = [], ADAPTIVE.fit_potentials
+    fitted, fit = [], known.fit_potentials
 
     def remembered(*arguments):
         fitted.append(fit(*arguments))
         return fitted[-1]
 
-    monkeypatch.setattr(ADAPTIVE, "fit_potentials", remembered)
+    monkeypatch.setattr(known, "fit_potentials", remembered)
     changes = {"fewest_triples": 4, "hopeless": 0.0, "triple_worth": 10.0**6}
-    monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(SETTINGS, **changes))
+    monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
     model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13)), Door(domain, codes))
     assert len(fitted) == 3 and model.beliefs is fitted[-1].beliefs
@@ -304,17 +307,17 @@ def test_triples_are_planned_where_there_may_be_enough_and_not_too_many(attribut
 
 def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch):
     """The model is then that of the pairs."""
-    fitted, fit = [], ADAPTIVE.fit_potentials
+    fitted, fit = [], known.fit_potentials
 
     def remembered(*arguments):
         found = fit(*arguments)
         fitted.append(found.beliefs)
         return found
 
-    monkeypatch.setattr(ADAPTIVE, "fit_potentials", remembered)
+    monkeypatch.setattr(known, "fit_potentials", remembered)
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
     for hopeless, kept in ((5.0, 2), (0.0, 1)):
-        monkeypatch.setattr(ADAPTIVE, "SETTINGS", replace(SETTINGS, fewest_triples=4, hopeless=hopeless))
+        monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, fewest_triples=4, hopeless=hopeless))
         fitted.clear()
         door = Door(domain, codes)
         model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13)), door)

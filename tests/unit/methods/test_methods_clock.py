@@ -7,10 +7,11 @@ import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.plan.terms import Terms
 from dpsyn_sql.source.relation import Relation, Source
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
@@ -56,7 +57,8 @@ def transcript(deadline, noise):
     """Every question as the ledger has it, and the exact vectors behind them, which show the references."""
     ledger, seen = RecordingLedger(), RecordingNoise(noise)
     with ledger.open_release(ReleaseKey(None, "r", None, {}), PLAN.budget) as entry:
-        model = Adaptive(deadline=deadline).run(PLAN, LocalCurator(COUNTS, DOMAIN, 1, entry, seen))
+        curator = LocalCurator(COUNTS, DOMAIN, 1, entry, seen)
+        model = Adaptive().run(PLAN, curator, Terms(deadline=deadline))
     return ledger.questions, seen.calls, model
 
 

@@ -4,16 +4,10 @@ import math
 
 import pytest
 
-from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
-from dpsyn_sql.fit.shares import MAX_CANDIDATE_CELLS
-from dpsyn_sql.methods.adaptive import SETTINGS, Adaptive
 from dpsyn_sql.plan.limits import LEAST_MEMORY, NO_LIMITS, Limits, is_duration, memory_in_bytes
-from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
-from dpsyn_sql.sqltext.fragments import Fragment
 
-SOURCE = Source(Relation("t", "table", Fragment("t"), ()), PrivacyUnit())
+MAX_CANDIDATE_CELLS = 2**25
 
 
 @pytest.mark.parametrize(
@@ -72,21 +66,3 @@ def test_more_measured_cells_than_fit_are_refused_with_the_limit_that_would_do()
         Limits(LEAST_MEMORY).check_measured(2**23)
     enough = int(str(caught.value).split("limit of ")[1].split()[0])
     Limits(enough * 10**6).check_measured(2**23)
-
-
-def wide(attributes, size):
-    return Domain(
-        tuple(
-            Attribute(f"a{i}", "INTEGER", "categorical", labels=tuple(range(size))) for i in range(attributes)
-        )
-    )
-
-
-def test_a_plan_says_its_caps_only_where_they_are_lower():
-    domain, budget = wide(40, 500), Budget.from_epsilon(1, 1e-9)
-    plain = Adaptive().plan(SOURCE, domain, budget)
-    assert plain.caps == () == Adaptive(Limits(8 * 10**9)).plan(SOURCE, domain, budget).caps
-    small = Adaptive(Limits(LEAST_MEMORY)).plan(SOURCE, domain, budget)
-    assert small.caps[0] < MAX_CANDIDATE_CELLS and small.caps[1] < SETTINGS.cap_most
-    assert sum(domain.cells(query.attrs) for query in small.steps[-1].queries) <= small.caps[0]
-    assert set(small.queries) < set(plain.queries)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.discovery import discovered
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.errors import BudgetError
-from dpsyn_sql.methods.discovery import discovered
 from dpsyn_sql.plan.discovery import CONTRIBUTIONS_SHARE, DISCOVERY_SHARE, planned_discovery
 from dpsyn_sql.plan.queries import (
     ContributionQuery,

@@ -8,11 +8,10 @@ from itertools import combinations
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.plan.plan import Further, MeasureStep
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.plan.workload import Workload
-from dpsyn_sql.source.relation import Source
 
 MAX_PAIR_CELLS = 2**22
 """Cells of a pair of original codes that is a candidate: 32 MB to count."""
@@ -28,17 +27,6 @@ _FOR_PAIRS = 4
 
 _BAND = 8
 # One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
-
-
-def equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
-    """The rho, for units of one row, whose Gaussian noise is that of a budget.
-
-    Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
-    """
-    rows = source.unit.max_rows
-    if budget.kind == "zcdp":
-        return float(budget.rho) / rows**2
-    return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)
 
 
 def one_way_share(rho: float, settings: Settings) -> int:

@@ -7,8 +7,10 @@ import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.settings import Settings
-from dpsyn_sql.fit.shares import equivalent_rho, tree_cap, triple_share
+from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.methods.adaptive.settings import Settings
+from dpsyn_sql.methods.adaptive.shares import tree_cap, triple_share
+from dpsyn_sql.plan.plan import equivalent_rho
 from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
@@ -53,3 +55,18 @@ def test_the_noise_of_a_unit_of_several_rows_counts_as_theirs():
     assert equivalent_rho(one, domain, pure) == pytest.approx(
         float(pure.fraction * Fraction(1, 4) * pure.fraction)
     )
+
+
+def test_one_ways_get_more_of_a_small_budget():
+    source = Source(Relation("people", "table", "people", ()))
+    shape = Domain(
+        tuple(
+            Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(k)))
+            for i, k in enumerate((2, 7, 300, 3))
+        )
+    )
+    shares = []
+    for epsilon in (0.001, 0.1, 0.3, 1, 10):
+        plan = Adaptive().plan(source, shape, Budget.from_epsilon(epsilon, 1e-9).without_thresholds())
+        shares.append(round(100 * sum(step.budget.amount for step in plan.known) / plan.budget.amount))
+    assert shares[0] == 60 and 55 < shares[1] <= 60 and 45 < shares[2] < 55 and shares[3:] == [40, 40]

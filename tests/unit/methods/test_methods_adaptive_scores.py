@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.scores import Scores
+from dpsyn_sql.methods.adaptive.scores import Scores
 
 
 def scored(rows, deviation=1.0, kind="zcdp"):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpsyn_sql.fit.graph import Scope, Triangulation, cells_of
-from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.methods.adaptive.settings import Settings
 
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal variable."""

@@ -20,7 +20,7 @@ from dpsyn_sql.fit.denoise import denoised, merged_neighbours, within_bins, work
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
 from dpsyn_sql.fit.reproducible import snapped
-from dpsyn_sql.fit.settings import Settings
+from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.plan.workload import Workload

@@ -1,0 +1,56 @@
+"""What is known after each round: the tables measured, and the model fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+from dpsyn_sql.fit.belief import Beliefs, calibrate
+from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials
+from dpsyn_sql.fit.graph import Scope, junction_tree
+from dpsyn_sql.methods.adaptive.task import Task
+from dpsyn_sql.methods.adaptive.working import total_of
+from dpsyn_sql.progress import phase
+
+_FIT_SHARE = 0.5
+# Of the time after the last question; the rest is for the sample.
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: of the
+    last fit."""
+
+    total: float
+    beliefs: Beliefs
+    tables: Mapping[Scope, Observation] = field(default_factory=dict)
+    potentials: Potentials = field(default_factory=dict)
+    misfit: float = 0.0
+
+
+def independence(task: Task) -> Known:
+    """The first model: the one-way tables alone."""
+    fixed = {**task.working.base, **task.working.links}
+    return Known(task.total, calibrate(junction_tree(task.working.sizes, fixed), fixed))
+
+
+def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, last: bool) -> Known:
+    """The graphical model of everything measured, from where the last fit ended.
+
+    After the last question there may be less time than the fit would take; earlier fits form questions.
+    """
+    working, constants, deadline = task.working, task.constants, task.terms.deadline
+    observed = {**working.observed, **tables}
+    total = max(total_of(list(observed.values())), 1.0)
+    tree = junction_tree(working.sizes, [*observed, *working.links])
+    likelihood = Likelihood(tree, observed, total, {**working.base, **working.links})
+
+    def stop() -> bool:
+        return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
+
+    tolerance = constants.tolerance_last if last else constants.tolerance
+    clock = deadline.running() if last else nullcontext()
+    with clock, phase("fit", constants.iterations) as advance:
+        fit = fit_potentials(likelihood, known.potentials, constants.iterations, tolerance, stop, advance)
+    return Known(total, fit.beliefs, tables, fit.potentials, fit.misfit)

@@ -1,0 +1,116 @@
+"""Adaptive marginals: one-way tables, then the pairs in which the model is most wrong, then triples.
+
+    one-way tables -> denoise -> working bins, coarse twins          fit/denoise.py, working.py
+    twice:  noisy distances of all pairs to the model -> score       questions.py, through the door
+            greedy choice under a cap on the junction tree           rounds.py, selection.py
+            are the first ones worth their budget?                   worth.py, scores.py
+            measure them, fit a graphical model                      known.py, fit/estimate.py
+    once:   the same for three attributes within a clique, from epsilon 0.8 on
+    if no pair was: one-way tables again, with all that is left
+
+The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a
+time and refits after each; two rounds of many marginals need two fits, and spend less on choosing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.estimate import pooled
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.adaptive.known import Known, independence
+from dpsyn_sql.methods.adaptive.questions import one_way_tables
+from dpsyn_sql.methods.adaptive.rounds import LEAST_UNITS, all_rounds
+from dpsyn_sql.methods.adaptive.settings import Settings
+from dpsyn_sql.methods.adaptive.shares import (
+    MAX_CANDIDATE_CELLS,
+    candidate_queries,
+    further_queries,
+    one_way_share,
+    one_way_steps,
+)
+from dpsyn_sql.methods.adaptive.task import Task
+from dpsyn_sql.methods.adaptive.working import total_of
+from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.models.graphical import GraphicalModel
+from dpsyn_sql.plan.limits import NO_LIMITS, Limits
+from dpsyn_sql.plan.plan import MeasureStep, Particulars, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.plan.terms import NO_TERMS, Terms
+from dpsyn_sql.source.relation import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive(Recipe):
+    """One-way marginals, then the pairs in which the model is most wrong, then the triples.
+
+    After AIM (McKenna, Mullins, Sheldon, Miklau 2022), in two rounds of many pairs; the model is a graphical
+    one. It has no settings: its constants (``constants``, with their reasons) were chosen together.
+    """
+
+    name = "adaptive"
+    model = GraphicalModel
+    attributes = 300  # it scores every pair of attributes twice: minutes from here on
+    takes_workload = True
+    constants: ClassVar[Settings] = Settings()
+
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """One-way marginals by bands of size; the rest is reserved for the rounds."""
+        most, _ = self._caps(terms.limits)
+        pairs, rho = candidate_queries(domain, most), equivalent_rho(source, domain, budget)
+        if not pairs:
+            one_ways = one_way_steps(domain, budget, terms.workload, self.constants)
+            return self.planned(source, domain, budget, terms, one_ways)
+        share = one_way_share(rho, self.constants)
+        first, rest = budget.split((share, 100 - share))
+        triples = further_queries(domain, rho, most, self.constants)
+        name = "two-way, in two rounds" + (", then three-way" if triples else "")
+        steps: list[MeasureStep | ReservedStep] = [
+            *one_way_steps(domain, first, terms.workload, self.constants),
+            ReservedStep(name, pairs, rest, triples),
+        ]
+        return self.planned(source, domain, budget, terms, steps)
+
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
+        """Measure the one-ways, then as many rounds as there are candidates for; fit."""
+        observed = one_way_tables(plan.domain, curator, plan.known)
+        _, cap = self._caps(terms.limits)
+        task = Task.of(plan, curator, terms, self.constants, cap, observed)
+        known = independence(task)
+        if plan.reserved and total_of(observed) > 0:
+            known, left = all_rounds(task, known, plan.reserved[0])
+            if left is not None and left.amount >= LEAST_UNITS:  # no pair stands out: all for the one-ways
+                steps = one_way_steps(plan.domain, left, terms.workload, self.constants)
+                again = one_way_tables(plan.domain, curator, steps)
+                observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
+                task = Task.of(plan, curator, terms, self.constants, cap, observed)
+                known = independence(task)
+        return _model(task, known, known.total if known.tables else total_of(observed))
+
+    def particulars(self, terms: Terms) -> Particulars:
+        """Also what the questions rest on: lower caps under a limit on memory, and the workload."""
+        own = Recipe.particulars(self, terms)
+        identity, lines = dict(own.identity), list(own.lines)
+        caps = self._caps(terms.limits)
+        if caps != self._caps(NO_LIMITS):
+            identity["caps"] = list(caps)
+            lines.append(
+                f"            within the memory limit: {caps[0]} cells of candidates, {caps[1]} of the model"
+            )
+        if terms.workload.sets:
+            identity["workload"] = terms.workload.facts()
+            lines.append(f"Workload    {terms.workload.in_words()}; other pairs x 1")
+        return Particulars(own.settings, identity, own.public, tuple(lines))
+
+    def _caps(self, limits: Limits) -> tuple[int, int]:
+        """Most cells of all candidates and of the junction tree."""
+        most = MAX_CANDIDATE_CELLS, round(self.constants.cap_most)
+        return limits.candidate_cells(most[0]), limits.tree_cells(most[1])
+
+
+def _model(task: Task, known: Known, total: float) -> GraphicalModel:
+    attributes = task.working.variables[: len(task.plan.domain.attributes)]
+    bins = tuple(variable.bins for variable in attributes)
+    return GraphicalModel(task.plan.domain, total, known.beliefs, bins, task.working.within)

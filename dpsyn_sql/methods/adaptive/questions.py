@@ -1,0 +1,128 @@
+"""All that is asked through the door, and the references it is asked against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.belief import all_pairs, marginals
+from dpsyn_sql.fit.estimate import Observation, pooled
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.reproducible import snapped
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.adaptive.known import Known
+from dpsyn_sql.methods.adaptive.scores import Scores
+from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE
+from dpsyn_sql.methods.adaptive.task import Task
+from dpsyn_sql.methods.adaptive.working import as_observation
+from dpsyn_sql.plan.plan import MeasureStep, Plan
+from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.progress import phase
+
+_LARGEST_TOTAL = 2.0**60
+# References of distances have to stay below 2^62.
+
+
+def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:
+    """The one-way tables that the steps ask for, in domain order."""
+    measured = {
+        table.attrs: as_observation(table)
+        for step in steps
+        for table in curator.measure(step.queries, step.budget)
+    }
+    return [measured[name,] for name in domain.names]
+
+
+def tables_measured(
+    task: Task, known: Known, weights: Mapping[Scope, float], budget: Budget
+) -> dict[Scope, Observation]:
+    """All tables known, with each of ``weights`` measured with its share; repeated ones are pooled."""
+    tables = dict(known.tables)
+    shares = budget.split(list(weights.values()))
+    for scope, share in zip(weights, shares, strict=True):
+        (table,) = task.curator.measure([task.working.query(scope)], share)
+        found = Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
+        tables[scope] = pooled(tables[scope], found) if scope in tables else found
+    return tables
+
+
+def noisy_scores(
+    task: Task, known: Known, candidates: Sequence[Scope], twins: Mapping[Scope, Scope], budget: Budget
+) -> Scores:
+    """Noisy distances to the model, less what sampling explains (whole rows).
+
+    Of many candidates only those that a private choice leaves over (``Settings.preselected``).
+    """
+    constants, attributes = task.constants, len(task.working.domain.attributes)
+    number, (fewest, most) = constants.preselected * attributes, constants.preselect_between
+    if fewest <= attributes <= most and len(candidates) - len(twins) > number:
+        for_choice, budget = budget.split((constants.preselect_share, 1 - constants.preselect_share))
+        candidates = _preselected(task, known, candidates, twins, number, for_choice)
+    noisy = task.curator.distance(*_compared(task, known, candidates), budget)
+    rows = snapped(np.array(noisy) - np.array(_sampling_errors(task, known, candidates)), 1.0)
+    values = dict(zip(candidates, rows.tolist(), strict=True))
+    return Scores(values, _deviation(task.plan, len(candidates), budget), budget.kind)
+
+
+def _preselected(
+    task: Task,
+    known: Known,
+    candidates: Sequence[Scope],
+    twins: Mapping[Scope, Scope],
+    number: int,
+    budget: Budget,
+) -> list[Scope]:
+    """A private choice of ``number`` pairs, by their coarse twins where they have one; with the twins."""
+    coarser = set(twins.values())
+    pairs = [pair for pair in candidates if pair not in coarser]
+    coarse = [twins.get(pair, pair) for pair in pairs]
+    allowances = [round(rows) for rows in _sampling_errors(task, known, coarse)]
+    chosen = task.curator.select(*_compared(task, known, coarse), budget, number, allowances)
+    kept = [pairs[index] for index in sorted(chosen)]
+    return [*kept, *(twins[pair] for pair in kept if pair in twins)]
+
+
+def _compared(
+    task: Task, known: Known, candidates: Sequence[Scope]
+) -> tuple[list[MarginalQuery], list[NDArray[np.int64]]]:
+    """The tables of candidates, all pairs or all inside cliques, and what the model says they hold (rows)."""
+    total = min(known.total, _LARGEST_TOTAL)
+    with phase("model"):
+        of = all_pairs if len(candidates[0]) == 2 else marginals
+        expected = of(known.beliefs, candidates)
+    references = [  # each expectation goes as its reference comes
+        np.rint(task.working.turned(scope, total * expected.pop(scope))).astype(np.int64)
+        for scope in candidates
+    ]
+    return [task.working.query(scope) for scope in candidates], references
+
+
+def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[float]:
+    """The part of the L1 sampling error of each table that is no dependence (rows).
+
+    The expectation of |count - mean| is about sqrt(2 mean / pi) a cell, a product of one factor for
+    each variable. Independence stands in for the model: the choice must not depend on the last bits of
+    a fit, which differ between machines.
+    """
+    working, total = task.working, min(known.total, _LARGEST_TOTAL)
+    one_way = {scope[0]: np.exp(table) for scope, table in working.base.items()}
+    one_way |= {
+        twin: (one_way[fine][:, None] * np.exp(link)).sum(axis=0)
+        for (fine, twin), link in working.links.items()
+    }
+    scale = task.constants.sampling * MEAN_ABSOLUTE * math.sqrt(total)
+    chance = {variable: float(np.sqrt(table).sum()) for variable, table in one_way.items()}
+    return [scale * math.prod(chance[variable] for variable in scope) for scope in scopes]
+
+
+def _deviation(plan: Plan, number: int, budget: Budget) -> float:
+    """Standard deviation of the noise of so many distances asked together (rows)."""
+    rows = plan.source.unit.max_rows
+    if budget.kind == "pure":
+        return math.sqrt(2) * number * rows / float(budget.fraction)
+    return rows * math.sqrt(number / (2 * float(budget.rho)))

@@ -1,0 +1,167 @@
+"""The rounds: score what is not modelled yet, choose, measure, fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.fit.graph import Scope, junction_tree
+from dpsyn_sql.methods.adaptive.known import Known, fitted
+from dpsyn_sql.methods.adaptive.questions import noisy_scores, tables_measured
+from dpsyn_sql.methods.adaptive.scores import Scores
+from dpsyn_sql.methods.adaptive.selection import selected
+from dpsyn_sql.methods.adaptive.shares import triple_share
+from dpsyn_sql.methods.adaptive.task import Task
+from dpsyn_sql.methods.adaptive.working import candidate_pairs, candidate_triples, table_weights
+from dpsyn_sql.methods.adaptive.worth import pairs_worth_their_budget, triples_worth_more
+from dpsyn_sql.plan.plan import ReservedStep
+from dpsyn_sql.progress import phase
+
+LEAST_UNITS = 10**8
+"""Of a budget for pairs (1e-7, noise of thousands of rows a cell): parts of less can round to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Candidates, of fine ones their coarse twins, and the ``budget`` of all rounds."""
+
+    scopes: Sequence[Scope]
+    twins: Mapping[Scope, Scope]
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """After some rounds of pairs.
+
+    ``scores``: of the pairs, beside the model as it is. ``weights``: the pairs measured last, by their parts
+    of the budget. ``carried``: units of the budget that a round passes on.
+    """
+
+    known: Known
+    scores: Scores | None = None
+    weights: Mapping[Scope, float] = field(default_factory=dict)
+    carried: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Pairs worth measuring, by their parts of ``budget``; none if nothing stands out."""
+
+    scores: Scores
+    found: Mapping[Scope, float]
+    budget: Budget
+
+
+def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Budget | None]:
+    """All rounds; also what is left if no pair was worth measuring.
+
+    A round that finds nothing passes its budget on. If the last one for pairs finds nothing, the pairs of
+    earlier rounds are measured again with it.
+    """
+    pairs = Pairs(*candidate_pairs(task.working, step.queries), step.budget)
+    if not pairs.scopes or step.budget.amount < LEAST_UNITS:
+        return known, step.budget
+    (*earlier, last), for_triples = _divided(task, step)
+    after = Progress(known)
+    for share in earlier:
+        choice = _choice(task, after, pairs, share, last=False)
+        after = _with_pairs(task, after, choice, choice.found, last=False)
+    choice = _choice(task, after, pairs, last, last=True)
+    triples = _triples(task, after.known, step, choice.found)
+    if not triples:
+        choice = replace(choice, budget=_larger(choice.budget, for_triples))
+    after = _with_pairs(task, after, choice, choice.found or after.weights, last=not triples)
+    if triples:
+        budget = replace(step.budget, amount=for_triples)
+        return _with_triples(task, after.known, triples, after.weights, budget), None
+    return after.known, Budget(step.budget.kind, after.carried) if after.carried else None
+
+
+def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], int]:
+    """The budgets of the rounds of pairs, and the amount for triples, which the last of them gives."""
+    shares = [round(100 * share) for share in task.constants.rounds]
+    if step.further is None:
+        return list(step.budget.split(shares)), 0
+    share = triple_share(task.rho, task.constants)
+    shares[-1] -= share
+    *pairs, triples = step.budget.split([*shares, share])
+    return pairs, triples.amount
+
+
+def _larger(budget: Budget, amount: int) -> Budget:
+    return replace(budget, amount=budget.amount + amount)
+
+
+def _choice(task: Task, before: Progress, pairs: Pairs, share: Budget, *, last: bool) -> Choice:
+    """Score all pairs and choose; the scores of a model that is still the first one are pooled."""
+    known = before.known
+    for_scores, for_tables = task.parts(share)
+    for_tables = _larger(for_tables, before.carried)
+    scores = noisy_scores(task, known, pairs.scopes, pairs.twins, for_scores)
+    if before.scores is not None and not known.tables:
+        scores = before.scores.pooled(scores)
+    stand_out = scores.beyond_luck(task.constants.luck)
+    found = _selected(task, known, stand_out, pairs.twins, for_tables, last=last)
+    if not known.tables and not pairs_worth_their_budget(task, scores, pairs.twins, found, pairs.budget):
+        found = {}
+    return Choice(scores, found, for_tables)
+
+
+def _selected(
+    task: Task,
+    known: Known,
+    scores: Mapping[Scope, float],
+    twins: Mapping[Scope, Scope],
+    budget: Budget,
+    *,
+    last: bool,
+) -> dict[Scope, float]:
+    """The greedy choice; before the last round under a smaller cap."""
+    working, constants = task.working, task.constants
+    attributes = working.sizes[: len(working.domain.attributes)]
+    weights = table_weights(working, task.terms.workload, scores)
+    small = constants.cap_first * sum(float(size) ** 2 for size in attributes)
+    cap = task.cap if last else min(small, task.cap)
+    held = [*working.links, *known.tables]
+    with phase("select"):
+        return selected(scores, twins, weights, working.sizes, held, cap, task.noise_law(budget), constants)
+
+
+def _with_pairs(
+    task: Task, before: Progress, choice: Choice, weights: Mapping[Scope, float], *, last: bool
+) -> Progress:
+    """``weights`` measured with the budget of a choice and fitted; without any it is passed on."""
+    if not weights:
+        return replace(before, scores=choice.scores, carried=choice.budget.amount)
+    tables = tables_measured(task, before.known, weights, choice.budget)
+    return Progress(fitted(task, before.known, tables, last=last), choice.scores, weights)
+
+
+def _triples(task: Task, known: Known, step: ReservedStep, found: Iterable[Scope]) -> list[Scope]:
+    """Candidates inside the cliques that the model will have with the pairs found; none without pairs."""
+    pairs = [*known.tables, *found]
+    if step.further is None or not pairs:
+        return []
+    tree = junction_tree(task.working.sizes, [*pairs, *task.working.links])
+    return candidate_triples(task.working, tree, step.further, task.constants)
+
+
+def _with_triples(
+    task: Task, known: Known, triples: Sequence[Scope], pairs: Mapping[Scope, float], budget: Budget
+) -> Known:
+    """The triples in which the model of the pairs is most wrong; else ``pairs`` again, with their weights.
+
+    Chosen by what their scores let expect: the noise of hundreds of distances alone would look like many
+    triples. If no fit meets all of them (``hopeless``), the model of the pairs stays.
+    """
+    for_scores, for_tables = task.parts(budget)
+    expected = noisy_scores(task, known, triples, {}, for_scores).expected(triples)
+    found = _selected(task, known, expected, {}, for_tables, last=True)
+    promised = {triple: expected[triple] for triple in found}
+    if not triples_worth_more(task, known.tables, promised, pairs, for_tables):
+        found = {}
+    tables = tables_measured(task, known, found or pairs, for_tables)
+    after = fitted(task, known, tables, last=True)
+    return known if found and after.misfit > task.constants.hopeless else after

@@ -1,0 +1,97 @@
+"""What every method is: a value whose fields are its settings, and what it says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.interfaces import Curator, Method, Model
+from dpsyn_sql.methods.settings import changed_settings
+from dpsyn_sql.plan.plan import MeasureStep, Particulars, Plan, ReservedStep
+from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.plan.terms import NO_TERMS, Terms
+from dpsyn_sql.source.relation import Source
+
+METHODS: dict[str, Recipe] = {}
+"""By name, with default settings, the most accurate first. ``methods/__init__.py`` fills it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe(ABC):
+    """Base of all methods.
+
+    A subclass is a frozen dataclass; its fields are settings (int, float, bool or str, each with a default)
+    that a user may change, from Python, YAML or the command line. Class variables say what there is to know
+    about it: ``name``; ``model``, the class that ``run`` fits; ``attributes``, up to how many it works in
+    minutes (None: any number); ``takes_workload``, whether it divides its budget by what matters most.
+    """
+
+    name: ClassVar[str]
+    model: ClassVar[type[Model]]
+    attributes: ClassVar[int | None] = None
+    takes_workload: ClassVar[bool] = False
+
+    def chosen(self, domain: Domain, terms: Terms) -> Method:
+        """Itself."""
+        return self
+
+    @abstractmethod
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """Which marginals at what share of the budget, from public facts alone; made by ``planned``."""
+
+    @abstractmethod
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
+        """Measure as planned and fit a model to the noisy answers."""
+
+    def planned(
+        self,
+        source: Source,
+        domain: Domain,
+        budget: Budget,
+        terms: Terms,
+        steps: Iterable[MeasureStep | ReservedStep],
+    ) -> Plan:
+        """A plan of these steps, with what the method says of itself.
+
+        Raises:
+            InputError: a workload is given and the method has no use for it.
+        """
+        if terms.workload.sets and not self.takes_workload:
+            others = [repr(name) for name, method in METHODS.items() if method.takes_workload]
+            raise InputError(
+                f"method={self.name!r} has no use for workload=; use method='auto' or {' or '.join(others)}"
+            )
+        said = self.particulars(terms)
+        return Plan(source, domain, self.name, tuple(steps), budget, particulars=said)
+
+    def particulars(self, terms: Terms) -> Particulars:
+        """Its settings, and the workload, which a certificate has even if there is none."""
+        return Particulars(changed_settings(self), public={"workload": terms.workload.facts()})
+
+
+class Static(Recipe):
+    """A method whose questions are all known beforehand: ``steps``, then ``fitted``."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def steps(self, domain: Domain, budget: Budget) -> Sequence[MeasureStep]:
+        """What to ask at which share of the budget; from public facts alone."""
+
+    @abstractmethod
+    def fitted(self, domain: Domain, answers: Sequence[NoisyMarginal]) -> Model:
+        """A model of the noisy answers to all steps, in order."""
+
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """All of ``steps``."""
+        return self.planned(source, domain, budget, terms, self.steps(domain, budget))
+
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
+        """Measure as planned and fit."""
+        answers = [table for step in plan.known for table in curator.measure(step.queries, step.budget)]
+        return self.fitted(plan.domain, answers)
