@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dpsyn_sql.explanation import Explanation, domain_template, plan
     from dpsyn_sql.release import release
     from dpsyn_sql.report.result import Release
+    from dpsyn_sql.stored import load
 
 __version__ = "0.1.0"
 
@@ -57,6 +58,7 @@ __all__ = [
     "SourceError",
     "TargetError",
     "domain_template",
+    "load",
     "plan",
     "release",
 ]
@@ -65,6 +67,7 @@ _HOMES = {
     "Explanation": "explanation",
     "Release": "report.result",
     "domain_template": "explanation",
+    "load": "stored",
     "plan": "explanation",
     "release": "release",
 }

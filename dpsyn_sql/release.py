@@ -34,6 +34,7 @@ from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.discovery import discovered
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.engines.released import drawing
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import PublishError
 from dpsyn_sql.fit.discovered import STANDS_OUT
@@ -174,7 +175,7 @@ def release(
         written, facts = _write(job, entry, made, wanted, chosen, course)
         entry.published(job.target_name, written)
         doubts = (*_weak(job), *_cuts(job), *_uncertain_total(made), *_rare_values(made), *_no_pairs(made))
-        return _released(job, entry, made, written, facts, (*notes, *doubts))
+        return _released(con, job, entry, made, written, facts, (*notes, *doubts))
 
 
 _RARE = 0.05
@@ -400,6 +401,7 @@ def _no_pairs(made: _Made) -> tuple[str, ...]:
 
 
 def _released(
+    con: Connection,
     job: Job,
     entry: LedgerEntry,
     made: _Made,
@@ -407,17 +409,18 @@ def _released(
     facts: dict[str, Any],
     notes: tuple[str, ...],
 ) -> Release:
-    guarantee = facts["guarantee"]
+    guarantee, kept = facts["guarantee"], con if job.target.path is None else job.target.path
     return Release(
-        job.target.name,
-        rows,
-        guarantee["epsilon"],
-        guarantee["delta"],
-        float(job.plan.budget.rho),
-        entry.release_id,
-        made.model,
-        made.measurements,
-        facts,
-        entry.replayed,
-        notes,
+        table=job.target.name,
+        rows=rows,
+        epsilon=guarantee["epsilon"],
+        delta=guarantee["delta"],
+        rho=float(job.plan.budget.rho),
+        id=entry.release_id,
+        model=made.model,
+        measurements=made.measurements,
+        facts=facts,
+        replayed=entry.replayed,
+        notes=notes,
+        draw=drawing(kept, entry.release_id, job.options.name or job.target.label),
     )

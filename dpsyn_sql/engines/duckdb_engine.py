@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import EngineFailure, InternalError
@@ -109,6 +110,15 @@ class DuckDBEngine:
             }
 
         return self._guarded(run, sql, step)
+
+    def frame(self, sql: str, *, step: str) -> pd.DataFrame:
+        """Run a query; a data frame, with values as DuckDB gives them to pandas (DECIMAL as float64).
+
+        Raises:
+            EngineFailure: the database failed.
+            InternalError: the statement names a forbidden relation, or the session is closed.
+        """
+        return self._guarded(lambda: self._connection.execute(sql).df(), sql, step)
 
     def load(self, table: str, columns: Mapping[str, NDArray[Any]], *, step: str) -> None:
         """Append equally long numpy columns to an existing table, matched by name.

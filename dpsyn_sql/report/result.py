@@ -1,14 +1,15 @@
-"""What ``release()`` returns: all of it is public."""
+"""What ``release()`` and ``load()`` return: all of it is public."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
+from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.interfaces import Model
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.marginals import marginal_table
@@ -22,7 +23,7 @@ class Release:
     rows, ``epsilon`` (rounded up) and ``rho`` those of the budget reserved before the run,
     ``id`` random, ``measurements`` every noisy answer it is made of. ``replayed``: the answers
     were stored by an earlier run of the same release and cost nothing now. ``notes``: what the
-    ledger says to the operator.
+    ledger says to the operator. ``draw`` gives rows of the stored model: of their number and a seed.
     """
 
     table: str
@@ -36,6 +37,7 @@ class Release:
     facts: dict[str, Any]
     replayed: bool
     notes: tuple[str, ...]
+    draw: Callable[[int, int | None], pd.DataFrame] = field(compare=False)
 
     def __repr__(self) -> str:
         claim = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
@@ -53,6 +55,36 @@ class Release:
         """
         return marginal_table(self.model, self.measurements, attrs)
 
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """More rows of the model, in the columns of the release; costs nothing.
+
+        The database draws them from what is stored with the release, so these are the rows of
+        ``dpsyn_sample(name, rows, seed := seed)`` in SQL: keys and unit ids are NULL, rows that the owner
+        excludes are left out, and the released rows are others, whatever the seed. The connection or file
+        must still be there, and free to be read. The data frame is in memory: some 8 bytes a number, more a
+        text.
+
+        Args:
+            rows: how many; fewer come back where the owner's conditions exclude some.
+            seed: 0 to 2^64 - 1; None: 1, as in SQL.
+
+        Raises:
+            InputError: rows or seed out of range, a model that SQL cannot draw from (the copula, or more than
+                120 steps), or a release that was replaced, changed or removed since.
+        """
+        _check("rows", rows, 2**63)
+        if seed is not None:
+            _check("seed", seed, 2**64)
+        return self.draw(rows, seed)
+
     def certificate(self) -> dict[str, Any]:
         """All that a reader needs to judge the privacy claim; JSON-ready."""
         return copy.deepcopy(self.facts)
+
+
+def _check(name: str, value: object, below: int) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not 0 <= value < below:  # type: ignore[operator]
+        raise InputError(
+            f"{name}={said(value)} is out of range: give a whole number from 0 up and below {below}"
+        )

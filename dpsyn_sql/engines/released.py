@@ -1,0 +1,315 @@
+"""Releases where they are stored: found in a database, read, and drawn from. All of it is public.
+
+A path is opened read-only in an instance of our own without any other access to files, because a stored
+release brings macros with it. A caller's connection is read through a cursor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.source_session import Connection, cursor_of
+from dpsyn_sql.errors import EngineFailure, InputError, said
+from dpsyn_sql.sample.sql_text import MOST_NODES
+from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.source.names import fold, listed, shorten
+from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified, string_literal
+from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, columns_of, may_keep
+from dpsyn_sql.sqltext.render import render
+
+_READING = "reading a stored release"
+_DRAWING = "drawing rows of a stored release"
+_OLDER = "distributions"
+"""The table that earlier formats had instead of ``shares``."""
+_OUT_OF_ROOM = ("OutOfMemoryException", "MemoryError")
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One release in a database: ``number`` stands for it in all tables."""
+
+    database: str
+    number: int
+    release_id: str
+    name: str
+    total: float
+    certificate: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A database, or several attached ones, opened to read releases.
+
+    ``where`` is for messages; ``output`` is the file that the database keeps the model of, if a path says so.
+    """
+
+    engine: DuckDBEngine
+    where: str
+    output: Path | None = None
+
+    def find(self, name: str | None) -> Stored:
+        """The release of this name (case aside), or the only one.
+
+        Raises:
+            InputError: there is none, or several; the message lists what there is.
+        """
+        known = self.releases()
+        names = listed(sorted({one.name for one in known}, key=fold))
+        found = [one for one in known if name is None or fold(one.name) == fold(name)]
+        if not found:
+            raise InputError(f"There is no release {shorten(repr(name))} in {self.where}; there are {names}.")
+        if name is None and len(found) > 1:
+            raise InputError(f"There are several releases in {self.where}: say name=, one of {names}.")
+        here = [one for one in found if fold(one.database) == fold(self._current)]
+        chosen = here if len(here) == 1 else found
+        if len(chosen) > 1:
+            databases = listed(sorted({one.database for one in chosen}))
+            raise InputError(
+                f"The name {shorten(repr(name))} stands for {len(chosen)} releases in {self.where}, in the "
+                f"databases {databases}: USE the one that is meant, or give the path of its file as con."
+            )
+        return chosen[0]
+
+    def releases(self) -> list[Stored]:
+        """All releases, of the current database first.
+
+        Raises:
+            InputError: there is none, or what keeps them is damaged or of an older format.
+        """
+        found, faults = list[Stored](), list[str]()
+        for database, tables in self._databases().items():
+            fault = self._fault(database, tables)
+            if fault:
+                faults.append(fault)
+            else:
+                found += self._releases(database)
+        if found:
+            return found
+        if faults:
+            raise InputError(faults[0])
+        raise InputError(
+            f"There is no release in {self.where}. load() reads what release() stores: in schema {SCHEMA!r} "
+            "of the database that has the synthetic table, or in <output>.dpsyn.duckdb beside an output file."
+        )
+
+    def tables(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]]:
+        """What each table keeps of a release, but for what rows are drawn from."""
+        read = [table for table in TABLES if table not in ("releases", "shares")]
+        return {table: self._table(one, table) for table in read}
+
+    def draw(self, one: Stored, rows: int, seed: int | None) -> pd.DataFrame:
+        """Rows of a release, by the macro that is stored with it.
+
+        Raises:
+            InputError: SQL cannot draw rows of the model, or the macro is not there.
+            EngineFailure: there was not enough memory.
+        """
+        self._check_network(one)
+        statement = render(
+            "load/sample",
+            database=ident(one.database),
+            name=string_literal(one.name),
+            rows=rows,
+            seeded=int(seed is not None),
+            seed=literal(seed),
+        )
+        failure = ""
+        try:
+            home = qualified(one.database, "main")
+            self.engine.execute(render("source/use", name=home), step=_DRAWING)
+            return self.engine.frame(statement, step=_DRAWING)
+        except EngineFailure as error:
+            if error.kind in _OUT_OF_ROOM:
+                raise
+            failure = error.kind
+        raise InputError(
+            f"The database cannot draw rows of release {one.name!r} ({failure}): what is stored of it was "
+            "changed, or another attached database is called 'dpsyn'. The same call of release() with "
+            "replace=True stores it anew and costs nothing more."
+        )
+
+    def _check_network(self, one: Stored) -> None:
+        sql = render("load/nodes", schema=_schema(one.database), release=one.number)
+        nodes = int(self._fetched(sql)["nodes"][0])
+        tables = self._databases().get(one.database, set())
+        if 0 < nodes <= MOST_NODES or (nodes == 0 and _OLDER in tables):
+            return
+        why = "is no network" if nodes == 0 else "has too many variables for one query"
+        raise InputError(
+            f"The model of release {one.name!r} {why}, so SQL cannot draw rows of it. More rows come from "
+            "the same call of release() with rows= and another into=, at no cost."
+        )
+
+    @property
+    def _current(self) -> str:
+        return str(self._fetched(render("source/session"))["catalog"][0])
+
+    def _databases(self) -> dict[str, set[str]]:
+        """Databases that have tables of ours, with these tables; the current one first."""
+        found: dict[str, set[str]] = {}
+        for catalog, schema, table in self._told(lambda: list(DuckDBCatalog(self.engine).relations)):
+            if schema == SCHEMA and table in (*TABLES, _OLDER):
+                found.setdefault(catalog, set()).add(table)
+        first = fold(self._current)
+        return dict(sorted(found.items(), key=lambda item: (item[0] != first, item[0])))
+
+    def _fault(self, database: str, tables: set[str]) -> str:
+        missing = [table for table in TABLES if table not in tables]
+        remedy = (
+            "The same call of release() with replace=True stores the release anew and costs nothing more."
+        )
+        if "shares" in missing and _OLDER in tables:
+            return (
+                f"The releases in {self.where} are stored in the format of an older version. What SQL says "
+                f"of them still works (docs/sql_sampling.md); load() does not read it. {remedy}"
+            )
+        if missing:
+            return (
+                f"What is stored of releases in {self.where} is damaged: schema {SCHEMA!r} has no table "
+                f"{listed(missing)}. {remedy}"
+            )
+        for table in TABLES:
+            place = {"catalog": literal(database), "schema": literal(SCHEMA), "name": literal(table)}
+            described = self._fetched(render("source/columns", **place))
+            columns = tuple(zip(map(str, described["name"]), map(str, described["sql_type"]), strict=True))
+            if not may_keep(table, columns):
+                return (
+                    f"What is stored of releases in {self.where} is damaged: the columns of table {table!r} "
+                    f"in schema {SCHEMA!r} are not those that release() makes. {remedy}"
+                )
+        return ""
+
+    def _releases(self, database: str) -> list[Stored]:
+        rows = self._fetched(render("load/releases", schema=_schema(database)))
+        if any(np.ma.is_masked(values) for values in rows.values()):
+            raise InputError(
+                f"What is stored of releases in {self.where} is damaged: NULL in table releases."
+            )
+        columns = (rows[key].tolist() for key in ("release", "release_id", "name", "total", "certificate"))
+        found = [Stored(database, *values) for values in zip(*columns, strict=True)]
+        if len({one.number for one in found}) < len(found):
+            raise InputError(
+                f"What is stored of releases in {self.where} is damaged: one number, several releases."
+            )
+        return found
+
+    def _table(self, one: Stored, table: str) -> dict[str, NDArray[Any]]:
+        columns = [name for name, _ in columns_of(table) if name != "release"]
+        sql = render(
+            "load/rows",
+            schema=_schema(one.database),
+            table=ident(table),
+            columns=[ident(name) for name in columns],
+            release=one.number,
+        )
+        return self._fetched(sql)
+
+    def _fetched(self, sql: Fragment) -> dict[str, NDArray[Any]]:
+        return self._told(lambda: self.engine.fetch(sql, step=_READING))
+
+    def _told(self, read: Callable[[], _T]) -> _T:
+        """A database that cannot be read is damaged, or went away."""
+        failure = ""
+        try:
+            return read()
+        except EngineFailure as error:
+            if error.kind in _OUT_OF_ROOM:
+                raise
+            failure = error.kind
+        raise InputError(f"What is stored of releases in {self.where} cannot be read ({failure}).")
+
+
+@contextlib.contextmanager
+def opened_releases(con: Connection) -> Iterator[StoredSession]:
+    """A session that reads what ``con`` stores of releases, all of one moment. Nothing is written.
+
+    Args:
+        con: a DuckDB connection, the path of a DuckDB file, or of a released file with one beside it.
+
+    Raises:
+        InputError: there is no such file, or it is no DuckDB database that can be opened now.
+    """
+    if isinstance(con, duckdb.DuckDBPyConnection):
+        session = StoredSession(cursor_of(con), "the databases of this connection")
+    elif isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str):
+        session = _opened_file(os.fspath(con))
+    else:
+        raise InputError(
+            f"con={said(con)}: give a DuckDB connection, the path of a DuckDB file, or the path of a file "
+            "that release() wrote"
+        )
+    try:
+        with session.engine.transaction():
+            yield session
+    finally:
+        session.engine.close()
+
+
+def drawing(con: Connection, release_id: str, name: str) -> Callable[[int, int | None], pd.DataFrame]:
+    """A function of the number of rows and the seed (None: that of ``dpsyn_sample``) that draws rows of a
+    stored release; ``con`` is opened anew each time, and holds nothing open in between."""
+    place = con if con is None or isinstance(con, duckdb.DuckDBPyConnection) else absolute_path(con)
+
+    def draw(rows: int, seed: int | None) -> pd.DataFrame:
+        with opened_releases(place) as session:
+            found = [one for one in session.releases() if one.release_id == release_id]
+            if not found:
+                raise InputError(
+                    f"The release {name!r} is not in {session.where} any more: another took its place, or it "
+                    "was removed. load() gives what is there now."
+                )
+            return session.draw(found[0], rows, seed)
+
+    return draw
+
+
+def _opened_file(text: str) -> StoredSession:
+    """A database file, read-only, in an instance that can open nothing else."""
+    if not text.strip() or "\x00" in text:
+        raise InputError("The path is empty or holds a NUL character.")
+    path, output = absolute_path(text), None
+    ending = file_beside(Path("x")).name[1:]
+    if ending_of(path.name) is not None:
+        path, output = file_beside(path), path
+    elif path.name.endswith(ending):
+        output = path.with_name(path.name[: -len(ending)])
+    if not os.path.isfile(path):  # noqa: PTH113 - False for what no path can be
+        beside = "" if output is None else f", where the model of {shorten(output.name)!r} belongs"
+        raise InputError(f"There is no file {shorten(str(path))!r}{beside}.")
+    alias, engine = instance.database_alias(path), instance.private_instance()
+    failed = False
+    try:
+        instance.attach(engine, path, alias, read_only=True)
+        instance.lock(engine, (str(path), f"{path}.wal"))
+    except EngineFailure:
+        failed = True
+    except BaseException:
+        engine.close()
+        raise
+    if failed:
+        engine.close()
+        raise InputError(
+            f"{shorten(str(path))!r} cannot be opened as a DuckDB database: it is none, is of a newer "
+            "version, or is open for writing (in this process: pass the connection itself as con)."
+        )
+    return StoredSession(engine, repr(shorten(str(path))), output)
+
+
+def _schema(database: str) -> Fragment:
+    return qualified(database, SCHEMA)

@@ -1,0 +1,112 @@
+"""A model as it is stored with a release: joint tables over working bins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.models.asked import checked_names
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """Joint probabilities over working bins.
+
+    ``scope`` are positions of attributes, ``shape`` their numbers of bins. ``probabilities`` (float32) belong
+    to ``cells`` (int64, row-major numbers); cells that are not there have probability 0.
+    """
+
+    scope: tuple[int, ...]
+    shape: tuple[int, ...]
+    cells: IntArray
+    probabilities: NDArray[np.float32]
+
+    @property
+    def size(self) -> int:
+        """Number of cells, empty ones included."""
+        return math.prod(self.shape)
+
+    def summed(self, scope: Sequence[int]) -> FloatArray:
+        """The table over some of its attributes, axes in the order of ``scope``."""
+        numbers, shape = np.zeros(self.cells.size, np.int64), []
+        for position in scope:
+            axis = self.scope.index(position)
+            size, stride = self.shape[axis], math.prod(self.shape[axis + 1 :])
+            numbers = numbers * size + self.cells // stride % size
+            shape.append(size)
+        sums = np.bincount(numbers, self.probabilities, math.prod(shape))
+        return np.asarray(sums, np.float64).reshape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """A model read back from where it is stored.
+
+    ``bins[i]`` (int64, one per code of attribute i) is the working bin of each code, ``within[i]`` (float64)
+    its share of the bin. Rows are drawn of it by the database that stores it.
+    """
+
+    domain: Domain
+    total: float
+    bins: tuple[IntArray, ...]
+    within: tuple[FloatArray, ...]
+    tables: tuple[StoredTable, ...]
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether ``project`` answers these attributes; they are known, each named once."""
+        return self._smallest(self._positions(attrs)) is not None
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """Expected counts, summed from the smallest table that holds the attributes; they sum to
+        max(0, total).
+
+        Raises:
+            InputError: none given, one twice or unknown, or no table holds them all.
+        """
+        names = checked_names(self.domain, attrs)
+        positions = self._positions(names)
+        table = self._smallest(positions)
+        if table is None:
+            raise InputError(self._without(names))
+        joint = table.summed(positions)
+        for axis, position in enumerate(positions):
+            joint = joint.take(self.bins[position], axis=axis)
+        within = reduce(np.multiply.outer, (self.within[position] for position in positions))
+        return np.asarray(max(0.0, self.total) * joint * within)
+
+    def _positions(self, names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(self.domain.index(name) for name in names)
+
+    def _smallest(self, positions: Sequence[int]) -> StoredTable | None:
+        wanted = set(positions)
+        holding = (table for table in self.tables if wanted <= set(table.scope))
+        return min(holding, key=lambda table: table.size, default=None)
+
+    def _without(self, names: tuple[str, ...]) -> str:
+        """Why no table holds the attributes, as the fitted model says it; a pair is an answer of every fitted
+        model, so it was left out when the model was stored."""
+        if len(names) <= 2:
+            return (
+                f"no table of {', '.join(map(repr, names))} is stored with the release, because the largest "
+                "tables are left out; count them in rows of sample()"
+            )
+        most = max((len(table.scope) for table in self.tables), default=0)
+        if most <= 2:
+            return (
+                f"this model answers marginals of at most 2 attributes, not {len(names)}; count larger ones "
+                "in the synthetic table"
+            )
+        return (
+            "this model answers marginals of one or two attributes, and larger ones of attributes that were "
+            "fitted together; count others in the synthetic table"
+        )

@@ -1,0 +1,281 @@
+"""The tables stored with a release, read back: domain, noisy answers, model. All of it is public.
+
+Anybody can edit these tables, so each fact is checked against the others: the certificate says the domain,
+the codes its labels; noisy answers have all their cells; probabilities add up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Attribute, Domain, Edge
+from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.models.stored import StoredModel, StoredTable
+from dpsyn_sql.plan.queries import Map, NoisyMarginal
+from dpsyn_sql.report.labels import code_labels
+
+Columns = Mapping[str, NDArray[Any]]
+_T = TypeVar("_T")
+
+_SLACK = 1e-3
+"""How far probabilities of seven digits may be from 1 together."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredParts:
+    """What the tables say of a release: its certificate, noisy answers and model."""
+
+    facts: dict[str, Any]
+    measurements: tuple[NoisyMarginal, ...]
+    model: StoredModel
+
+    @property
+    def rows(self) -> int:
+        """Number of synthetic rows that were written."""
+        return int(self.facts["sampling"]["rows"])
+
+
+def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) -> StoredParts:
+    """A release from its tables.
+
+    Args:
+        total: noisy number of source rows.
+        certificate: JSON.
+        tables: ``attributes``, ``codes``, ``measurements``, ``axes``, ``measured_bins``, ``measured_cells``
+            and ``model_cells``, each without rows of other releases.
+
+    Raises:
+        InputError: something is missing, or contradicts something else.
+    """
+    for table, columns in tables.items():
+        _require(not any(np.ma.is_masked(values) for values in columns.values()), f"NULL in table {table}")
+    facts = _whole(lambda: _facts(certificate), "its certificate")
+    domain = _whole(lambda: _domain(facts, tables["attributes"]), "its certificate and table attributes")
+    bins, within = _whole(lambda: _codes(domain, tables["attributes"], tables["codes"]), "table codes")
+    axes = _whole(lambda: _axes(tables["axes"], len(domain.attributes)), "table axes")
+    measured = _whole(lambda: _measured(domain, axes, tables), "the noisy answers")
+    _require(math.isfinite(total), "the total")
+    stored = _whole(lambda: _tables(axes, bins, total, tables["model_cells"]), "the tables of the model")
+    return StoredParts(facts, measured, StoredModel(domain, total, bins, within, stored))
+
+
+def _whole(read: Callable[[], _T], what: str) -> _T:
+    """What is read; whatever cannot be made of it is damage."""
+    found: list[_T] = []
+    try:
+        found.append(read())
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        found = []
+    _require(bool(found), what)
+    return found[0]
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise InputError(
+            f"What is stored of the release was changed or is damaged: {what}. The same call of release() "
+            "with replace=True stores it anew and costs nothing more; a backup of the file will do too."
+        )
+
+
+def _facts(certificate: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(certificate)
+    numbers = [facts["guarantee"][key] for key in ("epsilon", "delta", "rho")]
+    _require(all(type(number) in (int, float) for number in numbers), "the guarantee of its certificate")
+    _require(type(facts["sampling"]["rows"]) is int, "the number of rows in its certificate")
+    return facts
+
+
+# -- domain -------------------------------------------------------------------------------------
+
+
+def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
+    domain = Domain(tuple(_attribute(one) for one in facts["public_facts"]["domain"]))
+    order = np.argsort(attributes["attribute"], kind="stable")
+    _require(attributes["attribute"][order].tolist() == list(range(len(domain.names))), "table attributes")
+    for column, known in (
+        ("name", list(domain.names)),
+        ("sql_type", [attribute.sql_type for attribute in domain.attributes]),
+        ("size", list(domain.shape())),
+    ):
+        same = attributes[column][order].tolist() == known
+        _require(same, f"table attributes, whose column {column} is not as in the certificate")
+    return domain
+
+
+def _attribute(facts: Mapping[str, Any]) -> Attribute:
+    """As ``certificate.attribute_facts`` wrote it. It does not say the granularity of values in bins, which
+    only decoding needs."""
+    made = Attribute(
+        name=facts["name"],
+        sql_type=facts["type"],
+        kind=facts["kind"],
+        labels=tuple(facts.get("labels", ())),
+        edges=tuple(_edge(facts, edge) for edge in facts.get("edges", ())),
+        other=bool(facts.get("other", False)),
+        nullable=facts["nullable"],
+        ordered=facts["ordered"],
+        origin=facts["origin"],
+    )
+    _require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
+    return made
+
+
+def _edge(facts: Mapping[str, Any], edge: int | float | str) -> Edge:
+    if not isinstance(edge, str):
+        return edge
+    kind = parse_type(facts["type"])
+    if kind is None or not kind.temporal:
+        return Decimal(edge)
+    if kind.family == "date":
+        return date.fromisoformat(edge)
+    return time.fromisoformat(edge) if kind.family == "time" else datetime.fromisoformat(edge)
+
+
+def _codes(
+    domain: Domain, attributes: Columns, codes: Columns
+) -> tuple[tuple[NDArray[np.int64], ...], tuple[NDArray[np.float64], ...]]:
+    """Working bin of each code and its share of the bin, by attribute."""
+    numbers = dict(zip(attributes["attribute"].tolist(), attributes["bins"].tolist(), strict=True))
+    bins, within = [], []
+    order = np.lexsort((codes["code"], codes["attribute"]))
+    parts = _parts(codes["attribute"][order], order, len(domain.attributes))
+    for position, attribute in enumerate(domain.attributes):
+        rows, known = parts[position], code_labels(attribute)
+        told = f"table codes, where {attribute.name!r} is not as in the certificate"
+        _require(codes["code"][rows].tolist() == list(range(len(known))), told)
+        _require(codes["is_null"][rows].tolist() == [label is None for label in known], told)
+        text = ["" if label is None else str(label) for label in known]
+        _require(codes["label"][rows].tolist() == text, told)
+        own = codes["bin"][rows].astype(np.int64)
+        share = codes["within"][rows].astype(np.float64)
+        occupied = np.array_equal(np.unique(own), np.arange(numbers[position]))
+        _require(occupied, f"table codes, the bins of {attribute.name!r}")
+        whole = np.abs(np.bincount(own, share) - 1) < _SLACK
+        _require(bool(whole.all() and (share >= 0).all()), f"table codes, the shares of {attribute.name!r}")
+        bins.append(own)
+        within.append(share)
+    return tuple(bins), tuple(within)
+
+
+# -- noisy answers and the model's tables -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    attribute: int
+    size: int
+    stride: int
+    original: bool
+
+
+def _axes(axes: Columns, attributes: int) -> dict[tuple[str, int], tuple[_Axis, ...]]:
+    """Axes by kind and number of a table, in the order of its dimensions (row-major)."""
+    names = ("kind", "number", "attribute", "size", "stride", "original")
+    found: dict[tuple[str, int], list[_Axis]] = {}
+    for kind, number, *rest in zip(*(axes[name].tolist() for name in names), strict=True):
+        found.setdefault((kind, number), []).append(_Axis(*rest))
+    ordered = {}
+    for table, own in found.items():
+        # Beside an axis of one place its neighbour has the same stride; the longer one comes first.
+        own.sort(key=lambda axis: (-axis.stride, -axis.size))
+        sizes = [axis.size for axis in own]
+        strides = [math.prod(sizes[place + 1 :]) for place in range(len(own))]
+        known = len({axis.attribute for axis in own} & set(range(attributes))) == len(own)
+        _require(known and min(sizes) > 0 and [axis.stride for axis in own] == strides, "table axes")
+        ordered[table] = tuple(own)
+    return ordered
+
+
+def _measured(
+    domain: Domain, axes: Mapping[tuple[str, int], tuple[_Axis, ...]], tables: Mapping[str, Columns]
+) -> tuple[NoisyMarginal, ...]:
+    heads, cells, bins = tables["measurements"], tables["measured_cells"], tables["measured_bins"]
+    number = len(heads["measurement"])
+    order = np.argsort(heads["measurement"], kind="stable")
+    _require(heads["measurement"][order].tolist() == list(range(number)), "table measurements")
+    by_cell = np.lexsort((cells["cell"], cells["measurement"]))
+    values = _parts(cells["measurement"][by_cell], by_cell, number)
+    by_code = np.lexsort((bins["code"], bins["attribute"], bins["measurement"]))
+    mapped = _parts(bins["measurement"][by_code], by_code, number)
+    made = []
+    for place in range(number):
+        own, rows = axes["measurement", place], values[place]
+        shape = tuple(axis.size for axis in own)
+        sigma, size = float(heads["sigma"][order[place]]), int(heads["cells"][order[place]])
+        whole = size == math.prod(shape) and np.array_equal(cells["cell"][rows], np.arange(size))
+        _require(
+            bool(whole) and 0 < sigma < math.inf, "the noisy answers, of which cells are missing or more"
+        )
+        maps = tuple(_map(domain, axis, bins, mapped[place]) for axis in own)
+        made.append(
+            NoisyMarginal(
+                tuple(domain.names[axis.attribute] for axis in own),
+                cells["noisy"][rows].astype(np.int64).reshape(shape),
+                sigma,
+                maps if any(one is not None for one in maps) else (),
+            )
+        )
+    return tuple(made)
+
+
+def _map(domain: Domain, axis: _Axis, bins: Columns, rows: NDArray[np.int64]) -> Map | None:
+    """The bin of each code on an axis; None for an axis in original codes."""
+    codes = domain.attributes[axis.attribute].size
+    if axis.original:
+        _require(axis.size == codes, "table axes")
+        return None
+    own = rows[bins["attribute"][rows] == axis.attribute]
+    found = bins["bin"][own].tolist()
+    whole = bins["code"][own].tolist() == list(range(codes)) and set(found) == set(range(axis.size))
+    _require(whole, "table measured_bins")
+    return tuple(found)
+
+
+def _tables(
+    axes: Mapping[tuple[str, int], tuple[_Axis, ...]],
+    bins: Sequence[NDArray[np.int64]],
+    total: float,
+    cells: Columns,
+) -> tuple[StoredTable, ...]:
+    number = sum(kind == "model" for kind, _ in axes)
+    order = np.argsort(cells["number"], kind="stable")
+    parts = _parts(cells["number"][order], order, number)
+    sizes = [int(own.max()) + 1 for own in bins]
+    made = []
+    for place in range(number):
+        own, rows = axes["model", place], parts[place]
+        one = StoredTable(
+            tuple(axis.attribute for axis in own),
+            tuple(axis.size for axis in own),
+            cells["cell"][rows].astype(np.int64),
+            cells["probability"][rows].astype(np.float32),
+        )
+        _require(list(one.shape) == [sizes[position] for position in one.scope], "table axes")
+        inside = bool(((one.cells >= 0) & (one.cells < one.size)).all())
+        mass = float(one.probabilities.sum(dtype=np.float64))
+        # A model of no rows has tables without cells.
+        whole = abs(mass - 1) < _SLACK or (mass == 0 and total <= 0)
+        _require(inside and bool((one.probabilities >= 0).all()) and whole, "the tables of the model")
+        made.append(one)
+    return tuple(made)
+
+
+def _parts(keys: NDArray[Any], rows: NDArray[np.int64], number: int) -> list[NDArray[np.int64]]:
+    """Of sorted keys 0..number-1 the rows of each; no other key may occur."""
+    inside = keys.size == 0 or (int(keys[0]) >= 0 and int(keys[-1]) < number)
+    _require(inside, "rows of attributes or tables that are not there")
+    ends = np.searchsorted(keys, np.arange(number + 1))
+    return [rows[ends[place] : ends[place + 1]] for place in range(number)]

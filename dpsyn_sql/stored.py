@@ -1,0 +1,56 @@
+"""load(): a release given back from where it is stored, without source, ledger or charge."""
+
+from __future__ import annotations
+
+import os
+
+from dpsyn_sql.engines.released import drawing, opened_releases
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.report.result import Release
+from dpsyn_sql.report.stored import read_parts
+
+
+def load(con: Connection, name: str | None = None) -> Release:
+    """Give a stored release back: marginals, certificate, noisy answers and more rows.
+
+    It reads what ``release()`` stored in schema ``dpsyn`` beside the synthetic table, all of it public, and
+    writes nothing. The source and the ledger are not needed, and nothing is charged. The model, at most some
+    four million cells of pairs and its cliques, is read into memory.
+
+    Args:
+        con: a DuckDB connection (its current database comes first, then the attached ones), the path of a
+            DuckDB file, the path of a file that ``release()`` wrote, or of the ``.dpsyn.duckdb`` beside it.
+            Paths are opened read-only.
+        name: of the release, as ``dpsyn_releases()`` lists it, case aside; None where there is only one.
+
+    Returns:
+        A ``Release``. Its ``marginal()`` says what it said when the release was made (``estimate`` to seven
+        digits, all else exactly). ``table`` is the file that was written, as the database's path tells it,
+        else the name of the release; ``replayed`` is true, because nothing was charged; ``notes`` is empty.
+
+    Raises:
+        InputError: there is no such release (the message lists those there are), or what is stored of it
+            is of an older format, was changed or is damaged.
+    """
+    if name is not None and not isinstance(name, str):
+        raise InputError(f"name={said(name)}: give the name of a release, or None")
+    with opened_releases(con) as session:
+        one = session.find(name)
+        parts = read_parts(one.total, one.certificate, session.tables(one))
+        output = session.output
+    guarantee = parts.facts["guarantee"]
+    return Release(
+        table=one.name if output is None else os.fspath(output),
+        rows=parts.rows,
+        epsilon=float(guarantee["epsilon"]),
+        delta=float(guarantee["delta"]),
+        rho=float(guarantee["rho"]),
+        id=one.release_id,
+        model=parts.model,
+        measurements=parts.measurements,
+        facts=parts.facts,
+        replayed=True,
+        notes=(),
+        draw=drawing(con, one.release_id, one.name),
+    )
