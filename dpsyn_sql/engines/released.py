@@ -27,6 +27,7 @@ from dpsyn_sql.sample.sql_text import MOST_NODES
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import fold, listed, shorten
 from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified, string_literal
 from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, columns_of, may_keep
 from dpsyn_sql.sqltext.render import render
@@ -35,6 +36,7 @@ _READING = "reading a stored release"
 _DRAWING = "drawing rows of a stored release"
 _OLDER = "distributions"
 """The table that earlier formats had instead of ``shares``."""
+_REMEDY = "The same call of release() with replace=True stores the release anew and costs nothing more."
 _OUT_OF_ROOM = ("OutOfMemoryException", "MemoryError")
 
 _T = TypeVar("_T")
@@ -94,7 +96,7 @@ class StoredSession:
         """
         found, faults = list[Stored](), list[str]()
         for database, tables in self._databases().items():
-            fault = self._fault(database, tables)
+            fault = self._fault(tables)
             if fault:
                 faults.append(fault)
             else:
@@ -140,14 +142,14 @@ class StoredSession:
             failure = error.kind
         raise InputError(
             f"The database cannot draw rows of release {one.name!r} ({failure}): what is stored of it was "
-            "changed, or another attached database is called 'dpsyn'. The same call of release() with "
-            "replace=True stores it anew and costs nothing more."
+            "changed, or another attached database is called 'dpsyn'. "
+            f"{_REMEDY}"
         )
 
     def _check_network(self, one: Stored) -> None:
         sql = render("load/nodes", schema=_schema(one.database), release=one.number)
         nodes = int(self._fetched(sql)["nodes"][0])
-        tables = self._databases().get(one.database, set())
+        tables = self._databases().get(one.database, {})
         if 0 < nodes <= MOST_NODES or (nodes == 0 and _OLDER in tables):
             return
         why = "is no network" if nodes == 0 else "has too many variables for one query"
@@ -160,53 +162,44 @@ class StoredSession:
     def _current(self) -> str:
         return str(self._fetched(render("source/session"))["catalog"][0])
 
-    def _databases(self) -> dict[str, set[str]]:
-        """Databases that have tables of ours, with these tables; the current one first."""
-        found: dict[str, set[str]] = {}
-        for catalog, schema, table in self._told(lambda: list(DuckDBCatalog(self.engine).relations)):
-            if schema == SCHEMA and table in (*TABLES, _OLDER):
-                found.setdefault(catalog, set()).add(table)
-        first = fold(self._current)
-        return dict(sorted(found.items(), key=lambda item: (item[0] != first, item[0])))
+    def _databases(self) -> dict[str, dict[str, Identity]]:
+        """Databases that have tables of ours, and where these are; the current one first."""
+        found: dict[str, dict[str, Identity]] = {}
+        for relation in self._told(lambda: list(DuckDBCatalog(self.engine).relations.values())):
+            catalog, schema, table = relation.identity
+            if fold(schema) == SCHEMA and fold(table) in (*TABLES, _OLDER):
+                found.setdefault(catalog, {})[fold(table)] = relation.identity
+        return dict(sorted(found.items(), key=lambda item: (item[0] != self._current, item[0])))
 
-    def _fault(self, database: str, tables: set[str]) -> str:
+    def _fault(self, tables: dict[str, Identity]) -> str:
+        """What is wrong with the tables of a database; empty if nothing is."""
         missing = [table for table in TABLES if table not in tables]
-        remedy = (
-            "The same call of release() with replace=True stores the release anew and costs nothing more."
-        )
         if "shares" in missing and _OLDER in tables:
             return (
                 f"The releases in {self.where} are stored in the format of an older version. What SQL says "
-                f"of them still works (docs/sql_sampling.md); load() does not read it. {remedy}"
+                f"of them still works (docs/sql_sampling.md); load() does not read it. {_REMEDY}"
             )
         if missing:
-            return (
-                f"What is stored of releases in {self.where} is damaged: schema {SCHEMA!r} has no table "
-                f"{listed(missing)}. {remedy}"
-            )
+            return self._damaged(f"schema {SCHEMA!r} has no table {listed(missing)}")
         for table in TABLES:
-            place = {"catalog": literal(database), "schema": literal(SCHEMA), "name": literal(table)}
-            described = self._fetched(render("source/columns", **place))
+            catalog, schema, name = (literal(part) for part in tables[table])
+            described = self._fetched(render("source/columns", catalog=catalog, schema=schema, name=name))
             columns = tuple(zip(map(str, described["name"]), map(str, described["sql_type"]), strict=True))
             if not may_keep(table, columns):
-                return (
-                    f"What is stored of releases in {self.where} is damaged: the columns of table {table!r} "
-                    f"in schema {SCHEMA!r} are not those that release() makes. {remedy}"
-                )
+                return self._damaged(f"the columns of its table {table!r} are not those that release() makes")
         return ""
+
+    def _damaged(self, what: str) -> str:
+        return f"What is stored of releases in {self.where} is damaged: {what}. {_REMEDY}"
 
     def _releases(self, database: str) -> list[Stored]:
         rows = self._fetched(render("load/releases", schema=_schema(database)))
         if any(np.ma.is_masked(values) for values in rows.values()):
-            raise InputError(
-                f"What is stored of releases in {self.where} is damaged: NULL in table releases."
-            )
+            raise InputError(self._damaged("NULL in table 'releases'"))
         columns = (rows[key].tolist() for key in ("release", "release_id", "name", "total", "certificate"))
         found = [Stored(database, *values) for values in zip(*columns, strict=True)]
         if len({one.number for one in found}) < len(found):
-            raise InputError(
-                f"What is stored of releases in {self.where} is damaged: one number, several releases."
-            )
+            raise InputError(self._damaged("several releases have one number"))
         return found
 
     def _table(self, one: Stored, table: str) -> dict[str, NDArray[Any]]:

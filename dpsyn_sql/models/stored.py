@@ -53,7 +53,8 @@ class StoredModel:
     """A model read back from where it is stored.
 
     ``bins[i]`` (int64, one per code of attribute i) is the working bin of each code, ``within[i]`` (float64)
-    its share of the bin. Rows are drawn of it by the database that stores it.
+    its share of the bin. ``most``: attributes that the fitted model answers together at most, None for no
+    such limit. Rows are drawn of it by the database that stores it.
     """
 
     domain: Domain
@@ -61,6 +62,7 @@ class StoredModel:
     bins: tuple[IntArray, ...]
     within: tuple[FloatArray, ...]
     tables: tuple[StoredTable, ...]
+    most: int | None = None
 
     def supports(self, attrs: Sequence[str]) -> bool:
         """Whether ``project`` answers these attributes; they are known, each named once."""
@@ -71,9 +73,10 @@ class StoredModel:
         max(0, total).
 
         Raises:
-            InputError: none given, one twice or unknown, or no table holds them all.
+            InputError: none given, one twice or unknown, more than ``most``, or no table that holds them
+                all.
         """
-        names = checked_names(self.domain, attrs)
+        names = checked_names(self.domain, attrs, self.most)
         positions = self._positions(names)
         table = self._smallest(positions)
         if table is None:
@@ -99,12 +102,6 @@ class StoredModel:
             return (
                 f"no table of {', '.join(map(repr, names))} is stored with the release, because the largest "
                 "tables are left out; count them in rows of sample()"
-            )
-        most = max((len(table.scope) for table in self.tables), default=0)
-        if most <= 2:
-            return (
-                f"this model answers marginals of at most 2 attributes, not {len(names)}; count larger ones "
-                "in the synthetic table"
             )
         return (
             "this model answers marginals of one or two attributes, and larger ones of attributes that were "

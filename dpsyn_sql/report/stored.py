@@ -30,6 +30,9 @@ _T = TypeVar("_T")
 _SLACK = 1e-3
 """How far probabilities of seven digits may be from 1 together."""
 
+_MOST_TOGETHER = {"copula": 2}
+"""Attributes that a model answers together at most, by its method; others have no such limit."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredParts:
@@ -66,7 +69,8 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
     measured = _whole(lambda: _measured(domain, axes, tables), "the noisy answers")
     _require(math.isfinite(total), "the total")
     stored = _whole(lambda: _tables(axes, bins, total, tables["model_cells"]), "the tables of the model")
-    return StoredParts(facts, measured, StoredModel(domain, total, bins, within, stored))
+    most = _MOST_TOGETHER.get(facts["method"])
+    return StoredParts(facts, measured, StoredModel(domain, total, bins, within, stored, most))
 
 
 def _whole(read: Callable[[], _T], what: str) -> _T:
@@ -94,6 +98,7 @@ def _facts(certificate: str) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(certificate)
     numbers = [facts["guarantee"][key] for key in ("epsilon", "delta", "rho")]
     _require(all(type(number) in (int, float) for number in numbers), "the guarantee of its certificate")
+    _require(isinstance(facts["method"], str), "the method in its certificate")
     _require(type(facts["sampling"]["rows"]) is int, "the number of rows in its certificate")
     return facts
 
