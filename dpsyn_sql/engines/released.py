@@ -147,16 +147,21 @@ class StoredSession:
         )
 
     def _check_network(self, one: Stored) -> None:
-        sql = render("load/nodes", schema=_schema(one.database), release=one.number)
-        nodes = int(self._fetched(sql)["nodes"][0])
-        tables = self._databases().get(one.database, {})
-        if 0 < nodes <= MOST_NODES or (nodes == 0 and _OLDER in tables):
+        tables = self._databases()[one.database]
+        nodes = max(
+            self._nodes(qualified(*tables[table]), one) for table in ("shares", _OLDER) if table in tables
+        )
+        if 0 < nodes <= MOST_NODES:
             return
         why = "is no network" if nodes == 0 else "has too many variables for one query"
         raise InputError(
             f"The model of release {one.name!r} {why}, so SQL cannot draw rows of it. More rows come from "
             "the same call of release() with rows= and another into=, at no cost."
         )
+
+    def _nodes(self, table: Fragment, one: Stored) -> int:
+        sql = render("load/nodes", table=table, release=one.number)
+        return int(self._fetched(sql)["nodes"][0])
 
     @property
     def _current(self) -> str:

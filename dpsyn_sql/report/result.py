@@ -61,8 +61,8 @@ class Release:
         The database draws them from what is stored with the release, so these are the rows of
         ``dpsyn_sample(name, rows, seed := seed)`` in SQL: keys and unit ids are NULL, rows that the owner
         excludes are left out, and the released rows are others, whatever the seed. The connection or file
-        must still be there, and free to be read. The data frame is in memory: some 8 bytes a number, more a
-        text.
+        must still be there, and free to be read. The data frame is in memory: some 8 bytes a number
+        and 60 a text.
 
         Args:
             rows: how many; fewer come back where the owner's conditions exclude some.
