@@ -5,9 +5,9 @@
 
 A variant is a field of ``methods/adaptive/settings.py`` with another value; ``pairs=never`` or
 ``pairs=always``, whatever they are worth; or ``independent``. Everything between counting and writing is the
-real thing, but the counts are in memory and the noise is numpy's, with a seed: no privacy, only for public tables. Mean total variation
-distance of a sample of the model over all two-way and 200 seeded three-way marginals, and the difference from
-the method as it is with its standard error over the seeds.
+real thing, but the counts are in memory and the noise is numpy's, with a seed: no privacy, only for public
+tables. Mean total variation distance of a sample of the model over all two-way and 200 seeded three-way
+marginals, and the difference from the method as it is with its standard error over the seeds.
 """
 
 from __future__ import annotations

@@ -306,8 +306,8 @@ class Discoverer(Protocol):
         """
 
 
-class Model(Protocol):
-    """A fitted model; public. It says itself what it answers and how its rows are drawn."""
+class MarginalModel(Protocol):
+    """What is known of a table after the fit, or read back from where it is stored; public."""
 
     @property
     def domain(self) -> Domain:
@@ -326,6 +326,10 @@ class Model(Protocol):
         Raises:
             InputError: it does not support these attributes.
         """
+
+
+class Model(MarginalModel, Protocol):
+    """A fitted model. It says itself what it answers and how its rows are drawn."""
 
     def network(self) -> Network | None:
         """What SQL draws rows of it from; None for a model that is no network."""

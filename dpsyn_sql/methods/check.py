@@ -5,9 +5,13 @@ from __future__ import annotations
 from inspect import isfunction
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.interfaces import Method, Model
+from dpsyn_sql.interfaces import MarginalModel, Method, Model
 
-NEEDED = tuple(name for name, member in vars(Model).items() if isfunction(member) and name[0] != "_")
+NEEDED = tuple(
+    name
+    for name, member in (*vars(MarginalModel).items(), *vars(Model).items())
+    if isfunction(member) and name[0] != "_"
+)
 """What a release calls of a model."""
 
 

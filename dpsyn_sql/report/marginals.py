@@ -10,13 +10,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.interfaces import Model
+from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.models.asked import checked_names
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 
 
-def marginal_table(model: Model, measurements: Sequence[NoisyMarginal], attrs: Sequence[str]) -> pd.DataFrame:
+def marginal_table(
+    model: MarginalModel, measurements: Sequence[NoisyMarginal], attrs: Sequence[str]
+) -> pd.DataFrame:
     """One row per cell of the marginal over ``attrs``, in row-major order of the codes.
 
     Columns: the attributes (labels, bins as text, None for NULL), then

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.interfaces import Model
+from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.report.marginals import marginal_table
 
@@ -32,7 +32,7 @@ class Release:
     delta: float
     rho: float
     id: str
-    model: Model
+    model: MarginalModel
     measurements: tuple[NoisyMarginal, ...]
     facts: dict[str, Any]
     replayed: bool
