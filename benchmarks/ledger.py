@@ -25,7 +25,6 @@ import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import PrivacyBudgetExceeded
-from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.plan.key import ReleaseKey
 
@@ -46,9 +45,10 @@ def debit(ledger: SqliteLedger, version: int) -> None:
 
 def question(ledger: SqliteLedger, version: int) -> None:
     with ledger.open_release(key(str(version)), SHARE) as entry:
-        if entry.stored(0, {"ask": "measure"}) is None:
-            entry.charge(EVENT)
-            entry.store(0, {"ask": "measure"}, TABLES)
+        asked = entry.ask({"ask": "measure"})
+        if asked.stored is None:
+            asked.charge(EVENT)
+            asked.store(TABLES)
 
 
 def medians(path: Path) -> list[tuple[str, float]]:
@@ -105,23 +105,24 @@ def raced(path: Path) -> tuple[list[int], int, float]:
     return counts, limit.amount // share.amount, seconds
 
 
-class TimedEntry:
-    """A ledger entry that adds up the time of its calls."""
+class Timed:
+    """A ledger entry, or a question in it, that adds up the time of its calls."""
 
-    def __init__(self, entry: SqliteEntry, spent: list[float]) -> None:
-        self._entry, self._spent = entry, spent
+    def __init__(self, inner: Any, spent: list[float]) -> None:
+        self._inner, self._spent = inner, spent
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._entry, name)
+        value = getattr(self._inner, name)
         if not callable(value):
             return value
 
         def called(*arguments: Any) -> Any:
             started = time.perf_counter()
             try:
-                return value(*arguments)
+                made = value(*arguments)
             finally:
                 self._spent.append(time.perf_counter() - started)
+            return Timed(made, self._spent) if name == "ask" else made
 
         return called
 
@@ -139,7 +140,7 @@ class TimedLedger(SqliteLedger):
         started = time.perf_counter()
         with super().open_release(key, budget, new_debit=new_debit) as entry:
             self.spent.append(time.perf_counter() - started)
-            yield TimedEntry(entry, self.spent)
+            yield Timed(entry, self.spent)
 
 
 def share_of_a_release(folder: Path) -> tuple[float, float]:

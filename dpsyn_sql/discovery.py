@@ -19,14 +19,14 @@ from dpsyn_sql.fit.discovered import (
     bounds_from_grid,
     tree_query,
 )
-from dpsyn_sql.interfaces import Discoverer
+from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.plan.discovery import Ask, DiscoveryStep
 from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, NoisyContributions
 from dpsyn_sql.progress import phase
 
 
 def discovered(
-    shape: Shape, steps: Sequence[DiscoveryStep], door: Discoverer, rows_per_unit: int
+    shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int
 ) -> tuple[Shape, NoisyContributions | None, tuple[DiscoveryStep, ...]]:
     """Ask as planned.
 
@@ -46,28 +46,28 @@ def discovered(
     rows = planned.get(("contributions", None))
     if rows is not None:
         asked.append(rows)
-        contributions = door.discover(ContributionQuery(rows_per_unit), rows.budget)
+        contributions = door.ask(ContributionQuery(rows_per_unit), rows.budget)
     return shape.completed(found), contributions, tuple(asked)
 
 
 _Steps = Mapping[tuple[Ask, str | None], DiscoveryStep]
 
 
-def _keys(column: Undiscovered, planned: _Steps, door: Discoverer, asked: list[DiscoveryStep]) -> Attribute:
+def _keys(column: Undiscovered, planned: _Steps, door: Curator, asked: list[DiscoveryStep]) -> Attribute:
     step = planned["keys", column.name]
     asked.append(step)
-    return attribute_from_keys(column, door.discover(KeyQuery(column.name, column.sql_type), step.budget))
+    return attribute_from_keys(column, door.ask(KeyQuery(column.name, column.sql_type), step.budget))
 
 
-def _bins(column: Undiscovered, planned: _Steps, door: Discoverer, asked: list[DiscoveryStep]) -> Attribute:
+def _bins(column: Undiscovered, planned: _Steps, door: Curator, asked: list[DiscoveryStep]) -> Attribute:
     grid = planned["grid", column.name]
     asked.append(grid)
     query = GridQuery(grid_attribute(column.name, column.sql_type, nullable=column.nullable))
-    noisy = door.discover(query, grid.budget)
+    noisy = door.ask(query, grid.budget)
     bounds = bounds_from_grid(column, noisy.values, noisy.sigma)
     question = tree_query(column, bounds)
     if question is None:
         return attribute_from_tree(column, bounds, None)
     tree = planned["tree", column.name]
     asked.append(tree)
-    return attribute_from_tree(column, bounds, door.discover(question, tree.budget))
+    return attribute_from_tree(column, bounds, door.ask(question, tree.budget))

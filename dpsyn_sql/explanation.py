@@ -20,12 +20,8 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.engines.source_session import Connection, open_source
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.measure.calibrate import (
-    discovery_events,
-    explained_events,
-    mean_error,
-    standard_deviation,
-)
+from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
+from dpsyn_sql.measure.planned import discovery_events, explained_events
 from dpsyn_sql.plan.explain import Noise, explain
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan

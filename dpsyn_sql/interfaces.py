@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,12 @@ from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.queries import (
+    Answer,
     ContributionQuery,
-    DiscoveryQuery,
     GridQuery,
     KeyQuery,
     MarginalQuery,
-    NoisyContributions,
-    NoisyKeys,
-    NoisyMarginal,
-    NoisyTree,
+    Question,
     TreeQuery,
 )
 from dpsyn_sql.plan.terms import NO_TERMS, Terms
@@ -158,6 +155,24 @@ class Outlook:
         return f"a replay of what was measured on {self.measured_on}: costs nothing"
 
 
+class Asked(Protocol):
+    """A question in a ledger entry, by its number."""
+
+    @property
+    def stored(self) -> list[NDArray[np.int64]] | None:
+        """The answer that was stored before it was asked, or None."""
+
+    def charge(self, event: PrivacyEvent) -> None:
+        """Reserve an event within the debit, before the source is read.
+
+        Raises:
+            PrivacyBudgetExceeded: the events would exceed what was debited.
+        """
+
+    def store(self, answer: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+        """Store a noisy answer, compare-and-set; returns the answer that won."""
+
+
 class LedgerEntry(Protocol):
     """A release in the ledger: the debit was made when it was opened; no refunds."""
 
@@ -198,21 +213,9 @@ class LedgerEntry(Protocol):
     def events(self) -> tuple[PrivacyEvent, ...]:
         """Events charged so far, in order."""
 
-    def charge(self, event: PrivacyEvent) -> None:
-        """Reserve an event within the debit, before the source is read.
-
-        Raises:
-            PrivacyBudgetExceeded: the events would exceed what was debited.
-        """
-
-    def stored(self, sequence: int, question: Mapping[str, Any]) -> list[NDArray[np.int64]] | None:
-        """The stored answer to question number ``sequence``, or None; a stored question that
-        differs is an error."""
-
-    def store(
-        self, sequence: int, question: Mapping[str, Any], answer: Sequence[NDArray[np.int64]]
-    ) -> list[NDArray[np.int64]]:
-        """Store a noisy answer, compare-and-set; returns the answer that won."""
+    def ask(self, question: Mapping[str, Any]) -> Asked:
+        """The next question; the entry numbers them in the order of these calls, whoever asks. A stored
+        question of this number that differs is an error."""
 
     def close_questions(self) -> None:
         """State measured: from here on the entry opens the source never again."""
@@ -260,49 +263,12 @@ class Ledger(Protocol):
 class Curator(Protocol):
     """The door: the only way from private data to a method."""
 
-    def measure(self, queries: Sequence[MarginalQuery], budget: Budget) -> list[NoisyMarginal]:
-        """Noisy full marginals, all at the same noise, together costing at most ``budget``."""
-
-    def select(
-        self,
-        candidates: Sequence[MarginalQuery],
-        references: Sequence[NDArray[np.int64]],
-        budget: Budget,
-        number: int = 1,
-        allowances: Sequence[int] | None = None,
-    ) -> list[int]:
-        """A private choice of the ``number`` marginals that differ most from their public references, less
-        a public allowance each (rows): their indices, best first."""
-
-    def distance(
-        self,
-        queries: Sequence[MarginalQuery],
-        references: Sequence[NDArray[np.int64]],
-        budget: Budget,
-    ) -> list[int]:
-        """Noisy L1 distances (rows) of marginals to public references, all at the same noise."""
-
-
-class Discoverer(Protocol):
-    """The fourth question of the door, asked before a method runs: what the owner did not declare."""
-
-    @overload
-    def discover(self, query: KeyQuery, budget: Budget) -> NoisyKeys: ...
-
-    @overload
-    def discover(self, query: GridQuery, budget: Budget) -> NoisyMarginal: ...
-
-    @overload
-    def discover(self, query: TreeQuery, budget: Budget) -> NoisyTree: ...
-
-    @overload
-    def discover(self, query: ContributionQuery, budget: Budget) -> NoisyContributions: ...
-
-    def discover(self, query: DiscoveryQuery, budget: Budget) -> object:
-        """What is not public about a column, or about the units' numbers of rows.
+    def ask(self, question: Question[Answer], budget: Budget) -> Answer:
+        """The noisy answer to a question of ``plan.queries``, costing at most ``budget``.
 
         Raises:
-            BudgetError: keys are asked for without threshold delta; nothing was charged.
+            BudgetError: the budget cannot pay for such a question; nothing was charged.
+            PrivacyBudgetExceeded: the ledger does not hold the cost; nothing was counted.
         """
 
 

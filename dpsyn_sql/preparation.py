@@ -28,7 +28,7 @@ from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
-from dpsyn_sql.measure.calibrate import planned_events
+from dpsyn_sql.measure.planned import planned_events
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.check import check_model
 from dpsyn_sql.plan.deadline import Deadline

@@ -39,13 +39,10 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import PublishError
 from dpsyn_sql.fit.discovered import STANDS_OUT
 from dpsyn_sql.interfaces import Ledger, LedgerEntry, Method, Model
-from dpsyn_sql.measure.calibrate import (
-    discovery_events,
-    planned_events,
-    standard_deviation,
-)
+from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.planned import discovery_events, planned_events
 from dpsyn_sql.methods import DEFAULT
 from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan

@@ -30,7 +30,7 @@ from dpsyn_sql.interfaces import Curator, Method
 from dpsyn_sql.methods import least_asking, method_of, static_default
 from dpsyn_sql.plan.deadline import Deadline
 from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.queries import MarginalQuery, Marginals
 from dpsyn_sql.plan.terms import Terms
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.progress_bar import progress_bar
@@ -159,7 +159,7 @@ def _known(plan: Plan) -> list[tuple[object, Budget]]:
 def _ask_what_is_known(plan: Plan, curator: Curator) -> None:
     """Without the fit, which no question depends on."""
     for step in plan.known:
-        curator.measure(step.queries, step.budget)
+        curator.ask(Marginals(step.queries), step.budget)
 
 
 def _planned(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,21 @@ from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.plan.queries import (
+    Answer,
+    Choice,
+    Distances,
+    MarginalQuery,
+    Marginals,
+    NoisyMarginal,
+    Question,
+)
 
 _RUNS_PER_LEDGER = 50
 
 Ask = Callable[[Plan, Curator], object]
+
+_Noted = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 class Door:
@@ -68,44 +79,37 @@ class Witness:
 
     def __init__(self, curator: Curator, rows: Toy) -> None:
         self._curator, self._rows = curator, rows
-        self._noted: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
+        self._noted: list[_Noted] = []
         self.questions: list[tuple[tuple[MarginalQuery, ...], Budget]] = []
         self.compared = 0
         self.answered: list[Answered] = []
 
-    def measure(self, queries: Sequence[MarginalQuery], budget: Budget) -> list[NoisyMarginal]:
+    def ask(self, question: Question[Answer], budget: Budget) -> Answer:
+        """As the curator answers."""
+        answer = self._curator.ask(question, budget)
+        self._noted.append(self._seen(question, answer, budget))
+        return answer
+
+    def _seen(self, question: object, answer: Any, budget: Budget) -> _Noted:
+        """The exact values without the unit and with it, and what was answered."""
+        if isinstance(question, Marginals):
+            self.questions.append((tuple(question.queries), budget))
+            return self._cells(question.queries, answer)
+        if isinstance(question, Distances):
+            self.compared += len(question.queries)
+            return *self._distances(question.queries, question.references), _whole(answer)
+        if isinstance(question, Choice):
+            without, within = self._distances(question.candidates, question.references)
+            allowed = _whole(question.allowances or [0] * len(question.candidates))
+            return without - allowed, within - allowed, _whole(answer)
+        raise InternalError("a method asked something other than marginals, distances or a choice")
+
+    def _cells(self, queries: Sequence[MarginalQuery], tables: Sequence[NoisyMarginal]) -> _Noted:
         """Of each table only the cell of the unit's rows differs, by their number."""
-        tables = self._curator.measure(queries, budget)
-        self.questions.append((tuple(queries), budget))
         places = [self._rows.place(query) for query in queries]
         without = _whole(self._rows.table(query)[place] for query, place in zip(queries, places, strict=True))
         answer = _whole(table.values[place] for table, place in zip(tables, places, strict=True))
-        self._noted.append((without, without + self._rows.unit_rows, answer))
-        return tables
-
-    def distance(
-        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]], budget: Budget
-    ) -> list[int]:
-        """Both exact distances to the references that this run came to."""
-        answer = self._curator.distance(queries, references, budget)
-        self.compared += len(queries)
-        self._noted.append((*self._distances(queries, references), _whole(answer)))
-        return answer
-
-    def select(
-        self,
-        candidates: Sequence[MarginalQuery],
-        references: Sequence[NDArray[np.int64]],
-        budget: Budget,
-        number: int = 1,
-        allowances: Sequence[int] | None = None,
-    ) -> list[int]:
-        """Both score vectors."""
-        chosen = self._curator.select(candidates, references, budget, number, allowances)
-        allowed = _whole([0] * len(candidates) if allowances is None else allowances)
-        without, within = self._distances(candidates, references)
-        self._noted.append((without - allowed, within - allowed, _whole(chosen)))
-        return chosen
+        return without, without + self._rows.unit_rows, answer
 
     def _distances(
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]

@@ -13,15 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpsyn_sql.accounting.account import describe, event_price
-from dpsyn_sql.accounting.budget import Budget, Kind
-from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict, event_to_dict
+from dpsyn_sql.accounting.account import describe
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict
 from dpsyn_sql.errors import (
     InternalError,
-    LedgerDamaged,
     PrivacyBudgetExceeded,
     PublishError,
     ReleaseChanged,
@@ -32,10 +28,9 @@ from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
+from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.plan.key import ReleaseKey
-
-_LITTLE_ENDIAN = np.dtype("<i8")
 
 Row = Mapping[str, Any]
 
@@ -46,7 +41,7 @@ _WRITTEN = (
 
 
 class SqliteEntry:
-    """One release: a debit, the events reserved within it, the noisy answers.
+    """One release: a debit, and the questions asked within it, which it numbers.
 
     ``replayed``: the debit was found, not made; nothing was charged this time. ``account``: the
     account as it was after the debit.
@@ -55,16 +50,15 @@ class SqliteEntry:
     def __init__(self, store: Store, row: Mapping[str, Any], account: Account, *, replayed: bool) -> None:
         self._store = store
         self._id: int = row["entry_id"]
-        self._kind: Kind = row["kind"]
-        self.budget = Budget(self._kind, row["amount"], row["delta"])
+        self.budget = Budget(row["kind"], row["amount"], row["delta"])
         self.release_id: str = row["release_id"]
         self.debited_at: str = row["debited_at"]
         self.name: str = row["name"]
         self.version: str | None = row["version"]
         self.account = account
         self.replayed = replayed
-        # The question whose events are being reserved, and how many of them there are so far.
-        self._sequence, self._reserved = 0, 0
+        self._debit = Debit(store, self._id, self.release_id, self.budget)
+        self._asked = 0
 
     def __repr__(self) -> str:
         return f"SqliteEntry({self.release_id}, {self.name!r})"
@@ -78,7 +72,7 @@ class SqliteEntry:
     @own_errors
     def state(self) -> str:
         """``"debited"``: the source may be read; ``"measured"``, ``"published"``: never again."""
-        return str(self._row()["state"])
+        return str(self._debit.row()["state"])
 
     @property
     def standing(self) -> Standing:
@@ -89,7 +83,7 @@ class SqliteEntry:
     @own_errors
     def measured_on(self) -> str | None:
         """The UTC day on which the last answer was stored; None before that."""
-        day = self._row()["measured_on"]
+        day = self._debit.row()["measured_on"]
         return None if day is None else str(day)
 
     @property
@@ -99,79 +93,26 @@ class SqliteEntry:
         rows = self._store.all("find_events", entry_id=self._id)
         return tuple(event_from_dict(json.loads(row["event"])) for row in rows)
 
-    @own_errors
-    def charge(self, event: PrivacyEvent) -> None:
-        """Reserve an event within the debit, before the source is read.
-
-        It belongs to the question last looked up by ``stored``. What a killed process reserved for
-        that question is not charged again: its answer was never stored, so nobody saw it.
+    def ask(self, question: Mapping[str, Any]) -> StoredQuestion:
+        """The next question of the release: numbers follow the order of the calls, whoever asks.
 
         Raises:
-            PrivacyBudgetExceeded: the events would exceed what was debited.
-            InternalError: another event is reserved for this question, or no more may be asked.
-        """
-        text = canonical_json(event_to_dict(event))
-        place = {"entry_id": self._id, "sequence": self._sequence, "ordinal": self._reserved}
-        with self._store.writing():
-            known = self._store.one("find_event", **place)
-            if known is None:
-                self._refuse_after_measuring()
-                self._reserve(event, text, place)
-            elif known["event"] != text:
-                raise InternalError(f"the noise of question {self._sequence} differs from what was reserved")
-        self._reserved += 1
-
-    @own_errors
-    def stored(self, sequence: int, question: Mapping[str, Any]) -> list[NDArray[np.int64]] | None:
-        """The stored answer to question number ``sequence``, or None.
-
-        Raises:
-            InternalError: the stored question differs, or the release asks no more questions.
+            InternalError: the stored question of this number differs, it is not JSON-ready, or the release
+                asks no more questions.
             LedgerDamaged: the stored bytes are not what was stored.
         """
-        with self._store.reading():  # another process may be answering the same questions
-            row = self._store.one("find_answer", entry_id=self._id, sequence=sequence)
-            if row is None:
-                self._refuse_after_measuring()
-        if row is None:
-            self._sequence, self._reserved = sequence, 0
-            return None
-        return self._read(row, sequence, canonical_json(dict(question)))
-
-    @own_errors
-    def store(
-        self, sequence: int, question: Mapping[str, Any], answer: Sequence[NDArray[np.int64]]
-    ) -> list[NDArray[np.int64]]:
-        """Store a noisy answer (int64 tables); the first one wins and is returned.
-
-        Raises:
-            InternalError: the stored question differs, nothing was reserved for it, or not int64.
-        """
-        asked, content = canonical_json(dict(question)), _to_bytes(answer)
-        row = {
-            "question": asked,
-            "shapes": canonical_json([list(table.shape) for table in answer]),
-            "digest": sha256(content),
-        }
-        with self._store.writing():
-            known = self._store.one("find_answer", entry_id=self._id, sequence=sequence)
-            if known is None:
-                self._refuse_after_measuring()
-                self._refuse_without_event(sequence)
-                self._store.run("add_answer", entry_id=self._id, sequence=sequence, content=content, **row)
-                body = {"sequence": sequence, **row, "question": sha256(asked)}
-                self._record("answer", body)
-        return self._read(known or {**row, "content": content}, sequence, asked)
+        number, self._asked = self._asked, self._asked + 1
+        return StoredQuestion(self._debit, number, question)
 
     @own_errors
     def close_questions(self) -> None:
         """State measured: from here on the entry opens the source never again."""
         with self._store.writing():
-            if self._row()["state"] == "debited":
+            if self._debit.row()["state"] == "debited":
                 # The day only: a finer time would show how long the private steps took.
                 today = datetime.now(UTC).date().isoformat()
                 self._store.run("move_entry", entry_id=self._id, state="measured", measured_on=today)
-                self._record("measured", {"on": today})
+                self._debit.record("measured", {"on": today})
         self._store.checkpoint()
 
     @contextmanager
@@ -198,9 +139,9 @@ class SqliteEntry:
     @own_errors
     def _note_target(self, kind: str, into: str) -> None:
         with self._store.writing():
-            if self._row()["state"] == "debited":
+            if self._debit.row()["state"] == "debited":
                 raise InternalError("a release is published after its last question")
-            self._record(kind, {"target": into})
+            self._debit.record(kind, {"target": into})
 
     @own_errors_meaning(_WRITTEN)
     def published(self, into: str, rows: int) -> None:
@@ -210,7 +151,7 @@ class SqliteEntry:
             InternalError: questions may still be asked.
         """
         with self._store.writing():
-            row = self._row()
+            row = self._debit.row()
             if row["state"] == "debited":
                 raise InternalError("a release is published after its last question")
             if row["state"] == "measured":
@@ -219,7 +160,7 @@ class SqliteEntry:
             known = self._store.one("count_publications", entry_id=self._id) or {"publications": 0}
             values = {"ordinal": known["publications"], "target": into, "synthetic_rows": rows}
             self._store.run("add_publication", entry_id=self._id, **values)
-            self._record("published", values)
+            self._debit.record("published", values)
         self._store.checkpoint()
 
     @own_errors
@@ -234,48 +175,6 @@ class SqliteEntry:
             if body["release"] == self.release_id and body["target"] in targets:
                 last = row["kind"]
         return last == "publishing"
-
-    def _row(self) -> dict[str, Any]:
-        row = self._store.one("find_entry", entry_id=self._id)
-        if row is None:
-            raise LedgerDamaged(f"The release {self.release_id} has vanished from {self.place}.", None)
-        return row
-
-    def _record(self, kind: str, body: Mapping[str, Any]) -> None:
-        append(self._store, kind, {"release": self.release_id, **body})
-
-    def _refuse_after_measuring(self) -> None:
-        state = self._row()["state"]
-        if state != "debited":
-            raise InternalError(f"a release that is {state} asks no more questions")
-
-    def _refuse_without_event(self, sequence: int) -> None:
-        if self._store.one("find_event", entry_id=self._id, sequence=sequence, ordinal=0) is None:
-            raise InternalError("an answer was stored for which nothing was charged")
-
-    def _reserve(self, event: PrivacyEvent, text: str, place: Mapping[str, int]) -> None:
-        cost = event_price(event, self._kind)
-        spent = self._store.one("sum_events", entry_id=self._id) or {"amount": 0, "delta": 0}
-        left = self.budget.amount - spent["amount"], self.budget.delta - spent["delta"]
-        if cost.amount > left[0] or cost.delta > left[1]:
-            raise PrivacyBudgetExceeded(
-                f"The release has {describe(Budget(self._kind, *left))} of its debit left and the question "
-                f"costs {describe(cost)}; it was not asked."
-            )
-        values = {"sequence": place["sequence"], "ordinal": place["ordinal"]}
-        costs = {"event": text, "amount": cost.amount, "delta": cost.delta}
-        self._store.run("add_event", entry_id=self._id, **values, **costs)
-        self._record("event", {**values, **costs})
-
-    def _read(self, row: Mapping[str, Any], sequence: int, asked: str) -> list[NDArray[np.int64]]:
-        if row["question"] != asked:
-            raise InternalError(
-                f"question {sequence} of release {self.release_id} differs from the stored one (was it made "
-                "by another version of dpsyn_sql?); a new name= or version= measures anew"
-            )
-        if sha256(row["content"]) != row["digest"]:
-            raise LedgerDamaged(f"A stored answer of release {self.release_id} was changed.", None)
-        return _from_bytes(row["content"], json.loads(row["shapes"]))
 
 
 def opened(store: Store, key: ReleaseKey, budget: Budget, *, new_debit: bool) -> SqliteEntry:
@@ -405,15 +304,3 @@ def _change(key: ReleaseKey, budget: Budget, account: str, before: Mapping[str, 
         f"({', '.join(differing)}). To measure again would cost {epsilon}{describe(budget)}. "
         "Nothing was read or charged. Give a new name= or version=, or new_debit=True to pay for it."
     )
-
-
-def _to_bytes(answer: Sequence[NDArray[np.int64]]) -> bytes:
-    if any(table.dtype != np.int64 for table in answer):
-        raise InternalError("a noisy answer is made of int64 tables")
-    return b"".join(table.astype(_LITTLE_ENDIAN, copy=False).tobytes() for table in answer)
-
-
-def _from_bytes(content: bytes, shapes: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-    flat = np.frombuffer(content, dtype=_LITTLE_ENDIAN).astype(np.int64)
-    ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in shapes])[:-1]
-    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]

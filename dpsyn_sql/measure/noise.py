@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,8 @@ import opendp.prelude as dp
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Kind
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
+from dpsyn_sql.interfaces import NoiseSource
 
 dp.enable_features("contrib")
 
@@ -56,6 +59,20 @@ class OpenDPNoise:
     def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
         """Indices of ``number`` candidates with high scores, best first."""
         return _invoke(selection_mechanism(scale, kind, number), scores)
+
+
+def add_noise(
+    noise: NoiseSource, tables: Sequence[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
+) -> list[NDArray[np.int64]]:
+    """The tables with independent noise of the event in every cell. PRIVATE tables go in."""
+    flat = np.concatenate([table.ravel() for table in tables])
+    if isinstance(event, GaussianEvent):
+        noisy = noise.gaussian(flat, event.sigma)
+    else:
+        noisy = noise.laplace(flat, event.scale)
+    ends = np.cumsum([table.size for table in tables])[:-1]
+    parts = np.split(noisy, ends)
+    return [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)]
 
 
 def _invoke(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:

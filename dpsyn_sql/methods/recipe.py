@@ -13,7 +13,7 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.settings import changed_settings
 from dpsyn_sql.plan.plan import MeasureStep, Particulars, Plan, ReservedStep
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.plan.queries import Marginals, NoisyMarginal
 from dpsyn_sql.plan.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
@@ -93,5 +93,7 @@ class Static(Recipe):
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit."""
-        answers = [table for step in plan.known for table in curator.measure(step.queries, step.budget)]
+        answers = [
+            table for step in plan.known for table in curator.ask(Marginals(step.queries), step.budget)
+        ]
         return self.fitted(plan.domain, answers)

@@ -1,14 +1,28 @@
-"""Questions that may be asked of the source and their noisy answers (both public)."""
+"""Questions that may be asked of the source and their noisy answers (both public).
+
+What each claims, and how it is charged and answered, is in the file of ``measure/questions`` of its name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Label
+
+Answer = TypeVar("Answer", covariant=True)
+
+
+class Question(Generic[Answer]):
+    """A question of the door; its answer is an ``Answer``."""
+
+    __slots__ = ()
+
 
 Map = tuple[int, ...]
 """Of each code of an attribute the bin it falls into; every bin 0..max has a code."""
@@ -51,11 +65,43 @@ class NoisyMarginal:
     maps: tuple[Map | None, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Marginals(Question[list[NoisyMarginal]]):
+    """Noisy full marginals, all at the same noise; a repeated one counts each time."""
+
+    queries: Sequence[MarginalQuery]
+
+
+@dataclass(frozen=True, slots=True)
+class Distances(Question[list[int]]):
+    """Noisy L1 distances |counts - reference|_1 (rows) of marginals to public tables, all at the same noise.
+
+    ``references``: for each marginal an int64 table of its full shape.
+    """
+
+    queries: Sequence[MarginalQuery]
+    references: Sequence[NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Question[list[int]]):
+    """A private choice of the ``number`` marginals that differ most from their public references, less a
+    public allowance each (rows; none if not given). The answer is their indices, best first.
+
+    ``references``: as for ``Distances``.
+    """
+
+    candidates: Sequence[MarginalQuery]
+    references: Sequence[NDArray[np.int64]]
+    number: int = 1
+    allowances: Sequence[int] | None = None
+
+
 # -- what is asked about columns whose domain is not public ------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class KeyQuery:
+class KeyQuery(Question["NoisyKeys"]):
     """Which values a text or integer column has: those whose noisy count passes the threshold.
 
     Counts are of distinct units per value; a unit counts for at most k values. NULL and text longer
@@ -79,7 +125,7 @@ class NoisyKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class GridQuery:
+class GridQuery(Question[NoisyMarginal]):
     """Noisy counts of distinct units per code of a public ``grid`` over a column; all codes, empty ones
     included. A unit counts for at most k codes."""
 
@@ -100,7 +146,7 @@ class TreeRoot:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeQuery:
+class TreeQuery(Question["NoisyTree"]):
     """Where a column is dense: binary trees over disjoint intervals, split by PrivTree.
 
     Roots are ascending and disjoint, so a value lies in at most one; values outside, NULL and NaN are in
@@ -123,7 +169,7 @@ class NoisyTree:
 
 
 @dataclass(frozen=True, slots=True)
-class ContributionQuery:
+class ContributionQuery(Question["NoisyContributions"]):
     """How many units have 1, 2, ..., ``most`` rows after the bound; one cell a unit, sensitivity 1."""
 
     most: int
@@ -135,6 +181,3 @@ class NoisyContributions:
 
     values: NDArray[np.int64]
     sigma: float
-
-
-DiscoveryQuery = KeyQuery | GridQuery | TreeQuery | ContributionQuery

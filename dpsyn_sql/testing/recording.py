@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import LedgerEntry, NoiseSource, Outlook
+from dpsyn_sql.interfaces import Asked, LedgerEntry, NoiseSource, Outlook
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.source.ledger_names import Home
@@ -153,7 +153,7 @@ class _Noted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._entry, name)
 
-    def stored(self, sequence: int, question: Mapping[str, Any]) -> Sequence[NDArray[np.int64]] | None:
-        """Note the question, then look it up."""
+    def ask(self, question: Mapping[str, Any]) -> Asked:
+        """Note the question, then pass it on."""
         self._ledger.questions.append(dict(question))
-        return self._entry.stored(sequence, question)
+        return self._entry.ask(question)

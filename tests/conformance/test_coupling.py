@@ -32,7 +32,7 @@ from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, Recipe, Static
 from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.plan.plan import MeasureStep
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.queries import Choice, MarginalQuery, Marginals
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
 RELEASE = import_module("dpsyn_sql.release")  # the package has a function of that name
@@ -72,12 +72,13 @@ class Chooser(Recipe):
 
     def run(self, plan, curator, terms=NO_TERMS):
         first, choice, chosen = plan.steps
-        margins = curator.measure(first.queries, first.budget)
+        margins = curator.ask(Marginals(first.queries), first.budget)
         model = ProductModel(plan.domain, fit_margins(plan.domain, Measurements(margins)))
         references = [np.rint(model.project(query.attrs)).astype(np.int64) for query in choice.queries]
         number = min(2, len(references))
-        best = [choice.queries[i] for i in curator.select(choice.queries, references, choice.budget, number)]
-        answers = [*margins, *curator.measure(best, chosen.budget)]
+        chosen_best = curator.ask(Choice(choice.queries, references, number), choice.budget)
+        best = [choice.queries[i] for i in chosen_best]
+        answers = [*margins, *curator.ask(Marginals(best), chosen.budget)]
         return ProductModel(plan.domain, fit_margins(plan.domain, Measurements(answers)))
 
 

@@ -5,13 +5,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.doors import FakeCurator
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, Static, Terms, method_of
 from dpsyn_sql.plan.plan import Particulars
-from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.plan.terms import NO_TERMS
 from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.source.relation import Relation, Source
@@ -38,39 +39,28 @@ def domain(*sizes):
     )
 
 
-class FakeCurator:
-    """Answers with ``value(shape, rng)`` in every cell and remembers what was asked."""
+class Answering(FakeCurator):
+    """Answers with ``value(shape, rng)`` in every cell, and with any distances and choices."""
 
-    def __init__(self, shape, value, sigma=10.0):
-        self.domain, self.value, self.sigma = shape, value, sigma
-        self.asked, self.budgets = [], []
+    def __init__(self, shape, value):
         self.rng = np.random.default_rng(1)
+        super().__init__(
+            shape, lambda query: value(query.shape(shape), self.rng).astype(np.int64), sigma=10.0
+        )
 
-    def measure(self, queries, budget):
-        self.asked += [q.original for q in queries]
-        self.budgets.append(budget)
-        return [
-            NoisyMarginal(
-                q.attrs, self.value(q.shape(self.domain), self.rng).astype(np.int64), self.sigma, q.maps
-            )
-            for q in queries
-        ]
-
-    def select(self, candidates, references, budget, number=1, allowances=None):
-        self._compared(candidates, references, budget)
-        assert allowances is None or len(allowances) == len(candidates)
-        assert all(type(rows) is int and 0 <= rows < 2**62 for rows in allowances or ())
-        return self.rng.choice(len(candidates), number, replace=False).tolist()
-
-    def distance(self, queries, references, budget):
-        self._compared(queries, references, budget)
+    def distances(self, queries, references):
         return [int(np.abs(table).sum() * self.rng.uniform(-0.2, 1)) for table in references]
 
-    def _compared(self, queries, references, budget):
-        self.asked += [q.original for q in queries]
-        self.budgets.append(budget)
-        for query, table in zip(queries, references, strict=True):
-            assert table.dtype == np.int64 and table.shape == query.shape(self.domain)
+    def chosen(self, candidates, references, number, allowances):
+        return self.rng.choice(len(candidates), number, replace=False).tolist()
+
+    @property
+    def queries(self):
+        return [query.original for _, queries, _ in self.asked for query in queries]
+
+    @property
+    def budgets(self):
+        return [budget for _, _, budget in self.asked]
 
 
 ANSWERS = {
@@ -123,11 +113,11 @@ def test_a_plan_spends_the_budget_and_asks_within_the_domain(method, shape, budg
 @pytest.mark.parametrize("shape", FITTED)
 def test_any_answer_gives_a_usable_model(method, shape, answer):
     plan = method.plan(SOURCE, shape, BUDGETS[0])
-    curator = FakeCurator(shape, answer)
+    curator = Answering(shape, answer)
     model = method.run(plan, curator)
     if plan.static:
-        assert curator.asked == list(plan.queries)
-    unplanned = set(curator.asked) - set(plan.queries)
+        assert curator.queries == list(plan.queries)
+    unplanned = set(curator.queries) - set(plan.queries)
     assert all(plan.further is not None and plan.further.holds(query, shape) for query in unplanned)
     assert not unplanned or sum(shape.cells(query.attrs) for query in unplanned) <= plan.further.together
     assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
@@ -159,7 +149,7 @@ def _check_sample(model, shape):
 
 def test_a_seed_fixes_the_rows_and_another_changes_them(method):
     shape = DOMAINS["mixed"]
-    model = method.run(method.plan(SOURCE, shape, BUDGETS[0]), FakeCurator(shape, ANSWERS["plenty"]))
+    model = method.run(method.plan(SOURCE, shape, BUDGETS[0]), Answering(shape, ANSWERS["plenty"]))
     rows = 70_000  # several batches
     first, again, largest = (
         np.concatenate(list(m.sampler().batches(rows, seed)))
@@ -213,7 +203,7 @@ def test_auto_plans_and_runs_as_the_method_chosen():
     shape, auto = attributes_of(3), method_of("auto")
     plan, chosen = auto.plan(SOURCE, shape, BUDGETS[0]), next(iter(METHODS.values()))
     assert plan == chosen.plan(SOURCE, shape, BUDGETS[0]) and plan.method == chosen.name
-    ran = [m.run(plan, FakeCurator(shape, ANSWERS["plenty"])) for m in (auto, chosen)]
+    ran = [m.run(plan, Answering(shape, ANSWERS["plenty"])) for m in (auto, chosen)]
     assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total
 
 
@@ -223,7 +213,7 @@ def test_auto_plans_and_runs_as_the_method_chosen():
 def test_no_part_of_a_tiny_budget_is_nothing(method, epsilon, delta, shape):
     """A question that costs nothing is refused, after the debit: answers that show plenty must not lead to one."""
     shape, budget = DOMAINS[shape], Budget.from_epsilon(epsilon, delta)
-    curator = FakeCurator(shape, ANSWERS["plenty"])
+    curator = Answering(shape, ANSWERS["plenty"])
     method.run(method.plan(SOURCE, shape, budget), curator)
     assert all(part.amount > 0 for part in curator.budgets)
     assert sum(part.amount for part in curator.budgets) <= budget.amount

@@ -41,11 +41,11 @@ def release(ledger, size=4):
     with ledger.open_release(key(), SHARE) as entry:
         answers = []
         for number in range(QUESTIONS):
-            known = entry.stored(number, {"ask": number})
+            asked = entry.ask({"ask": number})
+            known = asked.stored
             if known is None:
-                entry.charge(GaussianEvent(60.0, 2))
-                noisy = [np.frombuffer(os.urandom(8 * size), dtype=np.int64)]
-                known = entry.store(number, {"ask": number}, noisy)
+                asked.charge(GaussianEvent(60.0, 2))
+                known = asked.store([np.frombuffer(os.urandom(8 * size), dtype=np.int64)])
             answers.append(known[0].tobytes())
         entry.close_questions()
         entry.published("adult_synthetic", 3)
@@ -208,9 +208,9 @@ def test_after_a_death_the_main_file_alone_holds_the_debit_and_then_the_answers(
         ledger = SqliteLedger(path)
         with ledger.open_release(key(), SHARE) as entry:
             if closed:
-                entry.stored(0, {})
-                entry.charge(GaussianEvent(60.0, 2))
-                entry.store(0, {}, [np.arange(5)])
+                asked = entry.ask({})
+                asked.charge(GaussianEvent(60.0, 2))
+                asked.store([np.arange(5)])
                 entry.close_questions()
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -255,10 +255,10 @@ def test_killed_at_any_moment(path):
         ledger = SqliteLedger(path)
         for number in itertools.count():
             with ledger.open_release(key(f"{os.getpid()}-{number}"), Budget("zcdp", 10)) as entry:
-                for sequence in range(3):
-                    entry.stored(sequence, {})
-                    entry.charge(GaussianEvent(1e8, 1))
-                    entry.store(sequence, {}, [np.arange(5000)])
+                for _ in range(3):
+                    asked = entry.ask({})
+                    asked.charge(GaussianEvent(1e8, 1))
+                    asked.store([np.arange(5000)])
             say(number)
 
     total = 0
@@ -309,11 +309,11 @@ def test_four_processes_with_one_key_share_one_debit_and_one_transcript(path):
         ledger = SqliteLedger(path)
         with ledger.open_release(key(), SHARE) as entry:
             for number in range(20):
-                known = entry.stored(number, {"ask": number})
+                asked = entry.ask({"ask": number})
+                known = asked.stored
                 if known is None:
-                    entry.charge(GaussianEvent(300.0, 1))
-                    noisy = [np.frombuffer(os.urandom(80), dtype=np.int64)]
-                    known = entry.store(number, {"ask": number}, noisy)
+                    asked.charge(GaussianEvent(300.0, 1))
+                    known = asked.store([np.frombuffer(os.urandom(80), dtype=np.int64)])
                 say(known[0].tolist())
             entry.close_questions()
             entry.published("adult_synthetic", 3)

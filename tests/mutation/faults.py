@@ -47,6 +47,11 @@ DISCOVERED = "tests/conformance/test_coupling_discover.py"
 NOISE = "dpsyn_sql/measure/noise.py"
 SCALE = "dpsyn_sql/measure/calibrate.py"
 DOOR = "dpsyn_sql/measure/curator.py"
+COUNTS = "dpsyn_sql/measure/counting.py"
+MARGINALS = "dpsyn_sql/measure/questions/marginals.py"
+DISTANCES = "dpsyn_sql/measure/questions/distances.py"
+CHOICE = "dpsyn_sql/measure/questions/choice.py"
+KEYS = "dpsyn_sql/measure/questions/keys.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
 ZCDP = "dpsyn_sql/accounting/zcdp.py"
 RELEASE = "dpsyn_sql/release.py"
@@ -56,6 +61,7 @@ LAST_FIT = "dpsyn_sql/methods/adaptive/known.py"
 ROUNDS = "dpsyn_sql/methods/adaptive/rounds.py"
 ENCODE = "sql/encode/encode.sql"
 ENTRIES = "dpsyn_sql/ledger/entries.py"
+TRANSCRIPT = "dpsyn_sql/ledger/questions.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
 APPEAR = "dpsyn_sql/ledger/appear.py"
 SQLITE = "dpsyn_sql/ledger/sqlite.py"
@@ -72,7 +78,6 @@ LINKS = "tests/e2e/test_paths_through_links.py"
 BUDGET = "dpsyn_sql/accounting/budget.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
-INQUIRY = "dpsyn_sql/measure/discovery.py"
 GROWTH = "dpsyn_sql/measure/privtree.py"
 UNITS_SQL = "sql/discover/units.sql"
 
@@ -116,25 +121,17 @@ FAULTS = (
     fault(
         "sensitivity halved",
         K_EQUAL_ROWS,
-        (
-            SCALE,
-            "_gaussian(tables * rows_per_unit**2, share)",
-            "_gaussian(tables * rows_per_unit**2 // 4, share)",
-        ),
+        (MARGINALS, "tables * rows_per_unit**2, share)", "tables * rows_per_unit**2 // 4, share)"),
     ),
     fault(
         "rows of a unit not squared",
         K_EQUAL_ROWS,
-        (SCALE, "_gaussian(tables * rows_per_unit**2, share)", "_gaussian(tables * rows_per_unit, share)"),
+        (MARGINALS, "tables * rows_per_unit**2, share)", "tables * rows_per_unit, share)"),
     ),
     fault(
         "Laplace noise for the L2 sensitivity",
         K_EQUAL_ROWS_PURE,
-        (
-            SCALE,
-            "_laplace(tables * rows_per_unit, share)",
-            "_laplace(math.isqrt(tables) * rows_per_unit, share)",
-        ),
+        (MARGINALS, "counts_event(tables * rows_per_unit,", "counts_event(int(tables**0.5) * rows_per_unit,"),
     ),
     fault(
         "sqrt(2) forgotten",
@@ -144,10 +141,15 @@ FAULTS = (
         (SCALE, SECOND_OPINION_GAUSSIAN, ""),
     ),
     fault(
+        "several distances charged as one",
+        "tests/unit/measure/test_measure_distance.py::test_distances_are_l1_and_charged_together",
+        (DISTANCES, "distances * rows_per_unit**2, share)", "rows_per_unit**2, share)"),
+    ),
+    fault(
         "score sensitivity halved",
         SCORES,
         (
-            SCALE,
+            CHOICE,
             "    price = float(share.fraction) / number\n",
             "    price, rows_per_unit = float(share.fraction) / number, (rows_per_unit + 1) // 2\n",
         ),
@@ -156,8 +158,8 @@ FAULTS = (
         "several choices charged as one",
         SCORES,
         (EVENTS, "return self.number * (epsilon", "return 1 * (epsilon"),
-        (SCALE, "    price = float(share.fraction) / number\n", "    price = float(share.fraction)\n"),
-        (SCALE, SECOND_OPINION_SELECTION, ""),
+        (CHOICE, "    price = float(share.fraction) / number\n", "    price = float(share.fraction)\n"),
+        (CHOICE, SECOND_OPINION_SELECTION, ""),
     ),
     fault(
         "Gumbel noise of half its scale",
@@ -172,8 +174,8 @@ FAULTS = (
         "scores taken for monotonic ones",
         SCORES,
         (EVENTS, "Fraction(2 * self.sensitivity)", "Fraction(self.sensitivity)"),
-        (SCALE, "2 * rows_per_unit / epsilon", "rows_per_unit / epsilon"),
-        (SCALE, SECOND_OPINION_SELECTION, ""),
+        (CHOICE, "2 * rows_per_unit / epsilon", "rows_per_unit / epsilon"),
+        (CHOICE, SECOND_OPINION_SELECTION, ""),
     ),
     fault(
         "sigma^2 for sigma",
@@ -184,9 +186,9 @@ FAULTS = (
         "repeated marginals charged once",
         f"{CURATOR}::test_a_repeated_marginal_counts_each_time",
         (
-            DOOR,
-            "self._complete()\n        event = marginals_event(len(queries),",
-            "self._complete()\n        event = marginals_event(len(set(queries)),",
+            MARGINALS,
+            "event = marginals_event(len(queries),",
+            "event = marginals_event(len(set(queries)),",
         ),
     ),
     fault(
@@ -252,12 +254,12 @@ FAULTS = (
     fault(
         "empty cells skipped",
         K_EQUAL_ROWS,
-        (DOOR, "np.split(noisy, ends)", "np.split(np.where(flat == 0, 0, noisy), ends)"),
+        (NOISE, "np.split(noisy, ends)", "np.split(np.where(flat == 0, 0, noisy), ends)"),
     ),
     fault(
         "missing cells and fractions let through",
         f"{CURATOR}::test_missing_cells_or_floats_never_reach_the_noise",
-        (DOOR, "table.shape != query.shape(self._domain) or table.dtype != np.int64", "query is None"),
+        (COUNTS, "counts.shape != shape or counts.dtype != np.int64", "counts is None"),
     ),
     # -- things that depend on the rows beside the door --------------------------------------------
     fault(
@@ -370,7 +372,7 @@ FAULTS = (
     fault(
         "threshold one too low",
         f"{DISCOVERY}::test_the_threshold_itself_is_shown_and_one_less_is_not",
-        (INQUIRY, "noisy >= event.threshold", "noisy >= event.threshold - 1"),
+        (KEYS, "counts >= event.threshold", "counts >= event.threshold - 1"),
     ),
     fault(
         "one key of a unit charged for all",
@@ -380,7 +382,11 @@ FAULTS = (
     fault(
         "noise of keys for one key a unit",
         f"{DISCOVERY}::test_the_threshold_is_the_least_whose_delta_fits[1-2]",
-        (SCALE, "sigma = _gaussian(keys_per_unit, share).sigma", "sigma = _gaussian(1, share).sigma"),
+        (
+            KEYS,
+            "sigma = gaussian_event(keys_per_unit, share).sigma",
+            "sigma = gaussian_event(1, share).sigma",
+        ),
     ),
     fault(
         "all keys of a unit counted",
@@ -395,7 +401,7 @@ FAULTS = (
     fault(
         "keys below the threshold in the transcript",
         f"{DISCOVERY}::test_keys_below_the_threshold_reach_neither_answer_nor_transcript",
-        (INQUIRY, "for place in reached.tolist()]", "for place in range(len(keys))]"),
+        (KEYS, "for place in reached.tolist()]", "for place in range(len(keys))]"),
     ),
     fault(
         "delta of a threshold not charged",
@@ -428,9 +434,9 @@ FAULTS = (
         f"{CURATOR}::test_an_overdrawn_question_is_not_counted",
         (
             DOOR,
-            "        self._entry.charge(event)\n        return self._entry.store(sequence, question, ask())\n",
-            "        answer = ask()\n        self._entry.charge(event)\n"
-            "        return self._entry.store(sequence, question, answer)\n",
+            "            asked.charge(inquiry.event)\n            stored = asked.store(inquiry.noisy())\n",
+            "            noisy = inquiry.noisy()\n            asked.charge(inquiry.event)\n"
+            "            stored = asked.store(noisy)\n",
         ),
     ),
     fault(
@@ -442,7 +448,7 @@ FAULTS = (
     fault(
         "questions beyond the debit",
         f"{LEDGER}::test_questions_are_charged_within_the_debit",
-        (ENTRIES, "if cost.amount > left[0] or cost.delta > left[1]:", "if cost.delta > left[1]:"),
+        (TRANSCRIPT, "if cost.amount > left[0] or cost.delta > left[1]:", "if cost.delta > left[1]:"),
     ),
     fault(
         "limit not looked at",
@@ -478,12 +484,17 @@ FAULTS = (
     fault(
         "the last answer wins",
         f"{LEDGER}::test_the_first_answer_wins_and_the_loser_uses_it",
-        (ENTRIES, 'known or {**row, "content": content}', '{**row, "content": content}'),
+        (TRANSCRIPT, 'known or {**row, "content": content}', '{**row, "content": content}'),
+    ),
+    fault(
+        "one number for the questions of two doors",
+        f"{LEDGER}::test_numbers_are_the_entrys_so_that_two_doors_of_a_release_never_answer_one_question",
+        (ENTRIES, "number, self._asked = self._asked, self._asked + 1", "number = self._asked"),
     ),
     fault(
         "a replay measures again",
         f"{CURATOR}::test_a_stored_answer_is_replayed_without_counting",
-        (DOOR, "        if stored is not None:\n", "        if stored is not None and sequence < 0:\n"),
+        (DOOR, "        if stored is None:\n", "        if True:\n"),
     ),
     fault(
         "another letter case is another account",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-import dpsyn_sql.measure.curator as curator_module
+import dpsyn_sql.measure.questions.marginals as marginals_module
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import LaplaceEvent
 from dpsyn_sql.accounting.likelihood import Answered
@@ -29,8 +29,8 @@ def halve_the_noise(monkeypatch):
 
 def calibrate_wrongly(monkeypatch, change):
     """The events that are charged are consistent with the noise, and too small for the question."""
-    true = curator_module.marginals_event
-    monkeypatch.setattr(curator_module, "marginals_event", lambda m, k, share: true(*change(m, k), share))
+    true = marginals_module.marginals_event
+    monkeypatch.setattr(marginals_module, "marginals_event", lambda m, k, share: true(*change(m, k), share))
 
 
 # The real code passes; planted faults are caught. Runs are chosen so that a fault is missed once in a million.
@@ -185,7 +185,7 @@ def test_the_curves_are_those_of_the_mechanisms_that_attain_them():
 
 def test_the_simulated_design_agrees_with_exact_probabilities():
     plan, _ = _planned(3, 0, "copula", None, 1)
-    events = [curator_module.marginals_event(len(step.queries), 1, step.budget) for step in plan.steps]
+    events = [marginals_module.marginals_event(len(step.queries), 1, step.budget) for step in plan.steps]
     halves = [LaplaceEvent(event.scale / 2, event.l1) for event in events]
     # Clipped to 0 or 1, each cell is a fair copy of one bit: count the ones of each step.
     ones = np.arange(4)

@@ -15,6 +15,7 @@ from dpsyn_sql.audit.toy import toy
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import Adaptive, Independent
+from dpsyn_sql.plan.queries import Choice, Marginals
 from dpsyn_sql.plan.terms import NO_TERMS
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
 
@@ -113,7 +114,7 @@ class Chooser(Independent):
         for table in references[::2]:
             table[0] = 1000
         allowances = [999 * (1 - place % 2) for place in range(len(references))]
-        curator.select(plan.queries, references, plan.budget, self.number, allowances)
+        curator.ask(Choice(plan.queries, references, self.number, allowances), plan.budget)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +156,8 @@ class Curious(Independent):
 
     def run(self, plan, curator, terms=NO_TERMS):
         first, second = plan.budget.split((1, 1))
-        curator.measure(plan.queries, first)
-        curator.measure(plan.queries[:1], second)
+        curator.ask(Marginals(plan.queries), first)
+        curator.ask(Marginals(plan.queries[:1]), second)
 
 
 def test_a_method_that_asks_other_questions_than_its_plan_says_is_audited_by_what_it_asks():
@@ -176,7 +177,7 @@ def test_a_choice_that_the_rehearsal_did_not_make_is_refused():
             if next(runs) > 20:
                 super().run(plan, curator, terms)
             else:
-                curator.measure(plan.queries * 2, plan.budget)
+                curator.ask(Marginals(plan.queries * 2), plan.budget)
 
     with pytest.raises(InputError, match="private choice in some runs"):
         audit(epsilon=4, method=Fickle(), domain=of_columns(2), runs=20)

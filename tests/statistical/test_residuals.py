@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 from scipy.stats import chi2, chisquare, norm
+from support.doors import FakeCounter
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
@@ -19,7 +20,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.queries import Choice, MarginalQuery, Marginals
 from dpsyn_sql.testing.recording import RecordingLedger
 
 LOWEST_P = 1e-7
@@ -145,14 +146,9 @@ WIDE = Domain((Attribute("a", "INTEGER", "numeric", edges=tuple(range(CELLS + 1)
 LETTERS = Domain(tuple(Attribute(name, "BOOLEAN", "categorical", labels=(False, True)) for name in "abc"))
 
 
-class Zeros:
-    """A source without rows."""
-
-    def __init__(self, domain):
-        self.domain = domain
-
-    def count(self, queries):
-        return [np.zeros(self.domain.shape(query.attrs), dtype=np.int64) for query in queries]
+def no_rows(domain):
+    """The counter of a source without rows."""
+    return FakeCounter(lambda query: np.zeros(query.shape(domain), dtype=np.int64))
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -163,8 +159,8 @@ def test_noise_has_the_exact_probabilities_of_the_ledgered_event(budget, rows):
     """Chi-square over all values: a scale off by five per cent fails, whatever the shape."""
     ledger = RecordingLedger()
     with ledger.open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
-        door = LocalCurator(Zeros(WIDE), WIDE, rows, entry, OpenDPNoise())
-        (table,) = door.measure([MarginalQuery(("a",))], budget)
+        door = LocalCurator(no_rows(WIDE), WIDE, rows, entry, OpenDPNoise())
+        (table,) = door.ask(Marginals([MarginalQuery(("a",))]), budget)
     (event,) = ledger.events
     scale = event.scale if isinstance(event, LaplaceEvent) else event.sigma
     z = np.arange(-math.ceil(60 * scale), math.ceil(60 * scale) + 1)
@@ -202,8 +198,8 @@ def test_choices_have_the_probabilities_of_the_ledgered_event(kind, rows):
     references = [np.array([score, 0]) for score in scores]
     ledger = RecordingLedger()
     with ledger.open_release(ReleaseKey(None, "r", None, {}), Budget(kind, draws * share.amount)) as entry:
-        door = LocalCurator(Zeros(LETTERS), LETTERS, rows, entry, OpenDPNoise())
-        picked = ["abc"[door.select(candidates, references, share)[0]] for _ in range(draws)]
+        door = LocalCurator(no_rows(LETTERS), LETTERS, rows, entry, OpenDPNoise())
+        picked = ["abc"[door.ask(Choice(candidates, references), share)[0]] for _ in range(draws)]
     (event,) = set(ledger.events)
     assert isinstance(event, SelectionEvent) and event.sensitivity == rows
     probabilities = {"zcdp": exponential_mechanism, "pure": permute_and_flip}[kind]

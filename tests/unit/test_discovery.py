@@ -36,7 +36,7 @@ class Door:
     def __init__(self):
         self.asked = []
 
-    def discover(self, query, budget):
+    def ask(self, query, budget):
         self.asked.append((query, budget))
         if isinstance(query, KeyQuery):
             return NoisyKeys(query.attr, ("Bonn", "Köln"), np.array([70, 60]), 5.0, 50)
@@ -91,8 +91,8 @@ def test_every_planned_question_is_asked_once_at_its_budget(unit):
 
 def test_a_column_of_single_values_needs_no_tree():
     class Flat(Door):
-        def discover(self, query, budget):
-            answer = super().discover(query, budget)
+        def ask(self, query, budget):
+            answer = super().ask(query, budget)
             if isinstance(query, GridQuery):
                 answer.values[:] = 0
                 answer.values[[edge in (0, 1) for edge in query.grid.edges[:-1]] + [False]] = 500

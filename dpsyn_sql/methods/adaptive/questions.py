@@ -21,7 +21,7 @@ from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.methods.adaptive.working import as_observation
 from dpsyn_sql.plan.plan import MeasureStep, Plan
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.progress import phase
 
 _LARGEST_TOTAL = 2.0**60
@@ -33,7 +33,7 @@ def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep
     measured = {
         table.attrs: as_observation(table)
         for step in steps
-        for table in curator.measure(step.queries, step.budget)
+        for table in curator.ask(Marginals(step.queries), step.budget)
     }
     return [measured[name,] for name in domain.names]
 
@@ -45,7 +45,7 @@ def tables_measured(
     tables = dict(known.tables)
     shares = budget.split(list(weights.values()))
     for scope, share in zip(weights, shares, strict=True):
-        (table,) = task.curator.measure([task.working.query(scope)], share)
+        (table,) = task.curator.ask(Marginals((task.working.query(scope),)), share)
         found = Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
         tables[scope] = pooled(tables[scope], found) if scope in tables else found
     return tables
@@ -63,7 +63,7 @@ def noisy_scores(
     if fewest <= attributes <= most and len(candidates) - len(twins) > number:
         for_choice, budget = budget.split((constants.preselect_share, 1 - constants.preselect_share))
         candidates = _preselected(task, known, candidates, twins, number, for_choice)
-    noisy = task.curator.distance(*_compared(task, known, candidates), budget)
+    noisy = task.curator.ask(Distances(*_compared(task, known, candidates)), budget)
     rows = snapped(np.array(noisy) - np.array(_sampling_errors(task, known, candidates)), 1.0)
     values = dict(zip(candidates, rows.tolist(), strict=True))
     return Scores(values, _deviation(task.plan, len(candidates), budget), budget.kind)
@@ -82,7 +82,7 @@ def _preselected(
     pairs = [pair for pair in candidates if pair not in coarser]
     coarse = [twins.get(pair, pair) for pair in pairs]
     allowances = [round(rows) for rows in _sampling_errors(task, known, coarse)]
-    chosen = task.curator.select(*_compared(task, known, coarse), budget, number, allowances)
+    chosen = task.curator.ask(Choice(*_compared(task, known, coarse), number, allowances), budget)
     kept = [pairs[index] for index in sorted(chosen)]
     return [*kept, *(twins[pair] for pair in kept if pair in twins)]
 

@@ -36,8 +36,7 @@ def once(tmp_path_factory):
     with opened.open_release(key(version="2026-11"), Budget("zcdp", 5 * 10**12)) as entry:
         run(entry)
     with opened.open_release(key("half"), Budget("zcdp", 3 * 10**12)) as entry:
-        entry.stored(0, {"ask": 0})
-        entry.charge(EVENT)
+        entry.ask({"ask": 0}).charge(EVENT)
     opened.close()
     return path
 

@@ -21,11 +21,10 @@ def run(entry, questions=2, into="adult_synthetic"):
     answers = []
     for number in range(questions):
         question = {"ask": "measure", "number": number, "sigma": 0.1}
-        known = entry.stored(number, question)
-        if known is None:
-            entry.charge(GaussianEvent(20.0 * questions**0.5, 2))
-            known = entry.store(number, question, ANSWER)
-        answers.append(known)
+        asked = entry.ask(question)
+        if asked.stored is None:
+            asked.charge(GaussianEvent(20.0 * questions**0.5, 2))
+        answers.append(asked.stored or asked.store(ANSWER))
     entry.close_questions()
     entry.published(into, 7)
     return answers

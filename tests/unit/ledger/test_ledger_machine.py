@@ -112,16 +112,16 @@ class LedgerMachine(RuleBasedStateMachine):
         for number in range(min(questions, QUESTIONS)):
             if number >= len(answers) and entry.state != "debited":
                 return
-            stored = entry.stored(number, {"ask": number})
+            asked = entry.ask({"ask": number})
             if number < len(answers):
-                assert bytes_of([stored]) == answers[number]
+                assert bytes_of([asked.stored]) == answers[number]
                 continue
-            assert stored is None
-            entry.charge(EVENT)
+            assert asked.stored is None
+            asked.charge(EVENT)
             if torn and number == questions - 1:
                 return
             noisy = [np.random.default_rng().integers(-(2**62), 2**62, size=3)]
-            answers.append(bytes_of([entry.store(number, {"ask": number}, noisy)]))
+            answers.append(bytes_of([asked.store(noisy)]))
         if questions > QUESTIONS:
             entry.close_questions()
             entry.published("somewhere", 3)

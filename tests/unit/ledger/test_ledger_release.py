@@ -185,8 +185,7 @@ def test_odd_labels_work(ledger):
 
 def test_pure_releases_make_a_pure_account(ledger):
     with ledger.open_release(key(), Budget.from_epsilon("0.5", 0)) as entry:
-        entry.stored(0, {})
-        entry.charge(LaplaceEvent(2.0, 1))
+        entry.ask({}).charge(LaplaceEvent(2.0, 1))
     assert account(ledger).spent == Budget("pure", 5 * 10**14)
     assert account(ledger).epsilon == 0.5 and account(ledger).delta == 0
 
@@ -249,92 +248,113 @@ def test_a_senseless_grant_makes_no_account(ledger, epsilon, delta):
 def test_questions_are_charged_within_the_debit(ledger):
     budget = Budget("zcdp", cost_units(EVENT, "zcdp"))
     with ledger.open_release(key(), budget) as entry:
-        assert entry.stored(0, {"ask": 0}) is None
-        entry.charge(EVENT)
+        asked = entry.ask({"ask": 0})
+        assert asked.stored is None
+        asked.charge(EVENT)
         with pytest.raises(PrivacyBudgetExceeded, match="was not asked"):
-            entry.charge(GaussianEvent(1e6, 1))
+            asked.charge(GaussianEvent(1e6, 1))
         assert entry.events == (EVENT,)
 
 
 def test_a_question_may_reserve_several_events(ledger):
     with ledger.open_release(key(), ONE) as entry:
-        entry.stored(0, {})
-        entry.charge(EVENT)
-        entry.charge(GaussianEvent(50.0, 1))
-        entry.store(0, {}, ANSWER)
+        asked = entry.ask({})
+        asked.charge(EVENT)
+        asked.charge(GaussianEvent(50.0, 1))
+        asked.store(ANSWER)
     with ledger.open_release(key(), ONE) as again:
         assert again.events == (EVENT, GaussianEvent(50.0, 1))
 
 
 def test_an_answer_needs_a_reserved_event(ledger):
     with ledger.open_release(key(), ONE) as entry, pytest.raises(InternalError, match="charged"):
-        entry.store(0, {}, ANSWER)
+        entry.ask({}).store(ANSWER)
 
 
 def test_a_resumed_release_continues_from_the_stored_prefix(ledger):
     with ledger.open_release(key(), ONE) as entry:
-        entry.stored(0, {"ask": 0})
-        entry.charge(EVENT)
-        entry.store(0, {"ask": 0}, ANSWER)
-        entry.stored(1, {"ask": 1})
-        entry.charge(EVENT)  # killed before the answer was stored
+        first = entry.ask({"ask": 0})
+        first.charge(EVENT)
+        first.store(ANSWER)
+        entry.ask({"ask": 1}).charge(EVENT)  # killed before the answer was stored
     with ledger.open_release(key(), ONE) as again:
         assert again.replayed and again.state == "debited" and again.measured_on is None
-        assert bytes_of([again.stored(0, {"ask": 0})]) == bytes_of([ANSWER])
-        assert again.stored(1, {"ask": 1}) is None
-        again.charge(EVENT)  # reserved already: not charged again
-        again.store(1, {"ask": 1}, ANSWER)
+        assert bytes_of([again.ask({"ask": 0}).stored]) == bytes_of([ANSWER])
+        second = again.ask({"ask": 1})
+        assert second.stored is None
+        second.charge(EVENT)  # reserved already: not charged again
+        second.store(ANSWER)
         assert again.events == (EVENT, EVENT)
     ledger.verify()
 
 
 def test_a_resumed_question_cannot_lower_its_noise(ledger):
     with ledger.open_release(key(), ONE) as entry:
-        entry.stored(0, {})
-        entry.charge(EVENT)
-    with ledger.open_release(key(), ONE) as again:
-        again.stored(0, {})
-        with pytest.raises(InternalError, match="differs"):
-            again.charge(GaussianEvent(19.0, 2))
+        entry.ask({}).charge(EVENT)
+    with ledger.open_release(key(), ONE) as again, pytest.raises(InternalError, match="differs"):
+        again.ask({}).charge(GaussianEvent(19.0, 2))
 
 
 def test_the_first_answer_wins_and_the_loser_uses_it(ledger):
     with ledger.open_release(key(), ONE) as one, ledger.open_release(key(), ONE) as other:
-        for entry in (one, other):
-            assert entry.stored(0, {}) is None
-            entry.charge(EVENT)
-        assert bytes_of([one.store(0, {}, ANSWER)]) == bytes_of([ANSWER])
-        late = [table + 1 for table in ANSWER]
-        assert bytes_of([other.store(0, {}, late)]) == bytes_of([ANSWER])
+        early, late = one.ask({}), other.ask({})
+        for asked in (early, late):
+            assert asked.stored is None
+            asked.charge(EVENT)
+        assert bytes_of([early.store(ANSWER)]) == bytes_of([ANSWER])
+        assert bytes_of([late.store([table + 1 for table in ANSWER])]) == bytes_of([ANSWER])
         assert one.events == (EVENT,)
 
 
 def test_a_loser_that_comes_after_the_end_still_gets_the_answer(ledger):
     with ledger.open_release(key(), ONE) as one, ledger.open_release(key(), ONE) as other:
-        assert one.stored(0, {}) is None and other.stored(0, {}) is None
-        one.charge(EVENT)
-        one.store(0, {}, ANSWER)
+        early, late = one.ask({}), other.ask({})
+        assert early.stored is None and late.stored is None
+        early.charge(EVENT)
+        early.store(ANSWER)
         one.close_questions()
-        other.charge(EVENT)
-        assert bytes_of([other.store(0, {}, [])]) == bytes_of([ANSWER])
+        late.charge(EVENT)
+        assert bytes_of([late.store([])]) == bytes_of([ANSWER])
         other.close_questions()
 
 
 def test_a_question_that_differs_stops(ledger):
+    with ledger.open_release(key(), ONE) as one, ledger.open_release(key(), ONE) as other:
+        late = other.ask({"ask": "something else"})
+        run(one)
+        with pytest.raises(InternalError, match="question 0 of release .* differs"):
+            late.store(ANSWER)
+    with ledger.open_release(key(), ONE) as again, pytest.raises(InternalError, match="differs"):
+        again.ask({"ask": "something else"})
+
+
+def test_numbers_are_the_entrys_so_that_two_doors_of_a_release_never_answer_one_question(ledger):
+    """Each takes the next number, also while the other waits for its answer."""
     with ledger.open_release(key(), ONE) as entry:
-        run(entry)
-        for ask in (entry.stored, lambda number, question: entry.store(number, question, ANSWER)):
-            with pytest.raises(InternalError, match="differs"):
-                ask(0, {"ask": "something else"})
+        left, right = entry.ask({"door": "left"}), entry.ask({"door": "right"})
+        for asked, answer in ((right, [ANSWER[0] + 1]), (left, ANSWER)):
+            asked.charge(EVENT)
+            asked.store(answer)
+        assert (left.number, right.number, entry.events) == (0, 1, (EVENT, EVENT))
+    with ledger.open_release(key(), ONE) as again:
+        asked = [again.ask({"door": side}) for side in ("left", "right")]
+        assert bytes_of(one.stored for one in asked) == bytes_of([ANSWER, [ANSWER[0] + 1]])
+    with (
+        ledger.open_release(key(), ONE) as again,
+        pytest.raises(InternalError, match="question 0 .* differs"),
+    ):
+        again.ask({"door": "right"})
+    ledger.verify()
 
 
 def test_no_question_after_the_last(ledger):
     with ledger.open_release(key(), ONE) as entry:
+        asked = entry.ask({})
         entry.close_questions()
         with pytest.raises(InternalError, match="asks no more"):
-            entry.stored(0, {})
+            entry.ask({})
         with pytest.raises(InternalError, match="asks no more"):
-            entry.charge(EVENT)
+            asked.charge(EVENT)
 
 
 def test_publishing_comes_last(ledger):
@@ -350,11 +370,11 @@ def test_answers_keep_shape_and_every_bit(ledger):
         np.arange(24).reshape(2, 3, 4)[:, ::-1, :],
     ]
     with ledger.open_release(key(), ONE) as entry:
-        entry.stored(0, {})
-        entry.charge(EVENT)
-        won = entry.store(0, {}, tables)
+        asked = entry.ask({})
+        asked.charge(EVENT)
+        won = asked.store(tables)
     with ledger.open_release(key(), ONE) as again:
-        for found in (won, again.stored(0, {})):
+        for found in (won, again.ask({}).stored):
             assert [table.shape for table in found] == [table.shape for table in tables]
             assert all((one == other).all() for one, other in zip(found, tables, strict=True))
             assert all(table.dtype == np.int64 for table in found)
@@ -363,19 +383,16 @@ def test_answers_keep_shape_and_every_bit(ledger):
 @pytest.mark.parametrize("table", [np.zeros(2), np.zeros(2, dtype=np.int32)])
 def test_only_whole_numbers_are_stored(ledger, table):
     with ledger.open_release(key(), ONE) as entry:
-        entry.stored(0, {})
-        entry.charge(EVENT)
+        asked = entry.ask({})
+        asked.charge(EVENT)
         with pytest.raises(InternalError, match="int64"):
-            entry.store(0, {}, [table])
+            asked.store([table])
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, b"x"])
 def test_a_question_is_json(ledger, value):
-    with ledger.open_release(key(), ONE) as entry:
-        entry.stored(0, {})
-        entry.charge(EVENT)
-        with pytest.raises(InternalError, match="not JSON"):
-            entry.store(0, {"ask": value}, ANSWER)
+    with ledger.open_release(key(), ONE) as entry, pytest.raises(InternalError, match="not JSON"):
+        entry.ask({"ask": value})
 
 
 def test_overview_shows_what_was_spent_and_is_left(ledger):

@@ -18,17 +18,16 @@ DEBIT = Budget("zcdp", 10**13, 2 * EVENT.delta_units - 1)
 
 def charged(path):
     with closing(SqliteLedger(path)) as ledger, ledger.open_release(key(), DEBIT) as entry:
-        entry.stored(0, {"ask": 0})
-        entry.charge(EVENT)
+        entry.ask({"ask": 0}).charge(EVENT)
         yield ledger, entry
 
 
 def test_a_second_threshold_exceeds_the_delta_of_the_debit(ledger):
     with ledger.open_release(key(), DEBIT) as entry:
-        entry.stored(0, {"ask": 0})
-        entry.charge(EVENT)
+        asked = entry.ask({"ask": 0})
+        asked.charge(EVENT)
         with pytest.raises(PrivacyBudgetExceeded, match="threshold delta"):
-            entry.charge(ThresholdEvent(20.0, 2, 150))
+            asked.charge(ThresholdEvent(20.0, 2, 150))
         assert entry.events == (EVENT,)
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.errors import BudgetError
-from dpsyn_sql.measure.calibrate import marginals_event, standard_deviation
+from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism
+from dpsyn_sql.measure.questions.marginals import marginals_event
 
 
 @settings(max_examples=60)

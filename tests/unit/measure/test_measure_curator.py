@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
+from support.doors import FakeCounter, NoNoise, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded
-from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.queries import MarginalQuery, Marginals
 
 DOMAIN = Domain(
     tuple(
@@ -21,43 +20,27 @@ DOMAIN = Domain(
 A, AB = MarginalQuery(("a",)), MarginalQuery(("a", "b"))
 
 
-class FakeCounter:
-    def __init__(self, log, broken=None):
-        self.log, self.broken = log, broken
-
-    def count(self, queries):
-        self.log.append("count")
-        if self.broken is not None:
-            return [self.broken for _ in queries]
-        return [np.full(DOMAIN.shape(query.attrs), 10, dtype=np.int64) for query in queries]
-
-
-class NoNoise:
-    def __init__(self, log):
-        self.log = log
-
-    def gaussian(self, values, sigma):
-        self.log.append(("gaussian", sigma))
-        return values + 1
-
-    def laplace(self, values, scale):
-        self.log.append(("laplace", scale))
-        return values + 1
-
-
 @pytest.fixture
 def log():
     return []
 
 
-def curator_with(log, budget, broken=None, rows=1):
-    with MemoryLedger().open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
-        return LocalCurator(FakeCounter(log, broken), DOMAIN, rows, entry, NoNoise(log)), entry
+def tens(query):
+    return np.full(query.shape(DOMAIN), 10, dtype=np.int64)
+
+
+def curator_of(log, entry, rows=1, table=tens):
+    return LocalCurator(FakeCounter(table, log), DOMAIN, rows, entry, NoNoise(log, more=1))
+
+
+def curator_with(log, budget, rows=1, table=tens):
+    entry = OneRelease(budget).open()
+    return curator_of(log, entry, rows, table), entry
 
 
 def test_charged_then_counted_then_noised_then_stored(log):
     curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    tables = curator.measure([A, AB], Budget("zcdp", 10**13))
+    tables = curator.ask(Marginals([A, AB]), Budget("zcdp", 10**13))
     assert [type(step).__name__ for step in log] == ["str", "tuple"]
     assert entry.events == (GaussianEvent(log[1][1], 2),)
     assert [table.values.tolist() for table in tables] == [[11, 11], [[11, 11, 11], [11, 11, 11]]]
@@ -67,56 +50,73 @@ def test_charged_then_counted_then_noised_then_stored(log):
 
 def test_pure_budget_uses_laplace_noise_with_l1_sensitivity(log):
     curator, entry = curator_with(log, Budget("pure", 10**15))
-    curator.measure([A, AB], Budget("pure", 10**15))
+    curator.ask(Marginals([A, AB]), Budget("pure", 10**15))
     assert entry.events == (LaplaceEvent(2.0, 2),)
 
 
 def test_several_rows_a_unit_scale_the_sensitivity(log):
     curator, entry = curator_with(log, Budget("zcdp", 10**13), rows=3)
-    curator.measure([A, AB], Budget("zcdp", 10**13))
+    curator.ask(Marginals([A, AB]), Budget("zcdp", 10**13))
     assert entry.events[0].l2_squared == 2 * 9
 
 
 def test_an_overdrawn_question_is_not_counted(log):
     curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    curator.measure([A], Budget("zcdp", 6 * 10**12))
+    curator.ask(Marginals([A]), Budget("zcdp", 6 * 10**12))
     log.clear()
     with pytest.raises(PrivacyBudgetExceeded):
-        curator.measure([A], Budget("zcdp", 6 * 10**12))
+        curator.ask(Marginals([A]), Budget("zcdp", 6 * 10**12))
     assert log == [] and len(entry.events) == 1
 
 
 def test_a_repeated_marginal_counts_each_time(log):
     curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    curator.measure([A, A, A], Budget("zcdp", 10**13))
+    curator.ask(Marginals([A, A, A]), Budget("zcdp", 10**13))
     assert entry.events[0].l2_squared == 3
 
 
 def test_a_stored_answer_is_replayed_without_counting(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    first = curator.measure([A], Budget("zcdp", 10**13))
+    release = OneRelease(Budget("zcdp", 10**13))
+    first = curator_of(log, release.open()).ask(Marginals([A]), Budget("zcdp", 10**13))
     log.clear()
-    again = LocalCurator(FakeCounter(log), DOMAIN, 1, entry, NoNoise(log)).measure(
-        [A], Budget("zcdp", 10**13)
-    )
+    again = curator_of(log, release.open()).ask(Marginals([A]), Budget("zcdp", 10**13))
     assert log == [] and (again[0].values == first[0].values).all()
 
 
 def test_a_replay_that_asks_something_else_stops(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    curator.measure([A], Budget("zcdp", 10**13))
-    other = LocalCurator(FakeCounter(log), DOMAIN, 1, entry, NoNoise(log))
-    with pytest.raises(InternalError):
-        other.measure([AB], Budget("zcdp", 10**13))
+    release = OneRelease(Budget("zcdp", 10**13))
+    curator_of(log, release.open()).ask(Marginals([A]), Budget("zcdp", 10**13))
+    with pytest.raises(InternalError, match="question 0 .* differs"):
+        curator_of(log, release.open()).ask(Marginals([AB]), Budget("zcdp", 10**13))
+
+
+def test_two_doors_of_one_release_never_collide(log):
+    """As for two tables: equal questions have numbers of their own, and a replay keeps the order of both doors."""
+    release, share = OneRelease(Budget("zcdp", 10**13)), Budget("zcdp", 2 * 10**12)
+    tables = (tens, lambda query: 5 * tens(query))
+    order = ((0, A), (1, A), (1, AB), (0, AB))
+
+    def asked(order):
+        entry = release.open()
+        doors = [curator_of(log, entry, table=table) for table in tables]
+        return [doors[side].ask(Marginals([query]), share)[0].values.tolist() for side, query in order], entry
+
+    first, entry = asked(order)
+    assert [np.max(table) for table in first] == [11, 51, 51, 11] and len(entry.events) == 4
+    log.clear()
+    assert asked(order)[0] == first and log == []
+    with pytest.raises(InternalError, match="question 1 .* differs"):
+        asked((order[0], order[2]))
+    assert log == []
 
 
 @pytest.mark.parametrize(
     "broken", [np.zeros(1, dtype=np.int64), np.zeros(2), np.zeros((2, 1), dtype=np.int64)]
 )
 def test_missing_cells_or_floats_never_reach_the_noise(log, broken):
-    curator, _ = curator_with(log, Budget("zcdp", 10**13), broken)
+    curator, _ = curator_with(log, Budget("zcdp", 10**13), table=lambda query: broken)
     with pytest.raises(InternalError):
-        curator.measure([A], Budget("zcdp", 10**13))
+        curator.ask(Marginals([A]), Budget("zcdp", 10**13))
     assert log == ["count"]
 
 
@@ -124,10 +124,11 @@ def test_no_questions_after_closing(log):
     curator, entry = curator_with(log, Budget("zcdp", 10**13))
     entry.close_questions()
     with pytest.raises(InternalError):
-        curator.measure([A], Budget("zcdp", 10**12))
+        curator.ask(Marginals([A]), Budget("zcdp", 10**12))
     assert log == []
 
 
 def test_repr_hides_everything(log):
     curator, _ = curator_with(log, Budget("zcdp", 10**13))
     assert repr(curator) == "LocalCurator(questions=0)"
+    assert "FakeCounter" not in repr(curator._behind) + repr(curator._behind.counts)

@@ -1,4 +1,4 @@
-"""The fourth question at the door: order of the steps, what is charged, what the ledger keeps."""
+"""Discovery at the door: order of the steps, what is charged, what the ledger keeps."""
 
 import json
 from fractions import Fraction
@@ -7,22 +7,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, TreeEvent, cost_units
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded
-from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.calibrate import contributions_event, grid_event, keys_event, tree_event
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.questions.contributions import contributions_event
+from dpsyn_sql.measure.questions.grid import grid_event
+from dpsyn_sql.measure.questions.keys import keys_event
+from dpsyn_sql.measure.questions.tree import tree_event
 from dpsyn_sql.plan.discovery import things_per_unit
-from dpsyn_sql.plan.key import ReleaseKey
 from dpsyn_sql.plan.queries import (
     ContributionQuery,
     GridQuery,
     KeyQuery,
     MarginalQuery,
+    Marginals,
     TreeQuery,
     TreeRoot,
 )
@@ -41,7 +44,7 @@ QUERIES = (KEYS, GridQuery(GRID), TREE, ROWS)
 DOMAIN = Domain((GRID,))
 
 
-class FakeCounter:
+class FakeColumns:
     """Keys in two parts, and everything else at hand."""
 
     def __init__(self, log, keys=None):
@@ -66,46 +69,9 @@ class FakeCounter:
         return np.array([4, 0, 6])
 
 
-class NoNoise:
-    def __init__(self, log):
-        self.log = log
-
-    def gaussian(self, values, sigma):
-        self.log.append(("gaussian", sigma))
-        return values
-
-    def laplace(self, values, scale):
-        self.log.append(("laplace", scale))
-        return values
-
-
-class LoggedEntry:
-    """An entry that says when it is charged and when it stores."""
-
-    def __init__(self, entry, log):
-        self.entry, self.log, self.answers = entry, log, []
-
-    def __getattr__(self, name):
-        return getattr(self.entry, name)
-
-    def charge(self, event):
-        self.entry.charge(event)
-        self.log.append("charge")
-
-    def store(self, sequence, question, answer):
-        self.answers.append((question, answer))
-        self.log.append("store")
-        return self.entry.store(sequence, question, answer)
-
-
-def opened(budget=WHOLE):
-    with MemoryLedger().open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
-        return entry
-
-
 def curator_of(log, budget=WHOLE, rows=1, keys=None):
-    entry = LoggedEntry(opened(budget), log)
-    return LocalCurator(None, None, rows, entry, NoNoise(log), FakeCounter(log, keys)), entry
+    entry = NotedEntry(OneRelease(budget).open(), log)
+    return LocalCurator(None, None, rows, entry, NoNoise(log), FakeColumns(log, keys)), entry
 
 
 @pytest.fixture
@@ -116,7 +82,7 @@ def log():
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
 def test_charge_then_count_then_noise_then_store(log, query):
     curator, _ = curator_of(log, rows=3)
-    curator.discover(query, SHARE)
+    curator.ask(query, SHARE)
     steps = [step if isinstance(step, str) else "noise" for step in log]
     assert steps[:2] == ["charge", "count"] and steps[-1] == "store"
     assert set(steps[2:-1]) == {"noise"}
@@ -124,7 +90,7 @@ def test_charge_then_count_then_noise_then_store(log, query):
 
 def test_keys_below_the_threshold_reach_neither_answer_nor_transcript(log):
     curator, entry = curator_of(log)
-    found = curator.discover(KEYS, SHARE)
+    found = curator.ask(KEYS, SHARE)
     (event,) = entry.events
     assert isinstance(event, ThresholdEvent) and 3 < event.threshold < 400
     assert found.keys == ("Z", "b", "ä") and found.values.tolist() == [401, 400, 500]
@@ -143,7 +109,7 @@ def test_the_threshold_itself_is_shown_and_one_less_is_not(log):
     event = keys_event(2, SHARE)  # of up to four rows
     keys = [(["at", "below"], [event.threshold, event.threshold - 1])]
     curator, entry = curator_of(log, rows=4, keys=keys)
-    assert curator.discover(KEYS, SHARE).keys == ("at",)
+    assert curator.ask(KEYS, SHARE).keys == ("at",)
     assert entry.events == (event,)
 
 
@@ -157,14 +123,14 @@ def test_keys_of_each_type_come_back_as_they_are(log):
         ("ENUM('x', 'é')", ["x", "é"]),
     ):
         curator, _ = curator_of(log, keys=[(keys, [high] * len(keys))])
-        found = curator.discover(KeyQuery("s", sql_type), SHARE).keys
+        found = curator.ask(KeyQuery("s", sql_type), SHARE).keys
         wanted = sorted(keys, key=lambda key: key.encode() if isinstance(key, str) else key)
         assert list(found) == wanted and {type(key) for key in found} == {type(key) for key in keys}
 
 
 def test_labels_of_an_enum_are_not_in_the_question(log):
     curator, entry = curator_of(log)
-    curator.discover(KeyQuery("s", "ENUM('secret')"), SHARE)
+    curator.ask(KeyQuery("s", "ENUM('secret')"), SHARE)
     assert "secret" not in json.dumps(entry.answers[0][0])
 
 
@@ -172,7 +138,7 @@ def test_labels_of_an_enum_are_not_in_the_question(log):
 @given(st.dictionaries(st.text(max_size=20), st.integers(1, 10**6), max_size=30))
 def test_any_text_survives_the_ledger(keys):
     curator, _ = curator_of([], keys=[(list(keys), list(keys.values()))])
-    found = curator.discover(KEYS, SHARE)
+    found = curator.ask(KEYS, SHARE)
     shown = {key: count for key, count in keys.items() if count >= found.threshold}
     assert dict(zip(found.keys, found.values.tolist(), strict=True)) == shown
     assert list(found.keys) == sorted(found.keys, key=str.encode)
@@ -180,7 +146,7 @@ def test_any_text_survives_the_ledger(keys):
 
 def test_events_and_noise_are_those_of_the_sensitivities(log):
     curator, entry = curator_of(log, rows=9)
-    answers = [curator.discover(query, SHARE) for query in QUERIES]
+    answers = [curator.ask(query, SHARE) for query in QUERIES]
     keys, grid, tree, rows = entry.events
     assert keys == keys_event(3, SHARE) and keys.keys_per_unit == 3
     assert grid == GaussianEvent(answers[1].sigma, 3) and answers[1].attrs == ("n",)
@@ -234,14 +200,14 @@ def test_without_delta_keys_are_refused_before_the_debit(log):
     for budget, share in ((PURE, PURE_SHARE), (WHOLE, SHARE.without_thresholds())):
         curator, entry = curator_of(log, budget)
         with pytest.raises(BudgetError, match="delta"):
-            curator.discover(KEYS, share)
+            curator.ask(KEYS, share)
         assert log == [] and entry.events == ()
 
 
 def test_pure_budgets_pay_for_everything_else(log):
     curator, entry = curator_of(log, PURE, rows=9)
     for query in QUERIES[1:]:
-        curator.discover(query, PURE_SHARE)
+        curator.ask(query, PURE_SHARE)
     grid, tree, rows = entry.events
     assert (grid.l1, tree.points_per_unit, rows.l1) == (3, 1, 1)
     assert {type(grid), type(rows)} == {LaplaceEvent}
@@ -252,7 +218,7 @@ def test_pure_budgets_pay_for_everything_else(log):
 def test_nothing_to_spend(log, query):
     curator, _ = curator_of(log)
     with pytest.raises(BudgetError):
-        curator.discover(query, Budget("zcdp", 0, 10**6))
+        curator.ask(query, Budget("zcdp", 0, 10**6))
     assert log == []
 
 
@@ -265,20 +231,21 @@ TWICE = Budget("zcdp", 2 * cost_units(ONE, "zcdp"), 2 * ONE.delta_units)
 )
 def test_beyond_amount_or_delta_nothing_is_counted(log, debit):
     curator, entry = curator_of(log, debit)
-    curator.discover(KEYS, SHARE)
+    curator.ask(KEYS, SHARE)
     log.clear()
     with pytest.raises(PrivacyBudgetExceeded):
-        curator.discover(KEYS, SHARE)
+        curator.ask(KEYS, SHARE)
     assert log == [] and len(entry.events) == 1
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
 def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
-    entry = opened()
-    first = LocalCurator(None, None, 3, entry, OpenDPNoise(), FakeCounter(log)).discover(query, SHARE)
+    release = OneRelease(WHOLE)
+    first = LocalCurator(None, None, 3, release.open(), OpenDPNoise(), FakeColumns(log)).ask(query, SHARE)
     log.clear()
-    second = LocalCurator(None, None, 3, entry, NoNoise(log), FakeCounter(log)).discover(query, SHARE)
-    assert log == [] and len(entry.events) == 1
+    again = release.open()
+    second = LocalCurator(None, None, 3, again, NoNoise(log), FakeColumns(log)).ask(query, SHARE)
+    assert log == [] and len(again.events) == 1
     for name in type(first).__slots__:
         one, two = getattr(first, name), getattr(second, name)
         assert one.tobytes() == two.tobytes() if isinstance(one, np.ndarray) else one == two
@@ -295,38 +262,37 @@ def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
     ],
 )
 def test_a_replay_that_asks_something_else_stops(log, query, other):
-    entry = opened()
-    LocalCurator(None, None, 3, entry, NoNoise(log), FakeCounter(log)).discover(query, SHARE)
-    with pytest.raises(InternalError):
-        LocalCurator(None, None, 3, entry, NoNoise(log), FakeCounter(log)).discover(other, SHARE)
+    release = OneRelease(WHOLE)
+    first, again = (
+        LocalCurator(None, None, 3, release.open(), NoNoise(log), FakeColumns(log)) for _ in range(2)
+    )
+    first.ask(query, SHARE)
+    with pytest.raises(InternalError, match="question 0 .* differs"):
+        again.ask(other, SHARE)
 
 
 @pytest.mark.parametrize("wrong", [np.array([5, 0, 9]), np.array([5.0, 0, 9, 2])])
 def test_missing_codes_or_floats_never_reach_the_noise(log, wrong):
-    curator, entry = curator_of(log)
-    curator._discovery.cells = lambda query: wrong
+    entry, columns = NotedEntry(OneRelease(WHOLE).open(), log), FakeColumns(log)
+    columns.cells = lambda query: wrong
+    curator = LocalCurator(None, None, 1, entry, NoNoise(log), columns)
     with pytest.raises(InternalError):
-        curator.discover(GridQuery(GRID), SHARE)
+        curator.ask(GridQuery(GRID), SHARE)
     assert log == ["charge"] and entry.answers == []
-
-
-class FakeMarginals:
-    def count(self, queries):
-        return [np.array([1, 2, 3, 4])]
 
 
 def test_marginals_follow_once_the_domain_is_complete(log):
     curator, entry = curator_of(log)
     with pytest.raises(InternalError):
-        curator.measure([MarginalQuery(("n",))], SHARE)
+        curator.ask(Marginals([MarginalQuery(("n",))]), SHARE)
     assert entry.events == ()
-    curator.discover(ROWS, SHARE)
-    curator.open(FakeMarginals(), DOMAIN)
-    (table,) = curator.measure([MarginalQuery(("n",))], SHARE)
+    curator.ask(ROWS, SHARE)
+    curator.open(FakeCounter(lambda query: np.array([1, 2, 3, 4])), DOMAIN)
+    (table,) = curator.ask(Marginals([MarginalQuery(("n",))]), SHARE)
     assert table.values.tolist() == [1, 2, 3, 4] and curator.measurements == (table,)
     assert len(entry.events) == 2 == len(entry.answers)
     with pytest.raises(InternalError):
-        curator.discover(ROWS, SHARE)
+        curator.ask(ROWS, SHARE)
 
 
 def test_a_value_of_one_unit_alone_appears_as_often_as_delta_says():

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
+from support.doors import FakeCounter, NoNoise, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.measure.counting import Counts
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.plan.queries import Distances, MarginalQuery, Marginals
+from dpsyn_sql.testing.recording import RecordingNoise
 
 DOMAIN = Domain(
     tuple(
@@ -30,35 +31,26 @@ BINNED = MarginalQuery(("a", "b"), (None, BINS))
 BUDGET, LARGE = Budget("zcdp", 10**13), Budget("zcdp", 10**15)
 
 
-class Counts:
-    def __init__(self):
-        self.asked = []
-
-    def count(self, queries):
-        self.asked.append(list(queries))
-        return [TABLES[query.attrs].copy() for query in queries]
-
-
-class NoNoise:
-    def __init__(self):
-        self.given = []
-
-    def gaussian(self, values, sigma):
-        self.given.append(values.tolist())
-        return values
-
-    laplace = gaussian
+def counter():
+    return FakeCounter(lambda query: TABLES[query.attrs].copy())
 
 
 def door(noise=None, rows=1, budget=LARGE):
-    with MemoryLedger().open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
-        return LocalCurator(Counts(), DOMAIN, rows, entry, noise or NoNoise()), entry
+    entry = OneRelease(budget).open()
+    return LocalCurator(counter(), DOMAIN, rows, entry, noise or NoNoise()), entry
+
+
+def first_and_again(noise):
+    """Two doors of one release, the second a replay."""
+    release = OneRelease(LARGE)
+    for _ in range(2):
+        yield LocalCurator(counter(), DOMAIN, 1, release.open(), noise)
 
 
 def test_distances_are_l1_and_charged_together():
     curator, entry = door()
     references = [np.array([50, 50]), np.zeros(5, dtype=np.int64)]
-    assert curator.distance([A, B], references, BUDGET) == [20, 100]
+    assert curator.ask(Distances([A, B], references), BUDGET) == [20, 100]
     (event,) = entry.events
     assert isinstance(event, GaussianEvent) and event.l2_squared == 2
     assert curator.measurements == ()
@@ -68,10 +60,10 @@ def test_distances_are_l1_and_charged_together():
 def test_sensitivity_of_m_distances_for_units_of_k_rows(rows):
     references = [TABLES["a",], TABLES["b",], TABLES["a", "b"]]
     curator, entry = door(rows=rows)
-    curator.distance([A, B, AB], references, BUDGET)
+    curator.ask(Distances([A, B, AB], references), BUDGET)
     assert entry.events[0].l2_squared == 3 * rows**2
     curator, entry = door(rows=rows, budget=Budget("pure", 10**15))
-    curator.distance([A, B, AB], references, Budget("pure", 10**14))
+    curator.ask(Distances([A, B, AB], references), Budget("pure", 10**14))
     assert isinstance(entry.events[0], LaplaceEvent) and entry.events[0].l1 == 3 * rows
 
 
@@ -87,7 +79,7 @@ def test_a_unit_changes_a_distance_by_at_most_its_rows():
 def test_the_noise_has_the_scale_charged():
     curator, entry = door(OpenDPNoise(), budget=Budget("zcdp", 10**18))
     errors = [
-        curator.distance([A, B], [np.array([50, 50]), np.zeros(5, dtype=np.int64)], BUDGET)[0] - 20
+        curator.ask(Distances([A, B], [np.array([50, 50]), np.zeros(5, dtype=np.int64)]), BUDGET)[0] - 20
         for _ in range(300)
     ]
     assert np.std(errors) == pytest.approx(entry.events[0].sigma, rel=0.2)
@@ -95,19 +87,24 @@ def test_the_noise_has_the_scale_charged():
 
 
 def test_nothing_is_counted_beyond_the_budget():
-    curator, entry = door(budget=Budget("zcdp", 10**12))
+    entry, counts = OneRelease(Budget("zcdp", 10**12)).open(), counter()
+    curator = LocalCurator(counts, DOMAIN, 1, entry, NoNoise())
     with pytest.raises(PrivacyBudgetExceeded):
-        curator.distance([A], [np.array([50, 50])], BUDGET)
-    assert curator._counter.asked == [] and entry.events == ()
+        curator.ask(Distances([A], [np.array([50, 50])]), BUDGET)
+    assert counts.asked == [] and entry.events == ()
 
 
 def test_a_replay_gives_the_stored_distances_also_when_a_reference_was_rounded_differently():
-    first, entry = door(OpenDPNoise())
-    answer = first.distance([A], [np.array([50, 50])], BUDGET)
-    again = LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise())
-    assert again.distance([A], [np.array([50, 51])], BUDGET) == answer and len(entry.events) == 1
-    with pytest.raises(InternalError):
-        LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise()).distance([B], [np.zeros(5, np.int64)], BUDGET)
+    first, again = first_and_again(OpenDPNoise())
+    answer = first.ask(Distances([A], [np.array([50, 50])]), BUDGET)
+    assert again.ask(Distances([A], [np.array([50, 51])]), BUDGET) == answer
+
+
+def test_a_replay_that_asks_for_another_distance_stops():
+    first, again = first_and_again(NoNoise())
+    first.ask(Distances([A], [np.array([50, 50])]), BUDGET)
+    with pytest.raises(InternalError, match="question 0 .* differs"):
+        again.ask(Distances([B], [np.zeros(5, np.int64)]), BUDGET)
 
 
 @pytest.mark.parametrize(
@@ -116,30 +113,30 @@ def test_a_replay_gives_the_stored_distances_also_when_a_reference_was_rounded_d
 def test_references_are_checked_before_the_charge(references):
     curator, entry = door()
     with pytest.raises(InternalError):
-        curator.distance([A], references, BUDGET)
+        curator.ask(Distances([A], references), BUDGET)
     assert entry.events == ()
 
 
 def test_codes_of_a_bin_are_summed_before_the_noise():
-    noise = NoNoise()
-    curator, entry = door(noise)
-    binned, plain = curator.measure([BINNED, AB], BUDGET)
+    noise, counts, entry = RecordingNoise(NoNoise()), counter(), OneRelease(LARGE).open()
+    curator = LocalCurator(counts, DOMAIN, 1, entry, noise)
+    binned, plain = curator.ask(Marginals([BINNED, AB]), BUDGET)
     expected = np.array([[20, 40, 0], [0, 0, 40]])
     np.testing.assert_array_equal(binned.values, expected)
     assert binned.maps == BINNED.maps and plain.maps == ()
-    assert noise.given == [[*expected.ravel(), *TABLES["a", "b"].ravel()]]
+    assert [call.exact.tolist() for call in noise.calls] == [[*expected.ravel(), *TABLES["a", "b"].ravel()]]
     assert entry.events[0].l2_squared == 2
-    assert curator._counter.asked == [[AB]]  # both from one table of original codes
-    assert curator.distance([BINNED], [expected], BUDGET) == [0]
+    assert counts.asked == [[AB]]  # both from one table of original codes
+    assert curator.ask(Distances([BINNED], [expected]), BUDGET) == [0]
 
 
 def test_bins_partition_the_codes_so_that_one_row_changes_one_cell():
     for place in np.ndindex(2, 5):
-        curator, _ = door()
-        before = curator._exact([BINNED])[0]
+        counts = Counts(counter(), DOMAIN)
+        before = counts.exact([BINNED])[0]
         TABLES["a", "b"][place] += 1
         try:
-            change = curator._exact([BINNED])[0] - before
+            change = counts.exact([BINNED])[0] - before
         finally:
             TABLES["a", "b"][place] -= 1
         assert change.min() == 0 and change.sum() == change.max() == 1
@@ -148,15 +145,15 @@ def test_bins_partition_the_codes_so_that_one_row_changes_one_cell():
 @pytest.mark.parametrize(
     "maps", [((0, 0), None, None), (None, (0, 1)), (None, (0, 2, 0, 2, 0)), (None, (1, 1, 1, 1, 2)), (None,)]
 )
-def test_maps_give_every_code_a_bin_and_every_bin_a_code(maps):
-    curator, _ = door()
-    with pytest.raises(InternalError):
-        curator.measure([MarginalQuery(("a", "b"), maps)], BUDGET)
+def test_maps_give_every_code_a_bin_and_every_bin_a_code_or_nothing_is_charged(maps):
+    curator, entry = door()
+    with pytest.raises(InternalError, match="map"):
+        curator.ask(Marginals([MarginalQuery(("a", "b"), maps)]), BUDGET)
+    assert entry.events == ()
 
 
 def test_a_replay_with_other_maps_stops():
-    first, entry = door()
-    first.measure([BINNED], BUDGET)
-    again = LocalCurator(Counts(), DOMAIN, 1, entry, NoNoise())
-    with pytest.raises(InternalError):
-        again.measure([MarginalQuery(("a", "b"), (None, (0, 1, 1, 0, 2)))], BUDGET)
+    first, again = first_and_again(NoNoise())
+    first.ask(Marginals([BINNED]), BUDGET)
+    with pytest.raises(InternalError, match="question 0 .* differs"):
+        again.ask(Marginals([MarginalQuery(("a", "b"), (None, (0, 1, 1, 0, 2)))]), BUDGET)

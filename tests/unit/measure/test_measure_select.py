@@ -7,17 +7,16 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from support.doors import FakeCounter, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent, cost_units
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.calibrate import selection_event
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise, selection_mechanism
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.measure.questions.choice import selection_event
+from dpsyn_sql.plan.queries import Choice, MarginalQuery
 
 SCORES = np.array([0, 1, 3])
 SCALE = 2.0
@@ -143,21 +142,23 @@ DOMAIN = Domain(tuple(Attribute(name, "BOOLEAN", "categorical", labels=(False, T
 CANDIDATES = [MarginalQuery(("a",)), MarginalQuery(("b",))]
 
 
-class Counts:
-    def count(self, queries):
-        return [np.array([900, 100]) if query.attrs == ("a",) else np.array([500, 500]) for query in queries]
+def tables(query):
+    return np.array([900, 100] if query.attrs == ("a",) else [500, 500])
+
+
+def curator_of(entry):
+    return LocalCurator(FakeCounter(tables), DOMAIN, 1, entry, OpenDPNoise())
 
 
 def curator():
-    ledger = MemoryLedger()
-    with ledger.open_release(ReleaseKey(None, "r", None, {}), Budget("zcdp", 10**15)) as entry:
-        return LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise()), entry
+    entry = OneRelease(Budget("zcdp", 10**15)).open()
+    return curator_of(entry), entry
 
 
 def test_the_marginal_far_from_its_reference_is_chosen_and_charged():
     door, entry = curator()
     references = [np.array([500, 500]), np.array([500, 500])]
-    assert door.select(CANDIDATES, references, Budget("zcdp", 10**14)) == [0]
+    assert door.ask(Choice(CANDIDATES, references), Budget("zcdp", 10**14)) == [0]
     assert [type(event) for event in entry.events] == [SelectionEvent]
 
 
@@ -165,22 +166,20 @@ def test_allowances_come_off_the_scores_and_several_are_chosen_best_first():
     references = [np.array([500, 500]), np.array([400, 500])]  # distances 800 and 100
     for allowances, expected in ((None, [0, 1]), ([0, 0], [0, 1]), ([790, 0], [1, 0])):
         door, entry = curator()
-        assert door.select(CANDIDATES, references, Budget("zcdp", 10**14), 2, allowances) == expected
+        assert door.ask(Choice(CANDIDATES, references, 2, allowances), Budget("zcdp", 10**14)) == expected
         (event,) = entry.events
         assert event.number == 2 and cost_units(event, "zcdp") <= 10**14
 
 
 def test_a_replay_gives_the_stored_choice_whatever_its_references():
-    door, entry = curator()
+    release = OneRelease(Budget("zcdp", 10**15))
     references = [np.array([500, 500]), np.array([500, 500])]
-    door.select(CANDIDATES, references, Budget("zcdp", 10**14))
-    again = LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise())
-    others = [np.array([900, 100]), np.array([0, 0])]
-    assert again.select(CANDIDATES, others, Budget("zcdp", 10**14), 1, [9, 0]) == [0]
-    assert len(entry.events) == 1
-    other = LocalCurator(Counts(), DOMAIN, 1, entry, OpenDPNoise())
-    with pytest.raises(InternalError):
-        other.select(CANDIDATES, references, Budget("zcdp", 10**14), 2)
+    curator_of(release.open()).ask(Choice(CANDIDATES, references), Budget("zcdp", 10**14))
+    again, others = release.open(), [np.array([900, 100]), np.array([0, 0])]
+    assert curator_of(again).ask(Choice(CANDIDATES, others, 1, [9, 0]), Budget("zcdp", 10**14)) == [0]
+    assert len(again.events) == 1
+    with pytest.raises(InternalError, match="question 0 .* differs"):
+        curator_of(release.open()).ask(Choice(CANDIDATES, references, 2), Budget("zcdp", 10**14))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +189,7 @@ def test_numbers_and_allowances_that_cannot_be_are_refused_before_the_charge(num
     door, entry = curator()
     references = [np.array([500, 500])] * 2
     with pytest.raises(InternalError):
-        door.select(CANDIDATES, references, Budget("zcdp", 10**14), number, allowances)
+        door.ask(Choice(CANDIDATES, references, number, allowances), Budget("zcdp", 10**14))
     assert entry.events == ()
 
 
@@ -201,5 +200,5 @@ def test_numbers_and_allowances_that_cannot_be_are_refused_before_the_charge(num
 def test_references_are_integers_of_the_right_shape_and_bounded(references):
     door, entry = curator()
     with pytest.raises(InternalError):
-        door.select(CANDIDATES, references, Budget("zcdp", 10**14))
+        door.ask(Choice(CANDIDATES, references), Budget("zcdp", 10**14))
     assert entry.events == ()

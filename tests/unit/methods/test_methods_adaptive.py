@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pytest
+from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -14,7 +16,6 @@ from dpsyn_sql.methods.adaptive import Adaptive, known, rounds
 from dpsyn_sql.methods.adaptive.shares import tree_cap, triple_share
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.methods.adaptive.worth import triples_worth_more
-from dpsyn_sql.plan.queries import NoisyMarginal
 from dpsyn_sql.plan.terms import Terms
 from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Relation, Source
@@ -24,40 +25,8 @@ SOURCE = Source(Relation("people", "table", "people", ()))
 ROWS = 20_000
 
 
-class Door:
-    """Exact answers about codes in memory; remembers what was asked, at which budget."""
-
-    def __init__(self, domain, codes):
-        self.domain, self.codes, self.asked = domain, codes, []
-
-    def table(self, query):
-        places = [self.domain.index(name) for name in query.attrs]
-        maps = query.maps or (None,) * len(places)
-        axes = [
-            self.codes[place] if bins is None else np.array(bins)[self.codes[place]]
-            for place, bins in zip(places, maps, strict=True)
-        ]
-        found = np.zeros(query.shape(self.domain), dtype=np.int64)
-        np.add.at(found, tuple(axes), 1)
-        return found
-
-    def measure(self, queries, budget):
-        self.asked.append(("measure", queries, budget))
-        return [NoisyMarginal(q.attrs, self.table(q), 5.0, q.maps) for q in queries]
-
-    def distances(self, queries, references):
-        pairs = zip(queries, references, strict=True)
-        return [int(np.abs(self.table(query) - table).sum()) for query, table in pairs]
-
-    def distance(self, queries, references, budget):
-        self.asked.append(("distance", queries, budget))
-        return self.distances(queries, references)
-
-    def select(self, candidates, references, budget, number=1, allowances=None):
-        self.asked.append(("select", candidates, budget))
-        assert min(allowances) >= 0 and len(allowances) == len(candidates)
-        scores = np.array(self.distances(candidates, references)) - np.array(allowances)
-        return np.argsort(-scores, kind="stable")[:number].tolist()
+def door_to(domain, codes):
+    return FakeCurator(domain, partial(table_of, domain, codes))
 
 
 def in_pairs(sizes, rng):
@@ -90,7 +59,7 @@ def asked_of(
     domain, codes = domain_of(sizes, ordered), drawn(sizes, np.random.default_rng(1))
     few = {"fewest_triples": 4} | changes
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **few))
-    door = Door(domain, codes)
+    door = door_to(domain, codes)
     terms = Terms(workload=workload)
     plan = Adaptive().plan(SOURCE, domain, Budget(kind, units), terms)
     Adaptive().run(plan, door, terms)
@@ -272,7 +241,7 @@ def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch):
     changes = {"fewest_triples": 4, "hopeless": 0.0, "triple_worth": 10.0**6}
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
-    model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13)), Door(domain, codes))
+    model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13)), door_to(domain, codes))
     assert len(fitted) == 3 and model.beliefs is fitted[-1].beliefs
 
 
@@ -319,7 +288,7 @@ def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch):
     for hopeless, kept in ((5.0, 2), (0.0, 1)):
         monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, fewest_triples=4, hopeless=hopeless))
         fitted.clear()
-        door = Door(domain, codes)
+        door = door_to(domain, codes)
         model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13)), door)
         assert triples_of(door.asked, "measure") and len(fitted) == 3
         assert model.beliefs.log_partition == fitted[kept].log_partition

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support.doors import table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -32,12 +33,7 @@ class Counts:
         self.codes = x
 
     def count(self, queries):
-        return [self.table(query) for query in queries]
-
-    def table(self, query):
-        table = np.zeros(query.shape(DOMAIN), dtype=np.int64)
-        np.add.at(table, tuple(self.codes[DOMAIN.index(name)] for name in query.attrs), 1)
-        return table
+        return [table_of(DOMAIN, self.codes, query) for query in queries]
 
 
 COUNTS = Counts()

@@ -1,0 +1,175 @@
+"""Questions of a release in the ledger: what is reserved for each, and the noisy answer that is kept.
+
+Only noisy answers and public facts are written here; nothing exact ever passes this module.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.accounting.account import describe, event_price
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
+from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded
+from dpsyn_sql.ledger.chain import append, canonical_json, sha256
+from dpsyn_sql.ledger.guard import own_errors
+from dpsyn_sql.ledger.store import Store
+
+_LITTLE_ENDIAN = np.dtype("<i8")
+
+
+@dataclass(frozen=True, slots=True)
+class Debit:
+    """Where a release stands in its ledger: its row, its records, and what was debited for it."""
+
+    store: Store
+    entry_id: int
+    release_id: str
+    budget: Budget
+
+    def row(self) -> dict[str, Any]:
+        """The entry as it is now.
+
+        Raises:
+            LedgerDamaged: it has vanished.
+        """
+        row = self.store.one("find_entry", entry_id=self.entry_id)
+        if row is None:
+            raise LedgerDamaged(f"The release {self.release_id} has vanished from {self.store.place}.", None)
+        return row
+
+    def record(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Add a record about the release to the chain."""
+        append(self.store, kind, {"release": self.release_id, **body})
+
+    def refuse_after_measuring(self) -> None:
+        """Questions are asked while the entry is debited.
+
+        Raises:
+            InternalError: the release has asked its last question.
+        """
+        state = self.row()["state"]
+        if state != "debited":
+            raise InternalError(f"a release that is {state} asks no more questions")
+
+
+class StoredQuestion:
+    """One question by its number. ``stored``: the answer kept for it when it was asked, or None."""
+
+    def __init__(self, debit: Debit, number: int, question: Mapping[str, Any]) -> None:
+        self._debit, self._store = debit, debit.store
+        self.number = number
+        self._text = canonical_json(dict(question))
+        self._reserved = 0
+        self.stored = self._find()
+
+    def __repr__(self) -> str:
+        return f"StoredQuestion({self._debit.release_id}, {self.number})"
+
+    @property
+    def place(self) -> str:
+        """The ledger's file."""
+        return self._store.place
+
+    @own_errors
+    def _find(self) -> list[NDArray[np.int64]] | None:
+        with self._store.reading():  # another process may be answering the same questions
+            row = self._store.one("find_answer", entry_id=self._debit.entry_id, sequence=self.number)
+            if row is None:
+                self._debit.refuse_after_measuring()
+        return None if row is None else self._read(row)
+
+    @own_errors
+    def charge(self, event: PrivacyEvent) -> None:
+        """Reserve an event within the debit, before the source is read.
+
+        What a killed process reserved for this question is not charged again: its answer was never
+        stored, so nobody saw it.
+
+        Raises:
+            PrivacyBudgetExceeded: the events would exceed what was debited.
+            InternalError: another event is reserved for this question, or no more may be asked.
+        """
+        text = canonical_json(event_to_dict(event))
+        place = {"entry_id": self._debit.entry_id, "sequence": self.number, "ordinal": self._reserved}
+        with self._store.writing():
+            known = self._store.one("find_event", **place)
+            if known is None:
+                self._debit.refuse_after_measuring()
+                self._reserve(event, text)
+            elif known["event"] != text:
+                raise InternalError(f"the noise of question {self.number} differs from what was reserved")
+        self._reserved += 1
+
+    @own_errors
+    def store(self, answer: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+        """Store a noisy answer (int64 tables); the first one wins and is returned.
+
+        Raises:
+            InternalError: the stored question differs, nothing was reserved for it, or not int64.
+        """
+        content = _to_bytes(answer)
+        row = {
+            "question": self._text,
+            "shapes": canonical_json([list(table.shape) for table in answer]),
+            "digest": sha256(content),
+        }
+        place = {"entry_id": self._debit.entry_id, "sequence": self.number}
+        with self._store.writing():
+            known = self._store.one("find_answer", **place)
+            if known is None:
+                self._debit.refuse_after_measuring()
+                self._refuse_without_event()
+                self._store.run("add_answer", content=content, **place, **row)
+                body = {"sequence": self.number, **row, "question": sha256(self._text)}
+                self._debit.record("answer", body)
+        return self._read(known or {**row, "content": content})
+
+    def _refuse_without_event(self) -> None:
+        place = {"entry_id": self._debit.entry_id, "sequence": self.number, "ordinal": 0}
+        if self._store.one("find_event", **place) is None:
+            raise InternalError("an answer was stored for which nothing was charged")
+
+    def _reserve(self, event: PrivacyEvent, text: str) -> None:
+        debit = self._debit
+        cost = event_price(event, debit.budget.kind)
+        spent = self._store.one("sum_events", entry_id=debit.entry_id) or {"amount": 0, "delta": 0}
+        left = debit.budget.amount - spent["amount"], debit.budget.delta - spent["delta"]
+        if cost.amount > left[0] or cost.delta > left[1]:
+            raise PrivacyBudgetExceeded(
+                f"The release has {describe(Budget(debit.budget.kind, *left))} of its debit left and the "
+                f"question costs {describe(cost)}; it was not asked."
+            )
+        values = {"sequence": self.number, "ordinal": self._reserved}
+        costs = {"event": text, "amount": cost.amount, "delta": cost.delta}
+        self._store.run("add_event", entry_id=debit.entry_id, **values, **costs)
+        debit.record("event", {**values, **costs})
+
+    def _read(self, row: Mapping[str, Any]) -> list[NDArray[np.int64]]:
+        release = self._debit.release_id
+        if row["question"] != self._text:
+            raise InternalError(
+                f"question {self.number} of release {release} differs from the stored one (was it made "
+                "by another version of dpsyn_sql?); a new name= or version= measures anew"
+            )
+        if sha256(row["content"]) != row["digest"]:
+            raise LedgerDamaged(f"A stored answer of release {release} was changed.", None)
+        return _from_bytes(row["content"], json.loads(row["shapes"]))
+
+
+def _to_bytes(answer: Sequence[NDArray[np.int64]]) -> bytes:
+    if any(table.dtype != np.int64 for table in answer):
+        raise InternalError("a noisy answer is made of int64 tables")
+    return b"".join(table.astype(_LITTLE_ENDIAN, copy=False).tobytes() for table in answer)
+
+
+def _from_bytes(content: bytes, shapes: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+    flat = np.frombuffer(content, dtype=_LITTLE_ENDIAN).astype(np.int64)
+    ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]

@@ -1,0 +1,102 @@
+"""Exact tables of marginals behind the door, and their distances to public tables. PRIVATE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.interfaces import Counter
+from dpsyn_sql.plan.queries import Map, MarginalQuery
+
+LARGEST_REFERENCE = 2**62
+"""Above the sum of a public table's cells, and every allowance: so no distance or score can overflow."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Counts:
+    """The encoded source as tables over its domain."""
+
+    counter: Counter
+    domain: Domain
+
+    def exact(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """Exact tables, int64, over bins where a query has maps."""
+        found = self._originals(queries)
+        return [_aggregated(found[query.original], query.maps) for query in queries]
+
+    def distances(
+        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        """Exact L1 distances, one table over bins at a time."""
+        found = self._originals(queries)
+        return np.array(
+            [
+                np.abs(_aggregated(found[query.original], query.maps) - reference).sum()
+                for query, reference in zip(queries, references, strict=True)
+            ],
+            dtype=np.int64,
+        )
+
+    def check_maps(self, queries: Sequence[MarginalQuery]) -> None:
+        """A code in no bin or in two would break the proof (docs/privacy.md, "Marginals over bins").
+
+        Raises:
+            InternalError: a map that is missing, of the wrong length, or with an empty bin.
+        """
+        for query in queries:
+            if query.maps and len(query.maps) != len(query.attrs):
+                raise InternalError("a marginal over bins needs a map, or None, for every attribute")
+            for name, bins in zip(query.attrs, query.maps, strict=False):
+                if bins is not None and (
+                    len(bins) != self.domain[name].size or set(bins) != set(range(max(bins, default=0) + 1))
+                ):
+                    raise InternalError("a map needs one bin for every code, and a code for every bin")
+
+    def check_references(
+        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
+    ) -> None:
+        """Public tables, bounded so that no distance can overflow.
+
+        Raises:
+            InternalError: no queries, or references that are not int64 tables of the full shape.
+        """
+        if not queries or len(queries) != len(references):
+            raise InternalError("distances need one reference per candidate, and a candidate")
+        self.check_maps(queries)
+        for query, table in zip(queries, references, strict=True):
+            check_counts(table, query.shape(self.domain))
+        if any(np.abs(table.astype(np.float64)).sum() >= LARGEST_REFERENCE for table in references):
+            raise InternalError("a reference is too large: its cells must sum to less than 2^62")
+
+    def _originals(self, queries: Sequence[MarginalQuery]) -> dict[MarginalQuery, NDArray[np.int64]]:
+        """Over original codes, once for all bins of them."""
+        originals = list(dict.fromkeys(query.original for query in queries))
+        counts = dict(zip(originals, self.counter.count(originals), strict=True))
+        for query, table in counts.items():
+            check_counts(table, query.shape(self.domain))
+        return counts
+
+
+def check_counts(counts: NDArray[np.int64], shape: tuple[int, ...]) -> None:
+    """A missing cell would show which cells are empty; a float would break the proof.
+
+    Raises:
+        InternalError: not int64 of this shape.
+    """
+    if counts.shape != shape or counts.dtype != np.int64:
+        raise InternalError("counts must be int64, one for every cell of the public domain")
+
+
+def _aggregated(table: NDArray[np.int64], maps: Sequence[Map | None]) -> NDArray[np.int64]:
+    """Sum the codes of each bin, axis by axis; exact integers."""
+    for axis, bins in enumerate(maps):
+        if bins is not None:
+            order = np.argsort(bins, kind="stable")
+            starts = np.searchsorted(np.asarray(bins)[order], np.arange(max(bins) + 1))
+            table = np.add.reduceat(table.take(order, axis=axis), starts, axis=axis)
+    return table

@@ -1,0 +1,28 @@
+"""How questions are named in the ledger; public, and the same for ever: ledgers of today replay."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from dpsyn_sql.plan.queries import MarginalQuery
+
+
+def tables_named(ask: str, queries: Sequence[MarginalQuery]) -> dict[str, Any]:
+    """A question about marginals."""
+    named: dict[str, Any] = {"ask": ask, "tables": [list(query.attrs) for query in queries]}
+    if any(query.maps for query in queries):
+        named["maps"] = digest(repr([query.maps for query in queries]))
+    return named
+
+
+def column_named(what: str, name: str, sql_type: str) -> dict[str, Any]:
+    """A question about a column; an ENUM without its labels, which may be the rows' own."""
+    kind = "ENUM" if sql_type.startswith("ENUM(") else sql_type
+    return {"ask": "discover", "what": what, "attr": name, "type": kind}
+
+
+def digest(text: str) -> str:
+    """Of public parts that are too long to keep, so that a replay with others is noticed."""
+    return hashlib.sha256(text.encode()).hexdigest()

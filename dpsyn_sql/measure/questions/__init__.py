@@ -1,0 +1,46 @@
+"""The questions of the door, a file each: claim, event, counting, noise, and what a stored answer says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.measure.inquiry import Behind, Inquiry
+from dpsyn_sql.measure.questions import choice, contributions, distances, grid, keys, marginals, tree
+from dpsyn_sql.plan.queries import (
+    Answer,
+    Choice,
+    ContributionQuery,
+    Distances,
+    GridQuery,
+    KeyQuery,
+    Marginals,
+    Question,
+    TreeQuery,
+)
+
+QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any]]] = {
+    Marginals: marginals.inquiry,
+    Distances: distances.inquiry,
+    Choice: choice.inquiry,
+    KeyQuery: keys.inquiry,
+    GridQuery: grid.inquiry,
+    TreeQuery: tree.inquiry,
+    ContributionQuery: contributions.inquiry,
+}
+"""Every question that can be asked; what is not here is refused."""
+
+
+def taken_apart(question: Question[Answer], budget: Budget, behind: Behind) -> Inquiry[Answer]:
+    """Event, name, counting and reading of a question; reads nothing.
+
+    Raises:
+        BudgetError: the budget cannot pay for it.
+        InternalError: no question of the door, or one that may not be asked now.
+    """
+    inquiry = QUESTIONS.get(type(question))
+    if inquiry is None:
+        raise InternalError("the door has no such question")
+    return inquiry(question, budget, behind)

@@ -1,0 +1,82 @@
+"""Choice: which marginals differ most from public tables, chosen privately.
+
+Claim: docs/privacy.md, "Selection". The score of a candidate is its L1 distance to a public table less a
+public allowance: a whole number that one row changes by at most 1, the k rows of a unit by at most k. The
+cost grows with how many are chosen, not with how many candidates there are.
+
+References and allowances are no part of the question, as for distances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import SelectionEvent, cost_units
+from dpsyn_sql.errors import BudgetError, InternalError
+from dpsyn_sql.measure.calibrate import grown_until
+from dpsyn_sql.measure.counting import LARGEST_REFERENCE
+from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
+from dpsyn_sql.measure.named import tables_named
+from dpsyn_sql.measure.noise import selection_mechanism
+from dpsyn_sql.plan.queries import Choice
+from dpsyn_sql.progress import phase
+
+
+@lru_cache(maxsize=1000)
+def selection_event(number: int, rows_per_unit: int, share: Budget) -> SelectionEvent:
+    """The event of a private choice of ``number`` candidates within ``share``.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    if share.amount == 0:
+        raise BudgetError("a private choice was given no budget; raise epsilon")
+    price = float(share.fraction) / number
+    epsilon = math.sqrt(8 * price) if share.kind == "zcdp" else price
+
+    def fits(scale: float) -> bool:
+        event = SelectionEvent(scale, rows_per_unit, number)
+        map_cost = Fraction(selection_mechanism(scale, share.kind, number).map(rows_per_unit))
+        return cost_units(event, share.kind) <= share.amount and map_cost <= share.fraction
+
+    return SelectionEvent(grown_until(fits, 2 * rows_per_unit / epsilon), rows_per_unit, number)
+
+
+def inquiry(question: Choice, budget: Budget, behind: Behind) -> Inquiry[list[int]]:
+    """Indices of different candidates, best first.
+
+    Raises:
+        BudgetError: as ``selection_event``.
+        InternalError: the domain is not complete, no candidates or not so many, references that are not
+            int64 tables of the full shape, or allowances out of range.
+    """
+    counts, candidates, number = behind.marginals(), question.candidates, question.number
+    counts.check_references(candidates, question.references)
+    if not 1 <= number <= len(candidates):
+        raise InternalError("a choice takes at least one candidate, and no more than there are")
+    allowed = _allowances(question)
+    event = selection_event(number, behind.rows_per_unit, budget)
+
+    def noisy() -> Arrays:
+        scores = counts.distances(candidates, question.references) - np.array(allowed, dtype=np.int64)
+        with phase("noise"):
+            return [behind.noise.select(scores, event.scale, budget.kind, number)]
+
+    def read(arrays: Arrays) -> list[int]:
+        return [int(index) for index in arrays[0]]
+
+    return Inquiry(event, tables_named("select", candidates), noisy, read)
+
+
+def _allowances(question: Choice) -> Sequence[int]:
+    candidates = len(question.candidates)
+    allowed = [0] * candidates if question.allowances is None else question.allowances
+    if len(allowed) != candidates or not all(0 <= rows < LARGEST_REFERENCE for rows in allowed):
+        raise InternalError("every candidate needs an allowance from 0 to below 2^62")
+    return allowed

@@ -1,0 +1,54 @@
+"""Distances: noisy L1 distances of marginals to public tables.
+
+Claim: docs/privacy.md, "Distances". A row changes each of m distances by at most 1, up or down: L1
+sensitivity m, L2 sensitivity sqrt(m); the k rows of a unit at most k times that.
+
+References are no part of the question: they follow from earlier answers, which are stored, by a fit whose
+last bits differ between machines. A replay hands out the distances that were measured, whatever they are.
+"""
+
+from __future__ import annotations
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
+from dpsyn_sql.errors import BudgetError
+from dpsyn_sql.measure.calibrate import counts_event
+from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
+from dpsyn_sql.measure.named import tables_named
+from dpsyn_sql.measure.noise import add_noise
+from dpsyn_sql.plan.queries import Distances
+from dpsyn_sql.progress import phase
+
+
+def distances_event(distances: int, rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
+    """The event of measuring this many distances within ``share``.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    if share.amount == 0:
+        raise BudgetError("distances were given no budget; raise epsilon")
+    return counts_event(distances * rows_per_unit, distances * rows_per_unit**2, share)
+
+
+def inquiry(question: Distances, budget: Budget, behind: Behind) -> Inquiry[list[int]]:
+    """All at the same noise.
+
+    Raises:
+        BudgetError: as ``distances_event``.
+        InternalError: the domain is not complete, no queries, or references that are not int64 tables of
+            the full shape.
+    """
+    counts, queries, references = behind.marginals(), question.queries, question.references
+    counts.check_references(queries, references)
+    event = distances_event(len(queries), behind.rows_per_unit, budget)
+
+    def noisy() -> Arrays:
+        exact = counts.distances(queries, references)
+        with phase("noise"):
+            return add_noise(behind.noise, [exact], event)
+
+    def read(arrays: Arrays) -> list[int]:
+        return [int(distance) for distance in arrays[0]]
+
+    return Inquiry(event, tables_named("distance", queries), noisy, read)

@@ -1,0 +1,117 @@
+"""Keys: which values a column has, shown where a noisy count reaches a threshold.
+
+Claim: docs/privacy.md, "Keys". A unit counts for at most m values, once each: m = 1 where a row is the unit,
+ceil(sqrt(k)) for units of k rows; L2 sensitivity sqrt(m). Values of one unit alone are shown with at most the
+probability that is charged as delta.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import ThresholdEvent
+from dpsyn_sql.domain.attributes import Label
+from dpsyn_sql.domain.types import SqlType, parse_type
+from dpsyn_sql.errors import BudgetError, InternalError
+from dpsyn_sql.measure.calibrate import gaussian_event, refuse_no_discovery
+from dpsyn_sql.measure.counting import check_counts
+from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
+from dpsyn_sql.measure.named import column_named
+from dpsyn_sql.plan.discovery import things_per_unit
+from dpsyn_sql.plan.queries import KeyQuery, NoisyKeys
+
+
+def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
+    """The event of asking which values a column has, within ``share``: noise, and the least threshold.
+
+    The delta is by our own exact tail: OpenDP's map of a threshold takes that of the continuous Gaussian,
+    which is smaller.
+
+    Raises:
+        BudgetError: the share has no threshold delta (pure budgets never have), or no amount.
+    """
+    if share.kind == "pure" or share.delta == 0:
+        raise BudgetError(
+            "the values of a column cannot be discovered without delta for its threshold (delta=0, or too "
+            "small to be shared by all columns): whether a rare value is shown would give away who has it. "
+            "Declare its categories in the domain, or release with a larger delta"
+        )
+    refuse_no_discovery(share)
+    sigma = gaussian_event(keys_per_unit, share).sigma
+    low = high = 2 + math.ceil(sigma)
+    while ThresholdEvent(sigma, keys_per_unit, high).delta_units > share.delta:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = ThresholdEvent(sigma, keys_per_unit, middle).delta_units <= share.delta
+        low, high = (low, middle) if fits else (middle, high)
+    return ThresholdEvent(sigma, keys_per_unit, high)
+
+
+def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[NoisyKeys]:
+    """Only what is shown leaves, sorted by value.
+
+    Raises:
+        BudgetError: as ``keys_event``.
+        InternalError: the domain is complete, or a column of an unsupported type.
+    """
+    counter = behind.columns()
+    event = keys_event(things_per_unit("keys", behind.rows_per_unit), budget)
+    named = {**column_named("keys", question.attr, question.sql_type), "longest": question.longest}
+    kind = _type(question.sql_type)
+
+    def noisy() -> Arrays:
+        shown: list[tuple[Label, int]] = []
+        for keys, units in counter.keys(question):
+            check_counts(units, (len(keys),))
+            counts = behind.noise.gaussian(units, event.sigma) if len(units) else units
+            reached = np.flatnonzero(counts >= event.threshold)
+            shown += [(keys[place], int(counts[place])) for place in reached.tolist()]
+        # Only what is shown is sorted by what it is, so that its order says nothing of other keys.
+        shown.sort(key=lambda pair: _rank(pair[0]))
+        return _packed(shown)
+
+    def read(arrays: Arrays) -> NoisyKeys:
+        values, lengths, content = arrays
+        keys = tuple(_label(kind, text) for text in _texts(lengths, content))
+        return NoisyKeys(question.attr, keys, values, event.sigma, event.threshold)
+
+    return Inquiry(event, named, noisy, read)
+
+
+def _type(sql_type: str) -> SqlType:
+    kind = parse_type(sql_type)
+    if kind is None:
+        raise InternalError("a column of an unsupported type is discovered")
+    return kind
+
+
+def _rank(key: Label) -> tuple[int, bytes]:
+    """Numbers by their value, text by its bytes."""
+    return (0, key.encode()) if isinstance(key, str) else (int(key), b"")
+
+
+def _packed(shown: list[tuple[Label, int]]) -> Arrays:
+    """Noisy counts, lengths of the keys' UTF-8 texts in bytes, and these bytes, one after the other."""
+    texts = [str(key).encode() for key, _ in shown]
+    return [
+        np.array([count for _, count in shown], dtype=np.int64),
+        np.array([len(text) for text in texts], dtype=np.int64),
+        np.frombuffer(b"".join(texts), dtype=np.uint8).astype(np.int64),
+    ]
+
+
+def _texts(lengths: NDArray[np.int64], content: NDArray[np.int64]) -> list[str]:
+    whole = content.astype(np.uint8).tobytes()
+    ends = np.cumsum(lengths).tolist()
+    return [whole[end - length : end].decode() for end, length in zip(ends, lengths.tolist(), strict=True)]
+
+
+def _label(kind: SqlType, text: str) -> Label:
+    if kind.family == "integer":
+        return int(text)
+    return text == "True" if kind.family == "boolean" else text

@@ -1,0 +1,129 @@
+"""Stand-ins for the door and what is behind it, for tests of one side of it."""
+
+import numpy as np
+
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.plan.queries import Choice, Distances, Marginals, NoisyMarginal
+
+
+class FakeCurator:
+    """A curator without ledger and noise: ``table`` says what a marginal holds, and all answers follow.
+
+    ``asked``: of each question its kind as ledgers have it, its marginals and its budget. What no method may
+    ask fails here.
+    """
+
+    def __init__(self, domain, table, sigma=5.0):
+        self.domain, self.table, self.sigma, self.asked = domain, table, sigma, []
+
+    def ask(self, question, budget):
+        if isinstance(question, Marginals):
+            self.asked.append(("measure", question.queries, budget))
+            return [NoisyMarginal(q.attrs, self.table(q), self.sigma, q.maps) for q in question.queries]
+        if isinstance(question, Distances):
+            self.asked.append(("distance", question.queries, budget))
+            return self.distances(question.queries, self._checked(question.queries, question.references))
+        assert isinstance(question, Choice)
+        self.asked.append(("select", question.candidates, budget))
+        references = self._checked(question.candidates, question.references)
+        allowances = question.allowances or [0] * len(references)
+        assert len(allowances) == len(references)
+        assert all(type(rows) is int and 0 <= rows < 2**62 for rows in allowances)
+        return self.chosen(question.candidates, references, question.number, allowances)
+
+    def distances(self, queries, references):
+        pairs = zip(queries, references, strict=True)
+        return [int(np.abs(self.table(query) - table).sum()) for query, table in pairs]
+
+    def chosen(self, candidates, references, number, allowances):
+        scores = np.array(self.distances(candidates, references)) - np.array(allowances)
+        return np.argsort(-scores, kind="stable")[:number].tolist()
+
+    def _checked(self, queries, references):
+        for query, table in zip(queries, references, strict=True):
+            assert table.dtype == np.int64 and table.shape == query.shape(self.domain)
+        return references
+
+
+def table_of(domain, codes, query):
+    """The exact table of columns of codes, over bins where the query has maps."""
+    places = [domain.index(name) for name in query.attrs]
+    maps = query.maps or (None,) * len(places)
+    axes = [
+        codes[place] if bins is None else np.array(bins)[codes[place]]
+        for place, bins in zip(places, maps, strict=True)
+    ]
+    found = np.zeros(query.shape(domain), dtype=np.int64)
+    np.add.at(found, tuple(axes), 1)
+    return found
+
+
+class FakeCounter:
+    """A counter of the tables that ``table`` gives; ``asked`` is what it was asked for, call by call."""
+
+    def __init__(self, table, log=None):
+        self.table, self.log, self.asked = table, [] if log is None else log, []
+
+    def count(self, queries):
+        self.asked.append(list(queries))
+        self.log.append("count")
+        return [self.table(query) for query in queries]
+
+
+class NoNoise:
+    """Adds ``more`` to every cell, and says which noise of which scale it should have been."""
+
+    def __init__(self, log=None, more=0):
+        self.log, self.more = [] if log is None else log, more
+
+    def gaussian(self, values, sigma):
+        self.log.append(("gaussian", sigma))
+        return values + self.more
+
+    def laplace(self, values, scale):
+        self.log.append(("laplace", scale))
+        return values + self.more
+
+
+class OneRelease:
+    """A release in a ledger in memory, which each ``open`` opens again, as a replay does."""
+
+    def __init__(self, budget):
+        self.ledger, self.budget = MemoryLedger(), budget
+
+    def open(self):
+        with self.ledger.open_release(ReleaseKey(None, "r", None, {}), self.budget) as entry:
+            return entry
+
+
+class NotedEntry:
+    """An entry that says when it is charged and when it stores, and keeps what it was given to store."""
+
+    def __init__(self, entry, log=None):
+        self.entry, self.log, self.answers = entry, [] if log is None else log, []
+
+    def __getattr__(self, name):
+        return getattr(self.entry, name)
+
+    @property
+    def questions(self):
+        return [question for question, _ in self.answers]
+
+    def ask(self, question):
+        return _NotedQuestion(self, question)
+
+
+class _NotedQuestion:
+    def __init__(self, noted, question):
+        self.noted, self.question, self.asked = noted, question, noted.entry.ask(question)
+        self.stored = self.asked.stored
+
+    def charge(self, event):
+        self.asked.charge(event)
+        self.noted.log.append("charge")
+
+    def store(self, answer):
+        self.noted.answers.append((self.question, answer))
+        self.noted.log.append("store")
+        return self.asked.store(answer)

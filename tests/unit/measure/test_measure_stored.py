@@ -1,0 +1,141 @@
+"""Ledgers of every version since the first replay: questions are stored as here, and answers are read as here."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.doors import OneRelease
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import event_from_dict
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.ledger.chain import canonical_json
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.measure.questions import QUESTIONS
+from dpsyn_sql.plan.queries import (
+    Choice,
+    ContributionQuery,
+    Distances,
+    GridQuery,
+    KeyQuery,
+    MarginalQuery,
+    Marginals,
+    TreeQuery,
+    TreeRoot,
+)
+
+GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
+DOMAIN = Domain((GRID, Attribute("b", "VARCHAR", "categorical", labels=tuple("vwxyz"))))
+N = MarginalQuery(("n",))
+BINS = MarginalQuery(("n", "b"), (None, (1, 0, 1, 0, 2)))
+TREE = (TreeRoot(Fraction(0), Fraction(1), 3), TreeRoot(Fraction(8), Fraction(2), 1))
+MAPS = "2a0dafaa9998792b1c94e9d02c5ec158ba433cd84b36433867ade300929769a8"
+CUTS = "4eb0ab2042fef634a80422bfb72ded97edc02f47cc33cd75d54cbce11e3d70fd"
+ROOTS = "8e35951036e30fa279600100cd6e37fe13682249b2b2caf1eb4c3c5b17aa6081"
+ROWS = 3
+ZCDP, PURE = Budget.from_epsilon(3, 1e-9), Budget("pure", 3 * 10**15)
+REFERENCES = [np.ones(query.shape(DOMAIN), dtype=np.int64) for query in (N, BINS)]
+
+# Question, budget, the question as it is stored, the answer as it is stored, what it says.
+STORED = [
+    (
+        Marginals([N, BINS]),
+        ZCDP,
+        f'{{"ask":"measure","event":"gaussian","l2_squared":18,"maps":"{MAPS}",'
+        '"sigma":30.00773084612567,"tables":[["n"],["n","b"]]}',
+        [[1, 2, 3, 4], [[1, 2, 3]] * 4],
+        lambda tables: [(table.values.tolist(), table.sigma) for table in tables],
+        [([1, 2, 3, 4], 30.00773084612567), ([[1, 2, 3]] * 4, 30.00773084612567)],
+    ),
+    (
+        Marginals((N,)),
+        PURE,
+        '{"ask":"measure","event":"laplace","l1":3,"scale":12.0,"tables":[["n"]]}',
+        [[1, 2, 3, -4]],
+        lambda tables: [(table.attrs, table.values.tolist()) for table in tables],
+        [(("n",), [1, 2, 3, -4])],
+    ),
+    (
+        Distances([N, BINS], REFERENCES),
+        ZCDP,
+        f'{{"ask":"distance","event":"gaussian","l2_squared":18,"maps":"{MAPS}",'
+        '"sigma":30.00773084612567,"tables":[["n"],["n","b"]]}',
+        [[7, -8]],
+        list,
+        [7, -8],
+    ),
+    (
+        Choice([N, BINS], REFERENCES, 2, [0, 1]),
+        ZCDP,
+        f'{{"ask":"select","event":"selection","maps":"{MAPS}","number":2,'
+        '"scale":30.007730846125664,"sensitivity":3,"tables":[["n"],["n","b"]]}',
+        [[1, 0]],
+        list,
+        [1, 0],
+    ),
+    (
+        KeyQuery("e", "ENUM('secret')", 7),
+        ZCDP,
+        '{"ask":"discover","attr":"e","event":"threshold","keys_per_unit":2,"longest":7,'
+        '"sigma":10.002576948708558,"threshold":70,"type":"ENUM","what":"keys"}',
+        [[401, 400], [1, 2], [90, 195, 164]],
+        lambda found: (found.keys, found.values.tolist(), found.threshold),
+        (("Z", "ä"), [401, 400], 70),
+    ),
+    (
+        GridQuery(GRID),
+        PURE,
+        f'{{"ask":"discover","attr":"n","codes":4,"cuts":"{CUTS}","event":"laplace","l1":2,"scale":8.0,'
+        '"type":"INTEGER","what":"grid"}',
+        [[5, 0, 9, 2]],
+        lambda found: (found.attrs, found.values.tolist()),
+        (("n",), [5, 0, 9, 2]),
+    ),
+    (
+        TreeQuery("n", "INTEGER", TREE),
+        ZCDP,
+        f'{{"ask":"discover","attr":"n","event":"tree","points_per_unit":1,"roots":"{ROOTS}",'
+        '"scale":21.218669969316196,"type":"INTEGER","what":"tree"}',
+        [[0, 1], [0, 0], [0, 1]],
+        lambda found: found.split,
+        ((0, 0, 0), (1, 0, 1)),
+    ),
+    (
+        ContributionQuery(3),
+        ZCDP,
+        '{"ask":"discover","event":"gaussian","l2_squared":1,"most":3,"sigma":7.072889989772064,'
+        '"what":"contributions"}',
+        [[4, 0, 6]],
+        lambda found: (found.values.tolist(), found.sigma),
+        ([4, 0, 6], 7.072889989772064),
+    ),
+]
+
+
+class Unread:
+    """A source that is out of reach."""
+
+
+OF_EVENTS = {"event", "sigma", "l2_squared", "scale", "l1", "sensitivity", "number"}
+OF_EVENTS |= {"keys_per_unit", "threshold", "points_per_unit"}
+
+
+@pytest.mark.parametrize("case", STORED, ids=lambda case: f"{type(case[0]).__name__}-{case[1].kind}")
+def test_a_stored_answer_is_found_by_its_question_and_read(case):
+    question, whole, text, arrays, said, expected = case
+    stored, release = json.loads(text), OneRelease(whole)
+    assert canonical_json(stored) == text
+    entry = release.open()
+    asked = entry.ask(stored)
+    asked.charge(event_from_dict({name: stored[name] for name in OF_EVENTS & set(stored)}))
+    asked.store([np.array(array) for array in arrays])
+    entry.close_questions()
+    door = LocalCurator(None, None, ROWS, release.open(), Unread(), Unread())
+    if stored["ask"] != "discover":
+        door.open(Unread(), DOMAIN)
+    assert said(door.ask(question, whole.split([1] * 12)[0])) == expected
+
+
+def test_every_question_of_the_door_is_here():
+    assert {type(case[0]) for case in STORED} == set(QUESTIONS)
