@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.models.asked import checked_names
+from dpsyn_sql.models.asked import checked_names, fault
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -65,8 +65,10 @@ class StoredModel:
     most: int | None = None
 
     def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether ``project`` answers these attributes; they are known, each named once."""
-        return self._smallest(self._positions(attrs)) is not None
+        """Whether a stored table holds them all."""
+        if fault(self.domain, attrs):
+            return False
+        return self._smallest(self._positions(checked_names(self.domain, attrs))) is not None
 
     def project(self, attrs: Sequence[str]) -> FloatArray:
         """Expected counts, summed from the smallest table that holds the attributes; they sum to

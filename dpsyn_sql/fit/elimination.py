@@ -1,0 +1,201 @@
+"""Marginals of a network by variable elimination (Koller and Friedman 2009, 9.3), line by line.
+
+Nodes are taken in reverse: a variable that is not asked for is summed out as soon as all that depends on it
+has been. Tables hold only the lines of positive probability, because a node of codes within bins has a line a
+code and would be mostly zeros as an array. How many lines each step can leave at most follows from the sizes
+alone, so that it is known in advance whether a question fits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.network import Network, Node
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_LINES = 2**20
+"""Lines of a step at most: some 100 MB, and a fraction of a second."""
+
+_MOST_NUMBERS = 2**62
+# The values of a scope are numbered in 64 bits.
+
+
+class _Factor(Protocol):
+    """A table over some variables, or what is known of it before it is made."""
+
+    @property
+    def scope(self) -> Scope: ...
+
+    def times(self, other: Self, sizes: Sequence[int]) -> Self: ...
+
+    def summed_to(self, kept: Scope, sizes: Sequence[int]) -> Self: ...
+
+
+_F = TypeVar("_F", bound=_Factor)
+
+
+def _eliminated(
+    network: Network, wanted: Sequence[int], factor_of: Callable[[Node, Sequence[int]], _F]
+) -> list[_F]:
+    """Factors over ``wanted`` alone whose product is their joint distribution."""
+    pool, needed, sizes = list[_F](), set(wanted), network.sizes
+    for node in reversed(network.nodes):
+        if needed.isdisjoint(node.variables):
+            continue
+        needed.update(node.parents)
+        pool.append(factor_of(node, sizes))
+        gone = [variable for variable in node.variables if variable not in wanted]
+        while gone:
+            cheapest = min(gone, key=lambda variable: _union(pool, variable, sizes))
+            gone.remove(cheapest)
+            pool = _without(pool, cheapest, sizes)
+    # A parent without a node has one value.
+    return [factor.summed_to(tuple(v for v in factor.scope if v in wanted), sizes) for factor in pool]
+
+
+def _union(pool: Sequence[_F], variable: int, sizes: Sequence[int]) -> int:
+    """Cells of a table over all that shares a factor with a variable."""
+    together = set(itertools.chain(*(factor.scope for factor in pool if variable in factor.scope)))
+    return _cells(tuple(together), sizes)
+
+
+def _without(pool: Sequence[_F], variable: int, sizes: Sequence[int]) -> list[_F]:
+    """The factors after a variable is summed out of the product of those that have it."""
+    touched = [factor for factor in pool if variable in factor.scope]
+    product, *others = sorted(touched, key=lambda factor: _cells(factor.scope, sizes))
+    for factor in others:
+        product = product.times(factor, sizes)
+    summed = product.summed_to(tuple(v for v in product.scope if v != variable), sizes)
+    return [*(factor for factor in pool if variable not in factor.scope), summed]
+
+
+def _cells(scope: Scope, sizes: Sequence[int]) -> int:
+    return math.prod(sizes[variable] for variable in scope)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """At most so many lines; ``most`` is the largest bound of all that it is made of, ``work`` their sum."""
+
+    scope: Scope
+    lines: int
+    most: int
+    work: int
+
+    @classmethod
+    def of(cls, scope: Scope, lines: int, sizes: Sequence[int], *made_of: _Bound) -> _Bound:
+        cells = _cells(scope, sizes)
+        lines = min(lines, cells)
+        own = lines if cells <= _MOST_NUMBERS else cells
+        most = max([own, *(bound.most for bound in made_of)])
+        return cls(scope, lines, most, own + sum(bound.work for bound in made_of))
+
+    @classmethod
+    def of_node(cls, node: Node, sizes: Sequence[int]) -> _Bound:
+        return cls.of((*node.parents, *node.variables), node.weights.size, sizes)
+
+    def times(self, other: _Bound, sizes: Sequence[int]) -> _Bound:
+        new = tuple(v for v in other.scope if v not in self.scope)
+        own = tuple(v for v in self.scope if v not in other.scope)
+        lines = min(
+            self.lines * min(other.lines, _cells(new, sizes)),
+            other.lines * min(self.lines, _cells(own, sizes)),
+        )
+        return _Bound.of((*self.scope, *new), lines, sizes, self, other)
+
+    def summed_to(self, kept: Scope, sizes: Sequence[int]) -> _Bound:
+        return _Bound.of(kept, self.lines, sizes, self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """A table by lines: ``numbers`` (n,) of their values, row-major over ``scope``, and weights."""
+
+    scope: Scope
+    numbers: IntArray
+    weights: FloatArray
+
+    @classmethod
+    def of_node(cls, node: Node, sizes: Sequence[int]) -> _Lines:
+        scope = (*node.parents, *node.variables)
+        columns = dict(zip(scope, [*node.given.T, *node.values.T], strict=True))
+        return cls(scope, _numbered(columns, scope, sizes, node.weights.size), node.weights)
+
+    def columns(self, sizes: Sequence[int]) -> dict[int, IntArray]:
+        """The values of each variable (n,)."""
+        if not self.scope:
+            return {}
+        values = np.unravel_index(self.numbers, [sizes[variable] for variable in self.scope])
+        return dict(zip(self.scope, values, strict=True))
+
+    def times(self, other: _Lines, sizes: Sequence[int]) -> _Lines:
+        """Every line with all lines of the other one that agree with it."""
+        shared = tuple(v for v in self.scope if v in other.scope)
+        own, added = self.columns(sizes), other.columns(sizes)
+        here, there = (
+            _numbered(columns, shared, sizes, lines.weights.size)
+            for columns, lines in ((own, self), (added, other))
+        )
+        order = np.argsort(there, kind="stable")
+        starts = np.searchsorted(there[order], here, side="left")
+        counts = np.searchsorted(there[order], here, side="right") - starts
+        line = np.repeat(np.arange(here.size), counts)
+        partner = order[np.arange(line.size) - np.repeat(counts.cumsum() - counts, counts) + starts[line]]
+        columns = {v: column[partner] for v, column in added.items()}
+        columns |= {v: column[line] for v, column in own.items()}
+        scope = (*self.scope, *(v for v in other.scope if v not in self.scope))
+        numbers = _numbered(columns, scope, sizes, line.size)
+        return _Lines(scope, numbers, self.weights[line] * other.weights[partner])
+
+    def summed_to(self, kept: Scope, sizes: Sequence[int]) -> _Lines:
+        if kept == self.scope:
+            return self
+        numbers = _numbered(self.columns(sizes), kept, sizes, self.weights.size)
+        found, place = np.unique(numbers, return_inverse=True)
+        weights = np.bincount(place.ravel(), self.weights, found.size)
+        return _Lines(kept, found, np.asarray(weights, np.float64))
+
+
+def _numbered(columns: dict[int, IntArray], scope: Scope, sizes: Sequence[int], lines: int) -> IntArray:
+    if not scope:
+        return np.zeros(lines, np.int64)
+    shape = tuple(sizes[variable] for variable in scope)
+    return np.asarray(np.ravel_multi_index(tuple(columns[v] for v in scope), shape), np.int64)
+
+
+def work_of(network: Network, wanted: Sequence[int]) -> int | None:
+    """Lines at most of all steps to the joint distribution of some variables, each named once; None if one
+    step may take more than ``MOST_LINES``."""
+    cells = _cells(tuple(wanted), network.sizes)
+    bounds = _eliminated(network, wanted, _Bound.of_node)
+    if max([cells, *(bound.most for bound in bounds)]) > MOST_LINES:
+        return None
+    return cells + sum(bound.work for bound in bounds)
+
+
+def fits(network: Network, wanted: Sequence[int]) -> bool:
+    """Whether the joint distribution of some variables can be had within ``MOST_LINES`` a step."""
+    return work_of(network, wanted) is not None
+
+
+def joint(network: Network, wanted: Sequence[int]) -> FloatArray:
+    """The joint distribution of variables that ``fits``, axes in the order of ``wanted``; sums to 1."""
+    sizes = network.sizes
+    table = np.ones([sizes[variable] for variable in wanted])
+    for factor in _eliminated(network, wanted, _Lines.of_node):
+        dense = np.bincount(factor.numbers, factor.weights, _cells(factor.scope, sizes))
+        dense = dense.reshape([sizes[variable] for variable in factor.scope])
+        held = [variable for variable in wanted if variable in factor.scope]
+        dense = dense.transpose([factor.scope.index(variable) for variable in held])
+        table *= dense.reshape([sizes[v] if v in held else 1 for v in wanted])
+    return np.asarray(table / max(float(table.sum()), np.finfo(np.float64).tiny))

@@ -1,0 +1,112 @@
+"""Any network of conditional tables as a model: what a method returns that has nothing better of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, work_of
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest, tables_of_codes
+from dpsyn_sql.fit.network import Network, joined
+from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.sample.network import NetworkSampler
+
+FloatArray = NDArray[np.float64]
+
+MOST_WORK = 2**23
+"""Lines of all steps to the tables that are kept, at most: some seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkModel:
+    """A fitted network whose ``codes`` are those of a domain; ``total`` as in ``interfaces.Model``.
+
+    Raises:
+        InternalError: the network is of another domain, or does not draw a code of several.
+    """
+
+    domain: Domain
+    total: float
+    fitted: Network
+
+    def __post_init__(self) -> None:
+        if tuple(self.fitted.sizes[variable] for variable in self.fitted.codes) != self.domain.shape():
+            raise InternalError("a network does not have the attributes and codes of its domain")
+        drawn = {variable for node in self.fitted.nodes for variable in node.variables}
+        if any(v not in drawn and self.fitted.sizes[v] > 1 for v in self.fitted.codes):
+            raise InternalError("a network does not draw every attribute of its domain")
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether their marginal, and all that has to be summed on the way to it, is small enough."""
+        return not fault(self.domain, attrs) and fits(self.fitted, self._variables(attrs))
+
+    def _variables(self, attrs: Sequence[str]) -> list[int]:
+        names = checked_names(self.domain, attrs)
+        return [self.fitted.codes[self.domain.index(name)] for name in names]
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """Expected counts, summed over all that is not asked for; sums to max(0, total).
+
+        Raises:
+            InputError: no attribute, one named twice or unknown, or too large a table on the way.
+        """
+        variables = self._variables(attrs)
+        if not fits(self.fitted, variables):
+            raise InputError(
+                f"this model answers marginals whose sums take no table above {MOST_LINES:,} cells; ask for "
+                "fewer attributes, or count them in the synthetic table"
+            )
+        return np.asarray(max(0.0, self.total) * joint(self.fitted, variables))
+
+    def network(self) -> Network:
+        """With neighbours drawn together where their common table stays small."""
+        sizes = self.fitted.sizes
+        return Network(sizes, joined(self.fitted.nodes, sizes), self.fitted.codes)
+
+    def tables(self) -> ModelTables:
+        """Attributes that a node joins, with its parents; pairs of others; single ones that are in none.
+
+        What would take too long beside the others is left out.
+        """
+        sizes, codes = self.domain.shape(), self.fitted.codes
+        families, room = affordable(self._families(), sizes)
+        kept, work = self._within(families, MOST_WORK)
+        inside = {pair for scope in kept for pair in combinations(scope, 2)}
+        pairs = (pair for pair in combinations(range(len(sizes)), 2) if pair not in inside)
+        across, work = self._within(affordable(pairs, sizes, room)[0], work)
+        held = set(chain(*kept, *across))
+        alone, _ = self._within([(place,) for place in range(len(sizes)) if place not in held], work)
+        scopes = [*kept, *across, *alone]
+        return tables_of_codes(
+            sizes, ((scope, joint(self.fitted, [codes[place] for place in scope])) for scope in scopes)
+        )
+
+    def _within(self, scopes: Sequence[Scope], work: int) -> tuple[list[Scope], int]:
+        """Those that can be had with so much work together, and what is left of it."""
+        kept = list[Scope]()
+        for scope in scopes:
+            needed = work_of(self.fitted, [self.fitted.codes[place] for place in scope])
+            if needed is not None and needed <= work:
+                work -= needed
+                kept.append(scope)
+        return kept, work
+
+    def _families(self) -> list[Scope]:
+        place = {variable: attribute for attribute, variable in enumerate(self.fitted.codes)}
+        families = [
+            tuple(sorted(place[v] for v in (*node.parents, *node.variables) if v in place))
+            for node in self.fitted.nodes
+        ]
+        return largest(family for family in families if family)
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> NetworkSampler:
+        """Rows with low variance; there is no faster way to draw them but SQL's."""
+        return NetworkSampler(self.fitted)

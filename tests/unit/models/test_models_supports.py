@@ -1,0 +1,75 @@
+"""``supports`` says what ``project`` does, whatever the model and whatever it is asked."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit import elimination
+from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.consistency import Margins
+from dpsyn_sql.fit.copula import fit_copula
+from dpsyn_sql.fit.graph import junction_tree
+from dpsyn_sql.models.copula import CopulaModel
+from dpsyn_sql.models.graphical import GraphicalModel
+from dpsyn_sql.models.network import NetworkModel
+from dpsyn_sql.models.product import ProductModel
+from dpsyn_sql.plan.queries import NoisyMarginal
+
+SIZES = (2, 3, 4, 1, 3)
+NAMES = [f"x{i}" for i in range(5)]
+DOMAIN = Domain(
+    tuple(Attribute(n, "INTEGER", "categorical", tuple(range(k))) for n, k in zip(NAMES, SIZES, strict=True))
+)
+
+
+def graphical():
+    rng, scopes = np.random.default_rng(1), [(0, 1, 2), (2, 4), (3,)]
+    potentials = {scope: rng.normal(0, 1, [SIZES[v] for v in scope]) for scope in scopes}
+    beliefs = calibrate(junction_tree(SIZES, scopes), potentials)
+    every = tuple(np.arange(k) for k in SIZES)
+    return GraphicalModel(DOMAIN, 100.0, beliefs, every, tuple(np.ones(k) for k in SIZES))
+
+
+def copula():
+    tables = [NoisyMarginal((n,), np.full(k, 60 // k), 1.0) for n, k in zip(NAMES, SIZES, strict=True)]
+    return CopulaModel(DOMAIN, fit_copula(DOMAIN, tables))
+
+
+MODELS = {
+    "product": ProductModel(
+        DOMAIN, Margins(9.0, {n: np.full(k, 1 / k) for n, k in zip(NAMES, SIZES, strict=True)})
+    ),
+    "copula": copula(),
+    "graphical": graphical(),
+    "network": NetworkModel(DOMAIN, 100.0, graphical().network()),
+}
+QUESTIONS = st.one_of(
+    st.lists(st.sampled_from([*NAMES, "nobody"]), max_size=5),
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=5, unique=True),
+    st.sampled_from(["x0", "nobody", "", None, 3, {"x0"}, ["x0", 1], ("x4", "x2"), [["x0"]]]),
+)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@settings(max_examples=80)
+@given(QUESTIONS, st.integers(1, 80))
+def test_what_a_model_supports_is_what_it_answers(model, attrs, limit):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elimination, "MOST_LINES", limit)
+        if not model.supports(attrs):
+            with pytest.raises(InputError):
+                model.project(attrs)
+            return
+        names = [attrs] if isinstance(attrs, str) else list(attrs)
+        table = model.project(attrs)
+    assert table.shape == DOMAIN.shape(names) and table.sum() == pytest.approx(model.total)
+
+
+def test_a_clique_answers_three_and_a_pair_across_cliques_two():
+    model = MODELS["graphical"]
+    assert model.supports(["x2", "x0", "x1"]) and model.supports(["x4", "x0"])
+    assert not model.supports(["x0", "x2", "x4"]) and not MODELS["copula"].supports(NAMES[:3])
+    assert MODELS["network"].supports(NAMES)
