@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsyn_sql.cli.messages import plain_errors
+from dpsyn_sql.cli.methods import Method, Settings, method_given
 
 if TYPE_CHECKING:
     from dpsyn_sql.audit import Audit, Prepared
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 def audit_command(
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="As for a release.")] = "1.0",
     delta: Annotated[str, typer.Option("--delta", help="0 (pure differential privacy) to 1e-6.")] = "1e-9",
-    method: Annotated[str, typer.Option("--method", "-m", help="As for a release.")] = "copula",
+    method: Method = None,
+    set_: Settings = None,
     domain: Annotated[
         Path | None,
         typer.Option("--domain", help="Domain file (keep it small). Default: three columns of three values."),
@@ -42,7 +44,7 @@ def audit_command(
         ready = prepared(
             epsilon=epsilon,
             delta=delta,
-            method=method,
+            **method_given(method, set_),
             domain=domain,
             rows_per_unit=rows_per_unit,
             runs=runs,

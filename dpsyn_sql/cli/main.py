@@ -13,6 +13,7 @@ import dpsyn_sql
 from dpsyn_sql.cli.audit import audit_command
 from dpsyn_sql.cli.ledger import ledger_app
 from dpsyn_sql.cli.messages import plain_errors
+from dpsyn_sql.cli.methods import AuditCommand, Method, MethodCommand, Settings, method_given
 from dpsyn_sql.cli.words import FIGURES, in_options
 from dpsyn_sql.errors import InputError
 
@@ -46,7 +47,6 @@ Into = Annotated[
 ]
 Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="Privacy loss; smaller is more private.")]
 Delta = Annotated[str, typer.Option("--delta", help="0 (pure differential privacy) to 1e-6.")]
-Method = Annotated[str, typer.Option("--method", "-m", help="auto, adaptive, copula or independent.")]
 DomainFile = Annotated[
     Path | None,
     typer.Option("--domain", help="YAML file with the public domain of the columns; see 'dpsyn init'."),
@@ -120,14 +120,15 @@ TimeLimit = Annotated[
 ]
 
 
-@app.command("release")
+@app.command("release", cls=MethodCommand)
 def release_command(
     source: SourceArgument,
     database: Database = None,
     into: Into = None,
     epsilon: Epsilon = "1.0",
     delta: Delta = "1e-9",
-    method: Method = "auto",
+    method: Method = None,
+    set_: Settings = None,
     domain: DomainFile = None,
     privacy_unit: PrivacyUnit = "row",
     max_rows_per_unit: MaxRows = 1,
@@ -176,14 +177,15 @@ def release_command(
     typer.echo(f"Release {result.id}")
 
 
-@app.command("plan")
+@app.command("plan", cls=MethodCommand)
 def plan_command(
     source: SourceArgument,
     database: Database = None,
     into: Into = None,
     epsilon: Epsilon = "1.0",
     delta: Delta = "1e-9",
-    method: Method = "auto",
+    method: Method = None,
+    set_: Settings = None,
     domain: DomainFile = None,
     privacy_unit: PrivacyUnit = "row",
     max_rows_per_unit: MaxRows = 1,
@@ -244,16 +246,17 @@ def init_command(
     typer.echo(f"Wrote {into}: fill in what it asks for, then pass it as --domain {into}")
 
 
-app.command("audit")(audit_command)
+app.command("audit", cls=AuditCommand)(audit_command)
 
 
 def _options(arguments: dict[str, Any]) -> dict[str, Any]:
     """The command's options under the names of ``dpsyn_sql.release``.
 
     Raises:
-        InputError: ``--workload`` cannot be read.
+        InputError: ``--workload`` or ``--set`` cannot be read.
     """
     renamed = {**arguments, "public_tables": arguments["public_table"] or ()}
+    renamed |= method_given(renamed.pop("method"), renamed.pop("set_"))
     renamed["exclude"] = arguments["exclude"] or ()
     renamed["workload"] = _workload(arguments["workload"])
     for name in ("source", "database", "public_table", "certificate"):

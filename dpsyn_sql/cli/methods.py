@@ -1,0 +1,59 @@
+"""``--method`` and ``--set``: what the registry of methods says, read when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from dpsyn_sql.errors import InputError
+
+Method = Annotated[str | None, typer.Option("--method", "-m", help="A method.", show_default=False)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the method, as degree=2 (repeatable)."),
+]
+
+
+class MethodCommand(TyperCommand):
+    """A command with ``--method``, whose help names the methods there are; loading them waits until then."""
+
+    audits = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """With the names, the default, and a line for each method."""
+        from dpsyn_sql.methods import DEFAULT, described, method_help, static_default
+
+        default = static_default().name if self.audits else DEFAULT
+        for item in self.params:
+            if item.name == "method":
+                item.help = f"{method_help()}. Default: {default}."  # type: ignore[attr-defined]
+        self.epilog = "\n\n".join(["Methods, with their settings:", *described()])
+        super().format_help(ctx, formatter)
+
+
+class AuditCommand(MethodCommand):
+    """Its method is by default one whose questions are all known beforehand."""
+
+    audits = True
+
+
+def method_given(name: str | None, entries: Sequence[str] | None) -> dict[str, Any]:
+    """The argument ``method``; none of it where nothing was said.
+
+    Raises:
+        InputError: ``--set`` cannot be read, or the method has no such setting.
+    """
+    settings: dict[str, str] = {}
+    for entry in entries or ():
+        setting, sign, value = entry.partition("=")
+        if not sign or not setting or setting in settings:
+            raise InputError(f"--set {entry!r}: write each as degree=2, and only once")
+        settings[setting] = value
+    if settings:
+        from dpsyn_sql.methods import DEFAULT, with_settings
+
+        return {"method": with_settings(DEFAULT if name is None else name, settings)}
+    return {} if name is None else {"method": name}
