@@ -90,9 +90,7 @@ def test_a_certificate_says_in_the_models_words_how_rows_were_drawn(method, draw
     monkeypatch.setitem(METHODS, "chain", Chain())
     with duckdb.connect(str(tmp_path / "w.duckdb")) as con, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        con.execute("CREATE TYPE e AS ENUM ('a', 'b', 'c')")
-        values = ", ".join(f"CAST(substr('abc', 1 + (i % 3)::INTEGER, 1) AS e) AS {name}" for name in "xyz")
-        con.execute(f"CREATE TABLE t AS SELECT i, {values} FROM range(5000) AS r(i)")
+        con.execute("CREATE TABLE t AS SELECT i, i % 2 = 0 AS x, x AS y, x AS z FROM range(5000) AS r(i)")
         release = dpsyn_sql.release(con, "t", exclude=["i"], method=method, seed=1)
         model = release.model
         assert release.certificate()["sampling"]["drawn"] == drawn == model.sampler().drawn
