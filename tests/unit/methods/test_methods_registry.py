@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import duckdb
 import pytest
+from dpsyn_sql.fit.independent import ProductModel
 from typer.testing import CliRunner
 
 import dpsyn_sql
@@ -16,7 +17,6 @@ from dpsyn_sql.audit.toy import toy_domain
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
-from dpsyn_sql.fit.independent import ProductModel
 from dpsyn_sql.methods import METHODS, Static, described, method_help, method_of, with_settings
 from dpsyn_sql.plan.plan import MeasureStep, ReservedStep
 from dpsyn_sql.plan.queries import MarginalQuery
