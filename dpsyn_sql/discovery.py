@@ -9,6 +9,7 @@ The questions and their budgets were planned before anything was charged; what t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.grids import grid_attribute
@@ -56,14 +57,15 @@ _Steps = Mapping[tuple[Ask, str | None], DiscoveryStep]
 def _keys(column: Undiscovered, planned: _Steps, door: Curator, asked: list[DiscoveryStep]) -> Attribute:
     step = planned["keys", column.name]
     asked.append(step)
-    return attribute_from_keys(column, door.ask(KeyQuery(column.name, column.sql_type), step.budget))
+    query = KeyQuery(column.name, column.sql_type, source=column.source)
+    return attribute_from_keys(column, door.ask(query, step.budget))
 
 
 def _bins(column: Undiscovered, planned: _Steps, door: Curator, asked: list[DiscoveryStep]) -> Attribute:
     grid = planned["grid", column.name]
     asked.append(grid)
-    query = GridQuery(grid_attribute(column.name, column.sql_type, nullable=column.nullable))
-    noisy = door.ask(query, grid.budget)
+    cells = grid_attribute(column.name, column.sql_type, nullable=column.nullable)
+    noisy = door.ask(GridQuery(replace(cells, source=column.source)), grid.budget)
     bounds = bounds_from_grid(column, noisy.values, noisy.sigma)
     question = tree_query(column, bounds)
     if question is None:

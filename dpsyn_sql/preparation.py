@@ -17,8 +17,8 @@ from dpsyn_sql.accounting.budget import Budget, exact_number, weakness
 from dpsyn_sql.count.planner import check_size
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.strict import typed_relation
 from dpsyn_sql.domain.unit import check_unit
+from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Output, Target, open_target

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from dpsyn_sql.domain.encoding import tick_literal
-from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.plan.queries import TreeRoot
 from dpsyn_sql.sqltext.fragments import Fragment, literal

@@ -19,7 +19,7 @@ from dpsyn_sql.count import statements
 from dpsyn_sql.count.marginalise import Kept, marginals, scatter
 from dpsyn_sql.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.unit import Bound
+from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.plan.plan import Further

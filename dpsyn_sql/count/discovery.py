@@ -18,15 +18,15 @@ from dpsyn_sql.count import statements
 from dpsyn_sql.count.cells import cell_expression
 from dpsyn_sql.count.marginalise import scatter
 from dpsyn_sql.domain.attributes import Label
-from dpsyn_sql.domain.encoding import encode_expression, read_expression
-from dpsyn_sql.domain.types import SqlType, parse_type
-from dpsyn_sql.domain.unit import Bound, unit_bytes
+from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.encode.codes import encode_expression, read_expression
+from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.plan.discovery import Ask, things_per_unit
 from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
 
 PART = 100_000
@@ -79,7 +79,7 @@ class SqlDiscoveryCounter:
         """
         kind = _key_type(query)
         table = qualified("temp", "main", f"dpsyn_keys_{uuid4().hex}")
-        counted = self._counted("keys", query.attr, kind, _key_expression(kind, query.longest))
+        counted = self._counted("keys", query.value, kind, _key_expression(kind, query.longest))
         try:
             sql = render("discover/keys", table=table, counted=counted)
             self._engine.execute(sql, step="counting units per key")
@@ -96,16 +96,15 @@ class SqlDiscoveryCounter:
     def cells(self, query: GridQuery) -> NDArray[np.int64]:
         """Distinct units per code of the grid, int64[grid.size]. PRIVATE."""
         grid = query.grid
-        kind = _type(grid.sql_type)
         code = Fragment(f"CAST({encode_expression(grid, _VALUE)} AS BIGINT)")
-        sql = self._counted("grid", grid.name, kind, code)
+        sql = self._counted("grid", grid.value, grid.type, code)
         found = self._engine.fetch(sql, step="counting units per cell of a grid")
         return scatter([found["thing"]], found["units"], (grid.size,))
 
     def points(self, query: TreeQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Occupied finest cells, ascending, and their numbers of distinct units (int64 both). PRIVATE."""
-        kind = _type(query.sql_type)
-        sql = self._counted("tree", query.attr, kind, cell_expression(kind, query.roots, _VALUE))
+        kind = query.type
+        sql = self._counted("tree", query.value, kind, cell_expression(kind, query.roots, _VALUE))
         found = self._engine.fetch(sql, step="counting units per cell of a tree")
         cells, units = _counts(found["thing"]), _counts(found["units"])
         order = np.argsort(cells)
@@ -128,8 +127,8 @@ class SqlDiscoveryCounter:
         found = self._engine.fetch(sql, step="counting units by their rows")
         return scatter([found["thing"]], found["units"], (query.most,))
 
-    def _counted(self, ask: Ask, attr: str, kind: SqlType, thing: Fragment) -> Fragment:
-        column, bound = ident(attr), self._bound
+    def _counted(self, ask: Ask, column: Fragment, kind: SqlType, thing: Fragment) -> Fragment:
+        bound = self._bound
         return render(
             "discover/units",
             relation=self._relation,
@@ -140,15 +139,8 @@ class SqlDiscoveryCounter:
         )
 
 
-def _type(sql_type: str) -> SqlType:
-    kind = parse_type(sql_type)
-    if kind is None:
-        raise InternalError("a column of an unsupported type is discovered")
-    return kind
-
-
 def _key_type(query: KeyQuery) -> SqlType:
-    kind = _type(query.sql_type)
+    kind = query.type
     if kind.family not in ("text", "enum", "integer", "boolean"):
         raise InternalError(f"values of type {kind.family} are no keys")
     return kind

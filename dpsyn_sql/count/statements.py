@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.encoding import code_type, encode_expression, encode_statement, mixed_radix
-from dpsyn_sql.domain.unit import Bound
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.encode.codes import encode_expression, encode_statement, mixed_radix
+from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 
@@ -111,8 +112,8 @@ def _scan_column(domain: Domain, index: int, *, csv: bool) -> _ScanColumn:
     code = encode_expression(attribute, value, from_text=csv)
     return _ScanColumn(
         attribute=index,
-        raw=ident(attribute.name),
+        raw=attribute.value,
         value=value,
         code=Fragment(f"k{index}"),
-        expression=Fragment(f"CAST({code} AS {code_type(attribute.size)})"),
+        expression=Fragment(f"CAST({code} AS {DUCKDB.code_type(attribute.size)})"),
     )

@@ -13,11 +13,12 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Literal
 
+from dpsyn_sql.domain.types import Edge, SqlType, supported_type, to_tick
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 Kind = Literal["categorical", "numeric", "temporal"]
 Label = bool | int | str
-Edge = int | float | Decimal | date | datetime | time
 Granularity = int | Decimal | Literal["month"]
 
 OTHER = "__other__"
@@ -37,6 +38,8 @@ class Attribute:
     ``origin`` says who made the domain public.
     ``granularity`` says which values inside a bin are written: whole multiples of so many ticks
     (discrete types), of a number (FLOAT, DOUBLE), or first days of months; None: the type's own.
+    ``source`` is the SQL expression of one row of the source that gives its values; None: the column
+    of its name. ``type`` is ``sql_type`` parsed.
     """
 
     name: str
@@ -49,6 +52,16 @@ class Attribute:
     ordered: bool = False
     origin: Literal["declared", "catalog", "discovered"] = "declared"
     granularity: Granularity | None = None
+    source: Fragment | None = None
+    type: SqlType = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", supported_type(self.sql_type, self.name))
+
+    @property
+    def value(self) -> Fragment:
+        """What stands for its values in a query of the source."""
+        return ident(self.name) if self.source is None else self.source
 
     @property
     def regular(self) -> int:
@@ -110,3 +123,19 @@ class Domain:
     def cells(self, names: Sequence[str]) -> int:
         """Number of cells of the marginal over the named attributes."""
         return math.prod(self.shape(names))
+
+
+def edge_ticks(attribute: Attribute) -> tuple[int, ...]:
+    """The k+1 cuts of a discrete binned attribute in ticks: bin i holds ticks[i] <= t < ticks[i+1].
+
+    The day after 9999-12-31 has no Python date, nor has the end of a day a Python time. An upper bound
+    of the last one is therefore kept as the last edge itself and turned into the tick past it here.
+    """
+    kind = attribute.type
+    last = attribute.edges[-1]
+    if kind.family in ("date", "time"):
+        marks_the_end = last in (date.max, time.max)
+    else:
+        marks_the_end = isinstance(last, datetime) and last.replace(tzinfo=None) == datetime.max
+    end = kind.high + 1 if marks_the_end else to_tick(kind, last)
+    return (*(to_tick(kind, edge) for edge in attribute.edges[:-1]), end)

@@ -14,9 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER, Attribute, Edge, Granularity, Label
+from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER, Attribute, Granularity, Label
 from dpsyn_sql.domain.entries import Bins, Categories, Cut, Step, moments
-from dpsyn_sql.domain.types import SqlType, enum_type, from_tick, parse_type, to_tick
+from dpsyn_sql.domain.types import Edge, SqlType, enum_type, from_tick, parse_type, to_tick
 from dpsyn_sql.source.relation import Column
 
 _UNIT_BINS = 100

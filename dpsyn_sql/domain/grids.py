@@ -16,8 +16,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import Attribute, Edge
-from dpsyn_sql.domain.types import SqlType, from_tick, parse_type
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.types import Edge, SqlType, from_tick, supported_type
 from dpsyn_sql.errors import InternalError
 
 MAX_DEPTH = 20
@@ -76,9 +76,7 @@ def everyday_cell(kind: SqlType, cells: Sequence[Cell]) -> int:
 
 def grid_attribute(name: str, sql_type: str, *, nullable: bool) -> Attribute:
     """The grid as an attribute whose codes are its cells (and NULL)."""
-    kind = parse_type(sql_type)
-    if kind is None:
-        raise InternalError(f"column {name!r} has an unsupported type")
+    kind = supported_type(sql_type, name)
     cells = grid_cells(kind)
     cuts = [cell.low for cell in cells] + [cells[-1].high]
     edges = tuple(edge_of(kind, cut) for cut in cuts)

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Granularity, Label
+from dpsyn_sql.domain.types import SqlType, parse_type, supported_type
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.sqltext.fragments import Fragment
 
 MAX_CODES = 100
 """Codes that an undiscovered attribute may get, unless the owner says otherwise: enough for most code
@@ -26,6 +28,7 @@ class Undiscovered:
     temporal). It never gets more than ``max_codes`` codes, ``__other__`` and NULL included.
     ``granularity`` is what its bins get. ``least`` and ``most`` are bounds that the catalog states on one
     side or both (ticks; values for FLOAT and DOUBLE): nothing outside is looked for.
+    ``source`` and ``type`` as of an ``Attribute``.
     """
 
     name: str
@@ -36,6 +39,11 @@ class Undiscovered:
     granularity: Granularity | None = None
     least: Fraction | None = None
     most: Fraction | None = None
+    source: Fragment | None = None
+    type: SqlType = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", supported_type(self.sql_type, self.name))
 
     def stand_in(self) -> Attribute:
         """An attribute of the largest size it can get, for planning only."""
@@ -54,37 +62,40 @@ class Undiscovered:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A column that tells rows apart: the output gets fresh values, unique in it."""
+class _Written:
+    """A column with its type, also parsed; ``type`` is None for one that only a unit id can have."""
 
     name: str
     sql_type: str
+    type: SqlType | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", parse_type(self.sql_type))
+
+
+@dataclass(frozen=True, slots=True)
+class Key(_Written):
+    """A column that tells rows apart: the output gets fresh values, unique in it."""
+
     origin: str = "declared"
 
 
 @dataclass(frozen=True, slots=True)
-class UnitId:
+class UnitId(_Written):
     """The privacy unit's column: fresh values, each repeated as often as its unit has rows."""
-
-    name: str
-    sql_type: str
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(_Written):
     """A column of one public value (None: all NULL), written as the owner states it."""
 
-    name: str
-    sql_type: str
     value: object
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(_Written):
     """A column computed from other columns of the output by a SQL expression of the owner's."""
 
-    name: str
-    sql_type: str
     expression: str
 
 

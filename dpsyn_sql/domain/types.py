@@ -14,13 +14,14 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from dpsyn_sql.domain.attributes import Attribute, Edge
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.fragments import Fragment, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
 
 Family = Literal[
     "boolean", "integer", "decimal", "float", "text", "enum", "date", "time", "timestamp", "uuid"
 ]
+
+Edge = int | float | Decimal | date | datetime | time
 
 _SIGNED = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63, "HUGEINT": 127}
 _UNSIGNED = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32, "UBIGINT": 64, "UHUGEINT": 128}
@@ -46,6 +47,9 @@ _ALIASES = {
     "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
     "DATETIME": "TIMESTAMP",
 }
+# Bare numbers are safe beside these; beside unsigned and 128-bit types DuckDB may settle on BIGINT
+# as the common type, whose overflow would depend on a value of the source.
+_PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _PYTHON_EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
@@ -142,15 +146,15 @@ def enum_type(labels: tuple[str, ...]) -> str:
     return "ENUM(" + ", ".join(string_literal(label) for label in labels) + ")"
 
 
-def type_of(attribute: Attribute) -> SqlType:
-    """The parsed type of an attribute.
+def supported_type(text: str, name: str) -> SqlType:
+    """The type of a measured column.
 
     Raises:
-        InternalError: the type is not one of ours, so the attribute was not made by this package.
+        InternalError: the type is not one of ours, so the column was not looked at by this package.
     """
-    parsed = parse_type(attribute.sql_type)
+    parsed = parse_type(text)
     if parsed is None:
-        raise InternalError(f"attribute {attribute.name!r} has an unsupported type")
+        raise InternalError(f"column {name!r} has an unsupported type")
     return parsed
 
 
@@ -205,17 +209,12 @@ def from_tick(kind: SqlType, tick: int) -> Edge:
     return moment.replace(tzinfo=UTC) if kind.zoned else moment
 
 
-def edge_ticks(attribute: Attribute) -> tuple[int, ...]:
-    """The k+1 cuts of a discrete binned attribute in ticks: bin i holds ticks[i] <= t < ticks[i+1].
-
-    The day after 9999-12-31 has no Python date, nor has the end of a day a Python time. An upper bound
-    of the last one is therefore kept as the last edge itself and turned into the tick past it here.
-    """
-    kind = type_of(attribute)
-    last = attribute.edges[-1]
-    if kind.family in ("date", "time"):
-        marks_the_end = last in (date.max, time.max)
-    else:
-        marks_the_end = isinstance(last, datetime) and last.replace(tzinfo=None) == datetime.max
-    end = kind.high + 1 if marks_the_end else to_tick(kind, last)
-    return (*(to_tick(kind, edge) for edge in attribute.edges[:-1]), end)
+def tick_literal(kind: SqlType, tick: int) -> Fragment:
+    """A value of a discrete type as a literal of that very type."""
+    if kind.text in _PLAIN and -(2**31) < tick < 2**31:
+        return Fragment(str(tick))
+    value = from_tick(kind, tick)
+    if isinstance(value, date) and kind.family == "date":
+        return literal(value)
+    text = format(value, "f") if isinstance(value, Decimal) else str(value)
+    return Fragment(f"CAST('{text}' AS {kind.sql})")

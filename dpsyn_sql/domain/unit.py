@@ -8,31 +8,16 @@ other rows of the other one in; if one unit were split, it would count more than
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.source.names import fold, listed, near_matches, shorten
 from dpsyn_sql.source.relation import ROW_OF_RESULT, Column, PrivacyUnit
-from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 # Types whose values have exactly one text each. A float has 0 and -0, which are equal, and NaN; the
 # text of a moment with time zone depends on the session; an INTERVAL of 30 days equals one month.
 _FAMILIES = frozenset({"boolean", "integer", "decimal", "text", "enum", "date", "timestamp", "uuid"})
 _OTHER_TYPES = frozenset({"BLOB"})
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """How many rows of one unit are kept, and the 64-bit key of the draw among them.
-
-    ``column`` is the unit column's name in the source. The privacy claim holds for every key; a
-    fresh one keeps any fixed rows from being favoured.
-    """
-
-    column: str
-    max_rows: int
-    key: int
 
 
 def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
@@ -65,15 +50,6 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
             "TIMESTAMP, UUID and BLOB; cast the column in a query or view: TRY_CAST(id AS BIGINT) AS id."
         )
     return found[0]
-
-
-def unit_bytes(column: str) -> Fragment:
-    """The unit of a row as bytes; NULL if there is none.
-
-    Bytes know no collation: under a default collation of NOCASE, 'ann' and 'Ann' as text would
-    be one partition.
-    """
-    return Fragment(f"encode(CAST({ident(column)} AS VARCHAR))")
 
 
 def _family(sql_type: str) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import OTHER, Attribute
 from dpsyn_sql.domain.grids import Cell, binned_kind, edge_of, everyday_cell, grid_cells
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import SqlType, enum_type, parse_type
+from dpsyn_sql.domain.types import SqlType, enum_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.plan.queries import NoisyKeys, NoisyTree, TreeQuery, TreeRoot
 
@@ -45,7 +45,7 @@ LONGEST_RUN = 6
 
 def attribute_from_keys(column: Undiscovered, found: NoisyKeys) -> Attribute:
     """A categorical attribute of the keys with the largest noisy counts, in the order of the values."""
-    kind = _type(column)
+    kind = column.type
     room = max(0, column.max_codes - 1 - column.nullable)
     # A value that is spelled as the code of all others belongs to them.
     order = [index for index in np.argsort(-found.values, kind="stable") if found.keys[index] != OTHER]
@@ -62,6 +62,7 @@ def attribute_from_keys(column: Undiscovered, found: NoisyKeys) -> Attribute:
         other=True,
         nullable=column.nullable,
         origin="discovered",
+        source=column.source,
     )
 
 
@@ -78,12 +79,12 @@ def bounds_from_grid(column: Undiscovered, noisy: NDArray[np.int64], sigma: floa
 
     ``noisy``: int64, one per cell of the grid and, if the column is nullable, one for NULL.
     """
-    cells = grid_cells(_type(column))
+    cells = grid_cells(column.type)
     allowed = np.array([_may_hold(column, cell) for cell in cells])
     counts = np.where(allowed, noisy[: len(cells)], -_NEVER * sigma)
     chosen = counts > STANDS_OUT * sigma
     if not chosen.any():
-        kind = _type(column)
+        kind = column.type
         numbers = binned_kind(kind) == "numeric"
         positive = next((i for i, cell in enumerate(cells) if cell.low >= 0), 0) if numbers else 0
         chosen[_likeliest_run(counts / sigma, everyday_cell(kind, cells), positive)] = True
@@ -129,12 +130,12 @@ def _likeliest_run(deviations: NDArray[np.float64], everyday: int, positive: int
 def tree_query(column: Undiscovered, bounds: Bounds) -> TreeQuery | None:
     """The question where those cells are dense; None if none of them can be halved."""
     roots = tuple(TreeRoot(cell.low, cell.unit, cell.depth) for cell in bounds.cells if cell.depth)
-    return TreeQuery(column.name, column.sql_type, roots) if roots else None
+    return TreeQuery(column.name, column.sql_type, roots, column.source) if roots else None
 
 
 def attribute_from_tree(column: Undiscovered, bounds: Bounds, tree: NoisyTree | None) -> Attribute:
     """Bins from the first cell that stands out to the last: leaves, and one for each gap between."""
-    kind = _type(column)
+    kind = column.type
     room = max(1, column.max_codes - column.nullable)
     cuts = _within(column, kind, _cuts(bounds, tree, room))
     edges = tuple(edge_of(kind, cut) for cut in cuts)
@@ -147,6 +148,7 @@ def attribute_from_tree(column: Undiscovered, bounds: Bounds, tree: NoisyTree | 
         ordered=True,
         origin="discovered",
         granularity=column.granularity,
+        source=column.source,
     )
 
 
@@ -183,10 +185,3 @@ def _middle(query: TreeQuery, root: int, level: int, index: int) -> Fraction:
     if not 0 <= level < top.depth or not 0 <= index < 2**level:
         raise InternalError("a tree was split below its depth")
     return top.low + top.width * Fraction((1 << (top.depth - level - 1)) * (2 * index + 1))
-
-
-def _type(column: Undiscovered) -> SqlType:
-    kind = parse_type(column.sql_type)
-    if kind is None:
-        raise InternalError(f"column {column.name!r} has an unsupported type")
-    return kind

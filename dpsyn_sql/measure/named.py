@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.sqltext.fragments import Fragment
 
 
 def tables_named(ask: str, queries: Sequence[MarginalQuery]) -> dict[str, Any]:
@@ -17,10 +18,12 @@ def tables_named(ask: str, queries: Sequence[MarginalQuery]) -> dict[str, Any]:
     return named
 
 
-def column_named(what: str, name: str, sql_type: str) -> dict[str, Any]:
-    """A question about a column; an ENUM without its labels, which may be the rows' own."""
+def column_named(what: str, name: str, sql_type: str, source: Fragment | None) -> dict[str, Any]:
+    """A question about a column, or about what ``source`` computes of some; an ENUM without its labels, which
+    may be the rows' own."""
     kind = "ENUM" if sql_type.startswith("ENUM(") else sql_type
-    return {"ask": "discover", "what": what, "attr": name, "type": kind}
+    named = {"ask": "discover", "what": what, "attr": name, "type": kind}
+    return named if source is None else {**named, "source": str(source)}
 
 
 def digest(text: str) -> str:

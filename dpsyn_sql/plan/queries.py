@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Label
+from dpsyn_sql.domain.types import SqlType, supported_type
+from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 Answer = TypeVar("Answer", covariant=True)
 
@@ -111,6 +113,16 @@ class KeyQuery(Question["NoisyKeys"]):
     attr: str
     sql_type: str = field(repr=False)  # an ENUM without a name may have been made from the rows
     longest: int = 1_000
+    source: Fragment | None = None
+    type: SqlType = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", supported_type(self.sql_type, self.attr))
+
+    @property
+    def value(self) -> Fragment:
+        """What stands for the column's values in a query of the source."""
+        return ident(self.attr) if self.source is None else self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +169,16 @@ class TreeQuery(Question["NoisyTree"]):
     attr: str
     sql_type: str
     roots: tuple[TreeRoot, ...]
+    source: Fragment | None = None
+    type: SqlType = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", supported_type(self.sql_type, self.attr))
+
+    @property
+    def value(self) -> Fragment:
+        """What stands for the column's values in a query of the source."""
+        return ident(self.attr) if self.source is None else self.source
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
         "codes": item.max_codes,
         "nullable": item.nullable,
         "bounds": [None if bound is None else str(bound) for bound in (item.least, item.most)],
-    }
+    } | _source_facts(item)
 
 
 def attribute_facts(attribute: Attribute) -> dict[str, Any]:
@@ -208,10 +208,15 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
         "codes": attribute.size,
         "nullable": attribute.nullable,
         "ordered": attribute.ordered,
-    }
+    } | _source_facts(attribute)
     if attribute.kind == "categorical":
         return facts | {"labels": list(attribute.labels), "other": attribute.other}
     return facts | {"edges": [_plain(edge) for edge in attribute.edges]}
+
+
+def _source_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
+    """The expression that gives the values, where it is not the column of the name."""
+    return {} if item.source is None else {"source": str(item.source)}
 
 
 def role_facts(role: Role) -> dict[str, Any]:

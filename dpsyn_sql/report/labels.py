@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from dpsyn_sql.domain.attributes import OTHER, Attribute, Edge
+from dpsyn_sql.domain.attributes import OTHER, Attribute
+from dpsyn_sql.domain.types import Edge
 
 
 def code_labels(attribute: Attribute) -> list[object]:

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Edge
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.types import Edge, parse_type
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.models.stored import StoredModel, StoredTable
 from dpsyn_sql.plan.queries import Map, NoisyMarginal

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsyn_sql.domain.encoding import code_type
 from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
 from dpsyn_sql.sample.sql_tables import Layout, layout, packed, place_of, strides
+from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -75,7 +75,7 @@ class Script:
         """The codes of the attributes in domain order, unpacked, as a0, a1, ..."""
         sizes = self.network.sizes
         return [
-            Fragment(f"CAST({self._value(v)} AS {code_type(sizes[v])}) AS a{i}")
+            Fragment(f"CAST({self._value(v)} AS {DUCKDB.code_type(sizes[v])}) AS a{i}")
             for i, v in enumerate(self.network.codes)
         ]
 

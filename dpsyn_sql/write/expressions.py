@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from dpsyn_sql.domain.output import constant_expression, derived_value
+from dpsyn_sql.decode.output import constant_expression, derived_value
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
-from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import DomainError, EngineFailure
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.expression_check import check_expression
@@ -55,7 +54,7 @@ def _types(shape: Shape) -> dict[str, tuple[Fragment, bool]]:
     """
     found = {}
     for item in (*shape.measured, *shape.roles):
-        kind = parse_type(item.sql_type)
+        kind = item.type
         if kind is not None and not isinstance(item, Key | UnitId):
             # The labels of an ENUM still to be learnt are unknown; they compare as text does.
             sql = Fragment("VARCHAR") if kind.family == "enum" else kind.sql
@@ -118,7 +117,7 @@ def _fits(role: Constant, engine: Engine) -> bool:
     if role.value is None:
         return True
     cast = constant_expression(role)
-    kind = parse_type(role.sql_type)
+    kind = role.type
     exact = kind is not None and kind.family in ("integer", "decimal") and not isinstance(role.value, str)
     value = literal(role.value) if exact else cast  # type: ignore[arg-type]
     try:

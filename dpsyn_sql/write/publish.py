@@ -15,9 +15,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.output import output_statement, units_of
+from dpsyn_sql.decode.output import output_statement, units_of
+from dpsyn_sql.decode.surrogates import capacity
 from dpsyn_sql.domain.shape import Key, Shape, UnitId
-from dpsyn_sql.domain.surrogates import capacity
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.interfaces import Engine
@@ -106,7 +106,7 @@ def _check_capacity(shape: Shape, rows: int, units: int) -> None:
     for role in shape.roles:
         if isinstance(role, Key | UnitId):
             needed, what = (rows, "rows") if isinstance(role, Key) else (units, "units")
-            most = capacity(role.sql_type)
+            most = capacity(role.type)
             if most is not None and needed > most:
                 raise PublishError(
                     f"Column {role.name!r} gets a fresh value for each of {needed} {what}, and its type has "

@@ -8,11 +8,11 @@ left out, not replaced.
 
 from __future__ import annotations
 
+from dpsyn_sql.decode.output import constant_expression, derived_value
+from dpsyn_sql.decode.values import decode_expression
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.decoding import decode_expression
-from dpsyn_sql.domain.output import constant_expression, derived_value
 from dpsyn_sql.domain.shape import Constant, Derived, Shape
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.sample.sql_text import MOST_NODES, Tables, script_of
@@ -75,7 +75,7 @@ def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
         elif isinstance(role, Constant):
             value = constant_expression(role)
         else:
-            value = Fragment(f"CAST(NULL AS {_type(role.sql_type)})")
+            value = Fragment(f"CAST(NULL AS {_type(role.type)})")
         columns.append(Fragment(f"{value} AS {ident(name)}"))
     return render(
         "macros/sampled",
@@ -100,8 +100,7 @@ def _condition(text: str) -> Fragment:
     return Fragment(f"TRY({text})")
 
 
-def _type(text: str) -> Fragment:
-    kind = parse_type(text)
+def _type(kind: SqlType | None) -> Fragment:
     if kind is None:
         raise InternalError("a column of an unsupported type is written")
     return kind.sql

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.decode.output import reject_statement
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.encoding import code_type
-from dpsyn_sql.domain.output import reject_statement
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
@@ -52,7 +52,7 @@ def stage(engine: Engine, domain: Domain, batches: Batches, table: Fragment) -> 
 
 def make_room(engine: Engine, domain: Domain, table: Fragment) -> None:
     """Create the temporary table."""
-    types = [code_type(attribute.size) for attribute in domain.attributes]
+    types = [DUCKDB.code_type(attribute.size) for attribute in domain.attributes]
     columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
     engine.execute(render("write/stage", table=table, columns=columns), step="making room for sampled rows")
 
@@ -60,7 +60,7 @@ def make_room(engine: Engine, domain: Domain, table: Fragment) -> None:
 def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, first: int) -> int:
     """Load more codes, numbered from ``first`` on; how many."""
     sizes = [attribute.size for attribute in domain.attributes]
-    types = [code_type(size) for size in sizes]
+    types = [DUCKDB.code_type(size) for size in sizes]
     rows = 0
     for batch in batches:
         _check(batch, sizes)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.encoding import encode_statement
-from dpsyn_sql.domain.unit import Bound
+from dpsyn_sql.encode.codes import encode_statement
+from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery

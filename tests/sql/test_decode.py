@@ -8,8 +8,8 @@ import duckdb
 import numpy as np
 import pytest
 
+from dpsyn_sql.decode.values import decode_expression, decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.decoding import decode_expression, decode_statement
 from dpsyn_sql.sqltext.fragments import Fragment
 
 

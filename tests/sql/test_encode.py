@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.decoding import decode_statement
-from dpsyn_sql.domain.encoding import code_type, encode_expression, encode_statement
 from dpsyn_sql.domain.file import domain_of
 from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.encode.codes import encode_expression, encode_statement
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import Column, Relation
+from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 QUICK = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -409,9 +410,9 @@ def test_a_repeated_label_would_double_rows_and_is_refused():
 def test_code_types_are_the_smallest():
     sizes = [1, 256, 257, 65_536, 65_537, 2**32, 2**32 + 1, 2**64]
     names = ["UTINYINT"] * 2 + ["USMALLINT"] * 2 + ["UINTEGER"] * 2 + ["UBIGINT"] * 2
-    assert [code_type(size) for size in sizes] == names
+    assert [DUCKDB.code_type(size) for size in sizes] == names
     with pytest.raises(InternalError):
-        code_type(2**64 + 1)
+        DUCKDB.code_type(2**64 + 1)
 
 
 def test_golden_statement():

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.decoding import decode_expression
-from dpsyn_sql.domain.encoding import encode_expression
-from dpsyn_sql.domain.types import edge_ticks, to_tick, type_of
+from dpsyn_sql.decode.values import decode_expression
+from dpsyn_sql.domain.attributes import Attribute, edge_ticks
+from dpsyn_sql.domain.types import to_tick
+from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.sqltext.fragments import Fragment
 
 
@@ -70,7 +70,7 @@ def test_multiples_of_ticks(con, sql_type, edges, granularity):
     ticks = edge_ticks(attribute)
     for code in range(attribute.regular):
         found = values(con, attribute, code)
-        got = [to_tick(type_of(attribute), value) for value in found]
+        got = [to_tick(attribute.type, value) for value in found]
         multiples = any(-(-ticks[code] // granularity) * granularity < end for end in (ticks[code + 1],))
         assert all(ticks[code] <= tick < ticks[code + 1] for tick in got)
         assert all(tick % granularity == 0 for tick in got) if multiples else set(got) == {ticks[code]}

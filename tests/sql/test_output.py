@@ -7,10 +7,11 @@ import duckdb
 import numpy as np
 import pytest
 
+from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
+from dpsyn_sql.decode.surrogates import capacity, surrogate
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.output import output_statement, reject_statement, units_of
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
-from dpsyn_sql.domain.surrogates import capacity, surrogate
+from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DomainError, InternalError, PublishError
@@ -87,9 +88,9 @@ KEY_TYPES = [
 
 @pytest.mark.parametrize("sql_type", KEY_TYPES)
 def test_fresh_values_are_distinct_up_to_the_capacity_of_the_type(engine, sql_type):
-    most = capacity(sql_type)
+    most = capacity(parse_type(sql_type))
     for count in {min(most or 1000, 1000), min(most or 70_000, 70_000)}:
-        value = surrogate(sql_type, Fragment("n"), count, "key|k", 1)
+        value = surrogate(parse_type(sql_type), Fragment("n"), count, "key|k", 1)
         sql = f"SELECT count(DISTINCT v), count(v), any_value(typeof(v)) FROM (SELECT {value} AS v FROM range({count}) r(n))"
         distinct, present, kind = engine._connection.execute(sql).fetchone()
         assert distinct == present == count
@@ -111,7 +112,7 @@ def test_keys_look_as_they_should(engine):
 @pytest.mark.parametrize("sql_type", ["BOOLEAN", "TINYINT", "ENUM('a', 'b')"])
 def test_a_type_without_room_is_refused_and_says_how_many_rows_fit(engine, sql_type):
     shape = checked(engine, roles=[Key("id", sql_type)])
-    with pytest.raises(PublishError, match=rf"'id'.*rows={capacity(sql_type)} or less"):
+    with pytest.raises(PublishError, match=rf"'id'.*rows={capacity(parse_type(sql_type))} or less"):
         written(engine, shape, rows=1000)
 
 

@@ -47,7 +47,9 @@ def model(scopes, sizes=(4,) * 5):
 def room(engine, network):
     sizes = [network.sizes[variable] for variable in network.codes]
     make_room(
-        engine, Domain(tuple(Attribute("", "", "categorical", labels=tuple(range(k))) for k in sizes)), STAGED
+        engine,
+        Domain(tuple(Attribute("", "BIGINT", "categorical", labels=tuple(range(k))) for k in sizes)),
+        STAGED,
     )
 
 

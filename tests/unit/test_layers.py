@@ -21,6 +21,10 @@ PLANTED = {
         "sample",
         "import dpsyn_sql.methods.planted",
     ),
+    "Encoding reads rows: the public side never reaches it, nor does decoding": (
+        "decode",
+        "import dpsyn_sql.encode.codes",
+    ),
     "Only the door imports the counter (the release joins them)": (
         "methods",
         "import dpsyn_sql.count.counter",

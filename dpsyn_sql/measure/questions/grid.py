@@ -37,7 +37,7 @@ def inquiry(question: GridQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
     counter, grid = behind.columns(), question.grid
     event = grid_event(things_per_unit("grid", behind.rows_per_unit), budget)
     cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable)))
-    named = {**column_named("grid", grid.name, grid.sql_type), "codes": grid.size, "cuts": cuts}
+    named = {**column_named("grid", grid.name, grid.sql_type, grid.source), "codes": grid.size, "cuts": cuts}
 
     def noisy() -> Arrays:
         counts = counter.cells(question)

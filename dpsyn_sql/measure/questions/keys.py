@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import ThresholdEvent
 from dpsyn_sql.domain.attributes import Label
-from dpsyn_sql.domain.types import SqlType, parse_type
-from dpsyn_sql.errors import BudgetError, InternalError
+from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.measure.calibrate import gaussian_event, refuse_no_discovery
 from dpsyn_sql.measure.counting import check_counts
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
@@ -57,12 +57,14 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
 
     Raises:
         BudgetError: as ``keys_event``.
-        InternalError: the domain is complete, or a column of an unsupported type.
+        InternalError: the domain is complete.
     """
     counter = behind.columns()
     event = keys_event(things_per_unit("keys", behind.rows_per_unit), budget)
-    named = {**column_named("keys", question.attr, question.sql_type), "longest": question.longest}
-    kind = _type(question.sql_type)
+    named = {
+        **column_named("keys", question.attr, question.sql_type, question.source),
+        "longest": question.longest,
+    }
 
     def noisy() -> Arrays:
         shown: list[tuple[Label, int]] = []
@@ -77,17 +79,10 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
 
     def read(arrays: Arrays) -> NoisyKeys:
         values, lengths, content = arrays
-        keys = tuple(_label(kind, text) for text in _texts(lengths, content))
+        keys = tuple(_label(question.type, text) for text in _texts(lengths, content))
         return NoisyKeys(question.attr, keys, values, event.sigma, event.threshold)
 
     return Inquiry(event, named, noisy, read)
-
-
-def _type(sql_type: str) -> SqlType:
-    kind = parse_type(sql_type)
-    if kind is None:
-        raise InternalError("a column of an unsupported type is discovered")
-    return kind
 
 
 def _rank(key: Label) -> tuple[int, bytes]:

@@ -55,7 +55,7 @@ def inquiry(question: TreeQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
     counter = behind.columns()
     event = tree_event(things_per_unit("tree", behind.rows_per_unit), budget)
     roots = digest(repr([(str(root.low), str(root.width), root.depth) for root in question.roots]))
-    named = {**column_named("tree", question.attr, question.sql_type), "roots": roots}
+    named = {**column_named("tree", question.attr, question.sql_type, question.source), "roots": roots}
 
     def noisy() -> Arrays:
         cells, units = counter.points(question)

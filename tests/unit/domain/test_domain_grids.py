@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dpsyn_sql.domain.attributes import edge_ticks
 from dpsyn_sql.domain.grids import grid_attribute, grid_cells, largest_float
-from dpsyn_sql.domain.types import edge_ticks, parse_type, to_tick
+from dpsyn_sql.domain.types import parse_type, to_tick
 
 DISCRETE = [
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",

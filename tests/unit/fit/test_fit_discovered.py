@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpsyn_sql.domain.attributes import edge_ticks
 from dpsyn_sql.domain.grids import grid_cells
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import edge_ticks, parse_type
+from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.discovered import (
     attribute_from_keys,

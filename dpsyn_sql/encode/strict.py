@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.source.relation import Relation
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
@@ -17,7 +16,7 @@ def typed_relation(relation: Relation, shape: Shape) -> Relation:
     The failure of a cast depends on a row and is outside the privacy promise; its text, which quotes
     the value, is withheld as that of every statement.
     """
-    types = {item.name: parse_type(item.sql_type) for item in shape.measured}
+    types = {item.name: item.type for item in shape.measured if item.source is None}
     columns = []
     for column in relation.columns:
         kind, name = types.get(column.name), ident(column.name)

@@ -15,11 +15,9 @@ from decimal import Decimal
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import OTHER, Attribute, Domain
-from dpsyn_sql.domain.encoding import tick_literal
-from dpsyn_sql.domain.positions import Positions, float_positions, month_positions, tick_positions
-from dpsyn_sql.domain.types import SqlType, edge_ticks, parse_type, type_of
-from dpsyn_sql.errors import InternalError
+from dpsyn_sql.decode.positions import Positions, float_positions, month_positions, tick_positions
+from dpsyn_sql.domain.attributes import OTHER, Attribute, Domain, edge_ticks
+from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -36,7 +34,7 @@ def decode_expression(attribute: Attribute, code: Fragment, bits: Fragment) -> F
         code: an expression of any integer type; plain, because it is repeated.
         bits: a UBIGINT expression of 64 random bits; used for bins of several values only.
     """
-    kind = type_of(attribute)
+    kind = attribute.type
     if attribute.kind == "categorical":
         return _label(attribute, kind, code, bits)
     if kind.family == "float":
@@ -156,9 +154,7 @@ def _wide_offset(widths: Sequence[int], code: Fragment, bits: Fragment) -> str:
 
 
 def _numbers(values: Sequence[int], kind: str, code: Fragment) -> Fragment:
-    parsed = parse_type(kind)
-    if parsed is None:
-        raise InternalError(f"{kind} is no integer type")
+    parsed = supported_type(kind, "of numbers")
     return _lookup([tick_literal(parsed, value) for value in values], parsed.sql, code)
 
 

@@ -15,20 +15,16 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from datetime import date
-from decimal import Decimal
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Label
-from dpsyn_sql.domain.types import SqlType, edge_ticks, from_tick, type_of
-from dpsyn_sql.domain.unit import Bound, unit_bytes
+from dpsyn_sql.domain.attributes import Attribute, Domain, Label, edge_ticks
+from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
+from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 
 _LOOKUP = 4_096  # longest lookup list
-# Bare numbers are safe beside these; beside unsigned and 128-bit types DuckDB may settle on BIGINT
-# as the common type, whose overflow would depend on a value of the source.
-_PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _MAPPED = 256  # longest map of labels; its cost grows with its length, that of a join does not
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
 
@@ -40,7 +36,7 @@ def encode_expression(attribute: Attribute, column: Fragment, *, from_text: bool
     that it is text (CSV) of which values are first read as the attribute's type; text that
     cannot be read counts as NULL.
     """
-    kind = type_of(attribute)
+    kind = attribute.type
     if from_text and kind.family != "text":
         column = read_expression(kind, column)
     return _or_missing(attribute, column, _present(attribute, kind, column))
@@ -50,7 +46,7 @@ def _or_missing(attribute: Attribute, column: Fragment, code: str) -> Fragment:
     """NULL and NaN are decided before anything is compared."""
     missing = attribute.fallback_code if attribute.null_code is None else attribute.null_code
     absent = f"{column} IS NULL"
-    if type_of(attribute).family == "float":
+    if attribute.type.family == "float":
         absent += f" OR isnan({column})"
     return Fragment(f"CASE WHEN {absent} THEN {missing} ELSE {code} END")
 
@@ -143,31 +139,8 @@ def _tree(column: Fragment, cuts: Sequence[str], leaves: Sequence[str]) -> str:
     return f"CASE WHEN {column} < {cuts[middle - 1]} THEN {below} ELSE {above} END"
 
 
-def tick_literal(kind: SqlType, tick: int) -> Fragment:
-    """A value of a discrete type as a literal of that very type."""
-    if kind.text in _PLAIN and -(2**31) < tick < 2**31:
-        return Fragment(str(tick))
-    value = from_tick(kind, tick)
-    if isinstance(value, date) and kind.family == "date":
-        return literal(value)
-    text = format(value, "f") if isinstance(value, Decimal) else str(value)
-    return Fragment(f"CAST('{text}' AS {kind.sql})")
-
-
 def _float_literal(kind: SqlType, value: float) -> Fragment:
     return Fragment(f"CAST('{value!r}' AS {kind.sql})")
-
-
-def code_type(size: int) -> Fragment:
-    """The smallest unsigned type that holds the codes 0..size-1.
-
-    Raises:
-        InternalError: more than 2**64 codes.
-    """
-    for name, bits in (("UTINYINT", 8), ("USMALLINT", 16), ("UINTEGER", 32), ("UBIGINT", 64)):
-        if size <= 2**bits:
-            return Fragment(name)
-    raise InternalError(f"no unsigned type holds {size} codes")
 
 
 def encode_statement(
@@ -189,7 +162,7 @@ def encode_statement(
 
     Args:
         relation_sql: what stands after FROM.
-        domain: attributes; their names are column names of the relation.
+        domain: attributes; each is read from the column of its name or from its source expression.
         packs: positions of attributes in the domain; ``((0,), (1,), ...)`` for plain codes.
         table: quoted name of the table to create.
         csv: the relation's columns are text.
@@ -216,7 +189,7 @@ def encode_statement(
 
 
 def _is_joined(attribute: Attribute) -> bool:
-    return type_of(attribute).family in ("text", "enum") and len(attribute.labels) > _MAPPED
+    return attribute.type.family in ("text", "enum") and len(attribute.labels) > _MAPPED
 
 
 def _coded(attribute: Attribute, position: int) -> str:
@@ -230,7 +203,7 @@ def _coded(attribute: Attribute, position: int) -> str:
 def _label_join(attribute: Attribute, position: int) -> Fragment:
     """A hash join with the distinct labels as bytes: no collation can make two of them match one
     value, so every row stays exactly one row."""
-    text = _as_text(type_of(attribute), Fragment(f"c{position}"))
+    text = _as_text(attribute.type, Fragment(f"c{position}"))
     rows = ", ".join(f"(encode({literal(label)}), {code})" for code, label in enumerate(_distinct(attribute)))
     return Fragment(
         f"LEFT JOIN (VALUES {rows}) AS l{position}(label, code) ON l{position}.label = encode({text})"
@@ -239,8 +212,8 @@ def _label_join(attribute: Attribute, position: int) -> Fragment:
 
 def _named(attribute: Attribute, position: int, csv: bool) -> Fragment:
     """The raw value under a neutral name, text already read as its type."""
-    kind = type_of(attribute)
-    column = ident(attribute.name)
+    kind = attribute.type
+    column = attribute.value
     read = read_expression(kind, column) if csv and kind.family != "text" else column
     return Fragment(f"{read} AS c{position}")
 
@@ -260,7 +233,7 @@ def mixed_radix(domain: Domain, pack: Sequence[int], codes: Mapping[int, Fragmen
     ``codes`` are expressions of the attributes' own codes, by position in the domain.
     """
     sizes = [domain.attributes[position].size for position in pack]
-    kind = code_type(math.prod(sizes))
+    kind = DUCKDB.code_type(math.prod(sizes))
     # Arithmetic in a type that holds the whole pack: small literals would give UTINYINT overflow.
     wide = "BIGINT" if math.prod(sizes) < 2**63 else "UBIGINT"
     code = f"CAST({codes[pack[0]]} AS {wide})" if len(pack) > 1 else str(codes[pack[0]])

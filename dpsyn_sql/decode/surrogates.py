@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dpsyn_sql.domain.encoding import tick_literal
-from dpsyn_sql.domain.types import SqlType, parse_type
-from dpsyn_sql.errors import InternalError
+from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 
 _DIGITS = 6  # of numbers in text, at least
@@ -14,17 +12,13 @@ _EXACT = {"FLOAT": 2**24, "DOUBLE": 2**53}  # whole numbers up to here are told 
 _YEAR_2000 = 10_957  # days since 1970-01-01
 
 
-def capacity(sql_type: str) -> int | None:
+def capacity(kind: SqlType | None) -> int | None:
     """How many different values the type holds; None for more than any table has rows.
 
-    Raises:
-        InternalError: no fresh values can be made of the type.
+    ``kind`` is that of a key or unit id: None for a unit's BLOB.
     """
-    kind = parse_type(sql_type)
-    if sql_type == "BLOB" or (kind is not None and kind.family in ("text", "uuid")):
+    if kind is None or kind.family in ("text", "uuid"):
         return None
-    if kind is None:
-        raise InternalError(f"no fresh values of type {sql_type}")
     if kind.family == "enum":
         return len(_labels(kind))
     if kind.family == "boolean":
@@ -32,17 +26,16 @@ def capacity(sql_type: str) -> int | None:
     return _EXACT[kind.text] if kind.family == "float" else kind.high - kind.low + 1
 
 
-def surrogate(sql_type: str, number: Fragment, count: int, prefix: str, seed: int) -> Fragment:
-    """The value of a number as a SQL expression of exactly ``sql_type``; different for each number.
+def surrogate(kind: SqlType | None, number: Fragment, count: int, prefix: str, seed: int) -> Fragment:
+    """The value of a number as a SQL expression of exactly the type; different for each number.
 
     Args:
-        sql_type: the column's type; it holds ``count`` values (see ``capacity``).
+        kind: the column's type, None for BLOB; it holds ``count`` values (see ``capacity``).
         number: a BIGINT expression, 0..count-1; plain, because it is repeated.
         count: how many values are made.
         prefix: of text values, such as ``"key"``; also tells the columns of one table apart.
         seed: of the bits in a UUID.
     """
-    kind = parse_type(sql_type)
     if kind is None or kind.family == "text":
         width = max(_DIGITS, len(str(count)))
         stem = string_literal(prefix.split("|", maxsplit=1)[0] + "-")

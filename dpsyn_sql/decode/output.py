@@ -14,11 +14,11 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.decode.surrogates import surrogate
+from dpsyn_sql.decode.values import decode_expression, position_bits
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.decoding import decode_expression, position_bits
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
-from dpsyn_sql.domain.surrogates import surrogate
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
@@ -115,12 +115,12 @@ def constant_expression(role: Constant) -> Fragment:
     value = role.value
     if value is not None and not isinstance(value, str | int | Decimal | date):
         raise InternalError(f"column {role.name!r} has a constant that is no single value")
-    return Fragment(f"CAST({literal(value)} AS {_type(role.sql_type)})")
+    return Fragment(f"CAST({literal(value)} AS {_type(role.type)})")
 
 
 def derived_value(role: Derived) -> Fragment:
     """The expression of a computed column in its exact type; a failure to compute it gives NULL."""
-    return Fragment(f"TRY_CAST(TRY({_checked(role.expression)}) AS {_type(role.sql_type)})")
+    return Fragment(f"TRY_CAST(TRY({_checked(role.expression)}) AS {_type(role.type)})")
 
 
 def _derived_column(role: Derived) -> Fragment:
@@ -134,8 +134,7 @@ def _checked(text: str) -> Fragment:
     return text
 
 
-def _type(text: str) -> Fragment:
-    kind = parse_type(text)
+def _type(kind: SqlType | None) -> Fragment:
     if kind is None:
         raise InternalError("a column of an unsupported type is written")
     return kind.sql
@@ -154,9 +153,9 @@ def _shuffled(name: str, seed: int) -> Fragment:
 
 def _fresh(role: Key | UnitId, number: Fragment, rows: int, units: Units, seed: int) -> Fragment:
     if isinstance(role, Key):
-        return surrogate(role.sql_type, number, rows, f"key|{role.name}", seed)
+        return surrogate(role.type, number, rows, f"key|{role.name}", seed)
     unit = _unit_number(units, number)
-    return surrogate(role.sql_type, unit, units.count, f"unit|{role.name}", seed)
+    return surrogate(role.type, unit, units.count, f"unit|{role.name}", seed)
 
 
 def _unit_number(units: Units, place: Fragment) -> Fragment:
