@@ -35,12 +35,13 @@ from dpsyn_sql.plan.queries import (
 from dpsyn_sql.plan.terms import NO_TERMS, Terms
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.relation import Source
+from dpsyn_sql.sqltext.dialect import Dialect
 
 
 class Engine(Protocol):
     """A database session. Every failure is an ``EngineFailure`` without the engine's text."""
 
-    dialect: str
+    dialect: Dialect
 
     def execute(self, sql: str, *, step: str) -> None:
         """Run a statement and drain its result; ``step`` names the work for messages."""

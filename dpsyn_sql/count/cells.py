@@ -13,12 +13,15 @@ from itertools import pairwise
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.plan.queries import TreeRoot
+from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
 _LARGEST = Fraction(float.fromhex("0x1.fffffffffffffp+1023"))
 
 
-def cell_expression(kind: SqlType, roots: Sequence[TreeRoot], column: Fragment) -> Fragment:
+def cell_expression(
+    kind: SqlType, roots: Sequence[TreeRoot], column: Fragment, dialect: Dialect = DUCKDB
+) -> Fragment:
     """The number of a value's finest cell through all ``roots`` as BIGINT; NULL outside of them.
 
     Raises:
@@ -30,7 +33,7 @@ def cell_expression(kind: SqlType, roots: Sequence[TreeRoot], column: Fragment) 
     branch = _float_branch if kind.family == "float" else _tick_branch
     offset, branches = 0, []
     for root in roots:
-        branches.append(branch(kind, root, offset, column))
+        branches.append(branch(kind, root, offset, column, dialect))
         offset += 1 << root.depth
     return Fragment("CASE " + " ".join(branches) + " END")
 
@@ -55,12 +58,12 @@ def _end(root: TreeRoot) -> Fraction:
     return root.low + root.width * (1 << root.depth)
 
 
-def _tick_branch(kind: SqlType, root: TreeRoot, offset: int, column: Fragment) -> str:
+def _tick_branch(kind: SqlType, root: TreeRoot, offset: int, column: Fragment, dialect: Dialect) -> str:
     low, end, width = int(root.low), int(_end(root)), int(root.width)
     start, stop = tick_literal(kind, low), tick_literal(kind, end - 1)
     inside = f"LEAST(GREATEST({column}, {start}), {stop})"
     if kind.temporal:
-        cell = _temporal_cell(kind, inside, low, width)
+        cell = _temporal_cell(kind, inside, low, width, dialect)
     else:
         cell = _number_cell(kind, inside, low, end, width)
     # Nanoseconds after the last whole microsecond still belong to it.
@@ -69,14 +72,14 @@ def _tick_branch(kind: SqlType, root: TreeRoot, offset: int, column: Fragment) -
     return f"WHEN {column} >= {start} AND {column} {ends} THEN CAST({number} AS BIGINT)"
 
 
-def _temporal_cell(kind: SqlType, inside: str, low: int, width: int) -> str:
+def _temporal_cell(kind: SqlType, inside: str, low: int, width: int, dialect: Dialect) -> str:
     if kind.family == "date":
         return f"({inside} - {tick_literal(kind, low)}) // {width}"
     if kind.text == "TIMESTAMP_NS":
         start, ticks = _typed(low * 1_000, "HUGEINT"), _typed(width * 1_000, "HUGEINT")
-        return f"(CAST(epoch_ns({inside}) AS HUGEINT) - {start}) // {ticks}"
+        return f"(CAST({dialect.epoch(inside, True)} AS HUGEINT) - {start}) // {ticks}"
     start, ticks = _typed(low * kind.unit, "BIGINT"), _typed(width * kind.unit, "BIGINT")
-    return f"(epoch_us({inside}) - {start}) // {ticks}"
+    return f"({dialect.epoch(inside, False)} - {start}) // {ticks}"
 
 
 def _number_cell(kind: SqlType, inside: str, low: int, end: int, width: int) -> str:
@@ -98,7 +101,7 @@ def _typed(value: int, wide: str) -> str:
     return f"CAST('{value}' AS {wide})"
 
 
-def _float_branch(kind: SqlType, root: TreeRoot, offset: int, column: Fragment) -> str:
+def _float_branch(kind: SqlType, root: TreeRoot, offset: int, column: Fragment, _: Dialect) -> str:
     """Distances in DOUBLE, which also holds every FLOAT; clipped to the root's cells at the end."""
     value, end = f"CAST({column} AS DOUBLE)", _end(root)
     low, last = max(root.low, -_LARGEST), min(end, _LARGEST)

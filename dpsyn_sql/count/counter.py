@@ -10,7 +10,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +25,12 @@ from dpsyn_sql.plan.plan import Further
 from dpsyn_sql.plan.queries import MarginalQuery
 from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.fragments import Fragment
 
 Counts = dict[MarginalQuery, NDArray[np.int64]]
 Pack = tuple[int, ...]
+
+_STEM = "dpsyn_codes"
 
 
 class SqlCounter:
@@ -74,7 +75,7 @@ class SqlCounter:
         self._planned = frozenset(queries)
         self._further = further
         self._unplanned: set[MarginalQuery] = set()
-        self._table = _temporary()
+        self._table = engine.dialect.temporary(_STEM)
         self._encoded = False
 
     def __repr__(self) -> str:
@@ -125,7 +126,9 @@ class SqlCounter:
         found: Counts = {}
         wanted = dict(zip(attributes, (group.queries for group in groups), strict=True))
         with phase("count", len(attributes)) as advance:
-            for part, sql in statements.scans(self._relation, self._domain, attributes, csv=self._csv):
+            for part, sql in statements.scans(
+                self._relation, self._domain, attributes, csv=self._csv, dialect=self._engine.dialect
+            ):
                 result = self._engine.fetch(sql, step="counting one-way marginals")
                 for attribute in part:
                     histogram = self._histogram(result, attribute)
@@ -156,8 +159,10 @@ class SqlCounter:
         self._check_further(queries)
         plan = plan_counting(queries, self._domain, bounded=True)
         self._prepare()
-        repacked = _temporary()
-        statement = statements.repack(repacked, self._table, self._domain, self._plan.packs, plan.packs)
+        repacked = self._engine.dialect.temporary(_STEM)
+        statement = statements.repack(
+            repacked, self._table, self._domain, self._plan.packs, plan.packs, self._engine.dialect
+        )
         with phase("encode"):
             self._engine.execute(statement, step="repacking the codes")
         try:
@@ -184,7 +189,13 @@ class SqlCounter:
         if self._encoded:
             return
         sql = statements.encode(
-            self._relation, self._domain, self._plan.packs, self._table, csv=self._csv, bound=self._bound
+            self._relation,
+            self._domain,
+            self._plan.packs,
+            self._table,
+            csv=self._csv,
+            bound=self._bound,
+            dialect=self._engine.dialect,
         )
         with phase("encode"):
             self._engine.execute(sql, step="encoding the source")
@@ -224,10 +235,6 @@ class SqlCounter:
             )
             asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
         return asked
-
-
-def _temporary() -> Fragment:
-    return qualified("temp", "main", f"dpsyn_codes_{uuid4().hex}")
 
 
 def _bound_of(unit: PrivacyUnit, key: int | None) -> Bound | None:

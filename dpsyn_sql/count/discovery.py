@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +18,15 @@ from dpsyn_sql.count.cells import cell_expression
 from dpsyn_sql.count.marginalise import scatter
 from dpsyn_sql.domain.attributes import Label
 from dpsyn_sql.domain.types import SqlType
-from dpsyn_sql.encode.codes import encode_expression, read_expression
+from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.plan.discovery import Ask, things_per_unit
 from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 PART = 100_000
@@ -56,6 +56,7 @@ class SqlDiscoveryCounter:
         key: int | None = None,
     ) -> None:
         self._engine = engine
+        self._dialect = engine.dialect
         self._relation = relation_sql
         self._csv = csv
         self._bound: Bound | None = None
@@ -78,10 +79,12 @@ class SqlDiscoveryCounter:
             EngineFailure: a statement failed.
         """
         kind = _key_type(query)
-        table = qualified("temp", "main", f"dpsyn_keys_{uuid4().hex}")
-        counted = self._counted("keys", query.value, kind, _key_expression(kind, query.longest))
+        table = self._dialect.temporary("dpsyn_keys")
+        counted = self._counted(
+            "keys", query.value, kind, _key_expression(kind, query.longest, self._dialect)
+        )
         try:
-            sql = render("discover/keys", table=table, counted=counted)
+            sql = render("discover/keys", dialect=self._dialect, table=table, counted=counted)
             self._engine.execute(sql, step="counting units per key")
             start, full = 0, True
             while full:
@@ -96,7 +99,7 @@ class SqlDiscoveryCounter:
     def cells(self, query: GridQuery) -> NDArray[np.int64]:
         """Distinct units per code of the grid, int64[grid.size]. PRIVATE."""
         grid = query.grid
-        code = Fragment(f"CAST({encode_expression(grid, _VALUE)} AS BIGINT)")
+        code = Fragment(f"CAST({encode_expression(grid, _VALUE, dialect=self._dialect)} AS BIGINT)")
         sql = self._counted("grid", grid.value, grid.type, code)
         found = self._engine.fetch(sql, step="counting units per cell of a grid")
         return scatter([found["thing"]], found["units"], (grid.size,))
@@ -104,7 +107,9 @@ class SqlDiscoveryCounter:
     def points(self, query: TreeQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Occupied finest cells, ascending, and their numbers of distinct units (int64 both). PRIVATE."""
         kind = query.type
-        sql = self._counted("tree", query.value, kind, cell_expression(kind, query.roots, _VALUE))
+        sql = self._counted(
+            "tree", query.value, kind, cell_expression(kind, query.roots, _VALUE, self._dialect)
+        )
         found = self._engine.fetch(sql, step="counting units per cell of a tree")
         cells, units = _counts(found["thing"]), _counts(found["units"])
         order = np.argsort(cells)
@@ -121,7 +126,7 @@ class SqlDiscoveryCounter:
         sql = render(
             "discover/contributions",
             relation=self._relation,
-            unit=unit_bytes(self._bound.column),
+            unit=unit_bytes(self._bound.column, self._dialect),
             most=query.most,
         )
         found = self._engine.fetch(sql, step="counting units by their rows")
@@ -131,10 +136,13 @@ class SqlDiscoveryCounter:
         bound = self._bound
         return render(
             "discover/units",
+            dialect=self._dialect,
             relation=self._relation,
-            value=read_expression(kind, column) if self._csv and kind.family != "text" else column,
+            value=self._dialect.guarded_cast(column, kind.sql)
+            if self._csv and kind.family != "text"
+            else column,
             thing=thing,
-            unit=None if bound is None else unit_bytes(bound.column),
+            unit=None if bound is None else unit_bytes(bound.column, self._dialect),
             bound=None if bound is None else replace(bound, max_rows=things_per_unit(ask, bound.max_rows)),
         )
 
@@ -146,14 +154,14 @@ def _key_type(query: KeyQuery) -> SqlType:
     return kind
 
 
-def _key_expression(kind: SqlType, longest: int) -> Fragment:
+def _key_expression(kind: SqlType, longest: int, dialect: Dialect) -> Fragment:
     """A key as bytes, so that no collation can merge two of them; each has one text."""
     if kind.family in ("integer", "boolean"):
-        return Fragment(f"encode(CAST({_VALUE} AS VARCHAR))")
+        return dialect.text_bytes(f"CAST({_VALUE} AS VARCHAR)")
     text = Fragment(f"CAST({_VALUE} AS VARCHAR)") if kind.family == "enum" else _VALUE
     # Bytes first: long text is never looked at.
     short = f"strlen({text}) <= {4 * longest} AND length({text}) <= {longest}"
-    return Fragment(f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN encode({text}) END")
+    return Fragment(f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN {dialect.text_bytes(text)} END")
 
 
 def _label(kind: SqlType, text: str) -> Label:

@@ -10,7 +10,7 @@ from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.encode.codes import encode_expression, encode_statement, mixed_radix
 from dpsyn_sql.encode.unit import Bound
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
@@ -39,13 +39,14 @@ def encode(
     *,
     csv: bool,
     bound: Bound | None = None,
+    dialect: Dialect = DUCKDB,
 ) -> Fragment:
     """Make the temporary table of codes, one column ``p<i>`` per pack; one row per source row that is kept.
 
     A bound on the rows of one privacy unit is applied here and nowhere else: every later
     statement reads this table only.
     """
-    return encode_statement(relation_sql, domain, packs, table, csv, bound)
+    return encode_statement(relation_sql, domain, packs, table, csv, bound, dialect)
 
 
 def marginal(table: Fragment, packs: Sequence[int]) -> Fragment:
@@ -59,6 +60,7 @@ def repack(
     domain: Domain,
     stored: Sequence[tuple[int, ...]],
     packs: Sequence[tuple[int, ...]],
+    dialect: Dialect = DUCKDB,
 ) -> Fragment:
     """Make a temporary table of the same codes in other packs.
 
@@ -68,14 +70,17 @@ def repack(
         domain: the public domain.
         stored: packs of the table, each with its attributes from the most significant digit down.
         packs: packs wanted, likewise; every attribute is in one of ``stored``.
+        dialect: of the engine that runs the statement.
     """
     digits = {
         attribute: _digit(domain, index, pack, attribute)
         for index, pack in enumerate(stored)
         for attribute in pack
     }
-    columns = [Fragment(f"{mixed_radix(domain, pack, digits)} AS p{i}") for i, pack in enumerate(packs)]
-    return render("count/repack", repacked=repacked, table=table, columns=columns)
+    columns = [
+        Fragment(f"{mixed_radix(domain, pack, digits, dialect)} AS p{i}") for i, pack in enumerate(packs)
+    ]
+    return render("count/repack", dialect=dialect, repacked=repacked, table=table, columns=columns)
 
 
 def _digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:
@@ -91,12 +96,17 @@ def _digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) ->
 
 
 def scans(
-    relation_sql: Fragment, domain: Domain, attributes: Sequence[int], *, csv: bool
+    relation_sql: Fragment,
+    domain: Domain,
+    attributes: Sequence[int],
+    *,
+    csv: bool,
+    dialect: Dialect = DUCKDB,
 ) -> Iterator[tuple[Sequence[int], Fragment]]:
     """One-way counts straight from the source: attributes, at most ``SCAN_ATTRIBUTES``, and statement."""
     for start in range(0, len(attributes), SCAN_ATTRIBUTES):
         part = attributes[start : start + SCAN_ATTRIBUTES]
-        columns = [_scan_column(domain, index, csv=csv) for index in part]
+        columns = [_scan_column(domain, index, dialect, csv=csv) for index in part]
         yield part, render("count/scan", relation=relation_sql, columns=columns)
 
 
@@ -105,15 +115,15 @@ def drop(table: Fragment) -> Fragment:
     return render("count/drop", table=table)
 
 
-def _scan_column(domain: Domain, index: int, *, csv: bool) -> _ScanColumn:
+def _scan_column(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> _ScanColumn:
     """The code is cast to the smallest type, which lets DuckDB count in a plain array."""
     attribute = domain.attributes[index]
     value = Fragment(f"c{index}")
-    code = encode_expression(attribute, value, from_text=csv)
+    code = encode_expression(attribute, value, from_text=csv, dialect=dialect)
     return _ScanColumn(
         attribute=index,
         raw=attribute.value,
         value=value,
         code=Fragment(f"k{index}"),
-        expression=Fragment(f"CAST({code} AS {DUCKDB.code_type(attribute.size)})"),
+        expression=Fragment(f"CAST({code} AS {dialect.code_type(attribute.size)})"),
     )

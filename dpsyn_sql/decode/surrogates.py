@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 
 _DIGITS = 6  # of numbers in text, at least
@@ -40,7 +41,7 @@ def surrogate(kind: SqlType | None, number: Fragment, count: int, prefix: str, s
         width = max(_DIGITS, len(str(count)))
         stem = string_literal(prefix.split("|", maxsplit=1)[0] + "-")
         text = f"{stem} || lpad(CAST({number} + 1 AS VARCHAR), {width}, '0')"
-        return Fragment(f"encode({text})" if kind is None else f"({text})")
+        return DUCKDB.text_bytes(text) if kind is None else Fragment(f"({text})")
     if kind.family == "uuid":
         return _uuid(number, prefix, seed)
     if kind.family in ("enum", "boolean"):

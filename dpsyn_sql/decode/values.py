@@ -18,6 +18,7 @@ import numpy as np
 from dpsyn_sql.decode.positions import Positions, float_positions, month_positions, tick_positions
 from dpsyn_sql.domain.attributes import OTHER, Attribute, Domain, edge_ticks
 from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
+from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -116,7 +117,7 @@ def _month(kind: SqlType, ticks: Sequence[int], code: Fragment, bits: Fragment) 
     if kind.family == "date":
         tick = f"CAST(CAST({day} AS DATE) - DATE '1970-01-01' AS BIGINT)"
     else:
-        tick = f"epoch_us({day}) // {kind.unit}"
+        tick = f"{DUCKDB.epoch(day, False)} // {kind.unit}"
     firsts = [f"WHEN {bin_} THEN {ticks[bin_]}" for bin_, n in enumerate(months.counts) if n == 0]
     return f"CASE {code} {' '.join(firsts)} ELSE {tick} END" if firsts else tick
 

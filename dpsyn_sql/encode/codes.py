@@ -20,7 +20,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain, Label, edge_ticks
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -29,7 +29,9 @@ _MAPPED = 256  # longest map of labels; its cost grows with its length, that of 
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
 
 
-def encode_expression(attribute: Attribute, column: Fragment, *, from_text: bool = False) -> Fragment:
+def encode_expression(
+    attribute: Attribute, column: Fragment, *, from_text: bool = False, dialect: Dialect = DUCKDB
+) -> Fragment:
     """The code of one value as a SQL expression of an integer type.
 
     ``column`` should be a plain column reference, because it is repeated. ``from_text`` says
@@ -38,8 +40,8 @@ def encode_expression(attribute: Attribute, column: Fragment, *, from_text: bool
     """
     kind = attribute.type
     if from_text and kind.family != "text":
-        column = read_expression(kind, column)
-    return _or_missing(attribute, column, _present(attribute, kind, column))
+        column = dialect.guarded_cast(column, kind.sql)
+    return _or_missing(attribute, column, _present(attribute, kind, column, dialect))
 
 
 def _or_missing(attribute: Attribute, column: Fragment, code: str) -> Fragment:
@@ -51,11 +53,11 @@ def _or_missing(attribute: Attribute, column: Fragment, code: str) -> Fragment:
     return Fragment(f"CASE WHEN {absent} THEN {missing} ELSE {code} END")
 
 
-def _present(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
+def _present(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
     if attribute.kind == "categorical":
         if kind.family in ("text", "enum"):
-            return _text_codes(attribute, kind, column)
-        return _label_tree(attribute, kind, column)
+            return _text_codes(attribute, kind, column, dialect)
+        return _label_tree(attribute, kind, column, dialect)
     if kind.family == "float":
         cuts = [_float_literal(kind, edge) for edge in attribute.edges[1:-1] if isinstance(edge, float)]
         return _tree(column, cuts, [str(code) for code in range(attribute.regular)])
@@ -65,8 +67,8 @@ def _present(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
         if ticks[-1] - ticks[0] == attribute.regular:
             return clipped
         if len(ticks) - 2 > _FEW_CUTS and ticks[-1] - ticks[0] <= _LOOKUP:
-            codes = ", ".join(str(bisect_right(ticks, tick) - 1) for tick in range(ticks[0], ticks[-1]))
-            return f"([{codes}])[{clipped} + 1]"
+            codes = [bisect_right(ticks, tick) - 1 for tick in range(ticks[0], ticks[-1])]
+            return dialect.of_places(codes, clipped)
     cuts = [tick_literal(kind, tick) for tick in ticks[1:-1]]
     return _tree(column, cuts, [str(code) for code in range(attribute.regular)])
 
@@ -82,9 +84,10 @@ def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
     return f"CAST(CAST({inside} AS {wide}) - CAST({low} AS {wide}) AS BIGINT)"
 
 
-def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
-    pairs = ", ".join(f"{literal(label)}: {code}" for code, label in enumerate(_distinct(attribute)))
-    return f"COALESCE((MAP {{{pairs}}})[{_as_text(kind, column)}], {attribute.fallback_code})"
+def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+    pairs = [(label, code) for code, label in enumerate(_distinct(attribute))]
+    found = dialect.of_labels(pairs, _as_text(kind, column))
+    return f"COALESCE({found}, {attribute.fallback_code})"
 
 
 def _as_text(kind: SqlType, column: Fragment) -> str:
@@ -98,7 +101,7 @@ def _distinct(attribute: Attribute) -> tuple[Label, ...]:
     return attribute.labels
 
 
-def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
+def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
     """Integers that count up by subtraction, close together by a constant list; else balanced search over
     sorted labels, equality at the leaves."""
     pairs = sorted((label, code) for code, label in enumerate(attribute.labels))
@@ -106,7 +109,7 @@ def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
         low, high = int(pairs[0][0]), int(pairs[-1][0])
         counts_up = pairs == [(low + code, code) for code in range(len(pairs))]
         if counts_up or high - low < _LOOKUP:
-            return _label_list(attribute, kind, column, low, high)
+            return _label_list(attribute, kind, column, (low, high), dialect)
     texts = [
         literal(label) if isinstance(label, bool) else tick_literal(kind, int(label)) for label, _ in pairs
     ]
@@ -117,14 +120,15 @@ def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
     return _tree(column, texts[1:], leaves)
 
 
-def _label_list(attribute: Attribute, kind: SqlType, column: Fragment, low: int, high: int) -> str:
+def _label_list(
+    attribute: Attribute, kind: SqlType, column: Fragment, ends: tuple[int, int], dialect: Dialect
+) -> str:
     """A list of the codes of all integers from the lowest to the highest label; none if it counts up."""
+    low, high = ends
     codes = {int(label): code for code, label in enumerate(attribute.labels)}
     listed = [codes.get(value, attribute.fallback_code) for value in range(low, high + 1)]
     place = _clipped(kind, column, (low, high + 1))
-    inside = (
-        place if listed == list(range(len(listed))) else f"([{', '.join(map(str, listed))}])[{place} + 1]"
-    )
+    inside = place if listed == list(range(len(listed))) else dialect.of_places(listed, place)
     bounds = f"{column} >= {tick_literal(kind, low)} AND {column} <= {tick_literal(kind, high)}"
     return f"CASE WHEN {bounds} THEN {inside} ELSE {attribute.fallback_code} END"
 
@@ -150,6 +154,7 @@ def encode_statement(
     table: Fragment,
     csv: bool = False,
     bound: Bound | None = None,
+    dialect: Dialect = DUCKDB,
 ) -> Fragment:
     """The statement that makes the temporary table of codes.
 
@@ -167,15 +172,21 @@ def encode_statement(
         table: quoted name of the table to create.
         csv: the relation's columns are text.
         bound: how many rows of one unit are kept; None keeps all rows.
+        dialect: of the engine that runs the statement.
     """
     used = sorted({position for pack in packs for position in pack})
-    named = [_named(domain.attributes[i], i, csv) for i in used]
-    coded = [Fragment(f"{_coded(domain.attributes[i], i)} AS k{i}") for i in used]
-    lookups = [_label_join(domain.attributes[i], i) for i in used if _is_joined(domain.attributes[i])]
+    named = [_named(domain.attributes[i], i, dialect, csv=csv) for i in used]
+    coded = [Fragment(f"{_coded(domain.attributes[i], i, dialect)} AS k{i}") for i in used]
+    lookups = [
+        _label_join(domain.attributes[i], i, dialect) for i in used if _is_joined(domain.attributes[i])
+    ]
     codes = {position: Fragment(f"k{position}") for position in used}
-    packed = [Fragment(f"{mixed_radix(domain, pack, codes)} AS p{i}") for i, pack in enumerate(packs)]
+    packed = [
+        Fragment(f"{mixed_radix(domain, pack, codes, dialect)} AS p{i}") for i, pack in enumerate(packs)
+    ]
     return render(
         "encode/encode",
+        dialect=dialect,
         table=table,
         relation=relation_sql,
         named=named,
@@ -184,7 +195,7 @@ def encode_statement(
         packed=packed,
         codes=[Fragment(f"p{i}") for i in range(len(packs))],
         bound=bound,
-        unit=None if bound is None else unit_bytes(bound.column),
+        unit=None if bound is None else unit_bytes(bound.column, dialect),
     )
 
 
@@ -192,48 +203,41 @@ def _is_joined(attribute: Attribute) -> bool:
     return attribute.type.family in ("text", "enum") and len(attribute.labels) > _MAPPED
 
 
-def _coded(attribute: Attribute, position: int) -> str:
+def _coded(attribute: Attribute, position: int, dialect: Dialect) -> str:
     """As ``encode_expression``, but text of many labels takes its code from a join with them."""
     column = Fragment(f"c{position}")
     if not _is_joined(attribute):
-        return encode_expression(attribute, column)
+        return encode_expression(attribute, column, dialect=dialect)
     return _or_missing(attribute, column, f"COALESCE(l{position}.code, {attribute.fallback_code})")
 
 
-def _label_join(attribute: Attribute, position: int) -> Fragment:
+def _label_join(attribute: Attribute, position: int, dialect: Dialect) -> Fragment:
     """A hash join with the distinct labels as bytes: no collation can make two of them match one
     value, so every row stays exactly one row."""
     text = _as_text(attribute.type, Fragment(f"c{position}"))
-    rows = ", ".join(f"(encode({literal(label)}), {code})" for code, label in enumerate(_distinct(attribute)))
-    return Fragment(
-        f"LEFT JOIN (VALUES {rows}) AS l{position}(label, code) ON l{position}.label = encode({text})"
-    )
+    labels = (dialect.text_bytes(literal(label)) for label in _distinct(attribute))
+    rows = ", ".join(f"({label}, {code})" for code, label in enumerate(labels))
+    wanted = dialect.text_bytes(text)
+    return Fragment(f"LEFT JOIN (VALUES {rows}) AS l{position}(label, code) ON l{position}.label = {wanted}")
 
 
-def _named(attribute: Attribute, position: int, csv: bool) -> Fragment:
+def _named(attribute: Attribute, position: int, dialect: Dialect, *, csv: bool) -> Fragment:
     """The raw value under a neutral name, text already read as its type."""
     kind = attribute.type
     column = attribute.value
-    read = read_expression(kind, column) if csv and kind.family != "text" else column
+    read = dialect.guarded_cast(column, kind.sql) if csv and kind.family != "text" else column
     return Fragment(f"{read} AS c{position}")
 
 
-def read_expression(kind: SqlType, text: Fragment) -> Fragment:
-    """Text as a value, NULL where it is none.
-
-    A bare TRY_CAST of a column is pushed into DuckDB's CSV reader, which then drops the whole line
-    as an error of the file. What trim returns is cast here, line by line.
-    """
-    return Fragment(f"TRY_CAST(trim({text}) AS {kind.sql})")
-
-
-def mixed_radix(domain: Domain, pack: Sequence[int], codes: Mapping[int, Fragment]) -> Fragment:
+def mixed_radix(
+    domain: Domain, pack: Sequence[int], codes: Mapping[int, Fragment], dialect: Dialect
+) -> Fragment:
     """One code of several attributes, the first the most significant digit, in the smallest unsigned type.
 
     ``codes`` are expressions of the attributes' own codes, by position in the domain.
     """
     sizes = [domain.attributes[position].size for position in pack]
-    kind = DUCKDB.code_type(math.prod(sizes))
+    kind = dialect.code_type(math.prod(sizes))
     # Arithmetic in a type that holds the whole pack: small literals would give UTINYINT overflow.
     wide = "BIGINT" if math.prod(sizes) < 2**63 else "UBIGINT"
     code = f"CAST({codes[pack[0]]} AS {wide})" if len(pack) > 1 else str(codes[pack[0]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 
@@ -20,10 +21,10 @@ class Bound:
     key: int
 
 
-def unit_bytes(column: str) -> Fragment:
+def unit_bytes(column: str, dialect: Dialect) -> Fragment:
     """The unit of a row as bytes; NULL if there is none.
 
     Bytes know no collation: under a default collation of NOCASE, 'ann' and 'Ann' as text would
     be one partition.
     """
-    return Fragment(f"encode(CAST({ident(column)} AS VARCHAR))")
+    return dialect.text_bytes(f"CAST({ident(column)} AS VARCHAR)")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.folders import LockedFolder
+from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import ident, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -49,7 +50,7 @@ class DuckDBEngine:
     the last question. ``scratch`` is a private folder that goes when the session is closed.
     """
 
-    dialect = "duckdb"
+    dialect = DUCKDB
 
     def __init__(
         self,

@@ -1,22 +1,49 @@
-"""What database engines spell differently, in one place."""
+"""What database engines spell differently, in one place.
+
+The rest of the text that counts keeps to what engines share. A second engine is one more value here and
+one class in ``engines``, which names it as its ``dialect``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from uuid import uuid4
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
+
+Label = bool | int | str
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How one engine spells what others spell differently.
 
-    ``code_types`` are unsigned types with their bits, narrowest first.
+    Args:
+        name: of the engine; golden texts are kept in a folder of this name.
+        code_types: unsigned types with their bits, narrowest first.
+        create_temporary: how a statement that makes a temporary table starts.
+        temporary_schema: where temporary tables are.
+        of_labels: (codes of labels, text) to the code of a text, NULL for others.
+        of_places: (values, place) to one of the values, the first at place 0.
+        text_bytes: text to bytes, which know no collation.
+        guarded_cast: (text, type) to a value, NULL where the text is none.
+        epoch: a moment to whole units since 1970-01-01: microseconds, or (True) nanoseconds.
+        lot: (what is drawn, its unit, key) to a hash whose order draws among a unit's own; the
+            unit passes through the key. Indented as an expression of a CTE.
     """
 
     name: str
     code_types: tuple[tuple[str, int], ...]
+    create_temporary: Fragment
+    temporary_schema: tuple[str, ...]
+    of_labels: Callable[[Sequence[tuple[Label, int]], str], Fragment]
+    of_places: Callable[[Sequence[int], str], Fragment]
+    text_bytes: Callable[[str], Fragment]
+    guarded_cast: Callable[[str, str], Fragment]
+    epoch: Callable[[str, bool], Fragment]
+    lot: Callable[[Sequence[str], str, int], Fragment]
 
     def code_type(self, size: int) -> Fragment:
         """The smallest type that holds the codes 0..size-1.
@@ -29,8 +56,44 @@ class Dialect:
                 return Fragment(name)
         raise InternalError(f"no unsigned type holds {size} codes")
 
+    def temporary(self, stem: str) -> Fragment:
+        """A new name for a temporary table."""
+        return qualified(*self.temporary_schema, f"{stem}_{uuid4().hex}")
+
+
+def _duckdb_of_labels(pairs: Sequence[tuple[Label, int]], text: str) -> Fragment:
+    listed = ", ".join(f"{literal(label)}: {code}" for label, code in pairs)
+    return Fragment(f"(MAP {{{listed}}})[{text}]")
+
+
+def _duckdb_of_places(values: Sequence[int], place: str) -> Fragment:
+    return Fragment(f"([{', '.join(map(str, values))}])[{place} + 1]")
+
+
+def _duckdb_guarded_cast(text: str, kind: str) -> Fragment:
+    """A bare TRY_CAST of a column is pushed into DuckDB's CSV reader, which then drops the whole line
+    as an error of the file. What trim returns is cast here, line by line."""
+    return Fragment(f"TRY_CAST(trim({text}) AS {kind})")
+
+
+def _duckdb_lot(drawn: Sequence[str], unit: str, key: int) -> Fragment:
+    """A hash of its own on the outside, because the last argument of hash() is only xored in."""
+    inner = f"hash({drawn[0]})"
+    if len(drawn) > 1:
+        inner = "hash(\n                " + ",\n                ".join(drawn) + "\n            )"
+    keyed = f"hash(xor(hash({unit}), CAST({key} AS UBIGINT)))"
+    return Fragment(f"hash(xor(\n            {inner},\n            {keyed}\n        ))")
+
 
 DUCKDB = Dialect(
     name="duckdb",
     code_types=(("UTINYINT", 8), ("USMALLINT", 16), ("UINTEGER", 32), ("UBIGINT", 64)),
+    create_temporary=Fragment("CREATE TEMP TABLE"),
+    temporary_schema=("temp", "main"),
+    of_labels=_duckdb_of_labels,
+    of_places=_duckdb_of_places,
+    text_bytes=lambda text: Fragment(f"encode({text})"),
+    guarded_cast=_duckdb_guarded_cast,
+    epoch=lambda moment, nanoseconds: Fragment(f"epoch_{'ns' if nanoseconds else 'us'}({moment})"),
+    lot=_duckdb_lot,
 )

@@ -2,7 +2,7 @@
 -- in:  repacked (the table to make), table (the encoded source),
 --      columns (mixed-radix codes of digits of its columns: <expression> AS p<i>)
 -- out: temporary table with the columns p0, p1, ...; one row a row of the encoded source
-CREATE TEMP TABLE {{ repacked }} AS
+{{ dialect.create_temporary }} {{ repacked }} AS
 SELECT
 {% for column in columns %}
     {{ column }}{% if not loop.last %},{% endif %}

@@ -1,7 +1,7 @@
 -- The keys of a column with their numbers of units, numbered, to be read in parts (private side).
 -- in:  table, counted (the statement that counts units per key)
 -- out: temporary table: place BIGINT (0, 1, ... in the order of the keys' bytes), thing BLOB, units BIGINT
-CREATE TEMP TABLE {{ table }} AS
+{{ dialect.create_temporary }} {{ table }} AS
 SELECT
     row_number() OVER (
         ORDER BY

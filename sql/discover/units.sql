@@ -35,10 +35,7 @@ drawn AS (
     SELECT
         unit,
         thing,
-        hash(xor(
-            hash(thing),
-            hash(xor(hash(unit), CAST({{ bound.key }} AS UBIGINT)))
-        )) AS lot
+        {{ dialect.lot(["thing"], "unit", bound.key) }} AS lot
     FROM pairs
 ),
 -- No two pairs of a unit tie in lot and thing: those kept depend on nothing but the unit's own.

@@ -8,7 +8,7 @@
 --      bound (max_rows kept of one unit and the key of the draw among them; none: every row is kept),
 --      unit (whose row it is, as bytes)
 -- out: temporary table with the columns p0, p1, ...; one row a row of the relation that is kept
-CREATE TEMP TABLE {{ table }} AS
+{{ dialect.create_temporary }} {{ table }} AS
 WITH named AS (
     SELECT
 {% if bound %}
@@ -70,15 +70,7 @@ drawn AS (
 {% for code in codes %}
         {{ code }},
 {% endfor %}
-        hash(xor(
-            hash(
-{% for code in codes %}
-                {{ code }},
-{% endfor %}
-                copy
-            ),
-            hash(xor(hash(unit), CAST({{ bound.key }} AS UBIGINT)))
-        )) AS lot
+        {{ dialect.lot(codes + ["copy"], "unit", bound.key) }} AS lot
     FROM numbered
 ),
 -- Rows that tie in lot and codes are identical: the rows kept depend on nothing but the unit's own.

@@ -1,0 +1,99 @@
+"""A second engine is one dialect and one engine class: all that counts asks the engine's dialect."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.plan.plan import Further
+from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, MarginalQuery, TreeQuery, TreeRoot
+from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.fragments import Fragment
+
+ELSEWHERE = replace(
+    DUCKDB,
+    name="elsewhere",
+    code_types=(("CODE", 64),),
+    create_temporary=Fragment("CREATE SCRATCH"),
+    temporary_schema=("scratch",),
+    of_labels=lambda pairs, text: Fragment(f"LABEL_OF({text})"),
+    of_places=lambda values, place: Fragment(f"PLACE_OF({place})"),
+    text_bytes=lambda text: Fragment(f"BYTES({text})"),
+    guarded_cast=lambda text, kind: Fragment(f"GUARDED({text}, {kind})"),
+    epoch=lambda moment, nanoseconds: Fragment(f"SINCE({moment})"),
+    lot=lambda drawn, unit, key: Fragment(f"LOT({', '.join(drawn)}, {unit}, {key})"),
+)
+OURS = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "CREATE TEMP", '"temp"', "MAP {", "([", "encode(")
+OURS += ("TRY_CAST", "epoch_", "hash(", "xor(")
+DOMAIN = Domain(
+    (
+        Attribute("t", "VARCHAR", "categorical", ("x", "y"), other=True),
+        Attribute("many", "VARCHAR", "categorical", tuple(map(str, range(300))), other=True),
+        Attribute("n", "INTEGER", "categorical", (1, 2, 5, 9), other=True),
+        Attribute("b", "INTEGER", "numeric", edges=(0, 1, 3, 7, 8, 20)),
+    )
+)
+
+
+class Elsewhere:
+    """Runs nothing: a result has no row."""
+
+    dialect = ELSEWHERE
+
+    def __init__(self):
+        self.ran = []
+
+    def execute(self, sql, *, step):
+        self.ran.append("\n".join(line for line in sql.splitlines() if not line.startswith("--")))
+
+    def fetch(self, sql, *, step):
+        self.execute(sql, step=step)
+        names = ("thing", "units", "n", "attribute", "code", "p0", "p1", "p2", "p3")
+        return dict.fromkeys(names, np.zeros(0, dtype=np.int64))
+
+
+@pytest.fixture
+def engine():
+    return Elsewhere()
+
+
+def spelled(engine, *pieces):
+    text = "\n".join(engine.ran)
+    assert [piece for piece in OURS if piece in text] == []
+    assert [piece for piece in pieces if piece not in text] == []
+
+
+@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("id", 2)], ids=["row", "unit"])
+def test_marginals(engine, unit):
+    pair, further = MarginalQuery(("t", "many", "n", "b")), MarginalQuery(("t", "b"))
+    counter = SqlCounter(
+        engine, Fragment("src"), DOMAIN, [pair], csv=True, unit=unit, further=Further(2, 1000, 1000)
+    )
+    counter.count([pair])
+    counter.count([further])
+    counter.close()
+    spelled(engine, "CODE", "CREATE SCRATCH", '"scratch"', "LABEL_OF", "PLACE_OF", "BYTES", "GUARDED")
+    if unit.column:
+        spelled(engine, "LOT(p0")
+
+
+def test_one_way_scans(engine):
+    queries = [MarginalQuery((name,)) for name in DOMAIN.names]
+    SqlCounter(engine, Fragment("src"), DOMAIN, queries, csv=True).count(queries)
+    spelled(engine, "CODE", "LABEL_OF", "PLACE_OF", "GUARDED")
+
+
+def test_discovery(engine):
+    counter = SqlDiscoveryCounter(engine, Fragment("src"), csv=True, unit=PrivacyUnit("id", 2))
+    list(counter.keys(KeyQuery("t", "VARCHAR")))
+    list(counter.keys(KeyQuery("n", "INTEGER")))
+    counter.cells(GridQuery(DOMAIN["b"]))
+    for kind in ("TIMESTAMP", "TIMESTAMP_NS"):
+        counter.points(TreeQuery("m", kind, (TreeRoot(Fraction(0), Fraction(60), 3),)))
+    counter.contributions(ContributionQuery(2))
+    spelled(engine, "CREATE SCRATCH", '"scratch"', "BYTES", "GUARDED", "SINCE", "LOT(thing", "PLACE_OF")
