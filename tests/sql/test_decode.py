@@ -143,25 +143,3 @@ def test_rows_come_in_order_whatever_the_table_order(con):
     stage(con, codes)
     con.execute('CREATE OR REPLACE TEMP TABLE staged AS FROM staged ORDER BY hash("row")')
     assert [row[0] for row in decoded(con, attribute)] == codes.tolist()
-
-
-def test_golden_statement():
-    attributes = (
-        Attribute("a", "INTEGER", "numeric", edges=(0, 1, 5)),
-        Attribute('b"', "VARCHAR", "categorical", labels=("it's",), other=True),
-        Attribute("c", "DATE", "temporal", edges=(date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 3))),
-    )
-    text = decode_statement(Domain(attributes), Fragment("staged"), 9)
-    body = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
-    assert body == (
-        """WITH ordered AS (
-    SELECT *
-    FROM staged
-    ORDER BY "row"
-)
-SELECT
-    CAST(((CAST([0, 1] AS BIGINT[]))[CAST(a0 AS BIGINT) + 1] + CAST(((hash(xor(CAST("row" AS UBIGINT), hash('a|position|9'))) >> 24) * (CAST([CAST('1' AS UBIGINT), CAST('4' AS UBIGINT)] AS UBIGINT[]))[CAST(a0 AS BIGINT) + 1]) >> 40 AS BIGINT)) AS INTEGER) AS "a",
-    (CAST(['it''s', '__other__'] AS VARCHAR[]))[CAST(a1 AS BIGINT) + 1] AS "b""\",
-    (CAST([DATE '2020-01-01', DATE '2020-01-02'] AS DATE[]))[CAST(a2 AS BIGINT) + 1] AS "c"
-FROM ordered"""
-    )

@@ -23,7 +23,6 @@ from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident
-from dpsyn_sql.sqltext.render import render
 
 QUICK = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 KEY = 11
@@ -288,69 +287,6 @@ def test_a_unit_draws_among_its_keys_fairly_and_anew(con):
     assert repr(other) == "SqlDiscoveryCounter()"
 
 
-def test_the_text_of_a_count_of_rows():
-    sql = render(
-        "discover/units",
-        relation=Fragment("t"),
-        value=ident("s"),
-        thing=Fragment("encode(c)"),
-        unit=None,
-        bound=None,
-    )
-    assert body(sql) == (
-        'WITH named AS ( SELECT "s" AS c FROM t ), told AS ( SELECT encode(c) AS thing FROM named ) '
-        "SELECT thing, CAST(count(*) AS BIGINT) AS units FROM told WHERE thing IS NOT NULL GROUP BY thing"
-    )
-
-
-def test_the_text_of_a_count_of_units():
-    sql = render(
-        "discover/units",
-        relation=Fragment("t"),
-        value=ident("s"),
-        thing=Fragment("encode(c)"),
-        unit=Fragment("encode(id)"),
-        bound=UNIT_BOUND,
-    )
-    assert body(sql) == (
-        'WITH named AS ( SELECT encode(id) AS unit, "s" AS c FROM t ), '
-        "told AS ( SELECT unit, encode(c) AS thing FROM named ), "
-        "pairs AS ( SELECT DISTINCT unit, thing FROM told WHERE unit IS NOT NULL AND thing IS NOT NULL ), "
-        "drawn AS ( SELECT unit, thing, "
-        "hash(xor( hash(thing), hash(xor(hash(unit), CAST(7 AS UBIGINT))) )) AS lot FROM pairs ), "
-        "ranked AS ( SELECT thing, row_number() OVER ( PARTITION BY unit ORDER BY lot, thing ) AS place "
-        "FROM drawn ) "
-        "SELECT thing, CAST(count(*) AS BIGINT) AS units FROM ranked WHERE place <= 2 GROUP BY thing"
-    )
-
-
-def test_the_text_of_a_count_of_rows_of_units():
-    sql = render("discover/contributions", relation=Fragment("t"), unit=Fragment("encode(id)"), most=3)
-    assert body(sql) == (
-        "WITH named AS ( SELECT encode(id) AS unit FROM t ), "
-        "bounded AS ( SELECT LEAST(count(*), 3) - 1 AS thing FROM named WHERE unit IS NOT NULL GROUP BY unit ) "
-        "SELECT CAST(thing AS BIGINT) AS thing, CAST(count(*) AS BIGINT) AS units FROM bounded GROUP BY thing"
-    )
-
-
-def test_the_text_of_the_parts_of_keys():
-    made = render("discover/keys", table=Fragment("temp.main.k"), counted=Fragment("SELECT 1"))
-    assert body(made) == (
-        "CREATE TEMP TABLE temp.main.k AS SELECT row_number() OVER ( ORDER BY thing ) - 1 AS place, thing, "
-        "units FROM ( SELECT 1 ) AS counted"
-    )
-    part = render("discover/part", table=Fragment("temp.main.k"), start=0, stop=5)
-    assert body(part) == (
-        "SELECT thing, units FROM temp.main.k WHERE place >= 0 AND place < 5 ORDER BY place"
-    )
-
-
-def body(sql):
-    """A statement without comments, in one line."""
-    return " ".join(" ".join(line for line in sql.splitlines() if not line.startswith("--")).split())
-
-
-UNIT_BOUND = discovery.Bound("id", 2, 7)
 A_CATEGORY = Attribute("s", "VARCHAR", "categorical", labels=("a", "b"), other=True, nullable=True)
 
 

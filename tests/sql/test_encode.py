@@ -415,53 +415,6 @@ def test_code_types_are_the_smallest():
         DUCKDB.code_type(2**64 + 1)
 
 
-def test_golden_statement():
-    attributes = (
-        Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2, 3)),
-        Attribute('b"', "VARCHAR", "categorical", labels=("x", "it's"), other=True),
-        Attribute("c", "DOUBLE", "numeric", edges=(0.0, 0.5, 1.0), nullable=True),
-    )
-    text = encode_statement(Fragment("src"), Domain(attributes), [(0, 2), (1,)], Fragment("coded"))
-    assert text[text.index("CREATE") :] == (
-        """CREATE TEMP TABLE coded AS
-WITH named AS (
-    SELECT
-        "a" AS c0,
-        "b""\" AS c1,
-        "c" AS c2
-    FROM src
-),
-coded AS (
-    SELECT
-        CASE WHEN c0 IS NULL THEN 0 ELSE CAST(CAST(LEAST(GREATEST(c0, 0), 2) AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS k0,
-        CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE((MAP {'x': 0, 'it''s': 1})[c1], 2) END AS k1,
-        CASE WHEN c2 IS NULL OR isnan(c2) THEN 2 ELSE CASE WHEN c2 < CAST('0.5' AS DOUBLE) THEN 0 ELSE 1 END END AS k2
-    FROM named
-)
-SELECT
-    CAST((CAST(k0 AS BIGINT) * 3 + k2) AS UTINYINT) AS p0,
-    CAST(k1 AS UTINYINT) AS p1
-FROM coded"""
-    )
-
-
-def test_golden_join_of_many_labels():
-    labels = tuple(f"it's {i}" for i in range(300))
-    attribute = Attribute("a", "VARCHAR", "categorical", labels=labels, nullable=True)
-    text = encode_statement(Fragment("src"), Domain((attribute,)), [(0,)], Fragment("coded"))
-    rows = ", ".join(f"(encode('it''s {i}'), {i})" for i in range(300))
-    assert text.split("coded AS (\n", 1)[1] == (
-        f"""    SELECT
-        CASE WHEN c0 IS NULL THEN 300 ELSE COALESCE(l0.code, 300) END AS k0
-    FROM named
-    LEFT JOIN (VALUES {rows}) AS l0(label, code) ON l0.label = encode(c0)
-)
-SELECT
-    CAST(k0 AS USMALLINT) AS p0
-FROM coded"""
-    )
-
-
 @pytest.mark.skipif(not LOCAL_DATA.exists(), reason="the UCI Adult table is not on this machine")
 def test_adult_with_its_public_domain(con):
     example = Path(__file__).resolve().parents[2] / "examples/adult.domain.yml"

@@ -1,13 +1,12 @@
 """What the output's other columns are: keys, unit ids, constants, computed ones; and what no row may be."""
 
-import re
 from decimal import Decimal
 
 import duckdb
 import numpy as np
 import pytest
 
-from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
+from dpsyn_sql.decode.output import output_statement, units_of
 from dpsyn_sql.decode.surrogates import capacity, surrogate
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
@@ -266,80 +265,3 @@ def test_an_unchecked_expression_never_runs():
     shape = Shape((AGE,), (Derived("x", "INTEGER", "1"),), ("age", "x"))
     with pytest.raises(InternalError, match="not checked"):
         output_statement(shape, STAGED, 1, units_of(None, 1), 1)
-
-
-def body(sql):
-    return "\n".join(line for line in sql.splitlines() if not line.startswith("--")).strip()
-
-
-def test_golden_output():
-    one = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2))
-    roles = (
-        Key("id", "VARCHAR"),
-        Derived("b", "INTEGER", Fragment('"a" + 1')),
-        Constant("c", "DATE", "2020-01-01"),
-    )
-    shape = Shape((one,), roles, ("id", "b", "a", "c"))
-    assert body(output_statement(shape, Fragment("staged"), 10, units_of(None, 10), 9)) == (
-        """WITH numbered AS (
-    SELECT
-        *,
-        row_number() OVER (ORDER BY hash(xor(CAST("row" AS UBIGINT), hash('id|order|9'))), "row") - 1 AS n0
-    FROM staged
-),
-ordered AS (
-    SELECT *
-    FROM numbered
-    ORDER BY "row"
-),
-decoded AS (
-    SELECT
-        ('key-' || lpad(CAST(n0 + 1 AS VARCHAR), 6, '0')) AS "id",
-        (CAST([0, 1] AS INTEGER[]))[CAST(a0 AS BIGINT) + 1] AS "a",
-        CAST('2020-01-01' AS DATE) AS "c"
-    FROM ordered
-)
-SELECT
-    "id",
-    TRY_CAST(TRY("a" + 1) AS INTEGER) AS "b",
-    "a",
-    "c"
-FROM decoded"""
-    )
-
-
-def test_golden_rejection():
-    one = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2))
-    roles = (Key("id", "VARCHAR"), Derived("b", "INTEGER", Fragment('"a" + 1')))
-    shape = Shape((one,), roles, ("id", "b", "a"), (Fragment('"a" > 0'), Fragment('"b" IS NULL')))
-    assert body(reject_statement(shape, Fragment("staged"), 7, 9)) == (
-        """DELETE FROM staged
-WHERE "row" IN (
-    WITH decoded AS (
-        SELECT
-            "row" AS "dpsyn_row",
-            (CAST([0, 1] AS INTEGER[]))[CAST(a0 AS BIGINT) + 1] AS "a"
-        FROM staged
-        WHERE "row" >= 7
-    ),
-    computed AS (
-        SELECT
-            *,
-            TRY_CAST(TRY("a" + 1) AS INTEGER) AS "b"
-        FROM decoded
-    )
-    SELECT
-        "dpsyn_row"
-    FROM computed
-    WHERE COALESCE(TRY("a" > 0), FALSE)
-        OR COALESCE(TRY("b" IS NULL), FALSE)
-)"""
-    )
-
-
-def test_every_statement_says_what_goes_in_and_out():
-    from dpsyn_sql.sqltext.render import templates_folder
-
-    for path in sorted((templates_folder() / "write").glob("*.sql")):
-        text = path.read_text()
-        assert re.search(r"^-- in: ", text, re.M) and re.search(r"^-- out: ", text, re.M), path.name

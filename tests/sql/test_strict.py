@@ -21,18 +21,8 @@ SHAPE = Shape(
 )
 
 
-def test_golden_and_executed():
+def test_text_is_read_as_its_type_or_the_statement_stops():
     sql = typed_relation(Relation("f", "csv", Fragment("texts"), COLUMNS), SHAPE).sql
-    assert sql == (
-        """(
-    SELECT
-        CAST(nullif(trim("a"), '') AS INTEGER) AS "a",
-        "b""\" AS "b""\",
-        CAST(nullif(trim("d"), '') AS DATE) AS "d",
-        "left" AS "left"
-    FROM texts
-)"""
-    )
     con = duckdb.connect()
     con.execute('CREATE TABLE texts (a VARCHAR, "b""" VARCHAR, d VARCHAR, "left" VARCHAR)')
     con.execute("INSERT INTO texts VALUES (' 7', 'x', '2020-01-01', 'z'), ('', NULL, ' ', 'z')")

@@ -1,0 +1,5 @@
+CREATE TEMP TABLE again AS
+SELECT
+    CAST((p0 // 3) AS UTINYINT) AS p0,
+    CAST((CAST((p0 % 3) AS BIGINT) * 3 + p1) AS UTINYINT) AS p1
+FROM coded

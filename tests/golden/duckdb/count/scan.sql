@@ -1,0 +1,27 @@
+WITH named AS (
+    SELECT
+        "a" AS c0,
+        "b""" AS c1
+    FROM src
+),
+coded AS (
+    SELECT
+        CAST(CASE WHEN TRY_CAST(trim(c0) AS INTEGER) IS NULL THEN 0 ELSE CAST(CAST(LEAST(GREATEST(TRY_CAST(trim(c0) AS INTEGER), 0), 2) AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS UTINYINT) AS k0,
+        CAST(CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE((MAP {'x': 0, 'it''s': 1})[c1], 2) END AS UTINYINT) AS k1
+    FROM named
+)
+SELECT
+    CASE
+        WHEN k0 IS NOT NULL THEN 0
+        WHEN k1 IS NOT NULL THEN 1
+    END AS attribute,
+    CASE
+        WHEN k0 IS NOT NULL THEN CAST(k0 AS BIGINT)
+        WHEN k1 IS NOT NULL THEN CAST(k1 AS BIGINT)
+    END AS code,
+    CAST(count(*) AS BIGINT) AS n
+FROM coded
+GROUP BY GROUPING SETS (
+    (k0),
+    (k1)
+)

@@ -1,0 +1,8 @@
+SELECT
+    thing,
+    units
+FROM temp.main.k
+WHERE place >= 0
+AND place < 5
+ORDER BY
+    place

@@ -1,0 +1,2 @@
+CREATE OR REPLACE MACRO dpsyn."sample_r"(n, s) AS TABLE
+SELECT 1 AS a

@@ -1,0 +1,6 @@
+DELETE FROM "d".dpsyn."shares"
+WHERE release IN (
+    SELECT release
+    FROM "d".dpsyn.releases
+    WHERE translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz') = 'it''s'
+)

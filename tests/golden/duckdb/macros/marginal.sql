@@ -1,0 +1,215 @@
+CREATE OR REPLACE MACRO "d".dpsyn.marginal(wanted_release, attributes) AS TABLE
+WITH wanted AS (
+    SELECT
+        unnest(CAST(attributes AS VARCHAR[])) AS name,
+        generate_subscripts(CAST(attributes AS VARCHAR[]), 1) AS place
+),
+found AS (
+    SELECT
+        release,
+        total
+    FROM dpsyn.releases
+    WHERE translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+        = translate(CAST(wanted_release AS VARCHAR), 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+),
+asked AS (
+    SELECT
+        w.place,
+        a.release,
+        a.attribute,
+        a.size,
+        a.bins,
+        GREATEST(0, r.total) AS total
+    FROM wanted AS w
+    INNER JOIN dpsyn.attributes AS a
+        ON translate(a.name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+        = translate(w.name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+    INNER JOIN found AS r
+        ON r.release = a.release
+),
+axes AS (
+    SELECT
+        a.place,
+        a.release,
+        a.attribute,
+        a.size,
+        CAST(COALESCE((SELECT product(b.size) FROM asked AS b WHERE b.place > a.place), 1) AS BIGINT) AS stride,
+        CAST(COALESCE((SELECT product(b.bins) FROM asked AS b WHERE b.place > a.place), 1) AS BIGINT) AS bin_stride
+    FROM asked AS a
+),
+containing AS (
+    SELECT
+        x.release,
+        x.kind,
+        x.number
+    FROM dpsyn.axes AS x
+    INNER JOIN axes AS a
+        ON a.release = x.release
+        AND a.attribute = x.attribute
+    WHERE x.original OR x.kind = 'model'
+    GROUP BY
+        x.release,
+        x.kind,
+        x.number
+    HAVING count(*) = (SELECT count(*) FROM axes)
+),
+sized AS (
+    SELECT
+        c.release,
+        c.kind,
+        c.number,
+        product(x.size) AS cells,
+        count(*) = (SELECT count(*) FROM axes) AS exact
+    FROM containing AS c
+    INNER JOIN dpsyn.axes AS x
+        ON x.release = c.release
+        AND x.kind = c.kind
+        AND x.number = c.number
+    GROUP BY
+        c.release,
+        c.kind,
+        c.number
+),
+chosen AS (
+    SELECT
+        release,
+        number
+    FROM sized
+    WHERE kind = 'model'
+    ORDER BY
+        cells,
+        number
+    LIMIT 1
+),
+checked AS (
+    SELECT
+        CASE
+            WHEN NOT EXISTS (SELECT 1 FROM found)
+                THEN error(
+                    'dpsyn_marginal: there is no release '
+                    || ''''
+                    || CAST(wanted_release AS VARCHAR)
+                    || ''''
+                    || ' here; there are '
+                    || COALESCE(
+                        (
+                            SELECT
+                                string_agg('''' || name || '''', ', ' ORDER BY created, name)
+                                || CASE WHEN max(every) > 30 THEN ', ...' ELSE '' END
+                            FROM (
+                                SELECT
+                                    name,
+                                    created,
+                                    count(*) OVER () AS every
+                                FROM dpsyn.releases
+                                ORDER BY
+                                    created,
+                                    name
+                                LIMIT 30
+                            ) AS known
+                        ),
+                        'none'
+                    )
+                )
+            WHEN (SELECT count(*) FROM wanted) = 0
+                OR (SELECT count(DISTINCT attribute) FROM axes) < (SELECT count(*) FROM wanted)
+                THEN error('dpsyn_marginal: name attributes of the release, each once')
+            WHEN NOT EXISTS (SELECT 1 FROM chosen)
+                THEN error('dpsyn_marginal: the model keeps no table of these attributes; count them in dpsyn_sample()')
+            ELSE CAST((SELECT product(size) FROM axes) AS BIGINT)
+        END AS cells
+),
+numbered AS (
+    SELECT unnest(range(cells)) AS cell
+    FROM checked
+),
+described AS (
+    SELECT
+        n.cell,
+        list(CASE WHEN c.is_null THEN NULL ELSE c.label END ORDER BY a.place) AS labels,
+        CAST(sum(c.bin * a.bin_stride) AS BIGINT) AS bins,
+        product(c.within) AS within
+    FROM numbered AS n
+    CROSS JOIN axes AS a
+    INNER JOIN dpsyn.codes AS c
+        ON c.release = a.release
+        AND c.attribute = a.attribute
+        AND c.code = (n.cell // a.stride) % a.size
+    GROUP BY n.cell
+),
+modelled AS (
+    SELECT
+        bins,
+        sum(probability) AS probability
+    FROM (
+        SELECT
+            m.cell,
+            any_value(CAST(m.probability AS DOUBLE)) AS probability,
+            CAST(sum((m.cell // x.stride) % x.size * a.bin_stride) AS BIGINT) AS bins
+        FROM chosen AS c
+        INNER JOIN dpsyn.model_cells AS m
+            ON m.release = c.release
+            AND m.number = c.number
+        INNER JOIN dpsyn.axes AS x
+            ON x.release = c.release
+            AND x.kind = 'model'
+            AND x.number = c.number
+        INNER JOIN axes AS a
+            ON a.attribute = x.attribute
+        GROUP BY m.cell
+    )
+    GROUP BY bins
+),
+weighted AS (
+    SELECT
+        s.release,
+        s.number,
+        (SELECT cells FROM checked) / (s.cells * m.sigma * m.sigma) AS weight
+    FROM sized AS s
+    INNER JOIN dpsyn.measurements AS m
+        ON m.release = s.release
+        AND m.measurement = s.number
+    WHERE s.kind = 'measurement'
+),
+measured AS (
+    SELECT
+        cell,
+        sum(weight * noisy) / (SELECT sum(weight) FROM weighted) AS noisy
+    FROM (
+        SELECT
+            w.number,
+            any_value(w.weight) AS weight,
+            any_value(m.noisy) AS noisy,
+            CAST(sum((m.cell // x.stride) % x.size * a.stride) AS BIGINT) AS cell
+        FROM weighted AS w
+        INNER JOIN dpsyn.measured_cells AS m
+            ON m.release = w.release
+            AND m.measurement = w.number
+        INNER JOIN dpsyn.axes AS x
+            ON x.release = w.release
+            AND x.kind = 'measurement'
+            AND x.number = w.number
+        INNER JOIN axes AS a
+            ON a.attribute = x.attribute
+        GROUP BY
+            w.number,
+            m.cell
+    )
+    GROUP BY cell
+)
+SELECT
+    d.cell,
+    d.labels,
+    (SELECT max(total) FROM asked) * COALESCE(p.probability, 0) * d.within AS estimate,
+    m.noisy,
+    (SELECT sqrt(1 / sum(weight)) FROM weighted) AS standard_error,
+    CASE
+        WHEN (SELECT bool_or(exact) FROM sized WHERE kind = 'measurement') THEN 'measured'
+        WHEN EXISTS (SELECT 1 FROM weighted) THEN 'summed'
+        ELSE 'modelled'
+    END AS basis
+FROM described AS d
+LEFT JOIN modelled AS p
+    ON p.bins = d.bins
+LEFT JOIN measured AS m
+    ON m.cell = d.cell

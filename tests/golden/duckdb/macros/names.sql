@@ -1,0 +1,5 @@
+SELECT name
+FROM "d".dpsyn.releases
+ORDER BY
+    created,
+    name

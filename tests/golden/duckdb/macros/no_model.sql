@@ -1,0 +1,1 @@
+SELECT error('it''s no network') AS problem

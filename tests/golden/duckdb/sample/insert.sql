@@ -1,0 +1,2 @@
+INSERT INTO staged
+SELECT 1 AS a

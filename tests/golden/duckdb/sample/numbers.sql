@@ -1,0 +1,10 @@
+(
+    SELECT unnest(range(
+        9 + block * 256,
+        9 + least((block + 1) * 256, 5)
+    )) AS range
+    FROM (
+        SELECT DISTINCT range AS block
+        FROM range(0, (5 + 255) // 256)
+    )
+)

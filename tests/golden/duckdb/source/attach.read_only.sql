@@ -1,0 +1,1 @@
+ATTACH 'it''s.duckdb' AS "a""b" (TYPE duckdb, READ_ONLY)

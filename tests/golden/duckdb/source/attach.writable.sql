@@ -1,0 +1,1 @@
+ATTACH 'x.duckdb' AS "x" (TYPE duckdb)

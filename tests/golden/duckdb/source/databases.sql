@@ -1,0 +1,6 @@
+SELECT
+    database_name AS catalog,
+    path,
+    readonly,
+    internal
+FROM duckdb_databases()

@@ -1,0 +1,2 @@
+DESCRIBE SELECT *
+FROM "t"

@@ -1,0 +1,4 @@
+SELECT
+    database_name AS catalog,
+    schema_name AS schema
+FROM duckdb_schemas()

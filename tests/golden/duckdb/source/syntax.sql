@@ -1,0 +1,2 @@
+SELECT
+    json_serialize_sql('SELECT ''x''') AS tree

@@ -1,0 +1,3 @@
+SELECT
+    count(*) AS staged_rows
+FROM staged

@@ -1,0 +1,2 @@
+CREATE TABLE "d"."t" AS
+SELECT 1 AS a

@@ -1,0 +1,5 @@
+CREATE TEMP TABLE staged (
+    "row" BIGINT,
+    a0 UTINYINT,
+    a1 USMALLINT
+)

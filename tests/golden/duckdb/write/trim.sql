@@ -1,0 +1,8 @@
+DELETE FROM staged
+WHERE "row" NOT IN (
+    SELECT
+        "row"
+    FROM staged
+    ORDER BY "row"
+    LIMIT 5
+)

@@ -1,0 +1,6 @@
+SELECT
+    kind,
+    amount,
+    delta
+FROM entry
+WHERE account_id = :account_id

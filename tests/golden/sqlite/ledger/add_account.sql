@@ -1,0 +1,2 @@
+INSERT INTO account (name, kind)
+VALUES (:name, :kind)

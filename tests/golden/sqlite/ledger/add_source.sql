@@ -1,0 +1,2 @@
+INSERT INTO source (name, account_id)
+VALUES (:name, :account_id)

@@ -1,0 +1,3 @@
+SELECT *
+FROM account
+ORDER BY account_id

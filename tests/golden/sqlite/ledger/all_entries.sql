@@ -1,0 +1,3 @@
+SELECT *
+FROM entry
+ORDER BY entry_id

@@ -1,0 +1,6 @@
+SELECT *
+FROM event
+ORDER BY
+    entry_id,
+    sequence,
+    ordinal

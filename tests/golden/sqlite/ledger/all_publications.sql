@@ -1,0 +1,5 @@
+SELECT *
+FROM publication
+ORDER BY
+    entry_id,
+    ordinal

@@ -1,0 +1,3 @@
+SELECT *
+FROM record
+ORDER BY position

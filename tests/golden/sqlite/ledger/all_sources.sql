@@ -1,0 +1,3 @@
+SELECT *
+FROM source
+ORDER BY name

@@ -1,0 +1,6 @@
+SELECT
+    kind,
+    body
+FROM record
+WHERE kind IN ('publishing', 'withdrawn')
+ORDER BY position

@@ -1,0 +1,3 @@
+SELECT count(*) AS publications
+FROM publication
+WHERE entry_id = :entry_id

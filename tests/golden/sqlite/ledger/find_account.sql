@@ -1,0 +1,3 @@
+SELECT *
+FROM account
+WHERE name = :name

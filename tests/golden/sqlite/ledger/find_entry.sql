@@ -1,0 +1,3 @@
+SELECT *
+FROM entry
+WHERE entry_id = :entry_id

@@ -1,0 +1,7 @@
+SELECT body
+FROM record
+WHERE
+    kind = 'moved'
+    OR position = 1
+ORDER BY position DESC
+LIMIT 1

@@ -1,0 +1,6 @@
+SELECT
+    position,
+    hash
+FROM record
+ORDER BY position DESC
+LIMIT 1

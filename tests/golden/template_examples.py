@@ -1,0 +1,187 @@
+"""What every template is rendered with for its golden texts: one table, by template and case.
+
+A template that prints no variable needs no entry. Values are those of ``render``; a statement instead of
+values is one that the package itself makes, where expressions go into it that are worth keeping an eye on.
+"""
+
+from datetime import date
+from fractions import Fraction
+
+from dpsyn_sql.count import statements
+from dpsyn_sql.count.cells import cell_expression
+from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
+from dpsyn_sql.decode.values import decode_statement
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
+from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.encode.codes import encode_statement
+from dpsyn_sql.encode.strict import typed_relation
+from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.plan.queries import TreeRoot
+from dpsyn_sql.source.relation import Column, Relation
+from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
+
+F = Fragment
+SRC, CODED, STAGED = F("src"), F("coded"), F("staged")
+PLACE = {"catalog": literal("m"), "schema": literal("s"), "name": literal("it's {{ x }}")}
+SCHEMA = {"schema": F('"d".dpsyn')}
+NUMBER = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2, 3))
+TEXT = Attribute('b"', "VARCHAR", "categorical", labels=("x", "it's"), other=True)
+REAL = Attribute("c", "DOUBLE", "numeric", edges=(0.0, 0.5, 1.0), nullable=True)
+CODE = Attribute("d", "SMALLINT", "categorical", labels=(1, 2, 5, 9), other=True)
+MONTH = Attribute("m", "BIGINT", "categorical", tuple(range(1, 13)), source=F('month("when")'))
+DOMAIN = Domain((NUMBER, TEXT, REAL, CODE, MONTH))
+MANY = Domain(
+    (Attribute("a", "VARCHAR", "categorical", tuple(f"it's {i}" for i in range(257)), nullable=True),)
+)
+BINS = Domain(
+    (
+        Attribute("a", "INTEGER", "numeric", edges=(0, 1, 5)),
+        Attribute('b"', "VARCHAR", "categorical", labels=("it's",), other=True),
+        Attribute("c", "DATE", "temporal", edges=(date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 3))),
+    )
+)
+UNITS = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2))
+ROLES = (Key("id", "VARCHAR"), Derived("b", "INTEGER", F('"a" + 1')))
+WRITTEN = Shape((UNITS,), (*ROLES, Constant("c", "DATE", "2020-01-01")), ("id", "b", "a", "c"))
+NEVER = Shape((UNITS,), ROLES, ("id", "b", "a"), (F('"a" > 0'), F('"b" IS NULL')))
+CSV_COLUMNS = tuple(Column(name, "VARCHAR") for name in ("a", 'b"', "d", "left"))
+CSV_SHAPE = Shape((NUMBER, TEXT, Undiscovered("d", "DATE", "temporal")))
+CSV = {
+    "paths": literal("a"),
+    "columns": F("'x': 'VARCHAR'"),
+    "delimiter": literal(";"),
+    "compression": literal("gzip"),
+}
+STEP = {
+    "name": F("step0"),
+    "source": F("started"),
+    "parent": F("CAST(0 AS UBIGINT)"),
+    "words": [F("w0 | (CAST(d.value AS UBIGINT) << 2) AS w0")],
+    "relation": F("stretches"),
+    "lists": F("lists"),
+    "slot_bits": 2,
+    "rank_bits": F("hash('a|rank|7')"),
+    "jitter_bits": F("hash('a|jitter|7')"),
+    "value_bits": F("hash('a|value|7')"),
+}
+SAMPLER = {
+    "started": F("SELECT 1"),
+    "steps": [STEP],
+    "codes": [F("w0 AS a0"), F("0 AS a1")],
+    "last": F("step0"),
+}
+QUERY = F("SELECT 1 AS a")
+HOURS, ROOT = parse_type("TIMESTAMP"), TreeRoot(Fraction(0), Fraction(3_600_000_000), 3)
+THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)")}
+(SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
+
+# By template: the case (part of the file's name; "" for the only one) and what it is rendered with.
+EXAMPLES = {
+    "count/drop": {"": {"table": CODED}},
+    "count/marginal": {"": {"table": qualified("temp", "main", "codes"), "columns": [F("p0"), F("p2")]}},
+    "count/repack": {"": statements.repack(F("again"), CODED, DOMAIN, [(0, 1), (2,)], [(0,), (1, 2)])},
+    "count/scan": {"": SCAN[1]},
+    "discover/contributions": {"": {"relation": SRC, "unit": F("encode(id)"), "most": 3}},
+    "discover/keys": {"": {"table": F("temp.main.k"), "counted": QUERY}},
+    "discover/part": {"": {"table": F("temp.main.k"), "start": 0, "stop": 5}},
+    "discover/units": {
+        "row": {**THING, "unit": None, "bound": None},
+        "unit": {**THING, "unit": F("encode(id)"), "bound": Bound("id", 2, 7)},
+        "tree": {**THING, "thing": cell_expression(HOURS, (ROOT,), F("c")), "unit": None, "bound": None},
+    },
+    "encode/encode": {
+        "row": encode_statement(SRC, DOMAIN, [(0, 2), (1,), (3, 4)], CODED),
+        "csv": encode_statement(SRC, DOMAIN, [(0,), (1,)], CODED, csv=True),
+        "unit": encode_statement(SRC, DOMAIN, [(0,), (1,)], CODED, bound=Bound('Who "is"', 3, 2**64 - 1)),
+        "many": encode_statement(SRC, MANY, [(0,)], CODED),
+    },
+    "encode/strict": {"": typed_relation(Relation("f", "csv", F("texts"), CSV_COLUMNS), CSV_SHAPE).sql},
+    "macros/attach": {"": {"path": literal("it's"), "name": ident("x")}},
+    "macros/checkpoint": {"": {"name": ident("x")}},
+    "macros/create_macro": {
+        "": {"macro": F('dpsyn."sample_r"'), "rows": F("n"), "seed": F("s"), "query": QUERY}
+    },
+    "macros/dpsyn_marginal": {"": {"database": ident("d")}},
+    "macros/dpsyn_releases": {"": {"database": ident("d")}},
+    "macros/dpsyn_sample": {
+        "": {
+            "database": ident("d"),
+            "most": 5,
+            "names": [literal("a"), literal("it's")],
+            "known": literal("a, it's"),
+        }
+    },
+    "macros/forget": {"": {**SCHEMA, "table": ident("shares"), "name": literal("it's")}},
+    "macros/former": {"": {"database": literal("d")}},
+    "macros/no_model": {"": {"message": string_literal("it's no network")}},
+    "macros/sampled": {
+        "": {
+            "staged": QUERY,
+            "columns": [F('a0 AS "a"')],
+            "written": [ident("a"), F('1 AS "b"')],
+            "conditions": [F('TRY("a" > 0)')],
+        }
+    },
+    "macros/schema": {"": {"database": ident("d")}},
+    **{
+        f"macros/{name}": {"": SCHEMA}
+        for name in (
+            *("attributes", "axes", "codes", "marginal", "measured_bins", "measured_cells", "measurements"),
+            *("model_cells", "names", "next_release", "releases", "shares"),
+        )
+    },
+    "sample/check": {"": {"table": STAGED, "first": 5, "columns": [F("a0"), F("a1")]}},
+    "sample/drop": {"": {"table": F("model")}},
+    "sample/iid": {"": SAMPLER},
+    "sample/insert": {"": {"staged": STAGED, "query": QUERY}},
+    "sample/lines": {
+        "": {"table": F("model"), "condition": F("TRUE AND node = 1"), "packed": F("value % 2")}
+    },
+    "sample/lists": {"": {"slots": F("slots WHERE node = 1"), "type": F("UTINYINT")}},
+    "sample/low_variance": {"": {**SAMPLER, "chunk_bits": 20}},
+    "sample/numbers": {"": {"first": 9, "rows": F("5")}},
+    "sample/slot_table": {"": {"table": F("slots")}},
+    "sample/slots": {"": {"number": 1, "lines": F("lines"), "slot_bits": 2, "configurations": 3}},
+    "sample/start": {"": {"numbers": F("range(0, 5)"), "words": [F("w0"), F("w1")]}},
+    "sample/stretches": {"": {"lines": F("lines"), "slot_bits": 2}},
+    "sample/table": {"": {"table": F("model")}},
+    "source/attach": {
+        "read_only": {"path": literal("it's.duckdb"), "name": ident('a"b'), "read_only": 1},
+        "writable": {"path": literal("x.duckdb"), "name": ident("x"), "read_only": 0},
+    },
+    "source/columns": {"": PLACE},
+    "source/constraints": {"": PLACE},
+    "source/describe": {"": {"relation": F('"t"')}},
+    "source/describe_query": {"": {"query": QUERY}},
+    "source/detach": {"": {"name": ident("x")}},
+    "source/drop_temporary": {
+        "table": {"view": 0, "name": qualified("temp", "main", "x")},
+        "view": {"view": 1, "name": qualified("temp", "main", "x")},
+    },
+    "source/parquet_names": {"": {"path": literal("x")}},
+    "source/read_csv": {"": {**CSV, "strict": 0}, "strict": {**CSV, "strict": 1}},
+    "source/read_parquet": {"": {"paths": comma([literal("a"), literal("b")])}},
+    "source/set_option": {"": {"name": ident("threads"), "value": literal(2)}},
+    "source/set_search_path": {"": {"search_path": literal('a."b,c"')}},
+    "source/syntax": {"": {"query": literal("SELECT 'x'")}},
+    "source/table_sql": {"": PLACE},
+    "source/use": {"": {"name": ident("x")}},
+    "write/bind": {"": {"columns": [F('CAST(NULL AS DATE) AS "d"')], "value": F('"d" + 1')}},
+    "write/copy_csv": {"": {"path": literal("it's"), "query": QUERY}},
+    "write/copy_parquet": {"": {"path": literal("it's"), "query": QUERY}},
+    "write/count_staged": {"": {"staged": STAGED}},
+    "write/create_table": {
+        "": {"target": F('"d"."t"'), "replace": 0, "query": QUERY},
+        "replace": {"target": F('"d"."t"'), "replace": 1, "query": QUERY},
+    },
+    "write/decode": {
+        "": decode_statement(BINS, STAGED, 9),
+        "roles": output_statement(WRITTEN, STAGED, 10, units_of(None, 10), 9),
+    },
+    "write/differing": {"": {"table": F('"d"."t"'), "query": QUERY}},
+    "write/fits": {"": {"value": literal(1), "cast": F("CAST(1 AS INTEGER)")}},
+    "write/reject": {"": reject_statement(NEVER, STAGED, 7, 9)},
+    "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},
+    "write/trim": {"": {"staged": STAGED, "rows": 5}},
+}
