@@ -115,6 +115,15 @@ EXAMPLES = {
     "macros/forget": {"": {**SCHEMA, "table": ident("shares"), "name": literal("it's")}},
     "macros/former": {"": {"database": literal("d")}},
     "macros/no_model": {"": {"message": string_literal("it's no network")}},
+    "load/nodes": {"": {"table": qualified("db", "dpsyn", "shares"), "release": 3}},
+    "load/releases": {"": SCHEMA},
+    "load/rows": {
+        "": {**SCHEMA, "table": ident("codes"), "columns": [ident("code"), ident("label")], "release": 3}
+    },
+    "load/sample": {
+        case: {"database": ident("db"), "name": literal("it's"), "rows": 5, "seeded": seeded, "seed": seed}
+        for case, seeded, seed in (("", 0, literal(None)), ("seeded", 1, literal(2**64 - 1)))
+    },
     "macros/sampled": {
         "": {
             "staged": QUERY,

@@ -1,0 +1,5 @@
+SELECT
+    "code",
+    "label"
+FROM "d".dpsyn."codes"
+WHERE release = 3

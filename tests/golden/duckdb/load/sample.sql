@@ -1,0 +1,2 @@
+SELECT *
+FROM "db".main.dpsyn_sample('it''s', 5)
