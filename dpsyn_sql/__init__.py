@@ -31,9 +31,10 @@ if TYPE_CHECKING:
         SourceError,
         TargetError,
     )
-    from dpsyn_sql.explanation import Explanation, domain_template, plan
+    from dpsyn_sql.explanation import Explanation, init, plan
     from dpsyn_sql.release import release
     from dpsyn_sql.report.result import Release
+    from dpsyn_sql.request import Request
     from dpsyn_sql.stored import load
 
 __version__ = "0.1.0"
@@ -55,9 +56,10 @@ __all__ = [
     "Release",
     "ReleaseChanged",
     "ReleaseExists",
+    "Request",
     "SourceError",
     "TargetError",
-    "domain_template",
+    "init",
     "load",
     "plan",
     "release",
@@ -66,7 +68,8 @@ __all__ = [
 _HOMES = {
     "Explanation": "explanation",
     "Release": "report.result",
-    "domain_template": "explanation",
+    "Request": "request",
+    "init": "explanation",
     "load": "stored",
     "plan": "explanation",
     "release": "release",

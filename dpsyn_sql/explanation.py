@@ -1,12 +1,10 @@
-"""plan(), domain_template(): what a release would do, and the form to fill in before it. No row is read."""
+"""plan(), init(): what a release would do, and the form to fill in before it. No row is read."""
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
@@ -15,6 +13,7 @@ from dpsyn_sql.accounting.events import (
     ThresholdEvent,
     TreeEvent,
 )
+from dpsyn_sql.calls import taking
 from dpsyn_sql.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
@@ -23,10 +22,9 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
 from dpsyn_sql.measure.planned import discovery_events, explained_events
 from dpsyn_sql.plan.explain import Noise, explain
-from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.preparation import con_and_source, ledger_in_words, prepared
-from dpsyn_sql.release import release
+from dpsyn_sql.request import Request
 
 _OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
 _CALLERS_ENGINE = "your connection: its memory limit, threads and folder for temporary files apply"
@@ -74,17 +72,18 @@ def _finds(event: PrivacyEvent) -> str:
     raise InternalError("discovery has no such event")
 
 
-def plan(con: Connection, source: str | os.PathLike[str] | None = None, **options: Any) -> Explanation:
+@taking(Request)
+def plan(con: Connection, request: Request) -> Explanation:
     """Explain what ``release`` would do with the same arguments. Reads no rows, charges nothing.
+
+    Args:
+        con: as for ``release``.
+        request: as for ``release``; or instead its fields, as arguments:
 
     Raises:
         InputError: ``release`` would refuse the same call.
     """
-    con, source = con_and_source(con, source)
-    arguments = inspect.signature(release).bind(con, source, **options)
-    arguments.apply_defaults()
-    arguments.arguments.pop("con")
-    with prepared(con, Options(**arguments.arguments), explaining=True) as job:
+    with prepared(con, request, explaining=True) as job:
         engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
         bounded = job.plan.source.unit.column is not None
         return Explanation(
@@ -100,10 +99,7 @@ def plan(con: Connection, source: str | os.PathLike[str] | None = None, **option
         )
 
 
-plan.__signature__ = inspect.signature(release).replace(return_annotation=Explanation)  # type: ignore[attr-defined]
-
-
-def domain_template(
+def init(
     con: Connection,
     source: str | os.PathLike[str] | None = None,
     *,

@@ -6,7 +6,6 @@ All of it comes from public facts. Every refusal of a call happens here.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -34,11 +33,12 @@ from dpsyn_sql.methods.check import check_model
 from dpsyn_sql.plan.deadline import Deadline
 from dpsyn_sql.plan.discovery import planned_discovery
 from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.options import Options
 from dpsyn_sql.plan.plan import Plan
 from dpsyn_sql.plan.terms import Terms
 from dpsyn_sql.plan.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
+from dpsyn_sql.report.doubts import warn
+from dpsyn_sql.request import Request
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import fold
@@ -56,7 +56,8 @@ class Job:
     what is in the way of the output (only where a plan asks; a release stops at it).
     """
 
-    options: Options
+    con: Connection
+    request: Request
     session: SourceSession
     shape: Shape
     method: Method
@@ -97,67 +98,90 @@ def con_and_source(
 
 
 @contextmanager
-def prepared(con: Connection, options: Options, *, explaining: bool = False) -> Iterator[Job]:
+def prepared(con: Connection, request: Request, *, explaining: bool = False) -> Iterator[Job]:
     """Check, resolve and plan; every refusal happens here, before anything is charged.
 
     ``explaining``: an output that exists is noted, not refused.
     """
-    options.check()
-    if weak := weakness(options.epsilon):
-        warnings.warn(weak, stacklevel=4)
-    limits = options.limits()
-    method: Method = method_of(options.method)
+    con, source = con_and_source(con, request.source)
+    request = replace(request, source=source)
+    request.check()
+    if weak := weakness(request.epsilon):
+        warn(weak)
+    limits, method = request.limits(), method_of(request.method)
     with open_source(
         con,
-        options.source,
-        trust_query=options.trust_query,
-        public_tables=options.public_tables,
-        strict=options.on_error == "fail",
+        source,
+        trust_query=request.trust_query,
+        public_tables=request.public_tables,
+        strict=request.on_error == "fail",
         memory_limit=limits.engine,
     ) as session:
         for text in session.warnings:
-            warnings.warn(text, stacklevel=4)
-        unit, relation = options.unit(), session.relation
-        column = None if unit.column is None else check_unit(relation.columns, unit)
-        _check_row(options.privacy_unit, relation)
-        if column is not None:
-            unit = PrivacyUnit(column.name, unit.max_rows)
-        shape = shape_of(options.domain, relation, options.exclude, discover=options.discover, unit=column)
-        shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
-        if relation.strict:
-            relation = typed_relation(relation, shape)
-        workload = read_workload(options.workload).fitted(shape)
-        terms = Terms(limits, workload, Deadline(options.time_limit))
-        method, source = method.chosen(shape.planned(), terms), Source(relation, unit)
-        check_model(method)
-        plan, rest = _planned(method, source, shape, options.budget(), terms)
-        check_size(plan.queries, plan.domain)
-        limits.check_measured(_measured_at_once(plan))
-        place = _ledger_place(options, session)
-        book = _Book(con, place, options, session, shape, plan)
-        target, obstacle = _target(con, options, session, book, explaining=explaining)
-        check_name(target.database, options.name or target.label)
-        _check_not_the_ledger(target, place)
-        outlook = book.look(target.output)
-        if outlook.standing.warning:
-            warnings.warn(outlook.standing.warning, stacklevel=4)
-        if outlook.stored is not None:  # what was debited then is what may be asked now
-            plan, rest = _planned(method, source, shape, outlook.stored, terms)
-        yield Job(
-            options=options,
-            session=session,
-            shape=shape,
-            method=method,
-            plan=plan,
-            rest=rest,
-            place=place,
-            target=target,
-            target_name=book.name(target.output),
-            key=book.key(target.output),
-            terms=terms,
-            outlook=outlook,
-            obstacle=obstacle,
-        )
+            warn(text)
+        protected, shape = _resolved(request, session)
+        workload = read_workload(request.workload).fitted(shape)
+        terms = Terms(limits, workload, Deadline(request.time_limit))
+        chosen = method.chosen(shape.planned(), terms)
+        check_model(chosen)
+        yield _decided(con, request, session, protected, shape, chosen, terms, explaining=explaining)
+
+
+def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
+    """What is protected, and what is public of its columns."""
+    unit, relation = request.unit(), session.relation
+    column = None if unit.column is None else check_unit(relation.columns, unit)
+    _check_row(request.privacy_unit, relation)
+    if column is not None:
+        unit = PrivacyUnit(column.name, unit.max_rows)
+    shape = shape_of(request.domain, relation, request.exclude, discover=request.discover, unit=column)
+    shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+    if relation.strict:
+        relation = typed_relation(relation, shape)
+    return Source(relation, unit), shape
+
+
+def _decided(
+    con: Connection,
+    request: Request,
+    session: SourceSession,
+    source: Source,
+    shape: Shape,
+    method: Method,
+    terms: Terms,
+    *,
+    explaining: bool,
+) -> Job:
+    """The plan, the ledger and the output."""
+    plan, rest = _planned(method, source, shape, request.budget(), terms)
+    check_size(plan.queries, plan.domain)
+    terms.limits.check_measured(_measured_at_once(plan))
+    place = _ledger_place(request, session)
+    book = _Book(con, place, request, session, shape, plan)
+    target, obstacle = _target(con, request, session, book, explaining=explaining)
+    check_name(target.database, request.name or target.label)
+    _check_not_the_ledger(target, place)
+    outlook = book.look(target.output)
+    if outlook.standing.warning:
+        warn(outlook.standing.warning)
+    if outlook.stored is not None:  # what was debited then is what may be asked now
+        plan, rest = _planned(method, source, shape, outlook.stored, terms)
+    return Job(
+        con=con,
+        request=request,
+        session=session,
+        shape=shape,
+        method=method,
+        plan=plan,
+        rest=rest,
+        place=place,
+        target=target,
+        target_name=book.name(target.output),
+        key=book.key(target.output),
+        terms=terms,
+        outlook=outlook,
+        obstacle=obstacle,
+    )
 
 
 def _check_row(privacy_unit: str, relation: Relation) -> None:
@@ -177,12 +201,12 @@ class _Book:
         self,
         con: Connection,
         place: Ledger | Path | None,
-        options: Options,
+        request: Request,
         session: SourceSession,
         shape: Shape,
         plan: Plan,
     ) -> None:
-        self._con, self._place, self._options = con, place, options
+        self._con, self._place, self._request = con, place, request
         self._session, self._shape, self._plan = session, shape, plan
         with self._opened() as ledger:
             self._home = (
@@ -195,23 +219,23 @@ class _Book:
 
     def key(self, output: Output) -> ReleaseKey:
         """The idempotency key of a release to this output, and its key in ledgers of the first format."""
-        options, session, unit = self._options, self._session, self._plan.source.unit.column
+        request, session, unit = self._request, self._session, self._plan.source.unit.column
         former = ReleaseKey(
-            account=options.account,
-            name=options.name or output.spelled,
-            version=options.version,
+            account=request.account,
+            name=request.name or output.spelled,
+            version=request.version,
             configuration=self._configuration(session.resolved_spelling, session.former_statements, unit),
             sources=session.private_spellings(self._home),
         )
         statements, name = self._plan.source.relation.statements, self._plan.source.unit_name
         unit = None if name == "row" else name
         return ReleaseKey(
-            account=options.account,
-            name=options.name or self.name(output),
-            version=options.version,
+            account=request.account,
+            name=request.name or self.name(output),
+            version=request.version,
             configuration=self._told(unit, statements),
             sources=session.private_sources(self._home),
-            named=options.name is not None,
+            named=request.name is not None,
             former=former,
         )
 
@@ -221,14 +245,14 @@ class _Book:
         told = self._configuration(session.resolved_name(self._home), statements, unit)
         if relation.kind != "csv":
             told.pop("on_error", None)
-        left_out = {fold(name) for name in self._options.exclude} - {
+        left_out = {fold(name) for name in self._request.exclude} - {
             fold(self._plan.source.unit.column or "")
         }
         return {**told, "kind": session.kind, "exclude": sorted(left_out)}
 
     def look(self, output: Output) -> Outlook:
         """What the ledger would do with the release."""
-        key, budget, fresh = self.key(output), self._plan.budget, self._options.new_debit
+        key, budget, fresh = self.key(output), self._plan.budget, self._request.new_debit
         with self._opened() as ledger:
             if ledger is None:
                 return Outlook(untouched(new_name(key)))
@@ -236,22 +260,22 @@ class _Book:
 
     def _configuration(self, source: str, statements: Sequence[str], unit: str | None) -> dict[str, Any]:
         """Public settings, never anything computed from rows."""
-        options, plan = self._options, self._plan
+        request, plan = self._request, self._plan
         configuration: dict[str, Any] = {
             "source": source,
             "statements": list(statements),
             "unit": unit,
             "rows_per_unit": plan.source.unit.max_rows,
             "domain": [measured_facts(item) for item in self._shape.measured],
-            "exclude": sorted(options.exclude),
+            "exclude": sorted(request.exclude),
             "method": plan.method,
-            "epsilon": str(exact_number("epsilon", options.epsilon)),
-            "delta": str(exact_number("delta", options.delta)),
+            "epsilon": str(exact_number("epsilon", request.epsilon)),
+            "delta": str(exact_number("delta", request.delta)),
         }
         if any(step.ask == "contributions" for step in plan.discovery):
             configuration["rows_of_units"] = "measured"
-        if options.on_error != "null":
-            configuration["on_error"] = options.on_error
+        if request.on_error != "null":
+            configuration["on_error"] = request.on_error
         if plan.particulars.settings:
             configuration["settings"] = dict(plan.particulars.settings)
         return {**configuration, **plan.particulars.identity}
@@ -269,7 +293,7 @@ class _Book:
 
 
 def _target(
-    con: Connection, options: Options, session: SourceSession, book: _Book, *, explaining: bool
+    con: Connection, request: Request, session: SourceSession, book: _Book, *, explaining: bool
 ) -> tuple[Target, str]:
     """The output, and what is in its way (a plan says so, a release stops)."""
 
@@ -277,14 +301,14 @@ def _target(
         return book.look(output).wrote
 
     try:
-        target = open_target(con, options.into, session, replace=options.replace, written=written)
+        target = open_target(con, request.into, session, replace=request.replace, written=written)
     except TargetError as error:
-        if not explaining or options.replace:
+        if not explaining or request.replace:
             raise
         obstacle = str(error)
     else:
         return target, ""
-    return open_target(con, options.into, session, replace=True), obstacle
+    return open_target(con, request.into, session, replace=True), obstacle
 
 
 def _check_not_the_ledger(target: Target, place: Ledger | Path | None) -> None:
@@ -325,13 +349,13 @@ def ledger_in_words(place: Ledger | Path | None) -> str:
     return str(place) if isinstance(place, Path) else "the one that was passed"
 
 
-def _ledger_place(options: Options, session: SourceSession) -> Ledger | Path | None:
+def _ledger_place(request: Request, session: SourceSession) -> Ledger | Path | None:
     """An open ledger, the file of one, or None for one in memory; nothing is made yet."""
-    if options.ledger is not None and not isinstance(options.ledger, str | os.PathLike):
-        ledger: Ledger = options.ledger
+    if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
+        ledger: Ledger = request.ledger
         return ledger
     databases = [table.file for table in session.tables]
-    return place_for(ledger=options.ledger, databases=databases, pattern=session.pattern, files=session.paths)
+    return place_for(ledger=request.ledger, databases=databases, pattern=session.pattern, files=session.paths)
 
 
 @contextmanager

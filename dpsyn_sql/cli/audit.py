@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsyn_sql.cli.messages import plain_errors
-from dpsyn_sql.cli.methods import Method, Settings, method_given
+from dpsyn_sql.cli.methods import Method, Settings, with_set
 
 if TYPE_CHECKING:
     from dpsyn_sql.audit import Audit, Prepared
@@ -40,11 +40,13 @@ def audit_command(
     """
     with plain_errors():
         from dpsyn_sql.audit import prepared  # loads all that a release does
+        from dpsyn_sql.methods import static_default
 
+        chosen = with_set(static_default() if method is None else method, set_) if set_ else method
         ready = prepared(
             epsilon=epsilon,
             delta=delta,
-            **method_given(method, set_),
+            method=chosen,
             domain=domain,
             rows_per_unit=rows_per_unit,
             runs=runs,

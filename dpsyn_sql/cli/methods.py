@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from dpsyn_sql.errors import InputError
+
+if TYPE_CHECKING:
+    from dpsyn_sql.methods import Recipe
 
 Method = Annotated[str | None, typer.Option("--method", "-m", help="A method.", show_default=False)]
 Settings = Annotated[
@@ -40,20 +43,18 @@ class AuditCommand(MethodCommand):
     audits = True
 
 
-def method_given(name: str | None, entries: Sequence[str] | None) -> dict[str, Any]:
-    """The argument ``method``; none of it where nothing was said.
+def with_set(method: object, entries: Sequence[str]) -> Recipe:
+    """The method, a name or any other form of it, with the settings of ``--set``.
 
     Raises:
         InputError: ``--set`` cannot be read, or the method has no such setting.
     """
+    from dpsyn_sql.methods import with_settings
+
     settings: dict[str, str] = {}
-    for entry in entries or ():
+    for entry in entries:
         setting, sign, value = entry.partition("=")
         if not sign or not setting or setting in settings:
             raise InputError(f"--set {entry!r}: write each as degree=2, and only once")
         settings[setting] = value
-    if settings:
-        from dpsyn_sql.methods import DEFAULT, with_settings
-
-        return {"method": with_settings(DEFAULT if name is None else name, settings)}
-    return {} if name is None else {"method": name}
+    return with_settings(method, settings)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-ARGUMENTS = {"database": "con", "public_table": "public_tables"}
+ARGUMENTS = {"database": "con"}
 """Options whose argument in Python has another name."""
 
 FIGURES = ("epsilon", "delta")

@@ -38,7 +38,7 @@ from dpsyn_sql.domain.entries import (
     KeyColumn,
     Scalar,
 )
-from dpsyn_sql.errors import DomainError, said
+from dpsyn_sql.errors import DomainError, InputError, said
 
 _KEYS = ("columns", "never")
 
@@ -257,7 +257,7 @@ def read_document(spec: Mapping[str, Any] | Path) -> Document:
     Raises:
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
     """
-    document: Any = spec if isinstance(spec, Mapping) else _load(spec)
+    document: Any = spec if isinstance(spec, Mapping) else load_yaml(spec)
     if not isinstance(document, Mapping) or "columns" not in document:
         raise DomainError("A domain must be a mapping with the key columns:, one entry a column.")
     faults = [
@@ -377,14 +377,19 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _load(path: Path) -> Any:
+def load_yaml(path: Path, what: str = "domain file", refusal: type[InputError] = DomainError) -> Any:
+    """What a YAML file holds; a key that occurs twice is refused.
+
+    Raises:
+        DomainError: the file cannot be read or is no YAML; or another ``refusal``.
+    """
     problem = ""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         problem = "it cannot be opened as a UTF-8 text file"
     if problem:
-        raise DomainError(f"The domain file {str(path)!r} cannot be read: {problem}.")
+        raise refusal(f"The {what} {str(path)!r} cannot be read: {problem}.")
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -393,4 +398,4 @@ def _load(path: Path) -> Any:
         problem = f"{line}: {error.problem}"
     except (yaml.YAMLError, ValueError, RecursionError):
         problem = ": a character, number or date in it is not valid"
-    raise DomainError(f"The domain file {str(path)!r} is not valid YAML{problem}.")
+    raise refusal(f"The {what} {str(path)!r} is not valid YAML{problem}.")

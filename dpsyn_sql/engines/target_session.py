@@ -20,15 +20,13 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
 from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
-from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path, real_pattern
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, may_keep
-
-_UNQUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +128,11 @@ def _checked(
     if not isinstance(text, str) or not text.strip() or "\x00" in text:
         raise TargetError("into= must be the name of a table or a path, without NUL characters.")
     from_file = into is None and session.relation.kind in ("parquet", "csv")
-    if from_file or con is None or not isinstance(chosen, str) or _looks_like_path(text):
+    if from_file or con is None or not isinstance(chosen, str) or looks_like_path(text):
         return _file_target(text, session, may_replace)
     if isinstance(con, duckdb.DuckDBPyConnection):
         return _connection_target(con, text, session, may_replace)
     return _database_target(absolute_path(con), text, session, may_replace)
-
-
-def _looks_like_path(text: str) -> bool:
-    """Quoted parts are names; outside them a known ending or a slash makes a path."""
-    bare = _UNQUOTED.sub("", text)
-    return "/" in bare or (ending_of(text) is not None and bare == text)
 
 
 # -- tables -------------------------------------------------------------------------------------

@@ -67,13 +67,13 @@ def method_of(given: object) -> Recipe:
     return _named(given)
 
 
-def with_settings(name: str, given: Mapping[str, str]) -> Recipe:
-    """The method of a name with settings as a command line has them, read by the types of its fields.
+def with_settings(method: object, given: Mapping[str, str]) -> Recipe:
+    """A method, as for ``method_of``, with settings as a command line has them.
 
     Raises:
         InputError: as for ``method_of``.
     """
-    return with_texts(_named(name), given)
+    return with_texts(method_of(method), given)
 
 
 def _named(name: object) -> Recipe:

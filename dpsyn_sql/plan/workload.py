@@ -8,16 +8,19 @@ proportional to (w n)^(2/3): a table counts as one of w times as many cells.
 from __future__ import annotations
 
 import contextlib
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Number, exact_number
-from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import BudgetError, InputError, said
 from dpsyn_sql.source.names import fold, listed, near_matches
+
+if TYPE_CHECKING:  # loads numpy, and requests are read without
+    from dpsyn_sql.domain.shape import Shape
 
 WorkloadSpec = Mapping[str | tuple[str, ...], Number] | None
 """As people write it: ``{"income": 5, ("age", "sex"): 2}``."""
@@ -96,6 +99,13 @@ def read_workload(spec: WorkloadSpec) -> Workload:
     if not isinstance(spec, Mapping):
         raise InputError(f"workload={said(spec)}: give a mapping of attributes to weights; {_EXAMPLE}")
     return Workload(tuple((_members(key), _weight(key, value)) for key, value in spec.items()))
+
+
+def members_of(text: str) -> tuple[str, ...]:
+    """Names as in a line of CSV, so that one with a comma can be quoted; empty if it is no such line."""
+    with contextlib.suppress(csv.Error):
+        return tuple(next(csv.reader([text]), ()))
+    return ()
 
 
 def _members(key: Any) -> tuple[str, ...]:

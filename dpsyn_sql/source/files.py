@@ -11,6 +11,7 @@ import csv
 import glob
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from dpsyn_sql.source.paths import WILDCARDS, absolute_path, turns_back
 FileFormat = Literal["parquet", "csv"]
 
 HEADER_LIMIT = 1 << 20
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _DELIMITERS = ",;\t|"
 _ENDINGS: dict[str, FileFormat] = {".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 
@@ -53,6 +55,12 @@ class CsvHeader:
 def file_beside(path: Path) -> Path:
     """Where the model of a release that is written to a file is kept: ``<output>.dpsyn.duckdb``."""
     return path.with_name(path.name + ".dpsyn.duckdb")
+
+
+def looks_like_path(text: str) -> bool:
+    """Not a table: quoted parts are names; outside them a known ending or a slash makes a path."""
+    bare = _QUOTED.sub("", text)
+    return "/" in bare or (ending_of(text) is not None and bare == text)
 
 
 def ending_of(path: str) -> str | None:

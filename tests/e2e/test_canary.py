@@ -246,7 +246,7 @@ def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call
     work = {
         "release": lambda: dpsyn_sql.release(con, "t"),
         "plan": lambda: str(dpsyn_sql.plan(con, "t")),
-        "template": lambda: dpsyn_sql.domain_template(con, "t"),
+        "template": lambda: dpsyn_sql.init(con, "t"),
         "wrong": lambda: dpsyn_sql.release(con, "t", domain=wrong),
         "unit": lambda: dpsyn_sql.release(con, "t", privacy_unit="e", max_rows_per_unit=2, into="o"),
     }[call]

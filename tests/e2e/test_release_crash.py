@@ -427,7 +427,7 @@ def test_what_somebody_else_put_there_meanwhile_is_kept_also_by_a_retry(tmp_path
         con.execute("CREATE TABLE o AS SELECT 42 AS hers")
         return stage_rows(*arguments)
 
-    monkeypatch.setattr(sys.modules["dpsyn_sql.release"], "stage_rows", slow)
+    monkeypatch.setattr(sys.modules["dpsyn_sql.writing"], "stage_rows", slow)
     with pytest.raises(PublishError, match="meanwhile"):
         dpsyn_sql.release(con, "t", into="o")
     monkeypatch.undo()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.plan.queries import NoisyMarginal
-from dpsyn_sql.release import _ROWS_OF_NOISE, _wanted
+from dpsyn_sql.report.made import ROWS_OF_NOISE, rows_wanted
 
 CHILD = """
 import resource, sys, warnings
@@ -34,7 +34,7 @@ print(result.rows)
 @pytest.mark.parametrize(
     ("total", "sigma", "rows"),
     [
-        (83_000_000.2, 3e7, _ROWS_OF_NOISE),
+        (83_000_000.2, 3e7, ROWS_OF_NOISE),
         (83_000_000.2, 2e7, 83_000_000),
         (-5e7, 5e7, 0),
         (400.0, 300.0, 400),
@@ -43,7 +43,7 @@ print(result.rows)
 )
 def test_rows_by_the_noisy_total_and_its_error(total, sigma, rows):
     table = NoisyMarginal(("a",), np.zeros(1, dtype=np.int64), sigma)
-    assert _wanted(SimpleNamespace(model=SimpleNamespace(total=total), measurements=(table,))) == rows
+    assert rows_wanted(SimpleNamespace(model=SimpleNamespace(total=total), measurements=(table,))) == rows
 
 
 @pytest.mark.slow

@@ -91,17 +91,17 @@ COUNT_ROWS = (
     '        true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
     ' step="counting rows")["n"][0])\n'
 )
-PLAN = "        plan, rest = _planned(method, source, shape, options.budget())\n"
+PLAN = "    plan, rest = _planned(method, source, shape, request.budget())\n"
 LABELS_SEEN = """
-        from dataclasses import replace
+    from dataclasses import replace
 
-        def seen(attribute):
-            sql = f'SELECT DISTINCT CAST("{attribute.name}" AS VARCHAR) AS v FROM {relation.sql}'
-            found = {str(value) for value in session.engine.fetch(sql, step="looking for labels")["v"]}
-            return replace(attribute, labels=tuple(one for one in attribute.labels if str(one) in found))
+    def seen(attribute):
+        sql = f'SELECT DISTINCT CAST("{attribute.name}" AS VARCHAR) AS v FROM {source.relation.sql}'
+        found = {str(value) for value in session.engine.fetch(sql, step="looking for labels")["v"]}
+        return replace(attribute, labels=tuple(one for one in attribute.labels if str(one) in found))
 
-        narrowed = [seen(one) if getattr(one, "labels", ()) else one for one in shape.measured]
-        shape = replace(shape, measured=tuple(narrowed))
+    narrowed = [seen(one) if getattr(one, "labels", ()) else one for one in shape.measured]
+    shape = replace(shape, measured=tuple(narrowed))
 """
 REFUND = """
         entry = self._open(key, budget, new_debit)
@@ -266,13 +266,13 @@ FAULTS = (
         "true n used",
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "_wanted(made) if rows is None", "true if rows is None"),
+        (RELEASE, "rows_wanted(made) if request.rows is None", "true if request.rows is None"),
     ),
     fault(
         "seed made from the rows",
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "_seed_of(entry.release_id) if seed", "_seed_of(str(true)) if seed"),
+        (RELEASE, "_seed_of(entry.release_id) if request", "_seed_of(str(true)) if request"),
     ),
     fault("SELECT DISTINCT domain", K_EQUAL_ROWS, (PREPARATION, PLAN, LABELS_SEEN + PLAN)),
     fault(

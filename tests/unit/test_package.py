@@ -13,7 +13,7 @@ from dpsyn_sql import errors
 HEAVY = ("duckdb", "jinja2", "numpy", "opendp", "pandas", "pydantic", "rich", "scipy", "sqlglot", "yaml")
 
 ORDERS = {
-    "a module below the function's name": "import dpsyn_sql.plan.options, dpsyn_sql.release",
+    "a module below the function's name": "import dpsyn_sql.plan.limits, dpsyn_sql.release",
     "the module of that name": "import dpsyn_sql.release\nfrom importlib import import_module\nimport_module('dpsyn_sql.plan')",
     "a name out of the module": "from dpsyn_sql.release import release\nfrom dpsyn_sql.plan.plan import Plan",
     "the functions first": "from dpsyn_sql import release, plan\nimport dpsyn_sql.release, dpsyn_sql.plan.key",
@@ -56,7 +56,7 @@ def test_every_public_name_is_listed_and_there():
 
 
 def test_help_explains_the_function():
-    assert "epsilon: privacy loss" in python("import dpsyn_sql\nhelp(dpsyn_sql.release)")
+    assert "epsilon: Privacy loss" in python("import dpsyn_sql\nhelp(dpsyn_sql.release)")
 
 
 def test_a_test_of_somebody_else_may_replace_a_public_name(monkeypatch):

@@ -1,0 +1,61 @@
+"""Functions of a connection and a request, called with a ``Request`` or with its options.
+
+Names, types and defaults of the options come from ``Request`` alone: type checkers read them from its
+constructor, ``inspect.signature`` and ``help()`` from what ``taking`` makes of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
+
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.request import Request, explained
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Asked(Protocol[P, R_co]):
+    """``function(con, Request(...))``, or ``function(con, source, epsilon=...)``."""
+
+    @overload
+    def __call__(self, con: Connection, source: Request) -> R_co: ...
+    @overload
+    def __call__(self, con: Connection, *args: P.args, **options: P.kwargs) -> R_co: ...
+
+
+def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Request], R]], Asked[P, R]]:
+    """Let a function of a request take the request's options too.
+
+    Its docstring gets an entry for each, before ``Raises:``.
+    """
+    options = inspect.signature(make).parameters.values()
+
+    def decorated(function: Callable[[Connection, Request], R]) -> Asked[P, R]:
+        own = inspect.signature(function)
+        signature = own.replace(parameters=[own.parameters["con"], *options])
+
+        @functools.wraps(function)
+        def call(*args: Any, **given: Any) -> R:
+            arguments = signature.bind(*args, **given).arguments
+            con, source = arguments.pop("con"), arguments.get("source")
+            if not isinstance(source, Request):
+                return function(con, Request(**arguments))
+            if len(arguments) > 1:
+                raise InputError(
+                    "A Request comes alone: change it with dataclasses.replace(request, name=value), or give "
+                    "all options as arguments."
+                )
+            return function(con, source)
+
+        text, raises, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")
+        call.__doc__ = f"{text}\n{explained()}{raises}{rest}"
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call
+
+    return decorated

@@ -1,0 +1,112 @@
+"""What the operator of a release is told beside its result: notes, most of them warnings too.
+
+All of it is judged by public facts and noisy answers alone.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+
+from dpsyn_sql.accounting.budget import Number, weakness
+from dpsyn_sql.interfaces import LedgerEntry
+from dpsyn_sql.report.made import ROWS_OF_NOISE, Made, rows_wanted
+from dpsyn_sql.report.marginals import total_error
+
+_RARE = 0.05
+"""Part of the noisy total that a value must have to be found, above which a release warns."""
+
+_UNCERTAIN = 0.1
+"""Standard error of the noisy total, as a part of it, above which a release warns."""
+
+_OURS = ("dpsyn_sql", "contextlib")
+
+
+def warn(text: str) -> None:
+    """Warn at the line that called the package, however deep we are."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
+
+
+def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
+    """What the ledger has to say to the operator; a replay is also a warning."""
+    notes = []
+    if entry.replayed:
+        label = repr(entry.name) if entry.version is None else f"{entry.name!r} version {entry.version!r}"
+        if entry.measured_on is None:
+            notes.append(f"Resumed {label} where it stopped, under the debit that was made then.")
+        else:
+            notes.append(
+                f"Replayed {label}, measured on {entry.measured_on}: nothing was charged and the noisy "
+                "answers are those of then. To measure new data pass another version=."
+            )
+        warn(notes[0])
+    return (*notes, f"The account {entry.standing}.")
+
+
+def doubts(
+    made: Made, *, epsilon: Number, time_limit: float | None, cuts: Sequence[str], needed: Sequence[float]
+) -> tuple[str, ...]:
+    """Notes on what makes the output weaker than it looks; those on the answers are warnings too.
+
+    Args:
+        made: the answers and their model.
+        epsilon: as it was asked for.
+        time_limit: as it was asked for.
+        cuts: what was left out to keep it; it depends on the machine.
+        needed: by each step of discovery the rows that a value must have to be found for sure, 0 where the
+            step finds no values.
+    """
+    found = [note for note in (_uncertain_total(made), _rare_values(made, needed), _no_pairs(made)) if note]
+    for note in found:
+        warn(note)
+    weak = weakness(epsilon)  # the warning came before anything was charged
+    cut = f"Within time_limit={time_limit:g} seconds {', and '.join(cuts)}." if cuts else None
+    return tuple(note for note in (weak, cut, *found) if note)
+
+
+def _uncertain_total(made: Made) -> str | None:
+    """Noise makes up much of the total."""
+    error, unit = total_error(made.measurements), made.plan.source.unit
+    if error <= _UNCERTAIN * max(0.0, made.model.total):
+        return None
+    wanted = rows_wanted(made)
+    return (
+        f"The noisy total of {made.model.total:,.0f} rows has a standard error of {error:,.0f}: the number "
+        "of rows, and all else, is uncertain"
+        + (f", and {wanted:,} rows stand for it" if wanted == ROWS_OF_NOISE else "")
+        + ". Spend a larger epsilon"
+        + (f", or count fewer than {unit.max_rows} rows of a unit." if unit.max_rows > 1 else ".")
+    )
+
+
+def _rare_values(made: Made, needed: Sequence[float]) -> str | None:
+    """Of some columns only frequent values could be found, or none."""
+    limit, least = _RARE * max(0.0, made.model.total), dict[str, float]()
+    for step, rows in zip(made.plan.discovery, needed, strict=True):
+        if rows and step.attr is not None:
+            nothing = step.ask == "keys" and not made.shape.domain[step.attr].labels
+            least[step.attr] = math.inf if nothing else rows
+    names = ", ".join(repr(name) for name, rows in least.items() if rows > limit)
+    if not names:
+        return None
+    return (
+        f"Rare values of {names} stay hidden, if there are any: what less than a twentieth of the rows have, "
+        "or all values, could not be found. Declare this domain, or spend a larger epsilon."
+    )
+
+
+def _no_pairs(made: Made) -> str | None:
+    """Pairs could have been measured and none was worth it."""
+    candidates = [query for step in made.plan.reserved for query in step.queries]
+    possible = any(len(query.attrs) > 1 for query in candidates)
+    if not possible or any(len(table.attrs) > 1 for table in made.measurements):
+        return None
+    return (
+        "No pair of columns stands out of the noise: the columns of the output are independent of each "
+        "other. If they should not be, spend a larger epsilon."
+    )

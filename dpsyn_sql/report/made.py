@@ -1,0 +1,32 @@
+"""What came through the door, the model of it, and how many rows it stands for; all of it is public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.interfaces import Model
+from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
+from dpsyn_sql.report.marginals import total_error
+
+ROWS_OF_NOISE = 1_000_000
+"""Rows written at most, unless rows= is given, where the noisy total is less than four standard errors above
+zero: at epsilon 1e-6 noise alone gives ten million rows and more, which fill memory and disk for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """``shape`` and ``plan`` are complete: nothing is left to be discovered."""
+
+    shape: Shape
+    plan: Plan
+    model: Model
+    measurements: tuple[NoisyMarginal, ...]
+    contributions: NoisyContributions | None
+
+
+def rows_wanted(made: Made) -> int:
+    """How many rows to write, judged by noisy answers alone."""
+    total = max(0, round(made.model.total))
+    return min(total, ROWS_OF_NOISE) if 4 * total_error(made.measurements) > total else total

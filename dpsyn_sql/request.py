@@ -1,0 +1,435 @@
+"""What is asked of a release, as one value: the only place where its options are spelled.
+
+The signatures and the help of ``release()`` and ``plan()``, the keys of a YAML file and the options of the
+command are made from the fields of ``Request``. A connection is no part of a request, nor is a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpsyn_sql.accounting.budget import Budget, Number
+from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.plan.limits import Limits, is_duration, memory_in_bytes
+from dpsyn_sql.plan.workload import WorkloadSpec, members_of, read_workload
+from dpsyn_sql.source.files import looks_like_path
+from dpsyn_sql.source.names import is_query, near_matches
+from dpsyn_sql.source.relation import PrivacyUnit
+
+if TYPE_CHECKING:  # the command shows its help without what these load
+    from dpsyn_sql.domain.file import DomainSpec
+    from dpsyn_sql.interfaces import Ledger, Method
+
+ON_ERROR = ("null", "fail")
+"""What becomes of CSV text that cannot be read as its column's type."""
+
+_SEEDS = 2**64
+_MOST_ROWS_PER_UNIT = 2**31
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How a field is explained, and how the command spells it.
+
+    ``help`` is for everybody, ``more`` is added where Python is read. ``reads``: type of the command's value;
+    a list is an option that may be repeated. ``flags``: what the command calls it, where that is more
+    than the name of the field with dashes.
+    """
+
+    help: str
+    more: str = ""
+    reads: type = str
+    flags: tuple[str, ...] = ()
+
+
+def _told(help: str, more: str = "", *, reads: type = str, flags: tuple[str, ...] = ()) -> dict[str, Option]:
+    return {"option": Option(help, more, reads, flags)}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Request:
+    """All that is asked of a release; ``release(con, request)`` carries it out, ``plan`` explains it.
+
+    A value: change it with ``dataclasses.replace``. It is checked when it is used, or by ``check``.
+    """
+
+    source: str | os.PathLike[str] | None = field(
+        default=None, metadata=_told("A table or view, a CSV or Parquet path or glob, or a query.")
+    )
+    _: KW_ONLY
+    into: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=_told(
+            "Table, or file ending in .parquet, .csv or .csv.gz. Default: SOURCE_synthetic, beside it.",
+            flags=("--into", "-o"),
+        ),
+    )
+    epsilon: Number = field(
+        default=1.0, metadata=_told("Privacy loss; smaller is more private.", flags=("--epsilon", "-e"))
+    )
+    delta: Number = field(
+        default=1e-9,
+        metadata=_told("0 (pure differential privacy) to 1e-6.", "With 0 the noise is that of Laplace."),
+    )
+    method: str | Method | Mapping[str, Any] = field(
+        default="auto",
+        metadata=_told(
+            "A method.",
+            "A name, a value of ``dpsyn_sql.methods``, where each is described, or a mapping with its ``name`` "
+            "and settings. ``auto`` is the most accurate one for so many columns.",
+            flags=("--method", "-m"),
+        ),
+    )
+    domain: DomainSpec = field(
+        default=None,
+        metadata=_told(
+            "YAML file with the public domain of the columns; see 'dpsyn init'.",
+            "Or a mapping. It says what is public of them: bounds, categories, roles.",
+            reads=Path,
+        ),
+    )
+    privacy_unit: str = field(
+        default="row",
+        metadata=_told(
+            "row, or the column that says whose row it is (customer_id).",
+            "With a column all rows of one value are protected together and rows without a value are left "
+            "out; the output has fresh values in it.",
+        ),
+    )
+    max_rows_per_unit: int = field(
+        default=1, metadata=_told("Rows of one unit that count; the noise grows with it.", reads=int)
+    )
+    name: str | None = field(
+        default=None,
+        metadata=_told(
+            "Release name in the ledger. Default: the output.",
+            "That is named relative to the ledger's folder.",
+        ),
+    )
+    version: str | None = field(
+        default=None,
+        metadata=_told(
+            "Public label of the data (batch, period); a new one measures anew.",
+            "The same name and version replays the stored answers at no cost.",
+        ),
+    )
+    account: str | None = field(
+        default=None,
+        metadata=_told("Account of the ledger to charge.", "Default: the one its source is charged to."),
+    )
+    ledger: Ledger | str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=_told(
+            "Ledger file. Default: DPSYN_LEDGER, else beside the source.",
+            "Or an open ledger; the debit is recorded in it. For a database in memory the default lives with "
+            "the connection.",
+            reads=Path,
+        ),
+    )
+    rows: int | None = field(
+        default=None,
+        metadata=_told(
+            "Rows to write. Default: the noisy total.",
+            "A million at most where that is nothing but noise.",
+            reads=int,
+        ),
+    )
+    seed: int | None = field(
+        default=None,
+        metadata=_told(
+            "Seed of the sampling; the noise has none.",
+            "0 to 2^64 - 1; default: derived from the release id.",
+            reads=int,
+        ),
+    )
+    exclude: Sequence[str] = field(
+        default=(), metadata=_told("Column to leave out.", "A list of them.", reads=list)
+    )
+    replace: bool = field(default=False, metadata=_told("Overwrite an existing output."))
+    new_debit: bool = field(
+        default=False,
+        metadata=_told(
+            "Pay again for what was released with other settings, or elsewhere.",
+            "That is: for a name and version that were released with other settings, or for settings that "
+            "were released to another output. Without it neither is charged.",
+        ),
+    )
+    trust_query: bool = field(
+        default=False,
+        metadata=_told(
+            "State that every row of the query comes from one row of the source.",
+            "The owner states that each of its rows belongs to one unit.",
+        ),
+    )
+    public_tables: Sequence[str] = field(
+        default=(),
+        metadata=_told(
+            "Table without private data that a query joins.",
+            "A list of them.",
+            reads=list,
+            flags=("--public-table",),
+        ),
+    )
+    discover: bool = field(
+        default=True,
+        metadata=_told(
+            "Learn domains that are not public, for a tenth of the budget; or refuse such columns.",
+            "Not public is what neither ``domain`` nor the catalog tells; False refuses.",
+            flags=("--discover/--no-discover",),
+        ),
+    )
+    on_error: str = field(
+        default="null",
+        metadata=_told(
+            "CSV text that is no value of its type: null, or fail (which depends on a row: not private).",
+            "``fail`` stops the release; that it stopped is outside the promise.",
+        ),
+    )
+    memory_limit: str | int | None = field(
+        default=None,
+        metadata=_told(
+            "Memory of the process, such as 4GB; the model shrinks to fit.",
+            "Or bytes, 512MiB at least, for files and paths of databases: the database spills earlier. A "
+            "connection you pass has its own setting.",
+        ),
+    )
+    time_limit: float | None = field(
+        default=None,
+        metadata=_told(
+            "Seconds for the fit and the sample, after the last question.",
+            "The last fit takes fewer steps and the rows are drawn the fastest way when they run short. "
+            "Measuring takes the time it takes.",
+            reads=float,
+        ),
+    )
+    workload: WorkloadSpec = field(
+        default=None,
+        metadata=_told(
+            "What matters most: income=5 weighs all pairs with a column, age,sex=2 one pair.",
+            'In Python ``{"income": 5, ("age", "sex"): 2}``: weights (0.001 to 1000) of all pairs with a '
+            "column, or of the pairs within several; other pairs have weight 1.",
+            reads=list,
+        ),
+    )
+
+    @classmethod
+    def from_mapping(
+        cls, mapping: Mapping[str, Any], *, folder: str | os.PathLike[str] | None = None
+    ) -> Request:
+        """A request from plain data, as YAML and JSON have it; the values are checked when it is used.
+
+        Keys of ``workload`` are names as in a line of CSV: ``income``, or ``age,sex``.
+
+        Args:
+            mapping: values by the names of the fields; a field that is not named has its default.
+            folder: where relative paths begin; default: where the process is. ``domain`` and ``ledger`` are
+                paths; ``source`` and ``into`` are paths where they have a slash or end in .parquet, .csv
+                or .csv.gz, else names of tables. Paths within a query stay as they are.
+
+        Raises:
+            InputError: no mapping, unknown keys, or a label that is no text.
+        """
+        if not isinstance(mapping, Mapping):
+            raise InputError(f"A request must be a mapping of options to values, not {said(mapping)}.")
+        _refuse_unknown(mapping)
+        given = {name: _plain(name, value) for name, value in mapping.items()}
+        if folder is not None:
+            given |= {name: _below(folder, name, given[name]) for name in _PATHS if name in given}
+        return cls(**given)
+
+    @classmethod
+    def from_yaml(cls, path: str | os.PathLike[str]) -> Request:
+        """A request from a YAML file; relative paths in it begin at the file's folder.
+
+        Raises:
+            InputError: it cannot be read, is no YAML, or as for ``from_mapping``.
+        """
+        from dpsyn_sql.domain.document import load_yaml  # loads much
+
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"A request is read from the path of a YAML file, not from {said(path)}.")
+        file = Path(path)
+        return cls.from_mapping(load_yaml(file, "request", InputError), folder=file.parent)
+
+    def __repr__(self) -> str:
+        """What is not default; of values that are no text and no number their type alone."""
+        given = {name: getattr(self, name) for name in OPTIONS}
+        told = [f"{name}={said(given[name])}" for name in OPTIONS if not _is_default(name, given[name])]
+        return f"Request({', '.join(told)})"
+
+    def budget(self) -> Budget:
+        """What (epsilon, delta) buys.
+
+        Raises:
+            BudgetError: epsilon or delta out of range.
+        """
+        return Budget.of_release(self.epsilon, self.delta)
+
+    def limits(self) -> Limits:
+        """How much memory there is.
+
+        Raises:
+            InputError: ``memory_limit`` is not understood or too small.
+        """
+        return Limits(memory_in_bytes(self.memory_limit))
+
+    def unit(self) -> PrivacyUnit:
+        """Whom the release protects."""
+        column = None if self.privacy_unit.lower() == "row" else self.privacy_unit
+        return PrivacyUnit(column, self.max_rows_per_unit)
+
+    def check(self) -> None:
+        """Refuse what can be refused without looking at anything.
+
+        Raises:
+            InputError: naming the option, its value, and what is allowed.
+        """
+        self.budget()
+        _check_integer("rows", self.rows, None)
+        _check_integer("seed", self.seed, _SEEDS)
+        for name in ("exclude", "public_tables"):
+            _check_names(name, getattr(self, name))
+        for name in ("replace", "new_debit", "trust_query", "discover"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name}={said(getattr(self, name))}: give True or False")
+        for name in _LABELS:
+            _check_label(name, getattr(self, name))
+        self.limits()
+        if self.time_limit is not None and not is_duration(self.time_limit):
+            raise InputError(
+                f"time_limit={said(self.time_limit)}: give a positive number of seconds, or None"
+            )
+        read_workload(self.workload)
+        if not isinstance(self.on_error, str) or self.on_error not in ON_ERROR:
+            raise InputError(f"on_error={said(self.on_error)} is not known; use one of {', '.join(ON_ERROR)}")
+        self._check_places()
+        self._check_unit()
+
+    def _check_places(self) -> None:
+        if self.source is not None and not isinstance(self.source, str | os.PathLike):
+            raise InputError(f"source={said(self.source)}: give a table, a path or a query as text")
+        if self.into is not None and not isinstance(self.into, str | os.PathLike):
+            raise InputError(f"into={said(self.into)}: give the name of a table or a path, or None")
+        if self.domain is not None and not isinstance(self.domain, str | os.PathLike | Mapping):
+            raise InputError(f"domain={said(self.domain)}: give a YAML file, a mapping, or None")
+        if not _is_ledger(self.ledger):
+            raise InputError(f"ledger={said(self.ledger)}: give the path of a file, an open ledger, or None")
+
+    def _check_unit(self) -> None:
+        if not isinstance(self.privacy_unit, str) or not self.privacy_unit:
+            raise InputError(f"privacy_unit={said(self.privacy_unit)}: give 'row' or the name of a column")
+        _check_integer("max_rows_per_unit", self.max_rows_per_unit, _MOST_ROWS_PER_UNIT)
+        if self.max_rows_per_unit < 1 or (self.unit().column is None and self.max_rows_per_unit != 1):
+            raise InputError(
+                f"max_rows_per_unit={self.max_rows_per_unit} is out of range: it is 1 with "
+                "privacy_unit='row', and from 1 up with a column; rows beyond it are left out"
+            )
+
+
+OPTIONS: Mapping[str, Option] = {item.name: item.metadata["option"] for item in fields(Request)}
+"""By the names of the fields, in their order."""
+
+DEFAULTS: Mapping[str, Any] = {item.name: item.default for item in fields(Request)}
+
+_LABELS = ("name", "version", "account")
+_PATHS = ("source", "into", "domain", "ledger")
+
+
+def explained() -> str:
+    """The options for a docstring, one entry each."""
+    entries = [f"{name}: {option.help} {option.more}".rstrip() for name, option in OPTIONS.items()]
+    entry = textwrap.TextWrapper(_WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
+    entry.break_on_hyphens = False
+    return "\n".join(entry.fill(text) for text in entries)
+
+
+Request.__doc__ = f"{Request.__doc__ or ''}\n    Args:\n{textwrap.indent(explained(), ' ' * 4)}\n    "
+
+
+def _is_default(name: str, value: Any) -> bool:
+    default = DEFAULTS[name]
+    return type(value) is type(default) and bool(value == default)
+
+
+# -- plain data --------------------------------------------------------------------------------
+
+
+def _refuse_unknown(mapping: Mapping[Any, Any]) -> None:
+    unknown = [key for key in mapping if key not in OPTIONS]
+    if not unknown:
+        return
+    told, allowed = [], False
+    for key in unknown:
+        close = near_matches(key, OPTIONS) if isinstance(key, str) else []
+        if key in ("con", "database"):
+            told.append(f"{key!r} (the database is no part of a request: con=, or --database)")
+        elif close:
+            told.append(f"{said(key)} (did you mean {', '.join(map(repr, close))}?)")
+        else:
+            told.append(said(key))
+            allowed = True
+    listed = f" Allowed are {', '.join(OPTIONS)}." if allowed else ""
+    raise InputError(f"The request has the unknown key{'s' * (len(told) > 1)} {', '.join(told)}.{listed}")
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value as a call would have it."""
+    if name in _LABELS and value is not None and not isinstance(value, str):
+        raise InputError(f"{name}={said(value)} is no text: write it in quotes")
+    if name == "on_error" and value is None:
+        return "null"  # the word, which YAML takes for no value
+    if name == "workload" and isinstance(value, Mapping):
+        return {members_of(key) if isinstance(key, str) else key: weight for key, weight in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _below(folder: str | os.PathLike[str], name: str, value: Any) -> Any:
+    """A relative path, from ``folder``; anything else as it is."""
+    if not isinstance(value, str) or not value:
+        return value
+    if name in ("source", "into") and (is_query(value) or not looks_like_path(value)):
+        return value
+    return Path(folder, value)
+
+
+# -- single values -----------------------------------------------------------------------------
+
+
+def _check_names(name: str, value: Any) -> None:
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence)
+        or not all(isinstance(x, str) for x in value)
+    ):
+        raise InputError(f"{name}={said(value)}: give a list of names")
+
+
+def _check_label(name: str, value: Any) -> None:
+    """A label must survive a ledger, a message and a terminal."""
+    if value is None:
+        return
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise InputError(f"{name}={said(value)} is not a usable label: give some printable text, or None")
+
+
+def _is_ledger(value: Any) -> bool:
+    if value is None or hasattr(value, "open_release"):
+        return True
+    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
+
+
+def _check_integer(name: str, value: int | None, below: int | None) -> None:
+    if value is None:
+        return
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < 0 or (below is not None and value >= below):
+        limit = "" if below is None else f" and below {below}"
+        raise InputError(
+            f"{name}={said(value)} is out of range: give a whole number from 0 up{limit}, or None"
+        )

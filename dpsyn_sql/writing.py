@@ -1,0 +1,130 @@
+"""The last steps of a release: rows of the model, published in one transaction with what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import PublishError
+from dpsyn_sql.interfaces import LedgerEntry
+from dpsyn_sql.measure.planned import planned_events
+from dpsyn_sql.plan.deadline import Deadline
+from dpsyn_sql.preparation import Job
+from dpsyn_sql.progress import phase
+from dpsyn_sql.report.certificate import certificate, claim
+from dpsyn_sql.report.doubts import warn
+from dpsyn_sql.report.interruption import Course
+from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.made import Made
+from dpsyn_sql.sample.compile import INDEPENDENTLY, independent_rows
+from dpsyn_sql.sample.sql_sampler import append_network
+from dpsyn_sql.sample.units import unit_sizes
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.write.persist import Drawn, Kept, drawn_from
+from dpsyn_sql.write.publish import publish
+from dpsyn_sql.write.staging import append, stage_rows
+
+
+def write_rows(
+    job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, course: Course
+) -> tuple[int, dict[str, Any]]:
+    """Sample codes, decode them by SQL, publish in one transaction, the model included.
+
+    Returns the number of rows and the certificate.
+
+    Raises:
+        PublishError: something else came to stand where the output goes.
+    """
+    if rows == 0:
+        warn("The noisy total is not above zero: the synthetic table is empty.")
+    engine, problem = job.target.open(), ""
+    try:
+        staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
+        written, drawn, how = _staged(engine, made, rows, seed, staged, job.deadline)
+        sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
+        facts = _facts(job, entry, made, written, seed, how)
+        kept = _kept(job, entry, made, drawn, facts)
+        try:
+            with phase("write"), entry.publishing(job.target_name):
+                course.writing()
+                publish(engine, job.target, made.shape, staged, seed, sizes, kept)
+                course.written(job.target.name)
+        except PublishError as error:
+            problem = str(error)
+    finally:
+        engine.close()
+    if problem:
+        raise PublishError(
+            f"{problem} The debit stands and its answers are kept: the same call with name={entry.name!r} "
+            "and another into= costs nothing more."
+        )
+    return written, facts
+
+
+def _staged(
+    engine: DuckDBEngine, made: Made, rows: int, seed: int, staged: Fragment, deadline: Deadline
+) -> tuple[int, Drawn, str]:
+    """Draw rows of codes and stage them decoded.
+
+    Returns the number of rows, what SQL draws rows from, and how these were drawn.
+    """
+    network = independent_rows(made.model, rows, deadline)
+    sampler = made.model.sampler(deadline)
+    with ThreadPoolExecutor(max_workers=1) as beside:  # few rows are drawn by one core alone
+        drawn = beside.submit(drawn_from, made.model)
+        with deadline.running(), phase("sample", rows) as advance:
+
+            def draw(number: int, other: int, first: int) -> int:
+                if network is not None:
+                    return append_network(
+                        engine, network, number, other, staged, first=first, advance=advance
+                    )
+                batches = _reported(sampler.batches(number, other), advance)
+                return append(engine, made.shape.domain, batches, staged, first)
+
+            written = stage_rows(engine, made.shape, draw, rows, staged, seed)
+    return written, drawn.result(), sampler.drawn if network is None else INDEPENDENTLY
+
+
+def _reported(
+    batches: Iterator[NDArray[np.integer[Any]]], advance: Callable[[int], None]
+) -> Iterator[NDArray[np.integer[Any]]]:
+    for batch in batches:
+        yield batch
+        advance(len(batch))
+
+
+def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn: str) -> dict[str, Any]:
+    return certificate(
+        made.plan,
+        made.shape,
+        entry.events,
+        release_id=entry.release_id,
+        debited_at=entry.debited_at,
+        claimed=claim(job.plan, planned_events(job.plan), job.request.delta),
+        excluded=job.request.exclude,
+        rows=rows,
+        seed=seed,
+        drawn=drawn,
+    )
+
+
+def _kept(job: Job, entry: LedgerEntry, made: Made, drawn: Drawn, facts: dict[str, Any]) -> Kept:
+    """What stays with the output; under a name without folders, which readers need not know."""
+    return Kept(
+        name=job.request.name or job.target.label,
+        release_id=entry.release_id,
+        created=entry.debited_at,
+        facts=facts,
+        shape=made.shape,
+        model=made.model,
+        drawn=drawn,
+        measurements=made.measurements,
+        labels=[code_labels(attribute) for attribute in made.shape.domain.attributes],
+    )

@@ -1,0 +1,275 @@
+"""One request: a value, a YAML file, arguments of Python and options of the command are the same thing."""
+
+import inspect
+import os
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import dpsyn_sql
+from dpsyn_sql.cli.main import app
+from dpsyn_sql.request import OPTIONS, Request
+
+DOMAIN = """
+columns:
+  n: {type: numeric, lower: 0, upper: 9}
+  s: {type: categorical, categories: [x, y], other: false}
+"""
+ASKED = """
+source: t.parquet
+into: out/o.parquet
+epsilon: 0.5
+delta: 1e-9
+method: independent
+domain: d.yml
+ledger: out/ledger
+rows: 20
+seed: 7
+exclude: [gone]
+version: "2026-01"
+on_error: null
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A request in a folder of its own, beside its data; the process is elsewhere."""
+    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "job"
+    (place / "out").mkdir(parents=True)
+    (place / "d.yml").write_text(DOMAIN)
+    (place / "ask.yml").write_text(ASKED)
+    with duckdb.connect() as con:
+        con.execute(
+            "COPY (SELECT (i % 10)::INTEGER AS n, CASE i % 2 WHEN 0 THEN 'x' ELSE 'y' END AS s, i AS gone"
+            " FROM range(500) AS r(i)) TO 'job/t.parquet'"
+        )
+    return place
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def written(tmp_path, text):
+    file = tmp_path / "ask.yml"
+    file.write_text(text)
+    return file
+
+
+def by_function(folder, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpsyn_sql.release(
+            None,
+            folder / "t.parquet",
+            into=folder / "out/o.parquet",
+            epsilon=0.5,
+            method="independent",
+            domain=folder / "d.yml",
+            ledger=folder / "out/ledger",
+            rows=20,
+            seed=7,
+            exclude=["gone"],
+            version="2026-01",
+            **options,
+        )
+
+
+def by_file(folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpsyn_sql.release(None, Request.from_yaml(folder / "ask.yml"))
+
+
+def by_command(folder, *options):
+    result = run("release", "--request", folder / "ask.yml", *options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_a_file_says_what_arguments_say(folder):
+    assert Request.from_yaml("job/ask.yml") == Request(
+        Path("job/t.parquet"),
+        into=Path("job/out/o.parquet"),
+        epsilon=0.5,
+        delta="1e-9",
+        method="independent",
+        domain=Path("job/d.yml"),
+        ledger=Path("job/out/ledger"),
+        rows=20,
+        seed=7,
+        exclude=("gone",),
+        version="2026-01",
+    )
+
+
+def test_a_request_replays_however_it_is_asked(folder):
+    first = by_function(folder)
+    assert not first.replayed
+    assert by_file(folder).id == by_function(folder).id == first.id
+    assert first.id in by_command(folder).stdout
+
+
+def test_what_the_command_measured_replays_by_file_and_function(folder):
+    first = by_command(folder).stdout.split()[-1]
+    for again in (by_file(folder), by_function(folder)):
+        assert again.replayed and again.id == first
+
+
+def test_options_beside_a_request_win(folder):
+    assert "20 synthetic rows" in by_command(folder).stdout
+    assert "30 synthetic rows" in by_command(folder, "--rows", "30", "--replace").stdout
+    (folder.parent / "here").mkdir()
+    elsewhere = by_command(folder, "--into", "here/p.csv", "--name", "o.parquet")
+    assert (folder.parent / "here/p.csv").exists() and "Wrote here/p.csv" in elsewhere.stdout
+    planned = run("plan", folder / "missing.parquet", "--request", folder / "ask.yml")
+    assert planned.exit_code == 2 and "missing.parquet" in planned.output
+
+
+def test_a_command_needs_a_source_of_its_own_or_of_a_request(folder):
+    alone = run("plan")
+    assert alone.exit_code == 2 and "SOURCE" in alone.output
+    (folder / "no_source.yml").write_text("epsilon: 30\n")
+    assert run("plan", "--request", folder / "no_source.yml").exit_code == 2
+    result = run("plan", folder / "t.parquet", "--request", folder / "no_source.yml")
+    assert result.exit_code == 0 and "epsilon=30 hardly protects" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("t.parquet", Path("F/t.parquet")),
+        ("data/", Path("F/data")),
+        ("./data", Path("F/data")),
+        ("../*.csv", Path("F/../*.csv")),
+        ("/data/t.csv.gz", Path("/data/t.csv.gz")),
+        ("people", "people"),
+        ("main.people", "main.people"),
+        ('main."a.csv"', 'main."a.csv"'),
+        ("SELECT * FROM 'a/t.parquet'", "SELECT * FROM 'a/t.parquet'"),
+    ],
+)
+def test_paths_begin_at_the_folder_and_names_and_queries_stay(text, read):
+    assert Request.from_mapping({"source": text}, folder="F").source == read
+    assert Request.from_mapping({"source": text}).source == text
+
+
+def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
+    text = "source: t\nworkload:\n  income: 5\n  age,sex: 2\n  '\"a,b\",c': 0.5\n"
+    read = Request.from_yaml(written(tmp_path, text)).workload
+    assert read == {("income",): 5, ("age", "sex"): 2, ("a,b", "c"): 0.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("epsilom: 1\nrow: 3\n", ["'epsilom'", "'epsilon'", "'row'", "'rows'"]),
+        ("con: w.duckdb\n", ["'con'", "--database"]),
+        ("zzz: 1\n", ["'zzz'", "max_rows_per_unit"]),
+        ("1: 1\n", ["unknown key 1"]),
+        ("- source\n", ["mapping"]),
+        ("", ["mapping"]),
+        ("source: [\n", ["line"]),
+        ("rows: 1\nrows: 2\n", ["occurs twice"]),
+        ("version: 2026-01-01\n", ["version=", "in quotes"]),
+        ("name: 5\n", ["name=5", "in quotes"]),
+        ("workload: [a]\n", ["workload="]),
+        ("workload: {'a,': x, 3: 1}\n", ["workload"]),
+    ],
+)
+def test_faults_of_a_file_are_one_message(tmp_path, text, words):
+    with pytest.raises(dpsyn_sql.InputError) as caught:
+        Request.from_yaml(written(tmp_path, text)).check()
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "text", ["epsilon:", "rows: many", "replace: 1", "exclude: a", "domain: 3", "seed: -1"]
+)
+def test_values_of_a_file_are_checked_as_arguments_are(tmp_path, text):
+    asked = Request.from_yaml(written(tmp_path, f"source: t\n{text}\n"))
+    with pytest.raises(dpsyn_sql.InputError, match=f"{text.partition(':')[0]}="):
+        asked.check()
+
+
+def test_a_missing_file_is_said(tmp_path):
+    with pytest.raises(dpsyn_sql.InputError, match="no.yml"):
+        Request.from_yaml(tmp_path / "no.yml")
+    result = run("release", "--request", tmp_path / "no.yml")
+    assert result.exit_code == 2 and "no.yml" in result.output and "Traceback" not in result.output
+
+
+def test_a_request_is_a_value_and_its_repr_shows_what_is_not_default():
+    asked = Request("t", epsilon=Fraction(1, 2), domain={"columns": {"n": "Anna Secret"}})
+    assert repr(asked) == "Request(source='t', epsilon=Fraction(1, 2), domain=<dict>)"
+    assert replace(asked, domain=None) == Request("t", epsilon=0.5)
+    with pytest.raises(AttributeError):
+        asked.epsilon = 2
+
+
+def test_a_request_comes_alone():
+    with pytest.raises(dpsyn_sql.InputError, match="replace"):
+        dpsyn_sql.plan(None, Request("t.csv"), epsilon=2)
+    with pytest.raises(TypeError, match="epsilom"):
+        dpsyn_sql.plan(None, "t.csv", epsilom=2)
+
+
+def test_the_signatures_are_those_of_the_request():
+    fields = inspect.signature(Request).parameters
+    for function in (dpsyn_sql.release, dpsyn_sql.plan):
+        asked = dict(inspect.signature(function).parameters)
+        assert list(asked) == ["con", *fields] and asked.pop("con").default is inspect.Parameter.empty
+        for name, parameter in asked.items():
+            assert (parameter.default, parameter.kind) == (fields[name].default, fields[name].kind)
+            assert parameter.annotation == fields[name].annotation
+    assert str(inspect.signature(dpsyn_sql.plan)).endswith("Explanation'")
+
+
+def test_every_field_is_explained_once_for_python_and_the_command():
+    assert list(OPTIONS) == list(inspect.signature(Request).parameters)
+    told = run("release", "--help").stdout
+    told, planned = (" ".join(text.split()) for text in (told, run("plan", "--help").stdout))
+    for name, option in OPTIONS.items():
+        assert option.help.endswith(".")
+        for explained in (dpsyn_sql.release, dpsyn_sql.plan, Request):
+            assert f"\n    {name}: {option.help[:40]}" in inspect.getdoc(explained)
+        for text in (told, planned):
+            assert name == "source" or " ".join(option.help.removesuffix(".").split()[:3]) in text
+
+
+USE = """
+import dpsyn_sql
+from dpsyn_sql import Request
+done = dpsyn_sql.release(None, "t.csv", epsilon="0.5", exclude=["a"], workload={"a": 2, ("a", "b"): 1})
+done = dpsyn_sql.release("t.csv")
+done = dpsyn_sql.release(None, Request("t.csv", rows=3))
+seen: dpsyn_sql.Explanation = dpsyn_sql.plan(con=None, source="t.csv", seed=3)
+"""
+WRONG = (
+    'dpsyn_sql.release(None, "t.csv", epsilom=1)',
+    'dpsyn_sql.release(None, "t.csv", rows="3")',
+    'dpsyn_sql.plan(None, Request("t.csv"), rows=3)',
+    'Request("t.csv", "o.csv")',
+)
+
+
+@pytest.mark.slow
+def test_type_checkers_check_the_options(tmp_path):
+    file = tmp_path / "use.py"
+    file.write_text(USE + "\n".join(WRONG))
+    environment = {**os.environ, "MYPYPATH": str(Path(dpsyn_sql.__file__).parents[1])}
+    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path / 'cache'}", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    faulty = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
+    first = USE.count("\n") + 1
+    assert faulty == set(range(first, first + len(WRONG))), done.stdout
