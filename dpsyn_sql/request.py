@@ -81,8 +81,8 @@ class Request:
         default="auto",
         metadata=_told(
             "A method.",
-            "A name, a value of ``dpsyn_sql.methods``, where each is described, or a mapping with its ``name`` "
-            "and settings. ``auto`` is the most accurate one for so many columns.",
+            "A name, a value of ``dpsyn_sql.methods`` (each is described there), or a mapping with its "
+            "``name`` and settings. ``auto`` is the most accurate one for so many columns.",
             flags=("--method", "-m"),
         ),
     )
