@@ -224,6 +224,12 @@ def test_a_request_comes_alone():
         dpsyn_sql.plan(None, "t.csv", epsilom=2)
 
 
+def test_warnings_point_at_the_line_that_called(folder):
+    with pytest.warns(UserWarning) as caught:
+        dpsyn_sql.release(None, Request(folder / "t.parquet", epsilon=30, rows=5, method="independent"))
+    assert len(caught) > 0 and {item.filename for item in caught} == {__file__}
+
+
 def test_the_signatures_are_those_of_the_request():
     fields = inspect.signature(Request).parameters
     for function in (dpsyn_sql.release, dpsyn_sql.plan):
