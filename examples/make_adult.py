@@ -3,7 +3,7 @@
     python examples/make_adult.py path/to/adult_all.parquet
 
 The source is UCI Adult (Becker and Kohavi 1996), train and test together, missing values as NULL,
-with a column ``split`` that is left out. The table that is written is synthetic.
+with a column ``split`` that is left out. The written table is synthetic.
 """
 
 import json
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def main(source: str) -> None:
-    """Release the table once; another run is another release, with other noise and a debit of its own."""
+    """Release the table once. Another run is another release, with its own noise and debit."""
     release = dpsyn_sql.release(
         None,
         source,
