@@ -34,7 +34,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods import Adaptive, Independent
 from dpsyn_sql.methods.adaptive import rounds
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("source", "table", "source", ()))

@@ -2,8 +2,8 @@
 
     release = dpsyn_sql.release(con, "adult", epsilon=1.0, domain="adult.domain.yml")
 
-Read in this order: ``release.py`` (the pipeline on one page), ``interfaces.py`` (the seams),
-then the folders as the pipeline meets them: ``source``, ``domain``, ``plan``, ``count``,
+Read in this order: ``pipeline.py`` (the pipeline on one page), ``interfaces.py`` (the seams),
+then the folders as the pipeline meets them: ``source``, ``domain``, ``planning``, ``count``,
 ``measure`` (the door), ``fit``, ``sample``, ``write``; and ``methods`` for the recipes.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TargetError,
     )
     from dpsyn_sql.explanation import Explanation, init, plan
-    from dpsyn_sql.release import release
+    from dpsyn_sql.pipeline import release
     from dpsyn_sql.report.result import Release
     from dpsyn_sql.request import Request
     from dpsyn_sql.stored import load
@@ -72,7 +72,7 @@ _HOMES = {
     "init": "explanation",
     "load": "stored",
     "plan": "explanation",
-    "release": "release",
+    "release": "pipeline",
 }
 """Modules of the public names; of all others ``errors``."""
 

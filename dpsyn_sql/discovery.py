@@ -21,8 +21,8 @@ from dpsyn_sql.fit.discovered import (
     tree_query,
 )
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.plan.discovery import Ask, DiscoveryStep
-from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, NoisyContributions
+from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
+from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, NoisyContributions
 from dpsyn_sql.progress import phase
 
 

@@ -21,8 +21,8 @@ from dpsyn_sql.engines.source_session import Connection, open_source
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
 from dpsyn_sql.measure.planned import discovery_events, explained_events
-from dpsyn_sql.plan.explain import Noise, explain
-from dpsyn_sql.plan.plan import Plan
+from dpsyn_sql.planning.explain import Noise, explain
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.preparation import con_and_source, ledger_in_words, prepared
 from dpsyn_sql.request import Request
 

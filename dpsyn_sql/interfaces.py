@@ -20,10 +20,10 @@ from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain, Label
 from dpsyn_sql.fit.model_tables import ModelTables
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.plan.queries import (
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import (
     Answer,
     ContributionQuery,
     GridQuery,
@@ -32,7 +32,7 @@ from dpsyn_sql.plan.queries import (
     Question,
     TreeQuery,
 )
-from dpsyn_sql.plan.terms import NO_TERMS, Terms
+from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.relation import Source
 from dpsyn_sql.sqltext.dialect import Dialect

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.plan.limits import Limits, is_duration, memory_in_bytes
-from dpsyn_sql.plan.workload import WorkloadSpec, members_of, read_workload
+from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
+from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import is_query, near_matches
 from dpsyn_sql.source.relation import PrivacyUnit

@@ -14,7 +14,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import PublishError
 from dpsyn_sql.interfaces import LedgerEntry
 from dpsyn_sql.measure.planned import planned_events
-from dpsyn_sql.plan.deadline import Deadline
+from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.preparation import Job
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim

@@ -11,7 +11,7 @@ from dpsyn_sql.cli.messages import plain_errors
 from dpsyn_sql.cli.methods import Method, Settings, with_set
 
 if TYPE_CHECKING:
-    from dpsyn_sql.audit import Audit, Prepared
+    from dpsyn_sql.auditing import Audit, Prepared
 
 
 def audit_command(
@@ -39,7 +39,7 @@ def audit_command(
     Exit code 1: the measured lower bound of the privacy loss exceeds the claim.
     """
     with plain_errors():
-        from dpsyn_sql.audit import prepared  # loads all that a release does
+        from dpsyn_sql.auditing import prepared  # loads all that a release does
         from dpsyn_sql.methods import static_default
 
         chosen = with_set(static_default() if method is None else method, set_) if set_ else method
@@ -73,7 +73,7 @@ def _questions(found: Audit) -> str:
 
 
 def _lines(found: Audit, asked: str) -> list[str]:
-    from dpsyn_sql.audit import CANNOT_SEE, ERROR
+    from dpsyn_sql.auditing import CANNOT_SEE, ERROR
 
     unit = "1 row" if found.rows_per_unit == 1 else f"{found.rows_per_unit} identical rows"
     table = f"{found.base_rows} rows with and without it" if found.base_rows else "no rows"

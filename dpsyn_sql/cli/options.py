@@ -12,7 +12,7 @@ import typer
 
 from dpsyn_sql.cli.methods import with_set
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.plan.workload import members_of
+from dpsyn_sql.planning.workload import members_of
 from dpsyn_sql.request import DEFAULTS, OPTIONS, Option, Request
 
 _SOURCE = typer.Argument(

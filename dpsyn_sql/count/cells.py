@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.plan.queries import TreeRoot
+from dpsyn_sql.planning.queries import TreeRoot
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 

@@ -21,8 +21,8 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
-from dpsyn_sql.plan.plan import Further
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment

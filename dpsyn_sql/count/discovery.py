@@ -22,8 +22,8 @@ from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
-from dpsyn_sql.plan.discovery import Ask, things_per_unit
-from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery
+from dpsyn_sql.planning.discovery import Ask, things_per_unit
+from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery
 
 MAX_KEPT_CELLS = 3 * 2**24
 """Cells of all planned marginals up to which they are kept: 400 MB."""

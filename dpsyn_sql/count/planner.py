@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery
 
 Strategy = Literal["scan", "encoded", "packed"]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.denoise import denoised
 from dpsyn_sql.fit.shrinkage import shrink_singular_values
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 
 FloatArray = NDArray[np.float64]
 

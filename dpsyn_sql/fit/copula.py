@@ -29,7 +29,7 @@ from dpsyn_sql.fit.consistency import Margins, Measurements, PairTable, fit_marg
 from dpsyn_sql.fit.correlation import floored, nearest_correlation
 from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, latent_correlation
 from dpsyn_sql.fit.offsets import calibrated_offsets
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 
 FloatArray = NDArray[np.float64]
 

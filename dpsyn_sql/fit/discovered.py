@@ -20,7 +20,7 @@ from dpsyn_sql.domain.grids import Cell, binned_kind, edge_of, everyday_cell, gr
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType, enum_type
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.plan.queries import NoisyKeys, NoisyTree, TreeQuery, TreeRoot
+from dpsyn_sql.planning.queries import NoisyKeys, NoisyTree, TreeQuery, TreeRoot
 
 STANDS_OUT = 4.5
 """Standard deviations that a cell's noisy count must exceed: of 500 empty cells one does so by luck in one

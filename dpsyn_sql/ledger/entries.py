@@ -30,7 +30,7 @@ from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
-from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.planning.key import ReleaseKey
 
 Row = Mapping[str, Any]
 

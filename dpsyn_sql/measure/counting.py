@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Counter
-from dpsyn_sql.plan.queries import Map, MarginalQuery
+from dpsyn_sql.planning.queries import Map, MarginalQuery
 
 LARGEST_REFERENCE = 2**62
 """Above the sum of a public table's cells, and every allowance: so no distance or score can overflow."""

@@ -15,7 +15,7 @@ from dpsyn_sql.interfaces import Counter, DiscoveryCounter, LedgerEntry, NoiseSo
 from dpsyn_sql.measure.counting import Counts
 from dpsyn_sql.measure.inquiry import Behind
 from dpsyn_sql.measure.questions import taken_apart
-from dpsyn_sql.plan.queries import Answer, NoisyMarginal, Question
+from dpsyn_sql.planning.queries import Answer, NoisyMarginal, Question
 
 
 class LocalCurator:

@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import DiscoveryCounter, NoiseSource
 from dpsyn_sql.measure.counting import Counts
-from dpsyn_sql.plan.queries import Answer, NoisyMarginal
+from dpsyn_sql.planning.queries import Answer, NoisyMarginal
 
 Arrays = list[NDArray[np.int64]]
 

@@ -11,8 +11,8 @@ from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event
 from dpsyn_sql.measure.questions.marginals import marginals_event
 from dpsyn_sql.measure.questions.tree import tree_event
-from dpsyn_sql.plan.discovery import Ask, things_per_unit
-from dpsyn_sql.plan.plan import Plan, ReservedStep
+from dpsyn_sql.planning.discovery import Ask, things_per_unit
+from dpsyn_sql.planning.plan import Plan, ReservedStep
 
 _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
     "keys": keys_event,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.events import TreeEvent
 from dpsyn_sql.interfaces import NoiseSource
-from dpsyn_sql.plan.queries import TreeRoot
+from dpsyn_sql.planning.queries import TreeRoot
 
 MOST_TESTS = 2**17
 """Nodes that are tested at most, level by level from the left. What the first so many tests say is a

@@ -12,8 +12,8 @@ from dpsyn_sql.errors import PlanTooLarge
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.methods.recipe import Static
 from dpsyn_sql.models.copula import CopulaModel
-from dpsyn_sql.plan.plan import MeasureStep
-from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.planning.plan import MeasureStep
+from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 
 SHARES = (1, 4)
 """Weights of the one-way and the two-way marginals. Pair tables contain the one-way ones too, but

@@ -16,8 +16,8 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.methods.recipe import Static
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.plan.plan import MeasureStep
-from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.planning.plan import MeasureStep
+from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 
 
 @dataclass(frozen=True, slots=True)

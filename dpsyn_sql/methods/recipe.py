@@ -12,9 +12,9 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.settings import changed_settings
-from dpsyn_sql.plan.plan import MeasureStep, Particulars, Plan, ReservedStep
-from dpsyn_sql.plan.queries import Marginals, NoisyMarginal
-from dpsyn_sql.plan.terms import NO_TERMS, Terms
+from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
+from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
+from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 METHODS: dict[str, Recipe] = {}

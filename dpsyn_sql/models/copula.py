@@ -13,7 +13,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.copula import FittedCopula
 from dpsyn_sql.fit.model_tables import ModelTables, affordable, tables_of_codes
 from dpsyn_sql.models.asked import checked_names, fault
-from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.copula import CopulaSampler
 
 FloatArray = NDArray[np.float64]

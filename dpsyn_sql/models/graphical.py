@@ -18,7 +18,7 @@ from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.fit.tree_network import tree_network
 from dpsyn_sql.models.asked import checked_names, fault
-from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.graphical import GraphicalSampler
 
 FloatArray = NDArray[np.float64]

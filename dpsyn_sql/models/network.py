@@ -16,7 +16,7 @@ from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest, tables_of_codes
 from dpsyn_sql.fit.network import Network, joined
 from dpsyn_sql.models.asked import checked_names, fault
-from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.network import NetworkSampler
 
 FloatArray = NDArray[np.float64]

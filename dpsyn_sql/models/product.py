@@ -14,7 +14,7 @@ from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.model_tables import ModelTables
 from dpsyn_sql.fit.network import Network, joined, node_of, proper
 from dpsyn_sql.models.asked import checked_names, fault
-from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.independent import ProductSampler
 
 

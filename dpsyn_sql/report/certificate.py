@@ -20,7 +20,7 @@ from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
-from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.source.relation import Relation
 
 _VERSIONED = ("dpsyn_sql", "duckdb", "numpy", "scipy", "opendp")

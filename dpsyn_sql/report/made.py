@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.interfaces import Model
-from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.plan.queries import NoisyContributions, NoisyMarginal
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.report.marginals import total_error
 
 ROWS_OF_NOISE = 1_000_000

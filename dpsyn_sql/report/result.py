@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.interfaces import MarginalModel
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.marginals import marginal_table
 
 

@@ -21,7 +21,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.types import Edge, parse_type
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.models.stored import StoredModel, StoredTable
-from dpsyn_sql.plan.queries import Map, NoisyMarginal
+from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 
 Columns = Mapping[str, NDArray[Any]]

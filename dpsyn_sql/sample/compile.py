@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.interfaces import Model
-from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.sql_text import MOST_NODES
 from dpsyn_sql.sample.systematic import BATCH_ROWS
 

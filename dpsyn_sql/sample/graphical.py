@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.fit.belief import Beliefs, all_pairs
-from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.balance import balanced
 from dpsyn_sql.sample.quotas import code_type
 from dpsyn_sql.sample.systematic import BATCH_ROWS, LOW_VARIANCE, side_by_side, stratified, systematic

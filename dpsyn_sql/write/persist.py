@@ -22,7 +22,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.interfaces import Engine, Model
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.sample.sql_tables import share_table
 from dpsyn_sql.source.names import fold, listed

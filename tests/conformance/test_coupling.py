@@ -31,11 +31,11 @@ from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, Recipe, Static
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.plan.plan import MeasureStep
-from dpsyn_sql.plan.queries import Choice, MarginalQuery, Marginals
+from dpsyn_sql.planning.plan import MeasureStep
+from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
-RELEASE = import_module("dpsyn_sql.release")  # the package has a function of that name
+RELEASE = import_module("dpsyn_sql.pipeline")  # the package has a function of that name
 CERTIFICATE = import_module("dpsyn_sql.report.certificate")
 epsilon_of = cache(CERTIFICATE.epsilon_from_events)  # half of the time of a small release
 

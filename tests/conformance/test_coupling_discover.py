@@ -27,9 +27,9 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.plan.discovery import things_per_unit
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
+from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise

@@ -11,10 +11,10 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, Static, Terms, method_of
-from dpsyn_sql.plan.plan import Particulars
-from dpsyn_sql.plan.queries import MarginalQuery
-from dpsyn_sql.plan.terms import NO_TERMS
-from dpsyn_sql.plan.workload import read_workload
+from dpsyn_sql.planning.plan import Particulars
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.terms import NO_TERMS
+from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.source.relation import Relation, Source
 
 pytestmark = pytest.mark.filterwarnings("error")

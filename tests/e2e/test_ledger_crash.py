@@ -22,8 +22,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import LedgerError, PrivacyBudgetExceeded
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.release import release as dpsyn_release
+from dpsyn_sql.pipeline import release as dpsyn_release
+from dpsyn_sql.planning.key import ReleaseKey
 
 FILE_STEPS = ("open", "os.link", "os.remove", "os.rename", "os.listdir", "fcntl.flock")
 

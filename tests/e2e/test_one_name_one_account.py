@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.engines.stored import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.plan.key import ReleaseKey
+from dpsyn_sql.planning.key import ReleaseKey
 
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 CSV = {"columns": {"n": {"type": "numeric", "sql_type": "INTEGER", "lower": 0, "upper": 9}}}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.made import ROWS_OF_NOISE, rows_wanted
 
 CHILD = """

@@ -17,7 +17,7 @@ from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.encode.codes import encode_statement
 from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.encode.unit import Bound
-from dpsyn_sql.plan.queries import TreeRoot
+from dpsyn_sql.planning.queries import TreeRoot
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
 

@@ -18,8 +18,8 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.encode.codes import encode_statement
 from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.plan.plan import Further
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 

@@ -14,7 +14,7 @@ from dpsyn_sql.count import statements
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 TABLE = qualified("temp", "main", "codes")

@@ -15,7 +15,7 @@ from dpsyn_sql.count.cells import cell_expression
 from dpsyn_sql.domain.grids import grid_cells
 from dpsyn_sql.domain.types import from_tick, parse_type
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.plan.queries import TreeRoot
+from dpsyn_sql.planning.queries import TreeRoot
 from dpsyn_sql.sqltext.fragments import Fragment
 
 QUICK = settings(max_examples=15, suppress_health_check=list(HealthCheck))

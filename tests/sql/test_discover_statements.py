@@ -20,7 +20,7 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.grids import grid_attribute
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
-from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
+from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 

@@ -20,7 +20,7 @@ from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_sampler import load_distributions

@@ -19,7 +19,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.discovered import Bounds, attribute_from_tree, tree_query
 from dpsyn_sql.measure.inquiry import Behind
 from dpsyn_sql.measure.questions import taken_apart
-from dpsyn_sql.plan.queries import GridQuery, KeyQuery, MarginalQuery, TreeQuery, TreeRoot
+from dpsyn_sql.planning.queries import GridQuery, KeyQuery, MarginalQuery, TreeQuery, TreeRoot
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment

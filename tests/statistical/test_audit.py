@@ -11,8 +11,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import LaplaceEvent
 from dpsyn_sql.accounting.likelihood import Answered
 from dpsyn_sql.accounting.tradeoff import fewest_misses, lower_bound, power, runs_for_power, upper_bounds
-from dpsyn_sql.audit import ERROR, _planned, audit
-from dpsyn_sql.audit.design import simulated
+from dpsyn_sql.auditing import ERROR, _planned, audit
+from dpsyn_sql.auditing.design import simulated
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS, Static

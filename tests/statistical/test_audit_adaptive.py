@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-import dpsyn_sql.audit.door as door_module
+import dpsyn_sql.auditing.door as door_module
 from dpsyn_sql.accounting.likelihood import log_ratio
-from dpsyn_sql.audit import _planned, audit, prepared
-from dpsyn_sql.audit.door import Door
-from dpsyn_sql.audit.toy import toy
+from dpsyn_sql.auditing import _planned, audit, prepared
+from dpsyn_sql.auditing.door import Door
+from dpsyn_sql.auditing.toy import toy
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import Adaptive, Independent
-from dpsyn_sql.plan.queries import Choice, Marginals
-from dpsyn_sql.plan.terms import NO_TERMS
+from dpsyn_sql.planning.queries import Choice, Marginals
+from dpsyn_sql.planning.terms import NO_TERMS
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
 
 

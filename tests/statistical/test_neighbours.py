@@ -15,7 +15,7 @@ from dpsyn_sql.domain.file import domain_of
 from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery
 
 SPEC = {
     "columns": {

@@ -19,8 +19,8 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEv
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.queries import Choice, MarginalQuery, Marginals
+from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
 from dpsyn_sql.testing.recording import RecordingLedger
 
 LOWEST_P = 1e-7

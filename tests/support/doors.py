@@ -3,8 +3,8 @@
 import numpy as np
 
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.queries import Choice, Distances, Marginals, NoisyMarginal
+from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.queries import Choice, Distances, Marginals, NoisyMarginal
 
 
 class FakeCurator:

@@ -10,8 +10,8 @@ from dpsyn_sql.discovery import discovered
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.errors import BudgetError
-from dpsyn_sql.plan.discovery import CONTRIBUTIONS_SHARE, DISCOVERY_SHARE, planned_discovery
-from dpsyn_sql.plan.queries import (
+from dpsyn_sql.planning.discovery import CONTRIBUTIONS_SHARE, DISCOVERY_SHARE, planned_discovery
+from dpsyn_sql.planning.queries import (
     ContributionQuery,
     GridQuery,
     KeyQuery,

@@ -12,7 +12,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
 PLANTED = {
-    "Layers follow the pipeline": ("accounting", "import dpsyn_sql.plan.plan"),
+    "Layers follow the pipeline": ("accounting", "import dpsyn_sql.planning.plan"),
     "Errors, folders and progress serve everybody and import nothing of ours": (
         "errors.py",
         "import dpsyn_sql.sqltext.fragments",
@@ -32,7 +32,7 @@ PLANTED = {
     "Only engines import a database driver": ("write", "import duckdb"),
     "Only the door imports the noise library": ("fit", "import opendp.prelude"),
     "Only sqltext imports the template engine": ("source", "import jinja2"),
-    "Arithmetic is numpy and scipy only": ("plan", "import pandas"),
+    "Arithmetic is numpy and scipy only": ("planning", "import pandas"),
 }
 
 

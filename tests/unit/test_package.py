@@ -13,10 +13,10 @@ from dpsyn_sql import errors
 HEAVY = ("duckdb", "jinja2", "numpy", "opendp", "pandas", "pydantic", "rich", "scipy", "sqlglot", "yaml")
 
 ORDERS = {
-    "a module below the function's name": "import dpsyn_sql.plan.limits, dpsyn_sql.release",
-    "the module of that name": "import dpsyn_sql.release\nfrom importlib import import_module\nimport_module('dpsyn_sql.plan')",
-    "a name out of the module": "from dpsyn_sql.release import release\nfrom dpsyn_sql.plan.plan import Plan",
-    "the functions first": "from dpsyn_sql import release, plan\nimport dpsyn_sql.release, dpsyn_sql.plan.key",
+    "a module below the function's name": "import dpsyn_sql.planning.limits, dpsyn_sql.pipeline",
+    "the module of that name": "import dpsyn_sql.pipeline\nfrom importlib import import_module\nimport_module('dpsyn_sql.planning')",
+    "a name out of the module": "from dpsyn_sql.pipeline import release\nfrom dpsyn_sql.planning.plan import Plan",
+    "the functions first": "from dpsyn_sql import release, plan\nimport dpsyn_sql.pipeline, dpsyn_sql.planning.key",
     "everything": "from dpsyn_sql import *\nassert callable(release) and callable(plan) and issubclass(TargetError, InputError)",
     "nothing": "",
 }
@@ -35,11 +35,11 @@ def test_the_public_names_are_the_functions_whatever_is_imported_first(order):
     told = python(
         f"{ORDERS[order]}\nimport dpsyn_sql, sys, types\n"
         "print(type(dpsyn_sql.plan).__name__, type(dpsyn_sql.release).__name__)\n"
-        "import dpsyn_sql.plan.explain\n"
+        "import dpsyn_sql.planning.explain\n"
         "print(dpsyn_sql.plan.__module__, dpsyn_sql.release.__module__)\n"
-        "print(type(sys.modules['dpsyn_sql.release']).__name__)\n"
+        "print(type(sys.modules['dpsyn_sql.pipeline']).__name__)\n"
     )
-    assert told.split() == ["function", "function", "dpsyn_sql.explanation", "dpsyn_sql.release", "module"]
+    assert told.split() == ["function", "function", "dpsyn_sql.explanation", "dpsyn_sql.pipeline", "module"]
 
 
 def test_the_command_imports_nothing_heavy_before_it_runs():
@@ -85,4 +85,4 @@ def test_errors_pass_from_process_to_process(error):
 def test_importing_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        python("import dpsyn_sql.release, dpsyn_sql.plan.plan, dpsyn_sql.cli.main")
+        python("import dpsyn_sql.pipeline, dpsyn_sql.planning.plan, dpsyn_sql.cli.main")

@@ -9,7 +9,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.inquiry import Behind, Inquiry
 from dpsyn_sql.measure.questions import choice, contributions, distances, grid, keys, marginals, tree
-from dpsyn_sql.plan.queries import (
+from dpsyn_sql.planning.queries import (
     Answer,
     Choice,
     ContributionQuery,

@@ -24,7 +24,7 @@ from dpsyn_sql.measure.counting import LARGEST_REFERENCE
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
 from dpsyn_sql.measure.named import tables_named
 from dpsyn_sql.measure.noise import selection_mechanism
-from dpsyn_sql.plan.queries import Choice
+from dpsyn_sql.planning.queries import Choice
 from dpsyn_sql.progress import phase
 
 

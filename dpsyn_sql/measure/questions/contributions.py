@@ -12,7 +12,7 @@ from dpsyn_sql.measure.calibrate import counts_event, refuse_no_discovery, stand
 from dpsyn_sql.measure.counting import check_counts
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
 from dpsyn_sql.measure.noise import add_noise
-from dpsyn_sql.plan.queries import ContributionQuery, NoisyContributions
+from dpsyn_sql.planning.queries import ContributionQuery, NoisyContributions
 
 
 def contributions_event(share: Budget) -> GaussianEvent | LaplaceEvent:

@@ -16,7 +16,7 @@ from dpsyn_sql.measure.calibrate import counts_event
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
 from dpsyn_sql.measure.named import tables_named
 from dpsyn_sql.measure.noise import add_noise
-from dpsyn_sql.plan.queries import Distances
+from dpsyn_sql.planning.queries import Distances
 from dpsyn_sql.progress import phase
 
 

@@ -13,8 +13,8 @@ from dpsyn_sql.measure.counting import check_counts
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
 from dpsyn_sql.measure.named import column_named, digest
 from dpsyn_sql.measure.noise import add_noise
-from dpsyn_sql.plan.discovery import things_per_unit
-from dpsyn_sql.plan.queries import GridQuery, NoisyMarginal
+from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.queries import GridQuery, NoisyMarginal
 
 
 def grid_event(codes_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:

@@ -21,8 +21,8 @@ from dpsyn_sql.measure.calibrate import gaussian_event, refuse_no_discovery
 from dpsyn_sql.measure.counting import check_counts
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
 from dpsyn_sql.measure.named import column_named
-from dpsyn_sql.plan.discovery import things_per_unit
-from dpsyn_sql.plan.queries import KeyQuery, NoisyKeys
+from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.queries import KeyQuery, NoisyKeys
 
 
 def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:

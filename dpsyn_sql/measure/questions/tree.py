@@ -19,8 +19,8 @@ from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
 from dpsyn_sql.measure.named import column_named, digest
 from dpsyn_sql.measure.noise import laplace_mechanism
 from dpsyn_sql.measure.privtree import grow
-from dpsyn_sql.plan.discovery import things_per_unit
-from dpsyn_sql.plan.queries import NoisyTree, TreeQuery
+from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.queries import NoisyTree, TreeQuery
 
 
 def tree_event(points_per_unit: int, share: Budget) -> TreeEvent:

@@ -36,9 +36,9 @@ from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.methods.adaptive.working import total_of
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.plan.limits import NO_LIMITS, Limits
-from dpsyn_sql.plan.plan import MeasureStep, Particulars, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.plan.terms import NO_TERMS, Terms
+from dpsyn_sql.planning.limits import NO_LIMITS, Limits
+from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 

@@ -20,8 +20,8 @@ from dpsyn_sql.methods.adaptive.scores import Scores
 from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.methods.adaptive.working import as_observation
-from dpsyn_sql.plan.plan import MeasureStep, Plan
-from dpsyn_sql.plan.queries import Choice, Distances, MarginalQuery, Marginals
+from dpsyn_sql.planning.plan import MeasureStep, Plan
+from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.progress import phase
 
 _LARGEST_TOTAL = 2.0**60

@@ -9,9 +9,9 @@ from itertools import combinations
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.methods.adaptive.settings import Settings
-from dpsyn_sql.plan.plan import Further, MeasureStep
-from dpsyn_sql.plan.queries import MarginalQuery
-from dpsyn_sql.plan.workload import Workload
+from dpsyn_sql.planning.plan import Further, MeasureStep
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.workload import Workload
 
 MAX_PAIR_CELLS = 2**22
 """Cells of a pair of original codes that is a candidate: 32 MB to count."""

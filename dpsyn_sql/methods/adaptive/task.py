@@ -13,8 +13,8 @@ from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE, NoiseLaw
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.methods.adaptive.shares import score_share, tree_cap
 from dpsyn_sql.methods.adaptive.working import Working, total_of, working_domain
-from dpsyn_sql.plan.plan import Plan, equivalent_rho
-from dpsyn_sql.plan.terms import Terms
+from dpsyn_sql.planning.plan import Plan, equivalent_rho
+from dpsyn_sql.planning.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

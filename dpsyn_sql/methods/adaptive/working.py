@@ -21,9 +21,9 @@ from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
 from dpsyn_sql.fit.reproducible import snapped
 from dpsyn_sql.methods.adaptive.settings import Settings
-from dpsyn_sql.plan.plan import Further
-from dpsyn_sql.plan.queries import MarginalQuery, NoisyMarginal
-from dpsyn_sql.plan.workload import Workload
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.planning.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

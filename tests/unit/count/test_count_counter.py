@@ -11,8 +11,8 @@ from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
-from dpsyn_sql.plan.plan import Further
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.progress import listening
 from dpsyn_sql.sqltext.fragments import Fragment
 

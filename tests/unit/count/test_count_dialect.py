@@ -9,8 +9,15 @@ import pytest
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.plan.plan import Further
-from dpsyn_sql.plan.queries import ContributionQuery, GridQuery, KeyQuery, MarginalQuery, TreeQuery, TreeRoot
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import (
+    ContributionQuery,
+    GridQuery,
+    KeyQuery,
+    MarginalQuery,
+    TreeQuery,
+    TreeRoot,
+)
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment

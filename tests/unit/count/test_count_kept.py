@@ -9,8 +9,8 @@ from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.plan.plan import Further
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.sqltext.fragments import Fragment
 
 DOMAIN = Domain(

@@ -11,7 +11,7 @@ from dpsyn_sql.count import planner
 from dpsyn_sql.count.planner import check_size, groups_for, plan_counting
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery
 
 
 def domain_of(*sizes: int) -> Domain:

@@ -18,7 +18,7 @@ from dpsyn_sql.fit.consistency import (
     simplex_projection,
 )
 from dpsyn_sql.fit.shrinkage import shrink_singular_values
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 
 
 def domain(**sizes):

@@ -16,7 +16,7 @@ from dpsyn_sql.fit.discovered import (
     bounds_from_grid,
     tree_query,
 )
-from dpsyn_sql.plan.queries import NoisyKeys, NoisyTree, TreeQuery, TreeRoot
+from dpsyn_sql.planning.queries import NoisyKeys, NoisyTree, TreeQuery, TreeRoot
 
 AGE = Undiscovered("age", "INTEGER", "numeric")
 

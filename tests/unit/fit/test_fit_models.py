@@ -15,7 +15,7 @@ from dpsyn_sql.fit.offsets import calibrated_offsets
 from dpsyn_sql.models.asked import checked_names
 from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 
 
 def domain(sizes):

@@ -9,7 +9,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.plan.queries import MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 
 DOMAIN = Domain(
     tuple(

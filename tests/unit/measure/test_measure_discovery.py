@@ -19,8 +19,8 @@ from dpsyn_sql.measure.questions.contributions import contributions_event
 from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event
 from dpsyn_sql.measure.questions.tree import tree_event
-from dpsyn_sql.plan.discovery import things_per_unit
-from dpsyn_sql.plan.queries import (
+from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.queries import (
     ContributionQuery,
     GridQuery,
     KeyQuery,

@@ -11,7 +11,7 @@ from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded
 from dpsyn_sql.measure.counting import Counts
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.plan.queries import Distances, MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Distances, MarginalQuery, Marginals
 from dpsyn_sql.testing.recording import RecordingNoise
 
 DOMAIN = Domain(

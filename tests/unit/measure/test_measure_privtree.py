@@ -16,7 +16,7 @@ from dpsyn_sql.accounting.events import TreeEvent
 from dpsyn_sql.measure import privtree
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.privtree import grow
-from dpsyn_sql.plan.queries import TreeRoot
+from dpsyn_sql.planning.queries import TreeRoot
 
 
 def forest(*depths):

@@ -16,7 +16,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise, selection_mechanism
 from dpsyn_sql.measure.questions.choice import selection_event
-from dpsyn_sql.plan.queries import Choice, MarginalQuery
+from dpsyn_sql.planning.queries import Choice, MarginalQuery
 
 SCORES = np.array([0, 1, 3])
 SCALE = 2.0

@@ -13,7 +13,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.chain import canonical_json
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.questions import QUESTIONS
-from dpsyn_sql.plan.queries import (
+from dpsyn_sql.planning.queries import (
     Choice,
     ContributionQuery,
     Distances,

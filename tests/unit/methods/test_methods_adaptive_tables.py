@@ -20,9 +20,9 @@ from dpsyn_sql.methods.adaptive.working import (
     total_of,
     working_domain,
 )
-from dpsyn_sql.plan.plan import Further
-from dpsyn_sql.plan.queries import MarginalQuery
-from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 SETTINGS = Settings()
 GAUSSIAN = NoiseLaw(10.0, 0.5)

@@ -16,7 +16,7 @@ from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.plan.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyMarginal
 
 SIZES = (2, 3, 4, 1, 3)
 NAMES = [f"x{i}" for i in range(5)]

@@ -21,17 +21,17 @@ from dpsyn_sql.accounting.budget import Budget, Kind, Number
 from dpsyn_sql.accounting.events import SelectionEvent
 from dpsyn_sql.accounting.likelihood import log_ratio
 from dpsyn_sql.accounting.tradeoff import lower_bound
-from dpsyn_sql.audit.design import ERROR, MOST_RUNS, Design, curve_of, designed
-from dpsyn_sql.audit.door import Ask, Door, Witness
-from dpsyn_sql.audit.toy import toy, toy_domain
+from dpsyn_sql.auditing.design import ERROR, MOST_RUNS, Design, curve_of, designed
+from dpsyn_sql.auditing.door import Ask, Door, Witness
+from dpsyn_sql.auditing.toy import toy, toy_domain
 from dpsyn_sql.domain.file import DomainSpec, domain_of, read_domain
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.interfaces import Curator, Method
 from dpsyn_sql.methods import least_asking, method_of, static_default
-from dpsyn_sql.plan.deadline import Deadline
-from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.plan.queries import MarginalQuery, Marginals
-from dpsyn_sql.plan.terms import Terms
+from dpsyn_sql.planning.deadline import Deadline
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals
+from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dpsyn_sql.plan.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.plan.limits import NO_LIMITS, Limits
-from dpsyn_sql.plan.workload import UNWEIGHTED, Workload
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.limits import NO_LIMITS, Limits
+from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 
 @dataclass(frozen=True, slots=True)

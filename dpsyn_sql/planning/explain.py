@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, Undiscovered, UnitId
-from dpsyn_sql.plan.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dpsyn_sql.errors import InputError, PlanTooLarge
-from dpsyn_sql.plan.limits import LEAST_MEMORY, NO_LIMITS, Limits, is_duration, memory_in_bytes
+from dpsyn_sql.planning.limits import LEAST_MEMORY, NO_LIMITS, Limits, is_duration, memory_in_bytes
 
 MAX_CANDIDATE_CELLS = 2**25
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.plan.plan import Plan, equivalent_rho
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.plan import Plan, equivalent_rho
+from dpsyn_sql.planning.queries import MarginalQuery
 
 _STRENGTH = 120.0
 """Rows times sqrt(rho): with it which pairs stand out of the noise differs from run to run."""

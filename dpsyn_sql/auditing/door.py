@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
 from dpsyn_sql.accounting.likelihood import Answered
-from dpsyn_sql.audit.toy import Toy
+from dpsyn_sql.auditing.toy import Toy
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Curator, LedgerEntry
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.plan.key import ReleaseKey
-from dpsyn_sql.plan.plan import Plan
-from dpsyn_sql.plan.queries import (
+from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import (
     Answer,
     Choice,
     Distances,

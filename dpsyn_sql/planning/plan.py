@@ -9,8 +9,8 @@ from typing import Any
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.plan.discovery import DiscoveryStep
-from dpsyn_sql.plan.queries import MarginalQuery
+from dpsyn_sql.planning.discovery import DiscoveryStep
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.relation import Source
 
 

@@ -28,7 +28,7 @@ from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.planned import discovery_events
-from dpsyn_sql.plan.discovery import DiscoveryStep
+from dpsyn_sql.planning.discovery import DiscoveryStep
 from dpsyn_sql.preparation import Job, opened_ledger, prepared
 from dpsyn_sql.report.doubts import doubts, notes_on
 from dpsyn_sql.report.interruption import noting_interrupts
