@@ -7,12 +7,12 @@ then the folders as the pipeline meets them: ``source``, ``domain``, ``planning`
 ``measure`` (the door), ``fit``, ``sample``, ``write``; and ``methods`` for the recipes.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpsyn_sql import errors, methods
+    from dpsyn_sql.auditing import audit
     from dpsyn_sql.errors import (
         AccountError,
         BudgetError,
@@ -59,16 +59,21 @@ __all__ = [
     "Request",
     "SourceError",
     "TargetError",
+    "audit",
+    "errors",
     "init",
     "load",
+    "methods",
     "plan",
     "release",
 ]
 
+_MODULES = ("errors", "methods")
 _HOMES = {
     "Explanation": "explanation",
     "Release": "report.result",
     "Request": "request",
+    "audit": "auditing",
     "init": "explanation",
     "load": "stored",
     "plan": "explanation",
@@ -77,31 +82,18 @@ _HOMES = {
 """Modules of the public names; of all others ``errors``."""
 
 
-class _Package(ModuleType):
-    """The package itself: its public names are imported when they are first asked for.
+if not TYPE_CHECKING:  # a checker knows the names, and that there are no others
 
-    Properties, because ``release`` and ``plan`` are also modules of ours: importing such a module makes
-    it an attribute of its package, and a property is stronger. The module stays in ``sys.modules``.
-    """
-
-    def __dir__(self) -> list[str]:
-        return sorted({*vars(self), *__all__})
-
-
-def _public(name: str) -> property:
-    def value(package: ModuleType) -> Any:
-        known = vars(package)
-        if name not in known:
-            known[name] = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
-        return known[name]
-
-    def set_value(package: ModuleType, value: object) -> None:
-        if not isinstance(value, ModuleType):
-            vars(package)[name] = value
-
-    return property(value, set_value)
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first asked for."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = name if name in _MODULES else _HOMES.get(name, "errors")
+        module = import_module(f"{__name__}.{home}")
+        value = module if name in _MODULES else getattr(module, name)
+        globals()[name] = value
+        return value
 
 
-for _name in __all__:
-    setattr(_Package, _name, _public(_name))
-sys.modules[__name__].__class__ = _Package
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
