@@ -42,10 +42,11 @@ def tables_of_codes(sizes: Sequence[int], tables: Iterable[Table]) -> ModelTable
 
 
 def affordable(
-    scopes: Iterable[Scope], sizes: Sequence[int], room: int = MOST_CELLS
+    scopes: Iterable[Scope], sizes: Sequence[int], room: int | None = None
 ) -> tuple[list[Scope], int]:
-    """The smallest of ``scopes`` as long as their cells fit in ``room`` together, and the room left (below 0
-    if one did not fit)."""
+    """The smallest of ``scopes`` whose cells fit in ``room`` (default: ``MOST_CELLS``) together, and the room
+    left (below 0 if one did not fit)."""
+    room = MOST_CELLS if room is None else room
     kept = list[Scope]()
     for scope in sorted(scopes, key=lambda scope: cells_of([scope], sizes)):
         room -= cells_of([scope], sizes)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import duckdb
 import pytest
-from dpsyn_sql.fit.independent import ProductModel
 from typer.testing import CliRunner
 
 import dpsyn_sql
@@ -18,6 +17,7 @@ from dpsyn_sql.cli.main import app
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.methods import METHODS, Static, described, method_help, method_of, with_settings
+from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.planning.plan import MeasureStep, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.report.certificate import _mechanisms
@@ -33,6 +33,7 @@ class Toy(Static):
     """One-way marginals, each of them so many times."""
 
     name = "toy"
+    model = ProductModel
     degree: int = 1
     share: float = 0.5
     twice: bool = False
