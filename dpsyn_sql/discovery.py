@@ -1,9 +1,9 @@
-"""Private discovery: every column without a public domain gets one, through the door.
+"""Private discovery: every column without a public domain gets one through the door.
 
     values of text            keys above a threshold                  -> categories, the rest is __other__
     numbers and times         noisy counts on a fixed grid -> bounds  -> PrivTree -> bins
 
-The questions and their budgets were planned before anything was charged; what they answer is public.
+The questions and their budgets are planned before anything is charged; the answers are public.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def discovered(
     """Ask as planned.
 
     Returns:
-        The completed shape; how many units have how many rows, if that was planned; the steps that
-        were asked, in order (a column whose values the grid tells apart needs no tree).
+        The completed shape; how many units have how many rows, if that was planned; the steps that were
+        asked, in order (a column needs no tree if the grid tells its values apart).
     """
     planned = {(step.ask, step.attr): step for step in steps}
     found: dict[str, Attribute] = {}

@@ -7,13 +7,13 @@
     │   ├── BudgetError            epsilon, delta or a share of them is out of range
     │   ├── TargetError            the output exists, equals the source, or cannot be written
     │   ├── PlanTooLarge           the plan asks for more cells than the limit
-    │   └── AccountError           the account is of another kind or unit, or not the source's own
+    │   └── AccountError           the account has another kind or unit, or another source
     ├── PrivacyBudgetExceeded      the ledger refuses the debit; nothing was read
     ├── ReleaseChanged             the same name and version with other settings; nothing was charged
     ├── ReleaseExists              the same settings under another name, free to replay; nothing was charged
     ├── LedgerError                the ledger file cannot be opened, read or written
     │   └── LedgerDamaged          the ledger's records contradict each other
-    ├── PublishError               the output was taken or went away after the debit; ask again, it is free
+    ├── PublishError               the output appeared or vanished after the debit; a retry is free
     ├── EngineFailure              a statement of ours failed in the database (its own text is withheld)
     └── InternalError              a broken promise between our own parts: please report it
 
@@ -38,7 +38,7 @@ class DpsynError(Exception):
     """Base of every error raised on purpose by dpsyn_sql."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors pass from process to process, also those that are made of more than their message."""
+        """Errors can be pickled, also those with more than a message."""
         return _remade, (type(self), self.args), self.__dict__
 
 
@@ -78,7 +78,7 @@ class PlanTooLarge(InputError):
 
 
 class AccountError(InputError):
-    """The account is of another kind or privacy unit, or the source belongs to another account."""
+    """The account has another kind or privacy unit, or the source belongs to another account."""
 
 
 class PrivacyBudgetExceeded(DpsynError):
@@ -94,7 +94,7 @@ class ReleaseExists(DpsynError):
 
 
 class LedgerError(DpsynError):
-    """The ledger file cannot be opened, read or written; what it holds is kept."""
+    """The ledger file cannot be opened, read or written; its content is unchanged."""
 
 
 class LedgerDamaged(LedgerError):
@@ -110,7 +110,7 @@ class LedgerDamaged(LedgerError):
 
 
 class PublishError(DpsynError):
-    """The output was free when it was checked and is not now; it was left alone.
+    """The output was free when it was checked, but is no longer free. It was not changed.
 
     The debit stands and the noisy answers are stored: the same release, written elsewhere, costs
     nothing more.
@@ -127,8 +127,8 @@ class EngineFailure(DpsynError):
     def __init__(self, step: str, kind: str, statement: str) -> None:
         self.step, self.kind, self.statement = step, kind, statement
         super().__init__(
-            f"The database failed while {step} ({kind}). Its own message is withheld, because it "
-            "can quote values of the source. The statement is in the attribute .statement."
+            f"The database failed while {step} ({kind}). Its message is not shown, because it can "
+            "quote values of the source. The statement is in the attribute .statement."
         )
 
 
@@ -138,7 +138,7 @@ class InternalError(DpsynError):
 
 def said(argument: object) -> str:
     """What a caller gave, for a message: text and numbers as written, anything else by its type. Data frames,
-    relations and fetched rows would print values of people.
+    relations and fetched rows would print personal values.
     """
     if argument is None or isinstance(argument, str | numbers.Real | Decimal | PurePath):
         text = repr(argument)

@@ -26,8 +26,8 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.preparation import con_and_source, ledger_in_words, prepared
 from dpsyn_sql.request import Request
 
-_OWN_ENGINE = "an instance of its own: what does not fit in memory goes encrypted to a private folder"
-_CALLERS_ENGINE = "your connection: its memory limit, threads and folder for temporary files apply"
+_OWN_ENGINE = "a private instance: what does not fit in memory is written, encrypted, to a private folder"
+_CALLERS_ENGINE = "your connection, with its memory limit, threads and folder for temporary files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _finds(event: PrivacyEvent) -> str:
     if isinstance(event, ThresholdEvent):
         return f"values that at least {event.threshold} units have"
     if isinstance(event, TreeEvent):
-        return f"bins narrow where more than about {event.decay} units a level lie"
+        return f"bins, narrow where there are more than about {event.decay} units per level"
     if isinstance(event, GaussianEvent | LaplaceEvent):
         return f"numbers of units with noise of standard deviation {standard_deviation(event):.4g}"
     raise InternalError("discovery has no such event")
@@ -109,7 +109,7 @@ def init(
     """A domain file (YAML) to fill in, from catalog types or header names alone. Reads no row.
 
     Raises:
-        SourceError: the source is missing, ambiguous or not admissible.
+        SourceError: the source is missing, ambiguous or not accepted.
     """
     con, source = con_and_source(con, source)
     with open_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:

@@ -100,7 +100,7 @@ class NoiseSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How an account stands: epsilon spent so far at its delta, what it was granted, what is left in words.
+    """The state of an account: epsilon spent so far at its delta, its grant, and in words what is left.
 
     ``idle``: other accounts with a limit and no source, where this one has no limit.
     """
@@ -121,23 +121,23 @@ class Standing:
 
     @property
     def warning(self) -> str:
-        """What is wrong with limits that hold for nothing; empty if there are none."""
+        """A warning about limits that apply to no source; empty if there are none."""
         if not self.idle:
             return ""
         return (
-            f"The ledger has a limit for {', '.join(map(repr, self.idle))}, and no source is charged to it. "
-            f"This release is charged to {self.account!r}, which has no limit: was that meant? "
+            f"The ledger has a limit for {', '.join(map(repr, self.idle))}, but no source is charged to it. "
+            f"This release is charged to {self.account!r}, which has no limit. "
             "Set one with `dpsyn ledger grant`."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a ledger would do with a release; nothing was changed to find out.
+    """What a ledger would do with a release. Finding out changes nothing.
 
     ``stored`` is the budget of the entry that would be replayed, None for a new debit; ``measured_on`` the
-    day of its answers, None if it did not get that far. ``wrote``: it was published to this output before,
-    or died over it. ``refusal``: why nothing would be debited.
+    day of its answers, None if they are not complete. ``wrote``: it was published to this output before,
+    or died while writing it. ``refusal``: why nothing would be debited.
     """
 
     standing: Standing
@@ -152,8 +152,8 @@ class Outlook:
         if self.stored is None:
             return "a new debit, which fits the account"
         if self.measured_on is None:
-            return "goes on where an earlier run stopped, under the debit of then: costs nothing more"
-        return f"a replay of what was measured on {self.measured_on}: costs nothing"
+            return "continues an earlier run under its debit: costs nothing more"
+        return f"a replay of the answers of {self.measured_on}: costs nothing"
 
 
 class Asked(Protocol):
@@ -219,10 +219,10 @@ class LedgerEntry(Protocol):
         question of this number that differs is an error."""
 
     def close_questions(self) -> None:
-        """State measured: from here on the entry opens the source never again."""
+        """Set the state measured: from now on the source is never read again for this entry."""
 
     def publishing(self, into: str) -> AbstractContextManager[None]:
-        """Announce ``into`` around the writing of it; a killed release may then write it again."""
+        """Announce ``into`` while it is written; a killed release may then write it again."""
 
     def published(self, into: str, rows: int) -> None:
         """State published."""
@@ -324,7 +324,7 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """As plans and certificates have it."""
+        """The name in plans and certificates."""
 
     def chosen(self, domain: Domain, terms: Terms) -> Method:
         """The method that plans and runs: itself, or another one that is better for such a table."""
@@ -337,7 +337,7 @@ class Method(Protocol):
         """Which marginals at what share of the budget.
 
         Raises:
-            InputError: a workload is given and the method has no use for it.
+            InputError: a workload is given, but the method does not use it.
         """
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:

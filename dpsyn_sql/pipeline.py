@@ -2,8 +2,8 @@
 
     source -> domain -> plan -> [ count -> measure ] -> fit -> sample -> write
 
-Everything in brackets happens behind the door (``measure/curator.py``); the ledger is charged
-before it opens. What comes after uses only noisy answers: it may be seeded, repeated, published.
+Everything in brackets happens behind the door (``measure/curator.py``). The ledger is charged
+first. What comes after uses only noisy answers: it may be seeded, repeated, published.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def release(con: Connection, request: Request) -> Release:
     Args:
         con: a DuckDB connection, the path of a DuckDB file, or None (files only). A file alone is the
             source: ``release("people.parquet")``.
-        request: what is asked; or instead its fields, as arguments:
+        request: the options as one value; or its fields as arguments:
 
     Raises:
         InputError: the call cannot be carried out; nothing was read, written or charged.
@@ -57,15 +57,15 @@ def release(con: Connection, request: Request) -> Release:
         ReleaseExists: the same source, version and settings were released to another output, and no
             ``name`` is given; nothing was charged. The message says how to replay it at no cost.
         LedgerError: the ledger cannot be found, opened or written; nothing was read.
-        PublishError: something else came to stand at ``into`` meanwhile; the debit stays, and the message
-            says how another ``into`` costs nothing more.
+        PublishError: something else has appeared at ``into``; the debit stays, and the message says how
+            another ``into`` costs nothing more.
         EngineFailure: a statement failed in the database; the debit stays.
-        KeyboardInterrupt: with a note that says what was charged and how to go on.
+        KeyboardInterrupt: with a note that says what was charged and how to continue.
     """
     with (
         noting_interrupts() as course,
         progress_bar(),
-        # Threads of the linear algebra library wait for each other on busy cores: fits are small.
+        # Fits are small: on busy cores the threads of the linear algebra library would wait for each other.
         threadpool_limits(1, user_api="blas"),
         prepared(con, request) as job,
         opened_ledger(job.con, job.place) as accounts,
@@ -79,7 +79,7 @@ def release(con: Connection, request: Request) -> Release:
         made = _measure_and_fit(job, entry)
         entry.close_questions()
         course.measured()
-        job.session.release_source()  # the source is out of reach from here on
+        job.session.release_source()  # from here on nothing can read the source
         seed = _seed_of(entry.release_id) if request.seed is None else request.seed
         rows = rows_wanted(made) if request.rows is None else request.rows
         written, facts = write_rows(job, entry, made, rows, seed, course)
@@ -88,7 +88,7 @@ def release(con: Connection, request: Request) -> Release:
 
 
 def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
-    """The private side of the door, and the fit that is woven into it."""
+    """The private side of the door, and the fits between its questions."""
     source, engine = job.plan.source, job.session.engine
     relation, unit = source.relation, source.unit
     csv = relation.kind == "csv" and not relation.strict
@@ -128,7 +128,7 @@ def _doubts(job: Job, made: Made) -> tuple[str, ...]:
 
 
 def _needed(step: DiscoveryStep, event: PrivacyEvent) -> float:
-    """Rows that a value must have to be found; 0 where a step of discovery finds no values."""
+    """Rows that a value must have to be found; 0 for a step of discovery that finds no values."""
     if isinstance(event, ThresholdEvent):
         return event.threshold
     if step.ask == "grid" and isinstance(event, GaussianEvent | LaplaceEvent):

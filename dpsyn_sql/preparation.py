@@ -1,6 +1,6 @@
 """What is decided before anything is charged: arguments, source, domain, plan, ledger, output.
 
-All of it comes from public facts. Every refusal of a call happens here.
+Everything is decided from public facts. Every refusal of a call happens here.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from dpsyn_sql.write.persist import check_name
 class Job:
     """Everything decided from public facts; no row was read to make it.
 
-    ``shape`` may have columns still to be discovered; ``plan`` takes each at the largest size it can get.
-    ``rest`` is what discovery leaves to the method. ``outlook`` is what the ledger will do, and ``obstacle``
-    what is in the way of the output (only where a plan asks; a release stops at it).
+    ``shape`` may have columns still to be discovered; ``plan`` takes each at its largest possible size.
+    ``rest`` is what discovery leaves to the method. ``outlook`` is what the ledger will do. ``obstacle`` is
+    what prevents the output (only in a plan; a release stops there).
     """
 
     con: Connection
@@ -83,7 +83,7 @@ def con_and_source(
     """A file alone is the source, read without a database.
 
     Raises:
-        InputError: a connection, a database or nothing alone.
+        InputError: the single argument is a connection, a database or nothing.
     """
     if source is not None:
         return con, source
@@ -91,8 +91,8 @@ def con_and_source(
         return None, con
     if isinstance(con, str | os.PathLike):
         raise InputError(
-            f"{said(con)} alone is no CSV or Parquet file: name the table too, release(database, 'table'), "
-            "or give release(None, source) for any other file, folder or query over files."
+            f"{said(con)} is not a CSV or Parquet file: name the table too, release(database, 'table'), "
+            "or write release(None, source) for another file, a folder or a query over files."
         )
     raise InputError("source= is missing: give a table, a file or a query.")
 
@@ -101,7 +101,7 @@ def con_and_source(
 def prepared(con: Connection, request: Request, *, explaining: bool = False) -> Iterator[Job]:
     """Check, resolve and plan; every refusal happens here, before anything is charged.
 
-    ``explaining``: an output that exists is noted, not refused.
+    ``explaining``: an existing output is noted, not refused.
     """
     con, source = con_and_source(con, request.source)
     request = replace(request, source=source)
@@ -185,17 +185,17 @@ def _decided(
 
 
 def _check_row(privacy_unit: str, relation: Relation) -> None:
-    """``"Row"`` means single rows, unless somebody may mean a column of that name."""
+    """``"Row"`` means single rows, unless there is a column of that name."""
     taken = any(column.name == privacy_unit for column in relation.columns)
     if taken and privacy_unit != "row" and fold(privacy_unit) == "row":
         raise InputError(
-            f"privacy_unit={privacy_unit!r} is not clear: it means single rows, and there is a column of "
-            "this name. Write 'row' for single rows, or rename the column."
+            f"privacy_unit={privacy_unit!r} is ambiguous: it can mean single rows or the column of this "
+            "name. Write 'row' for single rows, or rename the column."
         )
 
 
 class _Book:
-    """What the ledger is asked before the debit; a ledger that is not there yet is not made."""
+    """What the ledger is asked before the debit. A missing ledger is not made."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class _Book:
         )
 
     def _told(self, unit: str | None, statements: Sequence[str]) -> dict[str, Any]:
-        """The configuration: what the source is, in the ledger's names, and only what makes a difference."""
+        """The configuration: the source in the ledger's names, and only settings that make a difference."""
         session, relation = self._session, self._plan.source.relation
         told = self._configuration(session.resolved_name(self._home), statements, unit)
         if relation.kind != "csv":
@@ -282,7 +282,7 @@ class _Book:
 
     @contextmanager
     def _opened(self) -> Iterator[Ledger | None]:
-        """The ledger; None if it is not there yet."""
+        """The ledger; None if it does not exist yet."""
         if self._place is None:
             yield known_memory_ledger(self._con)
         elif isinstance(self._place, Path) and not os.path.lexists(self._place):
@@ -295,7 +295,7 @@ class _Book:
 def _target(
     con: Connection, request: Request, session: SourceSession, book: _Book, *, explaining: bool
 ) -> tuple[Target, str]:
-    """The output, and what is in its way (a plan says so, a release stops)."""
+    """The output, and what prevents it (a plan says so, a release stops)."""
 
     def written(output: Output) -> bool:
         return book.look(output).wrote
@@ -345,12 +345,12 @@ def _measured_at_once(plan: Plan) -> int:
 def ledger_in_words(place: Ledger | Path | None) -> str:
     """Where a debit is recorded, for the explained plan."""
     if place is None:
-        return "in memory: what is spent is forgotten with the connection"
-    return str(place) if isinstance(place, Path) else "the one that was passed"
+        return "in memory: it ends with the connection"
+    return str(place) if isinstance(place, Path) else "the open ledger that you passed"
 
 
 def _ledger_place(request: Request, session: SourceSession) -> Ledger | Path | None:
-    """An open ledger, the file of one, or None for one in memory; nothing is made yet."""
+    """An open ledger, the file of one, or None for one in memory. Nothing is made yet."""
     if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
         ledger: Ledger = request.ledger
         return ledger

@@ -1,7 +1,7 @@
-"""What is asked of a release, as one value: the only place where its options are spelled.
+"""What a release is asked to do, as one value: the only place that spells its options.
 
 The signatures and the help of ``release()`` and ``plan()``, the keys of a YAML file and the options of the
-command are made from the fields of ``Request``. A connection is no part of a request, nor is a secret.
+command are made from the fields of ``Request``. A connection or a secret is never part of a request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # the command shows its help without what these load
     from dpsyn_sql.interfaces import Ledger, Method
 
 ON_ERROR = ("null", "fail")
-"""What becomes of CSV text that cannot be read as its column's type."""
+"""What happens to CSV text that cannot be read as its column's type."""
 
 _SEEDS = 2**64
 _MOST_ROWS_PER_UNIT = 2**31
@@ -37,9 +37,9 @@ _WIDTH = 100
 class Option:
     """How a field is explained, and how the command spells it.
 
-    ``help`` is for everybody, ``more`` is added where Python is read. ``reads``: type of the command's value;
-    a list is an option that may be repeated. ``flags``: what the command calls it, where that is more
-    than the name of the field with dashes.
+    ``help`` is for everybody; ``more`` is added for readers of Python. ``reads``: type of the command's value;
+    a list is an option that may be repeated. ``flags``: the names that the command gives it, if they are
+    more than the name of the field with dashes.
     """
 
     help: str
@@ -54,9 +54,9 @@ def _told(help: str, more: str = "", *, reads: type = str, flags: tuple[str, ...
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Request:
-    """All that is asked of a release; ``release(con, request)`` carries it out, ``plan`` explains it.
+    """All options of a release; ``release(con, request)`` carries it out, ``plan`` explains it.
 
-    A value: change it with ``dataclasses.replace``. It is checked when it is used, or by ``check``.
+    It is a value: change it with ``dataclasses.replace``. It is checked when it is used, or by ``check``.
     """
 
     source: str | os.PathLike[str] | None = field(
@@ -82,7 +82,7 @@ class Request:
         metadata=_told(
             "A method.",
             "A name, a value of ``dpsyn_sql.methods`` (each is described there), or a mapping with its "
-            "``name`` and settings. ``auto`` is the most accurate one for so many columns.",
+            "``name`` and settings. ``auto`` is the most accurate method for the number of columns.",
             flags=("--method", "-m"),
         ),
     )
@@ -90,45 +90,47 @@ class Request:
         default=None,
         metadata=_told(
             "YAML file with the public domain of the columns; see 'dpsyn init'.",
-            "Or a mapping. It says what is public of them: bounds, categories, roles.",
+            "Or a mapping. It has what is public about the columns: bounds, categories, roles.",
             reads=Path,
         ),
     )
     privacy_unit: str = field(
         default="row",
         metadata=_told(
-            "row, or the column that says whose row it is (customer_id).",
-            "With a column all rows of one value are protected together and rows without a value are left "
-            "out; the output has fresh values in it.",
+            "row, or the column that identifies the unit (customer_id).",
+            "With a column, all rows of one value are protected together, and rows without a value are left "
+            "out. The output has fresh values in this column.",
         ),
     )
     max_rows_per_unit: int = field(
-        default=1, metadata=_told("Rows of one unit that count; the noise grows with it.", reads=int)
+        default=1, metadata=_told("At most so many rows of a unit count; more noise.", reads=int)
     )
     name: str | None = field(
         default=None,
         metadata=_told(
             "Release name in the ledger. Default: the output.",
-            "That is named relative to the ledger's folder.",
+            "The output is named relative to the ledger's folder.",
         ),
     )
     version: str | None = field(
         default=None,
         metadata=_told(
-            "Public label of the data (batch, period); a new one measures anew.",
+            "Public label of the data (batch, period); a new label measures again.",
             "The same name and version replays the stored answers at no cost.",
         ),
     )
     account: str | None = field(
         default=None,
-        metadata=_told("Account of the ledger to charge.", "Default: the one its source is charged to."),
+        metadata=_told(
+            "Account of the ledger to charge.", "Default: the account that the source is charged to."
+        ),
     )
     ledger: Ledger | str | os.PathLike[str] | None = field(
         default=None,
         metadata=_told(
             "Ledger file. Default: DPSYN_LEDGER, else beside the source.",
-            "Or an open ledger; the debit is recorded in it. For a database in memory the default lives with "
-            "the connection.",
+            "Or an open ledger. The debit is recorded in it. For a database in memory the default ledger ends "
+            "with the connection.",
             reads=Path,
         ),
     )
@@ -136,7 +138,7 @@ class Request:
         default=None,
         metadata=_told(
             "Rows to write. Default: the noisy total.",
-            "A million at most where that is nothing but noise.",
+            "At most a million if that is nothing but noise.",
             reads=int,
         ),
     )
@@ -155,9 +157,9 @@ class Request:
     new_debit: bool = field(
         default=False,
         metadata=_told(
-            "Pay again for what was released with other settings, or elsewhere.",
-            "That is: for a name and version that were released with other settings, or for settings that "
-            "were released to another output. Without it neither is charged.",
+            "Pay again for a release with other settings or another output.",
+            "It allows a release of the same name and version with other settings, and one of the same "
+            "settings to another output. Without it neither is charged.",
         ),
     )
     trust_query: bool = field(
@@ -179,15 +181,15 @@ class Request:
     discover: bool = field(
         default=True,
         metadata=_told(
-            "Learn domains that are not public, for a tenth of the budget; or refuse such columns.",
-            "Not public is what neither ``domain`` nor the catalog tells; False refuses.",
+            "Learn domains that are not public (a tenth of the budget), or refuse such columns.",
+            "A domain is public if ``domain`` or the catalog gives it. False refuses other columns.",
             flags=("--discover/--no-discover",),
         ),
     )
     on_error: str = field(
         default="null",
         metadata=_told(
-            "CSV text that is no value of its type: null, or fail (which depends on a row: not private).",
+            "CSV text that is not a value of its type: null, or fail (depends on a row: not private).",
             "``fail`` stops the release; that it stopped is outside the promise.",
         ),
     )
@@ -195,23 +197,23 @@ class Request:
         default=None,
         metadata=_told(
             "Memory of the process, such as 4GB; the model shrinks to fit.",
-            "Or bytes, 512MiB at least, for files and paths of databases: the database spills earlier. A "
-            "connection you pass has its own setting.",
+            "Or bytes, at least 512MiB, for files and paths of databases: the database spills earlier. A "
+            "connection that you pass has its own setting.",
         ),
     )
     time_limit: float | None = field(
         default=None,
         metadata=_told(
             "Seconds for the fit and the sample, after the last question.",
-            "The last fit takes fewer steps and the rows are drawn the fastest way when they run short. "
-            "Measuring takes the time it takes.",
+            "If little time is left, the last fit takes fewer steps and the rows are drawn the fastest way. "
+            "The time of measuring is not limited.",
             reads=float,
         ),
     )
     workload: WorkloadSpec = field(
         default=None,
         metadata=_told(
-            "What matters most: income=5 weighs all pairs with a column, age,sex=2 one pair.",
+            "Weights: income=5 for all pairs with a column, age,sex=2 for one pair.",
             'In Python ``{"income": 5, ("age", "sex"): 2}``: weights (0.001 to 1000) of all pairs with a '
             "column, or of the pairs within several; other pairs have weight 1.",
             reads=list,
@@ -227,13 +229,13 @@ class Request:
         Keys of ``workload`` are names as in a line of CSV: ``income``, or ``age,sex``.
 
         Args:
-            mapping: values by the names of the fields; a field that is not named has its default.
-            folder: where relative paths begin; default: where the process is. ``domain`` and ``ledger`` are
-                paths; ``source`` and ``into`` are paths where they have a slash or end in .parquet, .csv
-                or .csv.gz, else names of tables. Paths within a query stay as they are.
+            mapping: values by the names of the fields; a missing field has its default.
+            folder: where relative paths begin; default: the folder of the process. ``domain`` and ``ledger``
+                are paths; ``source`` and ``into`` are paths if they have a slash or end in .parquet, .csv
+                or .csv.gz, otherwise names of tables. Paths within a query stay unchanged.
 
         Raises:
-            InputError: no mapping, unknown keys, or a label that is no text.
+            InputError: not a mapping, unknown keys, or a label that is not text.
         """
         if not isinstance(mapping, Mapping):
             raise InputError(f"A request must be a mapping of options to values, not {said(mapping)}.")
@@ -264,7 +266,7 @@ class Request:
         return f"Request({', '.join(told)})"
 
     def budget(self) -> Budget:
-        """What (epsilon, delta) buys.
+        """The budget of (epsilon, delta).
 
         Raises:
             BudgetError: epsilon or delta out of range.
@@ -280,12 +282,12 @@ class Request:
         return Limits(memory_in_bytes(self.memory_limit))
 
     def unit(self) -> PrivacyUnit:
-        """Whom the release protects."""
+        """The unit that the release protects."""
         column = None if self.privacy_unit.lower() == "row" else self.privacy_unit
         return PrivacyUnit(column, self.max_rows_per_unit)
 
     def check(self) -> None:
-        """Refuse what can be refused without looking at anything.
+        """Refuse what can be refused without opening anything.
 
         Raises:
             InputError: naming the option, its value, and what is allowed.
@@ -327,8 +329,8 @@ class Request:
         _check_integer("max_rows_per_unit", self.max_rows_per_unit, _MOST_ROWS_PER_UNIT)
         if self.max_rows_per_unit < 1 or (self.unit().column is None and self.max_rows_per_unit != 1):
             raise InputError(
-                f"max_rows_per_unit={self.max_rows_per_unit} is out of range: it is 1 with "
-                "privacy_unit='row', and from 1 up with a column; rows beyond it are left out"
+                f"max_rows_per_unit={self.max_rows_per_unit} is out of range: give 1 with "
+                "privacy_unit='row', and 1 or more with a column; further rows of a unit are left out"
             )
 
 

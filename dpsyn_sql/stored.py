@@ -30,7 +30,7 @@ def load(con: Connection, name: str | None = None) -> Release:
         else the name of the release; ``replayed`` is true, because nothing was charged; ``notes`` is empty.
 
     Raises:
-        InputError: there is no such release (the message lists those there are), or what is stored of it
+        InputError: there is no such release (the message lists all releases), or what is stored of it
             is of an older format, was changed or is damaged.
     """
     if name is not None and not isinstance(name, str):

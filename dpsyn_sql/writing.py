@@ -1,4 +1,4 @@
-"""The last steps of a release: rows of the model, published in one transaction with what is kept of it."""
+"""The last steps of a release: rows of the model, published in one transaction with the stored model."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from dpsyn_sql.write.staging import append, stage_rows
 def write_rows(
     job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, course: Course
 ) -> tuple[int, dict[str, Any]]:
-    """Sample codes, decode them by SQL, publish in one transaction, the model included.
+    """Sample codes, decode them by SQL, and publish them with the model in one transaction.
 
     Returns the number of rows and the certificate.
 
     Raises:
-        PublishError: something else came to stand where the output goes.
+        PublishError: something else has appeared in place of the output.
     """
     if rows == 0:
         warn("The noisy total is not above zero: the synthetic table is empty.")
@@ -61,7 +61,7 @@ def write_rows(
         engine.close()
     if problem:
         raise PublishError(
-            f"{problem} The debit stands and its answers are kept: the same call with name={entry.name!r} "
+            f"{problem} The debit stands, and the answers are stored: the same call with name={entry.name!r} "
             "and another into= costs nothing more."
         )
     return written, facts
@@ -76,7 +76,7 @@ def _staged(
     """
     network = independent_rows(made.model, rows, deadline)
     sampler = made.model.sampler(deadline)
-    with ThreadPoolExecutor(max_workers=1) as beside:  # few rows are drawn by one core alone
+    with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
         drawn = beside.submit(drawn_from, made.model)
         with deadline.running(), phase("sample", rows) as advance:
 
@@ -116,7 +116,7 @@ def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn
 
 
 def _kept(job: Job, entry: LedgerEntry, made: Made, drawn: Drawn, facts: dict[str, Any]) -> Kept:
-    """What stays with the output; under a name without folders, which readers need not know."""
+    """What is stored with the output, under a name without folders: readers need not know them."""
     return Kept(
         name=job.request.name or job.target.label,
         release_id=entry.release_id,

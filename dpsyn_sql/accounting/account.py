@@ -35,7 +35,7 @@ LARGEST_AMOUNT = 2**63 - 1
 """What a 64-bit column holds: rho, or pure epsilon, up to 9,223."""
 
 USUAL_DELTA = Fraction(1, 10**9)
-"""The delta at which an account that was never granted one is reported."""
+"""The delta at which an account without a grant is reported."""
 
 _FOUR_DIGITS_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
 _FOUR_DIGITS_UP = Context(prec=4, rounding=ROUND_CEILING)
@@ -51,7 +51,7 @@ def price(budget: Budget, kind: Kind) -> Budget:
         return budget
     if kind == "pure":
         raise AccountError(
-            "the account is pure (granted with delta=0) and the release is not: release with delta=0, "
+            "the account is pure (granted with delta=0), but the release has a delta: release with delta=0, "
             "or grant the account an epsilon with a delta above 0"
         )
     return Budget("zcdp", math.ceil(budget.rho * RHO_UNITS))
@@ -133,7 +133,7 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
     if spent.amount > limit.amount or spent.delta > limit.delta:
         raise BudgetError(
             f"a grant of epsilon={epsilon}, delta={delta} is below what is spent: "
-            f"{describe(spent)} is spent and the grant means {describe(limit)}. "
+            f"{describe(spent)} is spent, and the grant is {describe(limit)}. "
             f"What is spent cannot be taken back{_enough(spent, epsilon, delta)}"
         )
     return limit
@@ -154,7 +154,7 @@ def _enough(spent: Budget, epsilon: Number, delta: Number) -> str:
             return ""
         limit = granted_budget(f"{wanted:f}", text)
         if spent.amount <= limit.amount and spent.delta <= limit.delta:
-            return f"; --epsilon {wanted.normalize():f} --delta {text} would do"
+            return f"; --epsilon {wanted.normalize():f} --delta {text} is enough"
         wanted += Decimal(1).scaleb(wanted.adjusted() - 3)
     return ""
 
@@ -164,7 +164,7 @@ def left_in_words(left: Budget, delta: Fraction) -> str:
     at = min(delta, USUAL_DELTA)
     epsilon = affordable_epsilon(left, at)
     if not epsilon:
-        return "no release fits any more"
+        return "no further release fits"
     if left.kind == "pure":
         return f"a release of epsilon={epsilon:f} still fits"
     fits = f"a release of epsilon={epsilon:f} with delta={float(at):g} still fits"
@@ -172,8 +172,8 @@ def left_in_words(left: Budget, delta: Fraction) -> str:
     if left.delta >= usual:
         return fits
     return (
-        f"{fits} if it discovers no categories, for which too little threshold delta is left "
-        f"({left.delta / DELTA_UNITS:.3g}, and it takes {usual / DELTA_UNITS:.3g})"
+        f"{fits} if it discovers no categories: too little threshold delta is left for that "
+        f"({left.delta / DELTA_UNITS:.3g}; it needs {usual / DELTA_UNITS:.3g})"
     )
 
 

@@ -59,7 +59,7 @@ def exact_number(name: str, value: Number) -> Fraction:
 
 
 def weakness(epsilon: Number) -> str | None:
-    """What to say of an epsilon that hardly protects anybody; None for a smaller one.
+    """The warning about an epsilon that hardly protects anybody; None for a smaller one.
 
     Raises:
         BudgetError: not a finite number.
@@ -69,14 +69,15 @@ def weakness(epsilon: Number) -> str | None:
         return None
     power = int(float(exact) * math.log10(math.e))
     return (
-        f"epsilon={float(exact):g} hardly protects anybody: what is released may be e^{float(exact):g}, more "
-        f"than 10^{power}, times as likely with a person's data as without, so that it can give them away. "
-        "Usual is 0.1 to 10."
+        f"epsilon={float(exact):g} protects hardly anybody: an output may be e^{float(exact):g}, more "
+        f"than 10^{power}, times as likely with a person's data as without, so it can reveal them. "
+        "Usual values are 0.1 to 10."
     )
 
 
 def delta_shares(delta: Fraction) -> tuple[Fraction, int]:
-    """What of delta pays for the conversion from rho, and what is kept for thresholds (units, floored).
+    """The share of delta that pays for the conversion from rho, and the share for thresholds (units,
+    floored).
 
     Raises:
         InternalError: together they are more than delta.
@@ -134,7 +135,7 @@ class Budget:
         exact_delta = exact_number("delta", delta)
         if exact_epsilon <= 0:
             raise BudgetError(
-                f"epsilon={epsilon} is out of range: it must be greater than 0, usually 0.1 to 10"
+                f"epsilon={epsilon} is out of range: it must be greater than 0; usual values are 0.1 to 10"
             )
         if exact_epsilon > LARGEST_EPSILON:
             raise BudgetError(f"epsilon={epsilon} is out of range: more than 1000 protects nobody")
@@ -154,8 +155,8 @@ class Budget:
 
     @classmethod
     def of_release(cls, epsilon: Number, delta: Number) -> Budget:
-        """What a release of (epsilon, delta) may spend: below epsilon 1 its threshold delta shrinks with
-        epsilon, so that ten releases of a tenth take what one of 1 takes.
+        """What a release of (epsilon, delta) may spend. Below epsilon 1 its threshold delta shrinks with
+        epsilon, so that ten releases at epsilon 0.1 take as much as one at epsilon 1.
 
         Raises:
             BudgetError: as ``from_epsilon``.

@@ -120,7 +120,7 @@ def power(curve: Curve, claimed: float, false_alarm: float, miss: float, runs: i
 def runs_for_power(
     curve: Curve, claimed: float, false_alarm: float, miss: float, wanted: float, error: float, most: int
 ) -> int | None:
-    """The fewest runs a side, to about five per cent, that reach the power ``wanted``.
+    """The fewest runs per side, to about five per cent, that reach the power ``wanted``.
 
     Returns:
         Runs, at most ``most``; None if more would be needed.

@@ -1,11 +1,11 @@
 """An attack on our own noise: can a table be told from the same table with one unit more?
 
 The real method asks the real door (curator, calibration, in-memory ledger, OpenDP's noise) many times, on
-toy rows and on the same rows with k identical ones; the likelihood ratio of the whole transcript, given the
-references of its own run, is the most powerful test there is and guesses which it was; the counted errors
-give a lower bound of the privacy parameter, to be held against the claim. No row of a user is
-touched: both tables are made here. Where the plan says all questions, the table has no rows: there one
-unit shows most plainly.
+toy rows and on the same rows plus k identical ones. A test guesses which table it was. It uses the
+likelihood ratio of the whole transcript, given the references of its own run; no test is more powerful.
+The counted errors give a lower bound of the privacy parameter, to compare with the claim. No row of a
+user is touched: both tables are made here. If the plan says all questions, the table has no rows, because
+one unit then shows most plainly.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from dpsyn_sql.sqltext.fragments import ident
 __all__ = ["CANNOT_SEE", "ERROR", "Audit", "Prepared", "audit", "prepared"]
 
 CANNOT_SEE = (
-    "It bounds the scale of the noise, for one pair of neighbours. Smaller faults than its power allows, "
-    "and those that show on other tables only, are not seen.",
+    "It bounds the scale of the noise for one pair of neighbours. It cannot detect faults too small for its "
+    "power, or faults that show on other tables only.",
     "It has no power for events of probability delta.",
     "It says nothing about the counting of real rows (encoding, SQL, the bound on a unit's rows) or about "
     "discovery.",
@@ -98,16 +98,16 @@ def audit(
 ) -> Audit:
     """Measure a lower bound of the privacy loss of a configuration, on toy data.
 
-    Statistic, threshold and number of runs are fixed by theory before a noisy answer of the test is looked
-    at. The bound is above the true parameter with probability at most 0.001.
+    Theory fixes the statistic, the threshold and the number of runs before the first noisy answer of the
+    test. The bound is above the true parameter with probability at most 0.001.
 
     Args:
-        epsilon: as for a release.
-        delta: as for a release.
-        method: as for a release; default: the most accurate one whose questions are all known beforehand.
+        epsilon: as in ``release``.
+        delta: as in ``release``.
+        method: as in ``release``; default: the most accurate method whose questions are all known beforehand.
         domain: file or mapping that declares every column; default: three attributes of three codes.
         rows_per_unit: identical rows of the added unit.
-        runs: on each side; default: what catches noise of half the scale with probability 0.99.
+        runs: on each side; default: enough to detect noise of half the scale with probability 0.99.
 
     Raises:
         InputError: an argument is out of range, or the audit would take too long.
@@ -204,7 +204,7 @@ class Prepared:
         return [query for queries, _ in self.rehearsal.questions for query in queries]
 
     def check_time(self) -> None:
-        """Every cell gets its noise in every run; a stated number of runs is the user's own choice.
+        """Every cell gets noise in every run; the user may choose the number of runs.
 
         Raises:
             InputError: the runs would take too long.
@@ -213,7 +213,7 @@ class Prepared:
         if draws > _MOST_CELLS or self.seconds > _MOST_SECONDS:
             least = least_asking(self.plan.source, self.plan.domain, self.plan.budget)
             raise InputError(
-                f"{runs} runs a side of {self.cells} cells need {draws} draws of noise, about "
+                f"{runs} runs per side of {self.cells} cells need {draws} draws of noise, about "
                 f"{self.seconds // 60 + 1:.0f} minutes: audit a smaller domain or method={least.name!r}, "
                 "or give runs="
             )
@@ -233,8 +233,8 @@ class Prepared:
             answered = door.run(self.ask, within=within).answered
             if self.design.curve == "gaussian" and curve_of(kind, answered) != "gaussian":
                 raise InputError(
-                    "the method made a private choice in some runs and none in the rehearsal, whose curve "
-                    "is then wrong: audit another domain"
+                    "the method made a private choice in some runs but none in the rehearsal, so the curve "
+                    "of the rehearsal is wrong: audit another domain"
                 )
             guesses += sum(log_ratio(kind, one) for one in answered) >= self.design.threshold
             advance(1)

@@ -96,8 +96,8 @@ def _check_scale(asked: Sequence[Answered], rows: int) -> None:
     if excess > _MOST_EXCESS * sum(size / event.sigma**2 for event, size in noised):
         least = min(event.sigma for event, _ in noised)
         raise InputError(
-            f"the noise has a scale of {least:.3g} rows, too small for {rows} "
-            "rows of a unit: there the curve of mu is not accurate for integer noise; audit a smaller epsilon"
+            f"the noise has a scale of {least:.3g} rows. That is too small for {rows} rows of a unit: the "
+            "curve of mu is not accurate for such integer noise; audit a smaller epsilon"
         )
 
 
@@ -106,8 +106,8 @@ def _fewest(curve: Curve, claim: float, options: Sequence[Option]) -> int:
     found = [size for size in needed if size is not None]
     if not found:
         raise InputError(
-            f"no audit of at most {MOST_RUNS} runs a side has power {POWER} at this epsilon: "
-            "audit another one (the noise is scaled by the same code), or give runs="
+            f"no audit of at most {MOST_RUNS} runs per side has power {POWER} at this epsilon: "
+            "audit another epsilon (the same code scales its noise), or give runs="
         )
     return min(found)
 

@@ -1,4 +1,4 @@
-"""``dpsyn audit``: a claim beside what an attack on the real noise can measure."""
+"""``dpsyn audit``: the claim, beside the privacy loss that an attack on the real noise measures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def audit_command(
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="As for a release.")] = "1.0",
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="As in release.")] = "1.0",
     delta: Annotated[str, typer.Option("--delta", help="0 (pure differential privacy) to 1e-6.")] = "1e-9",
     method: Method = None,
     set_: Settings = None,
@@ -24,17 +24,17 @@ def audit_command(
         typer.Option("--domain", help="Domain file (keep it small). Default: three columns of three values."),
     ] = None,
     rows_per_unit: Annotated[
-        int, typer.Option("--rows-per-unit", help="Identical rows of the unit that is added.")
+        int, typer.Option("--rows-per-unit", help="Number of identical rows of the added unit.")
     ] = 1,
     runs: Annotated[
         int | None,
         typer.Option(
             "--runs",
-            help="On each side. Default: what catches noise of half the scale with probability 0.99.",
+            help="Runs on each side. Default: detects noise of half the scale with probability 0.99.",
         ),
     ] = None,
 ) -> None:
-    """Attack the noise of a configuration on toy data; no row of yours is read.
+    """Attack the noise of a configuration on toy data. None of your rows is read.
 
     Exit code 1: the measured lower bound of the privacy loss exceeds the claim.
     """
@@ -62,14 +62,14 @@ def audit_command(
 def _expected(ready: Prepared) -> str:
     minutes = ready.seconds / 60
     time = "less than a minute" if minutes < 1 else f"about {minutes:.0f} min"
-    return f"{ready.design.runs} runs a side: {time}"
+    return f"{ready.design.runs} runs per side: {time}"
 
 
 def _questions(found: Audit) -> str:
     asked = [f"{found.marginals} marginals of {len(found.shape)} attributes, {found.cells} cells"]
     asked += [f"{found.distances} distances"] * (found.distances > 0)
     asked += [f"{found.choices} choices"] * (found.choices > 0)
-    return ", ".join(asked) + (" in a rehearsal; a run's own answers decide" if found.adaptive else "")
+    return ", ".join(asked) + (" in a rehearsal; each run's answers decide" if found.adaptive else "")
 
 
 def _lines(found: Audit, asked: str) -> list[str]:
@@ -86,10 +86,10 @@ def _lines(found: Audit, asked: str) -> list[str]:
     return [
         f"Configuration  {asked}, method {found.method}, one unit of {unit} against {table}",
         f"Questions      {_questions(found)}",
-        f"Runs           {found.runs} a side: {found.false_alarms} false alarms, {found.misses} misses",
+        f"Runs           {found.runs} per side: {found.false_alarms} false alarms, {found.misses} misses",
         f"Claim          {parameter} <= {found.claim:.4f}, for the whole budget",
         f"Lower bound    {parameter} >= {found.lower_bound:.4f}, confidence {1 - ERROR:g}",
-        f"Power          {found.power:.2f} that noise of half the scale is caught",
+        f"Power          {found.power:.2f}: probability of detecting noise of half the scale",
         f"Verdict        {verdict}",
-        *(f"Not seen       {text}" for text in CANNOT_SEE),
+        *(f"Not covered    {text}" for text in CANNOT_SEE),
     ]

@@ -1,4 +1,4 @@
-"""``dpsyn ledger``: who spent what, limits, and whether the record is whole."""
+"""``dpsyn ledger``: what was spent, limits, and whether the record is intact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
     from dpsyn_sql.ledger.sqlite import SqliteLedger
 
-# What reads ledgers is imported by the functions that need it: help is quick without.
+# The functions that read ledgers import what they need, so that help is quick.
 
 ledger_app = typer.Typer(
     help="Accounts, limits and releases of a ledger file.", no_args_is_help=True, rich_markup_mode=None
@@ -26,7 +26,7 @@ ledger_app = typer.Typer(
 
 _NEW = (
     "A limit protects only the sources that are charged to its account; 'dpsyn plan' names the account of "
-    "a source. To grant before the first release, say --new."
+    "a source. To grant before the first release, add --new."
 )
 
 _IDLE = (
@@ -44,7 +44,7 @@ Place = Annotated[str | None, typer.Argument(metavar="[LEDGER]", help=_PLACE)]
 
 @ledger_app.command("show")
 def show_command(place: Place = None) -> None:
-    """Print accounts with what is spent and left, and all releases."""
+    """Print all accounts with what is spent and left, and all releases."""
     with plain_errors(), _opened(place) as ledger:
         overview = ledger.overview()
     typer.echo(f"Ledger {overview.place}, head {overview.head}")
@@ -59,19 +59,19 @@ def grant_command(
     place: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Total limit of all releases.")],
     account: Annotated[
-        str | None, typer.Argument(metavar="ACCOUNT", help="The account, as 'dpsyn plan' names it.")
+        str | None, typer.Argument(metavar="ACCOUNT", help="The account that 'dpsyn plan' names.")
     ] = None,
     delta: Annotated[
         str | None,
         typer.Option("--delta", help="0 (pure) to 1e-6. Default: 1e-9 for each whole epsilon."),
     ] = None,
     new: Annotated[
-        bool, typer.Option("--new", help="Make the account (and the ledger) before its first release.")
+        bool, typer.Option("--new", help="Create the account (and the ledger) before its first release.")
     ] = False,
 ) -> None:
     """Set the total limit of an account, never below what is spent.
 
-    An account that is not there yet needs --new: a limit under a misspelt name would protect nothing.
+    An account that does not exist yet needs --new: a limit under a misspelt name would protect nothing.
     """
     with plain_errors():
         from dpsyn_sql.ledger.locations import ledger_meant
@@ -85,7 +85,7 @@ def grant_command(
         with closing(SqliteLedger(path)) as ledger:
             known = [item.name for item in ledger.overview().accounts]
             if not new and name not in known:
-                there = f"it has {listed(known)}" if known else "it has none yet"
+                there = f"it has {listed(known)}" if known else "it has no account yet"
                 raise InputError(f"The ledger {path} has no account {name!r}: {there}. {_NEW}")
             granted = ledger.grant(name, epsilon, delta)
         idle = not granted.sources
@@ -99,31 +99,31 @@ def moved_command(
     place: Place,
     with_data: Annotated[
         bool,
-        typer.Option("--with-data/--alone", help="The data were moved or renamed with it, or stayed."),
+        typer.Option("--with-data/--alone", help="Whether the data were moved or renamed too."),
     ],
 ) -> None:
-    """Say how a ledger was moved or renamed, so that it goes on with the accounts it has."""
+    """Record how a ledger was moved or renamed, so that you can go on using its accounts."""
     with plain_errors(), _opened(place) as ledger:
         ledger.moved(with_data=with_data)
-        typer.echo(f"The ledger {ledger.place} goes on here.")
+        typer.echo(f"The ledger {ledger.place} can be used here.")
 
 
 @ledger_app.command("verify")
 def verify_command(
     place: Place = None,
     head: Annotated[
-        str | None, typer.Option("--head", help="A head hash kept elsewhere; it must be in the chain.")
+        str | None, typer.Option("--head", help="A head hash kept elsewhere: it must be in the chain.")
     ] = None,
 ) -> None:
-    """Recompute every cost, sum and hash. Prints the head hash, to be kept elsewhere."""
+    """Recompute every cost, sum and hash. Print the head hash; keep it elsewhere."""
     with plain_errors(), _opened(place) as ledger:
         found = ledger.verify(head)
-    typer.echo(f"The ledger is whole. Head {found}")
+    typer.echo(f"The ledger is intact. Head {found}")
 
 
 @contextmanager
 def _opened(given: str | None) -> Iterator[SqliteLedger]:
-    """A ledger that is there.
+    """The path of an existing ledger.
 
     Raises:
         LedgerError: there is none.
@@ -139,7 +139,7 @@ def _opened(given: str | None) -> Iterator[SqliteLedger]:
 
 
 def _no_ledger(given: str | None, path: Path) -> str:
-    why = "" if given is None or Path(given) == path else f", where that of {given} would be"
+    why = "" if given is None or Path(given) == path else f", the place of the ledger of {given}"
     return f"There is no ledger at {path}{why}."
 
 
@@ -167,7 +167,7 @@ def _release_line(release: ReleaseOverview) -> str:
 
 
 def _written(release: ReleaseOverview) -> Iterator[str]:
-    """Each output once, with its rows as they are now."""
+    """Each output once, with its present number of rows."""
     times = Counter(target for target, _ in release.published)
     for target, rows in dict(release.published).items():
         often = f" (written {times[target]} times)" if times[target] > 1 else ""

@@ -59,9 +59,9 @@ def release_command(
             if (
                 certificate.suffix.lower() != ".json"
             ):  # nothing else is overwritten by mistake, such as a ledger
-                raise InputError(f"{certificate} is no name for a certificate; choose one that ends in .json")
+                raise InputError(f"{certificate} cannot hold a certificate: give a name that ends in .json")
             _check_writable(certificate, wanted.replace)
-    with plain_errors("Interrupted; 'dpsyn ledger show' says what was charged."):
+    with plain_errors("Interrupted. 'dpsyn ledger show' says what was charged."):
         result = release(database, wanted)
     with plain_errors(f"Interrupted after {result.table} was written; the same command again costs nothing."):
         if certificate is not None:
@@ -85,16 +85,16 @@ def plan_command(
     set_: Settings = None,
     **_: Any,
 ) -> None:
-    """Say what 'release' would read, ask and write. Reads no rows, spends nothing."""
+    """Say what 'release' would read, ask and write. Read no rows and spend nothing."""
     with plain_errors():
         explanation = str(dpsyn_sql.plan(database, asked(context, request, set_)))
     for line in explanation.splitlines():
-        # Other lines may quote SQL of the owner's, where rows=1 is a condition.
+        # Other lines may quote the owner's SQL, where rows=1 is a condition.
         typer.echo(_spoken(line))
 
 
 def _spoken(line: str) -> str:
-    """A line of a plan; the owner's own texts in it (queries, names) stay as they are."""
+    """A line of a plan. The owner's texts in it (queries, names) stay unchanged."""
     if "owner states: trust_query" in line:
         return in_options(line)
     return in_options(line, but=FIGURES) if line.startswith(("Account ", "Release ", "Writes ")) else line
@@ -110,7 +110,7 @@ def init_command(
     trust_query: TrustQuery = False,
     public_tables: PublicTables = None,
 ) -> None:
-    """Write a domain file to fill in, from column names and types. Reads no row."""
+    """Write a domain file to fill in, from column names and types. Read no rows."""
     with plain_errors():
         text = dpsyn_sql.init(database, source, trust_query=trust_query, public_tables=public_tables or ())
         if into is None:
@@ -118,7 +118,7 @@ def init_command(
             return
         _check_writable(into, replace=False)
         into.write_text(text, encoding="utf-8")
-    typer.echo(f"Wrote {into}: fill in what it asks for, then pass it as --domain {into}")
+    typer.echo(f"Wrote {into}: fill it in, then pass it as --domain {into}")
 
 
 app.command("audit", cls=AuditCommand)(audit_command)
@@ -126,6 +126,6 @@ app.command("audit", cls=AuditCommand)(audit_command)
 
 def _check_writable(path: Path, replace: bool) -> None:
     if path.exists() and not replace:
-        raise InputError(f"{path} exists already; choose another file or remove it")
+        raise InputError(f"{path} exists already: choose another file, or remove it")
     if not path.resolve().parent.is_dir():
         raise InputError(f"the folder of {path} does not exist")

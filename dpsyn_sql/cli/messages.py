@@ -1,4 +1,4 @@
-"""How the command speaks of errors and warnings: one plain message each, on standard error."""
+"""How the command shows errors and warnings: one plain message each, on standard error."""
 
 from __future__ import annotations
 

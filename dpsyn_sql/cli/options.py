@@ -109,6 +109,6 @@ def _workload(entries: list[str]) -> dict[tuple[str, ...], str]:
         text, sign, weight = entry.rpartition("=")
         names = members_of(text)
         if not sign or not names or names in weights:
-            raise InputError(f"--workload {entry!r}: write each as income=5 or age,sex=2, and only once")
+            raise InputError(f"--workload {entry!r}: write income=5 or age,sex=2, each only once")
         weights[names] = weight
     return weights

@@ -1,4 +1,4 @@
-"""Where the command ``dpsyn`` starts. It loads the rest, so that an interrupt of that is told plainly too."""
+"""The start of the command ``dpsyn``. It loads the rest, so that Ctrl-C gives one message then too."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _interrupt_behind(end: BaseException) -> KeyboardInterrupt | None:
-    """The interrupt that the command line library has made an exit of."""
+    """The interrupt that the command line library turned into an exit."""
     error: BaseException | None = end
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
@@ -34,5 +34,5 @@ def _interrupt_behind(end: BaseException) -> KeyboardInterrupt | None:
 
 
 def _told(interrupt: KeyboardInterrupt, otherwise: str) -> str:
-    """What the interrupted step noted."""
+    """The note of the interrupted step."""
     return "\n".join(getattr(interrupt, "__notes__", ())) or otherwise

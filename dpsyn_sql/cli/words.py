@@ -13,7 +13,7 @@ ARGUMENTS = {"database": "con"}
 """Options whose argument in Python has another name."""
 
 FIGURES = ("epsilon", "delta")
-"""Arguments that are also figures: what is spent is told as epsilon=1 on the command line too."""
+"""Arguments that are also figures: the command line, too, shows what is spent as epsilon=1."""
 
 _PHRASES = {", or None": ", or leave it out", "the same call": "the same command"}
 

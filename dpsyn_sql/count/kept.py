@@ -1,9 +1,8 @@
 """PRIVATE: exact counts of one release, made in one pass and kept until its last question.
 
-Methods ask for the same marginals several times: distances in each round, then the tables chosen. The
+Methods ask for the same marginals several times: distances in each round, then the chosen tables. The
 counts of one source are the same each time, so they are made once. If no others can be asked for, the encoded
-table goes before anything else happens. Nothing leaves by being kept: the door adds noise to every answer as
-before.
+table is dropped at once. Keeping counts releases nothing: the door adds fresh noise to every answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How to count the wanted marginals at least cost; decided on public facts alone.
+"""How to count the wanted marginals at the lowest cost; only public facts decide.
 
 Three strategies:
 
@@ -115,8 +115,8 @@ class CountingPlan:
         lines = [f"Counting    {self.strategy} ({self.reason})"]
         if self.bounded:
             lines.append(
-                "  rows of one privacy unit beyond its bound, and rows without a unit, are left out of the "
-                "encoded table; therefore nothing is counted straight from the source"
+                "  the encoded table leaves out rows of a privacy unit beyond its bound, and rows without a "
+                "unit; so nothing is counted directly from the source"
             )
         if self.strategy != "scan":
             lines += [f"  column p{i}: {self._pack_text(pack)}" for i, pack in enumerate(self.packs)]
@@ -186,7 +186,7 @@ def check_size(queries: Sequence[MarginalQuery], domain: Domain) -> int:
     elif sum(cells) + largest > MAX_TOTAL_CELLS:
         start = (
             f"the {len(queries):,} marginals have {sum(cells):,} cells in all, above the limit of "
-            f"{MAX_TOTAL_CELLS:,} (which has to hold the largest one twice)"
+            f"{MAX_TOTAL_CELLS:,} (which must hold the largest one twice)"
         )
     else:
         return sum(cells)
@@ -197,7 +197,7 @@ def check_size(queries: Sequence[MarginalQuery], domain: Domain) -> int:
     )
     raise PlanTooLarge(
         f"The plan is too large: {start}. Largest: {shown}. "
-        "Declare fewer bins or categories for these columns, or leave a column out with exclude=."
+        "Declare fewer bins or categories for these columns, or leave out a column with exclude=."
     )
 
 

@@ -51,7 +51,7 @@ def categorical_attribute(
     complete = _complete(column, kind, spec.labels)
     other = not complete if spec.other is None else spec.other
     if other and OTHER in spec.labels:
-        faults.append(f"{who}: {OTHER!r} is the name of values outside the categories; add other: false")
+        faults.append(f"{who}: {OTHER!r} is reserved for values outside the categories; add other: false")
         return None
     sql_type = kind.text
     if kind.family == "enum":
@@ -111,7 +111,7 @@ def _check_labels(who: str, column: Column, kind: SqlType, spec: Categories, fau
 def _label_fault(label: Label, column: Column, kind: SqlType) -> str | None:
     if isinstance(label, str):
         if "\x00" in label or any("\ud800" <= character <= "\udfff" for character in label):
-            return "holds a NUL or half a surrogate pair, which no SQL text can"
+            return "holds a NUL or half a surrogate pair, which SQL text cannot hold"
         if column.enum_labels is not None and label not in column.enum_labels:
             return "is not a label of the column's ENUM type"
     elif kind.family == "integer" and not kind.low <= label <= kind.high:
@@ -170,7 +170,7 @@ def granularity_of(who: str, kind: SqlType, stated: Step | None, faults: list[st
         with contextlib.suppress(ValueError):
             ticks = to_tick(kind, stated)
     if stated <= 0 or (kind.family != "float" and not 0 < ticks < 2**62):
-        faults.append(f"{who}: granularity {stated} is no positive value of the type {kind.text}")
+        faults.append(f"{who}: granularity {stated} is not a positive value of the type {kind.text}")
         return None
     return stated if kind.family == "float" else ticks
 
@@ -213,7 +213,7 @@ def _float_edges(who: str, kind: SqlType, spec: Bins, faults: list[str]) -> tupl
     inner = [lower * (1 - i / count) + upper * (i / count) for i in range(1, count)]
     cuts = [lower, *(float(np.float32(cut)) if single else cut for cut in inner), upper]
     if any(low >= high for low, high in pairwise(cuts)):
-        faults.append(f"{who}: {count} bins are more than the type {kind.text} can tell apart; write fewer")
+        faults.append(f"{who}: the type {kind.text} cannot tell {count} bins apart; write fewer")
         return None
     return tuple(cuts)
 
@@ -242,7 +242,7 @@ def _discrete_edges(who: str, kind: SqlType, spec: Bins, faults: list[str]) -> t
         faults.append(f"{who}: upper bound {last} does not fit the type {kind.text}")
     if _no_edge_past(kind, top):
         faults.append(
-            f"{who}: upper bound {last} is one step before the last of year 9999; write that last one"
+            f"{who}: upper bound {last} is one step before the end of year 9999; write the last value"
         )
     if len(faults) > before:
         return None
@@ -280,22 +280,22 @@ def _tick(who: str, kind: SqlType, value: Cut, faults: list[str]) -> int:
     moment = value
     if kind.temporal and isinstance(value, time) != (kind.family == "time"):
         needs = "a time of day such as 12:30:00" if kind.family == "time" else "a date"
-        faults.append(f"{who}: {value} is no value of the type {kind.text}; write {needs}")
+        faults.append(f"{who}: {value} is not a value of the type {kind.text}; write {needs}")
         return 0
     if kind.family == "date" and isinstance(value, datetime):
-        faults.append(f"{who}: {value} has a time of day, the column is a DATE")
+        faults.append(f"{who}: {value} has a time of day, but the column is a DATE")
         return 0
     if kind.family == "timestamp" and isinstance(value, date):
         moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
         if moment.tzinfo is not None and not kind.zoned:
-            faults.append(f"{who}: {value} has a time zone, the column ({kind.text}) has none")
+            faults.append(f"{who}: {value} has a time zone, but the column ({kind.text}) has none")
             return 0
         if kind.zoned and moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
     try:
         tick = to_tick(kind, moment)
     except ValueError:
-        faults.append(f"{who}: {value} is no value of the type {kind.text}")
+        faults.append(f"{who}: {value} is not a value of the type {kind.text}")
         return 0
     if not kind.low <= tick <= kind.high:
         faults.append(f"{who}: {value} does not fit the type {kind.text}")

@@ -259,7 +259,7 @@ def read_document(spec: Mapping[str, Any] | Path) -> Document:
     """
     document: Any = spec if isinstance(spec, Mapping) else load_yaml(spec)
     if not isinstance(document, Mapping) or "columns" not in document:
-        raise DomainError("A domain must be a mapping with the key columns:, one entry a column.")
+        raise DomainError("A domain must be a mapping with the key columns:, with one entry per column.")
     faults = [
         f"unknown key {said(key)}; allowed are columns: and never:" for key in document if key not in _KEYS
     ]
@@ -323,7 +323,7 @@ def _explain(key: str, problem: Any, model: type[Spec]) -> str:
         return f"{key} is missing"
     if key == "categories" and len(problem["loc"]) > 1:
         advice = "; for NULL write nullable: true" if problem["input"] is None else "; write text in quotes"
-        return f"category {said(problem['input'])} is no text, whole number or true/false{advice}"
+        return f"category {said(problem['input'])} is not text, a whole number or true/false{advice}"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     message = message[:1].lower() + message[1:]
     return f"{key} {message}, not {said(problem['input'])}" if key != "edges" else f"edges {message}"
@@ -355,7 +355,7 @@ def _plain(name: str, spec: Spec, faults: list[str]) -> Entry | None:
 def _derived(name: str, spec: DerivedSpec, faults: list[str]) -> DerivedColumn | None:
     if isinstance(spec.derived, str):
         if "otherwise" in spec.model_fields_set:
-            faults.append(f"column {name!r}: else belongs to a mapping; write it into the expression")
+            faults.append(f"column {name!r}: else needs a mapping; write the other value into the expression")
             return None
         return DerivedColumn(spec.derived)
     column, pairs = spec.derived

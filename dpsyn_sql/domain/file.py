@@ -98,7 +98,7 @@ class DomainFile:
         made: list[Attribute | Undiscovered | Role] = [i for i in found if not isinstance(i, type)]
         measured = tuple(item for item in made if isinstance(item, Attribute | Undiscovered))
         if not measured and not faults:
-            faults.append("every column that is written has a role; at least one must be measured")
+            faults.append("every column has a role; at least one must be measured")
         if faults:
             raise DomainError("The domain does not fit the source:", faults)
         roles = tuple(item for item in made if not isinstance(item, Attribute | Undiscovered))
@@ -125,7 +125,7 @@ def _unsupported(kept: Sequence[Column], unit: Column | None) -> list[str]:
     if not wrong:
         return []
     columns = ", ".join(f"{column.name!r} (type {_family(column)})" for column in wrong)
-    return [f"types that are not supported: {columns}; leave these columns out with exclude="]
+    return [f"unsupported types: {columns}; leave these columns out with exclude="]
 
 
 def _family(column: Column) -> str:
@@ -141,8 +141,8 @@ def _undeclared(columns: Sequence[Column]) -> list[str]:
         return []
     names = ", ".join(repr(column.name) for column in columns)
     return [
-        f"no public domain for {names}: declare them in the domain file (dpsyn init writes a form "
-        f"to fill in), or leave them out with exclude="
+        f"no public domain for {names}: declare them in the domain file (dpsyn init writes a form), "
+        f"or leave them out with exclude="
     ]
 
 
@@ -152,9 +152,9 @@ def _impossible(
     measured: Sequence[Attribute | Undiscovered],
     checks: Sequence[Check],
 ) -> list[str]:
-    """What the catalog's constraints say no row of the output can be.
+    """Conditions that no row of the output meets, by the constraints of the catalog.
 
-    A CHECK on a column that is not written, or gets fresh values, says nothing of the output.
+    A CHECK on a column that is not written, or gets fresh values, says nothing about the output.
     """
     derived = [role.name for role in roles if isinstance(role, Derived)]
     constant = [role.name for role in roles if isinstance(role, Constant)]
@@ -199,7 +199,7 @@ def _matched(matches: _Names, names: Collection[str], what: str, faults: list[st
     for name in names:
         column = matches.find(name)
         if column is None:
-            faults.append(f"{what} {name!r}, which is no column of the source; it has {matches.listed()}")
+            faults.append(f"{what} {name!r}, which is not a column of the source; it has {matches.listed()}")
         else:
             found.add(column)
     return found

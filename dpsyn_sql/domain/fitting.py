@@ -87,7 +87,7 @@ def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) ->
         return constant_role(column, kind, entry, faults) or Faulty
     if isinstance(entry, Discover):
         if kind.family == "uuid":
-            faults.append(f"column {column.name!r}: a UUID is no measure of anything; write type: key")
+            faults.append(f"column {column.name!r}: a UUID cannot be measured; write type: key")
             return Faulty
         return catalog_attribute(column, kind) or _to_discover(column, kind, entry, faults)
     if isinstance(entry, DerivedColumn):

@@ -1,4 +1,4 @@
-"""The form that ``dpsyn init`` writes: a domain file to fill in, from catalog types alone.
+"""The form that ``dpsyn init`` writes: a domain file to fill in, from the types of the catalog alone.
 
 Nothing of an anonymous ENUM or a nested type is printed, because such types can be made from
 the data itself. Names are always double-quoted YAML, so that no name can leave its comment line.
@@ -19,13 +19,13 @@ from dpsyn_sql.source.relation import Column, Relation
 _HEAD = """\
 # Public domain of {name}.
 #
-# Say here what may be known about every column without looking at the data: the protection rests
-# on it. Take bounds and categories from a code book, a law or common sense, never from the rows.
-# What you write is printed in the plan and the certificate and never checked against the rows.
+# Declare here what is known about every column without looking at the data. The protection depends
+# on it: take bounds and categories from a code book, a law or common sense, never from the rows.
+# What you write is printed in the plan and the certificate, and never checked against the rows.
 #
 # How to fill in: remove the "# " before a line that starts with a column's name, replace FILL.
-# A column without an entry is learnt from the rows with noise, which costs part of the budget and
-# finds frequent values only; --no-discover makes it an error instead.
+# A column without an entry is learnt from the rows with noise. This costs part of the budget and
+# finds only frequent values. With --no-discover it is an error instead.
 #
 # Columns that are measured:
 #   numeric      lower and upper bound, both included; bins: how many intervals (may be left out);

@@ -1,4 +1,4 @@
-"""The privacy unit's column: which ones can say whose row it is, and when two values are equal.
+"""The privacy unit's column: which types can identify a unit, and when two values are equal.
 
 Two rows belong to one unit if and only if their values of the unit column have the same text,
 byte for byte. Both directions matter: if two units were merged, taking one of them out would let
@@ -34,20 +34,20 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     found = [column for column in columns if fold(column.name) == fold(unit.column)]
     given = f"privacy_unit={shorten(unit.column)!r}"
     if fold(unit.column) == ROW_OF_RESULT:
-        raise InputError(f"{given} is what the ledger calls a row of a query's result; rename the column.")
+        raise InputError(f"{given} is the ledger's name for a row of a query's result: rename the column.")
     if not found:
         names = [column.name for column in columns]
         near = near_matches(unit.column, names) or names
-        raise InputError(f"{given} is no column of the source, which has {listed(near)}; or write 'row'.")
+        raise InputError(f"{given} is not a column of the source: write one of {listed(near)}, or 'row'.")
     if len(found) > 1:
-        raise InputError(f"{given} is not clear: the source has several columns of this name; rename one.")
+        raise InputError(f"{given} is ambiguous: the source has several columns of this name; rename one.")
     kind = parse_type(found[0].sql_type)
     supported = found[0].sql_type in _OTHER_TYPES if kind is None else kind.family in _FAMILIES
     if not supported or (kind is not None and kind.zoned):
         raise InputError(
-            f"{given} is of type {_family(found[0].sql_type)}, which cannot say whose row it is: every value "
-            "must have one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, "
-            "TIMESTAMP, UUID and BLOB; cast the column in a query or view: TRY_CAST(id AS BIGINT) AS id."
+            f"{given} is of type {_family(found[0].sql_type)}, which cannot identify a unit: each value "
+            "must have exactly one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, "
+            "TIMESTAMP, UUID and BLOB. Cast the column in a query or view: TRY_CAST(id AS BIGINT) AS id."
         )
     return found[0]
 

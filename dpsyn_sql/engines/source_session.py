@@ -185,7 +185,7 @@ def open_source(
     if not text.strip():
         raise SourceError("The source is empty: give a table, a file or a query.")
     if "\x00" in text:
-        raise SourceError("The source holds a NUL character; no name or path can.")
+        raise SourceError("The source holds a NUL character, which no name or path can hold.")
     if not isinstance(source, str):
         return _open_files(text, memory_limit, strict)
     if con is None:
@@ -275,8 +275,8 @@ def _attach_source(engine: DuckDBEngine, path: Path, alias: str) -> None:
         failed = True
     if failed:
         raise SourceError(
-            f"{shorten(str(path))!r} cannot be opened as a DuckDB database: it is none, is of a newer "
-            "version, or is open for writing (in this process: pass the connection itself as con)."
+            f"{shorten(str(path))!r} cannot be opened as a DuckDB database: it is not a database, is of a "
+            "newer version, or is open for writing (in this process: pass the connection itself as con)."
         )
 
 
@@ -296,7 +296,7 @@ def _open_on_connection(
             _refuse_if_reads_shadowed(con, session)
             if memory_limit is not None:
                 raise InputError(
-                    "memory_limit= would change the settings of your connection; give the path of the "
+                    "memory_limit= would change the settings of your connection. Give the path of the "
                     "database file instead, or SET memory_limit yourself."
                 )
             return session
@@ -336,8 +336,8 @@ def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection, text: str) -> None:
     if not is_query(text) and DuckDBCatalog(DuckDBEngine(con)).temporary(text):
         raise SourceError(
             f"{shorten(text)} is a temporary table or view, or a registered data frame, that only your "
-            "connection sees; write it to a table first (CREATE TABLE name AS FROM it), or give the full "
-            "name database.schema.table of the table you mean."
+            "connection sees. Write it to a table first (CREATE TABLE name AS FROM it), or give the full "
+            "name database.schema.table of the table that you mean."
         )
 
 
@@ -349,8 +349,8 @@ def _refuse_if_reads_shadowed(con: duckdb.DuckDBPyConnection, session: SourceSes
     for identity in session.reads:
         if fold(identity[2]) in temporary:
             raise SourceError(
-                f"The query reads {shorten(identity[2])}, and a temporary table or registered data frame "
-                "of your connection has the same name; drop or rename it: it is not clear which is meant."
+                f"The query reads {shorten(identity[2])}, but a temporary table or registered data frame "
+                "of your connection has the same name. Drop or rename the temporary one."
             )
 
 
@@ -359,8 +359,8 @@ def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection, text: str) -> None:
     caller = DuckDBCatalog(DuckDBEngine(con))
     if caller.look_up(text) is not None:
         raise SourceError(
-            f"{shorten(text)} exists only in a transaction of your connection that is not committed; "
-            "COMMIT first: the release reads through a connection of its own."
+            f"{shorten(text)} exists only in a transaction of your connection that is not committed. "
+            "COMMIT first: the release reads through its own connection."
         )
 
 
@@ -371,7 +371,7 @@ def _files_or_missing(text: str, near: list[str], memory_limit: str | None, stri
 
 
 def _missing(text: str, near: list[str]) -> SourceError:
-    hint = f" Is it {' or '.join(shorten(name) for name in near)}?" if near else ""
+    hint = f" Did you mean {' or '.join(shorten(name) for name in near)}?" if near else ""
     return SourceError(
         f"There is no table, view or file {shorten(text)!r}.{hint} A query starts with SELECT, FROM or WITH "
         "and a space; a data frame must be written to a table first."
@@ -454,8 +454,8 @@ def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[StoredTable]) -> 
             if column.refused:
                 raise SourceError(
                     f"The column {shorten(column.name)!r} of {shorten(_display(table.identity))} "
-                    f"{column.refused}. Drop it, or add trust_query=True to state that each of its values "
-                    "comes from its own row."
+                    f"{column.refused}. Drop the column, or add trust_query=True to state that each of its "
+                    "values comes from its own row."
                 )
 
 
@@ -482,11 +482,11 @@ def _file_session(engine: DuckDBEngine, files: FileSet, text: str, strict: bool)
 def _public(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]:
     """The identities of the tables that the owner calls public."""
     if isinstance(names, str):
-        raise SourceError("public_tables= takes a list of names.")
+        raise SourceError("public_tables= must be a list of names.")
     found = {name: catalog.look_up(name) for name in names}
     missing = [name for name, relation in found.items() if relation is None]
     if missing:
-        raise SourceError(f"public_tables= names no table: {', '.join(shorten(name) for name in missing)}.")
+        raise SourceError(f"public_tables= has unknown tables: {', '.join(map(shorten, missing))}.")
     views = [name for name, relation in found.items() if relation is not None and relation.kind == "view"]
     if views:
         raise SourceError(

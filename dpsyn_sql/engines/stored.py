@@ -56,7 +56,7 @@ def refuse_one_table_twice(tables: Iterable[StoredTable]) -> None:
         if other != table.identity:
             names = " and ".join(shorten(display_name(*one)) for one in (other, table.identity))
             raise SourceError(
-                f"The query reads one table under two names: {names} are in one database file, which is "
+                f"The query reads one table under two names: {names} are in one database file that is "
                 "attached twice. Use one of the names."
             )
 

@@ -123,7 +123,7 @@ def _checked(
 ) -> Target:
     chosen: str | os.PathLike[str] | None = into if into is not None else session.default_into
     if chosen is None:
-        raise TargetError("The source is a query or several files: say into= which table or file to write.")
+        raise TargetError("The source is a query or several files: give the table or file to write as into=.")
     text = os.fspath(chosen)
     if not isinstance(text, str) or not text.strip() or "\x00" in text:
         raise TargetError("into= must be the name of a table or a path, without NUL characters.")
@@ -230,8 +230,8 @@ def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: S
     database = identity[0]
     if SCHEMA in catalog.databases:
         raise TargetError(
-            f"A database is called {SCHEMA!r}, as the schema that keeps models beside releases; attach it "
-            "under another name, or rename the file."
+            f"A database has the name {SCHEMA!r}, which is that of the schema for models. Attach it under "
+            "another name, or rename the file."
         )
     if fold(identity[1]) == SCHEMA:
         raise TargetError(f"Schema {SCHEMA!r} keeps the models of releases; choose another schema for into=.")
@@ -244,8 +244,8 @@ def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: S
         columns = () if found.kind == "view" else catalog.columns(found.identity)
         if place in reads or not may_keep(table, tuple((one.name, one.sql_type) for one in columns)):
             raise TargetError(
-                f"{shorten(display_name(*found.identity))} is where models of releases belong, and is "
-                "something else or the source; rename it, or choose an into= in another database."
+                f"{shorten(display_name(*found.identity))} has the name of a table for models, but is "
+                "something else or the source. Rename it, or choose an into= in another database."
             )
 
 
@@ -265,9 +265,9 @@ def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
         return (*found[0], parts[-1])
     where = shorten(display_name(*parts[:-1]))
     if found:
-        raise TargetError(f"{where} is a schema and a database; write database.schema.table.")
+        raise TargetError(f"{where} is both a schema and a database: write database.schema.table.")
     raise TargetError(
-        f"There is no schema or database {where}; quote the name if its dot belongs to the table's name: "
+        f"There is no schema or database {where}. If the dot is part of the table's name, quote the name: "
         f"{shorten(display_name(text))}."
     )
 
@@ -300,7 +300,7 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
     ending = ending_of(text)
     if ending is None:
         raise TargetError(
-            f"{shorten(text)!r} ends in none of .parquet, .csv and .csv.gz. (A name of a table with a slash "
+            f"{shorten(text)!r} does not end in .parquet, .csv or .csv.gz. (The name of a table with a slash "
             "must be quoted, and needs a database as con.)"
         )
     path = absolute_path(text)
@@ -311,17 +311,17 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
         raise TargetError(f"The folder {shorten(str(folder))!r} cannot be written.")
     if any(_belongs_to_source(one, ending_of(one.name), session) for one in (path, file_beside(path))):
         raise TargetError(
-            f"{shorten(text)!r} is the source, or would become part of it; choose another into=."
+            f"{shorten(text)!r} is the source or would become part of it: choose another into=."
         )
     exists, beside, output = os.path.lexists(path), file_beside(path), Output(str(path))
     if os.path.lexists(beside) and not (beside.is_file() and may_replace(output)):
         raise TargetError(
-            f"{shorten(str(beside))!r}, where the model of the release belongs, exists; choose another "
+            f"{shorten(str(beside))!r}, the file for the model of the release, exists. Choose another "
             "into=, or add replace=True."
         )
     if exists:
         if not path.is_file():
-            raise TargetError(f"{shorten(text)!r} exists and is no file.")
+            raise TargetError(f"{shorten(text)!r} exists and is not a file.")
         if not may_replace(output):
             raise TargetError(
                 f"The file {shorten(text)!r} exists; choose another into=, or add replace=True."
@@ -339,7 +339,7 @@ def _check_no_model(beside: Path) -> None:
     """Without its output nothing says which release a model is of: the same one, or one that came later."""
     if os.path.lexists(beside):
         raise TargetError(
-            f"{shorten(str(beside))!r}, the model of a release, exists without its output; delete it too, "
+            f"{shorten(str(beside))!r}, the model of a release, exists without its output. Delete it, "
             "choose another into=, or add replace=True."
         )
 

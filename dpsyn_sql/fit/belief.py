@@ -162,10 +162,10 @@ def _axes_outside(clique: Scope, kept: Scope) -> tuple[int, ...]:
 
 
 def summed(table: FloatArray, axes: Sequence[int]) -> FloatArray:
-    """``table.sum(axes)``, several times faster, on one thread and in one order.
+    """``table.sum(axes)`` on one thread and in one order, faster than numpy's.
 
-    Runs of neighbouring axes are summed together, by einsum: BLAS would be as fast, but its threads get in
-    each other's way on tables of this size, and the order of its sums depends on their number.
+    Runs of neighbouring axes are summed together by einsum. BLAS is not used: its threads hinder each other
+    on tables of this size, and the order of its sums depends on their number.
     """
     if not axes:
         return table

@@ -20,16 +20,15 @@ IntArray = NDArray[np.int64]
 
 HAAR_SHIFTS = 32
 HAAR_SIGMAS = 2.5
-"""Detail coefficients below this many sigmas are noise, of k codes below sqrt(2 ln k) sigmas if that is less
-(the universal threshold of Donoho and Johnstone 1994): 2.5 for a dozen coarse bins costs them their shape."""
+"""Detail coefficients below this many sigmas are noise; of k codes, below sqrt(2 ln k) sigmas if that is less
+(the universal threshold of Donoho and Johnstone 1994), so that a dozen coarse bins keep their shape."""
 
 BANDWIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Standard deviations of the Gaussian kernels (codes), as far as three of them fit among the codes.
-64 goes on where the five tables of docs/results.md end: their ordered columns have 100 codes at most."""
+64 continues the series for columns of more than 100 codes (docs/results.md)."""
 
 TEMPERATURE = 8.0
-"""Of the weights of estimates, in squared sigmas (Dalalyan and Salmon 2012); with 4 one-way tables
-are up to 0.7 % worse."""
+"""Temperature of the weights of estimates, in squared sigmas (Dalalyan and Salmon 2012; docs/results.md)."""
 
 HEAVY = 4.0
 """Unordered codes above this many sigmas stand for themselves; the others learn from each other."""

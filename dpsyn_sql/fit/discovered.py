@@ -31,13 +31,13 @@ CARRIES_ON = 2.0
 
 
 FAR = 0.1
-"""Deviations that each cell away from everyday values (one, the year 2000) takes off, where nothing stands
-out: luck is as likely in the cell of 10^9 as in that of 10, the column's values are not."""
+"""Deviations that are subtracted for each cell away from everyday values (one, the year 2000) if nothing
+stands out: luck is as likely in the cell of 10^9 as in that of 10, but real values are not."""
 
 _NEVER = 1e6  # deviations
 
 NEGATIVE = 2.0
-"""Deviations that numbers below zero take off there: few columns have any."""
+"""Deviations that are subtracted for numbers below zero: few columns have any."""
 
 LONGEST_RUN = 6
 """Adjacent cells that are looked at together where none stands out alone: a factor of 64."""

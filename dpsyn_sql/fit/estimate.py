@@ -89,8 +89,8 @@ class Likelihood:
         return Coordinates(self._scopes, self._shapes, self._values, self._sigma, self._total)
 
     def misfit(self, gradient: FloatArray) -> float:
-        """L1 norm of the gradient of a table in rows (0 at the optimum), as a part of that of its noise; of
-        the table for which it is largest."""
+        """The L1 norm of the gradient of a table in rows (0 at the optimum), relative to that of its noise,
+        for the table where it is largest."""
         missed = np.add.reduceat(np.abs(gradient), self._starts) * self._total
         return float((missed / self._noise).max())
 
@@ -146,9 +146,9 @@ def fit_potentials(
 ) -> Fit:
     """L-BFGS from ``start`` (empty, or an earlier fit).
 
-    It ends after ``iterations`` steps, or as soon as the misfit is at most ``tolerance``: far below the noise
-    of every table a better fit says nothing more. After each step ``advance`` hears of it, and
-    ``stop`` may say that it was the last.
+    It ends after ``iterations`` steps, or as soon as the misfit is at most ``tolerance``: a misfit far below
+    the noise of every table cannot be improved meaningfully. After each step ``advance`` is called, and
+    ``stop`` can end the fit.
 
     Tables so contradictory that no model in float64 fits them leave the start as it was.
     """

@@ -97,20 +97,20 @@ def for_release(store: Store, key: ReleaseKey) -> str:
     if len(named | owners) > 1:
         known = "; ".join(f"{source} belongs to {names[0]!r}" for source, names in bound.items())
         raise AccountError(
-            f"{known}: its people would lose track of what is spent on them if a release of it were charged "
-            "elsewhere. Leave account= out, or release tables of different accounts one by one. "
+            f"{known}. A release charged to another account would hide part of what is spent on the "
+            "people in it. Leave account= out, or release tables of different accounts one by one. "
             "Nothing was read or charged."
         )
     return next((name for name in named | owners if name), new_name(key))
 
 
 def _in_two_accounts(store: Store, source: str, names: Sequence[str]) -> str:
-    """Earlier versions took two spellings of one table for two tables."""
+    """Ledgers of the first format can hold two spellings of one table as two tables."""
     found = [account for name in names if (account := find(store, name)) is not None]
     spent = "; ".join(str(standing_of(account)) for account in found)
     return (
-        f"{source} is in several accounts under different spellings: {spent}. Its people bear the sum of "
-        "them. Say account= with one of these names: from then on it is charged to that one alone. "
+        f"{source} is in several accounts under different spellings: {spent}. The privacy loss of its "
+        "people is the sum. Give account= with one of these names: later releases are charged to it alone. "
         "Nothing was read or charged."
     )
 
@@ -122,7 +122,7 @@ def new_name(key: ReleaseKey) -> str:
 
 
 def standing(store: Store, key: ReleaseKey) -> Standing:
-    """The account that a release would be charged to, as it is; a new one has spent nothing."""
+    """The account that a release would be charged to, in its present state; a new one has spent nothing."""
     name = for_release(store, key)
     account = find(store, name)
     known = untouched(name) if account is None else standing_of(account)
@@ -143,7 +143,7 @@ def untouched(name: str) -> Standing:
 
 
 def _idle_grants(store: Store, name: str) -> tuple[str, ...]:
-    """Other accounts that were granted a limit and have no source: a misspelt name protects nothing."""
+    """Other accounts with a limit but no source: a misspelt name protects nothing."""
     owned = {row["account_id"] for row in store.all("all_sources")}
     return tuple(
         row["name"]
@@ -156,7 +156,7 @@ def _idle_grants(store: Store, name: str) -> tuple[str, ...]:
 
 
 def _bindings(store: Store, key: ReleaseKey) -> dict[str, list[str]]:
-    """The accounts that each source of a release is charged to; none or one, but for old spellings."""
+    """The accounts that each source of a release is charged to: none or one, more with old spellings."""
     bound = {}
     for source, spelled in _spellings(key):
         row = store.one("find_source", name=source)
@@ -182,10 +182,10 @@ def _by_old_spelling(store: Store, source: str, spelled: str) -> list[str]:
 
 
 def _granted_for(store: Store, key: ReleaseKey) -> dict[str, list[str]]:
-    """Accounts that were granted under the name of a source which is not charged yet.
+    """Accounts that were granted under the name of a source that is not charged yet.
 
-    Otherwise a grant made before the first release could be passed by naming another account or unit.
-    A grant may leave the schema main out, and spell a table in any letter case.
+    Without them, naming another account or unit would evade a grant made before the first release.
+    A grant may leave out the schema main, and spell a table in any letter case.
     """
     names = [row["name"] for row in store.all("all_accounts")]
     found = {}
@@ -235,14 +235,14 @@ def _other_unit(account: Account, unit: str) -> str:
     if unit == ROW_OF_RESULT and account.unit == "row":
         return (
             f"{known}, because one row of a table can give several rows of the query's result (a join, a "
-            "UNION ALL of a table with itself, or trust_query=True): one row would be charged for less than "
-            "it moves. Name the column that says whose row it is with privacy_unit= and a ledger= of its "
-            "own, or release the table itself. Nothing was read or charged."
+            "UNION ALL of a table with itself, or trust_query=True). Release the table itself, or name the "
+            "column that identifies the unit with privacy_unit= and use a separate ledger=. "
+            "Nothing was read or charged."
         )
     if account.unit == ROW_OF_RESULT:
         return (
-            f"{known}: a limit on rows of results does not hold for a row of the table. Release the same "
-            "query again, or use a ledger= of its own for the other unit; the people bear the sum of both. "
+            f"{known}. A limit on rows of results does not hold for a row of the table. Release the same "
+            "query again, or use a separate ledger= for the other unit; the privacy losses then add up. "
             "Nothing was read or charged."
         )
     return f"{known}. Use privacy_unit={account.unit!r}. Nothing was read or charged."
@@ -254,7 +254,7 @@ def debited(store: Store, account: Account, budget: Budget) -> tuple[Account, Bu
     Raises:
         PrivacyBudgetExceeded: it does not fit; nothing was read.
         AccountError: the account was granted as pure and the release is not.
-        LedgerDamaged: what the account says is spent is not what its releases cost.
+        LedgerDamaged: the recorded sum of the account differs from the cost of its releases.
     """
     _refuse_other_sum(store, account)
     if account.kind == "pure" and budget.kind == "zcdp" and account.granted is None:
@@ -303,24 +303,24 @@ def _made(store: Store, name: str, kind: Kind) -> Account:
 
 
 def _cost_of_releases(store: Store, account: Account, kind: Kind) -> Budget:
-    """What all releases of an account cost together, as of an account of ``kind``."""
+    """What all releases of an account cost together, in an account of ``kind``."""
     rows = store.all("account_budgets", account_id=account.account_id)
     return price_of_all([Budget(row["kind"], row["amount"], row["delta"]) for row in rows], kind)
 
 
 def _refuse_other_sum(store: Store, account: Account) -> None:
-    """A sum that was changed would let more be spent than the limit allows."""
+    """A changed sum would allow more spending than the limit."""
     problem = ""
     try:
         if (cost := _cost_of_releases(store, account, account.kind)) != account.balance.spent:
             problem = f"its releases cost {describe(cost)}"
     except (AccountError, InternalError):
-        problem = "its releases hold amounts that it cannot have"
+        problem = "its releases have impossible amounts"
     if problem:
         raise LedgerDamaged(
-            f"The account {account.name!r} of the ledger {store.place} says that "
-            f"{describe(account.balance.spent)} is spent, but {problem}. `dpsyn ledger verify` names the "
-            "broken record; restore the ledger from a backup. Nothing was read or charged.",
+            f"The account {account.name!r} of the ledger {store.place} records "
+            f"{describe(account.balance.spent)} as spent, but {problem}. `dpsyn ledger verify` names the "
+            "broken record. Restore the ledger from a backup. Nothing was read or charged.",
             None,
         )
 
@@ -333,7 +333,7 @@ def _approximate(store: Store, account: Account) -> Account:
             f"The pure releases of the account {account.name!r} amount to more rho than an account can hold."
         )
     account = replace(account, granted=None, balance=Balance(spent))
-    # The old limit goes with the old kind; a grant sets the new one in the same transaction.
+    # The old limit ends with the old kind; a grant sets the new limit in the same transaction.
     _write(store, account, "approximate", {"spent": [spent.amount, spent.delta]})
     return account
 
@@ -369,11 +369,11 @@ def _refusal(account: Account, cost: Budget) -> str:
     lacking = f"The release costs {describe(cost)}; the account {account.name!r} has {describe(left)} left"
     if cost.amount <= left.amount:
         way = (
-            "Its epsilon fits, its threshold delta does not, which finding the values of columns costs: "
-            "declare their categories, release with a smaller delta, or grant a larger one"
+            "Its epsilon fits. Its threshold delta, which pays for finding the values of columns, does not. "
+            "Declare the categories, release with a smaller delta, or grant a larger delta"
         )
     else:
-        way = "Ask for less, or raise the limit"
+        way = "Use a smaller epsilon, or raise the limit"
     return (
         f"{lacking}: {left_in_words(left, account.delta)}. Nothing was read or charged. {way} "
         "(`dpsyn ledger grant`)."

@@ -1,7 +1,7 @@
-"""A new ledger file appears whole or not at all, whoever else makes it and whenever a process dies.
+"""A new ledger file appears whole or not at all, whatever other processes do and whenever one dies.
 
-It is built under another name in the same folder and linked to its own, which never overwrites. So a
-file of 0 bytes is never a ledger that is being made: what it held is lost.
+It is built under another name in the same folder, then linked to its own name, which never overwrites. So
+a file of 0 bytes is never a ledger that is being made: its content is lost.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ except ImportError:  # no such locks on this system: what a killed process left 
 
 _NEW = "-dpsyn-new-"
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
-_ONLY_IF_NEW = "if nothing was ever released with it"
+_ONLY_IF_NEW = "if no release was ever charged to it"
 
 
 def appear(place: str, build: Callable[[str], None], seconds: float) -> None:
-    """Let a ledger be at ``place``: the one that is there, or a new one.
+    """Make sure that there is a ledger at ``place``: the existing one, or a new one.
 
     Args:
         place: its file; links are followed.
@@ -36,7 +36,7 @@ def appear(place: str, build: Callable[[str], None], seconds: float) -> None:
         seconds: how long to wait for another process that makes it.
 
     Raises:
-        LedgerError: what belongs to a lost file lies beside the place.
+        LedgerError: a part of a lost ledger lies beside the place.
         OSError: the folder cannot be written.
     """
     file = Path(os.path.realpath(place))
@@ -62,9 +62,9 @@ def refuse_remains(place: str) -> None:
     for beside in (file.with_name(f"{file.name}{suffix}") for suffix in ("-wal", "-journal")):
         if not os.path.lexists(file) and beside.is_file() and beside.stat().st_size:
             raise LedgerError(
-                f"The ledger {place} is missing, but {beside} is there and belongs to it: the file was moved "
-                f"or deleted alone. Put it back beside the other. Only {_ONLY_IF_NEW}, delete {beside} too "
-                "and a new ledger is made. Nothing was read or charged."
+                f"The ledger {place} is missing, but {beside}, which belongs to it, exists: the ledger file "
+                f"was moved or deleted alone. Put it back. Only {_ONLY_IF_NEW}: delete {beside} too; then "
+                "a new ledger is made. Nothing was read or charged."
             )
 
 
@@ -82,27 +82,27 @@ def refuse_empty(place: str) -> None:
 def empty(place: str) -> LedgerError:
     """The file is there and holds no ledger."""
     return LedgerError(
-        f"The ledger {place} is empty: ledgers are made whole, so what this one held is lost, and what was "
-        f"spent is not known. Restore it, with its -wal file if there is one. Only {_ONLY_IF_NEW}, delete it "
-        "and a new one is made. Nothing was read or charged."
+        f"The ledger {place} is empty. Its content is lost, and what was spent is not known. Restore it, "
+        f"with its -wal file if there is one. Only {_ONLY_IF_NEW}: delete it; then a new ledger is made. "
+        "Nothing was read or charged."
     )
 
 
 @contextmanager
 def _alone(file: Path, seconds: float) -> Iterator[None]:
-    """Only one process makes the ledger or tidies up; the lock ends with its process however that ends."""
+    """Only one process makes the ledger or tidies up. The lock ends with its process, however it ends."""
     if fcntl is None:
         yield
         return
     lock, end = _lock_of(file), time.monotonic() + seconds
     while (held := _held(lock)) is None:
         if time.monotonic() >= end:
-            raise BlockingIOError(errno.EAGAIN, "another process makes the ledger")
+            raise BlockingIOError(errno.EAGAIN, "another process is making the ledger")
         time.sleep(0.01)
     try:
         yield
     finally:
-        # Removed while it is held: whoever waits for it sees that, and takes a new one.
+        # Removed while it is held: a waiting process sees that, and takes a new lock.
         with contextlib.suppress(OSError):
             lock.unlink()
         os.close(held)
@@ -147,7 +147,7 @@ def _make(file: Path, build: Callable[[str], None]) -> None:
 
 
 def _name(temporary: Path, file: Path) -> None:
-    """Give it its name; a file that somebody else put there meanwhile stays."""
+    """Give the file its name; a file that another process has put there stays."""
     try:
         os.link(temporary, file)
         return
@@ -156,13 +156,13 @@ def _name(temporary: Path, file: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-    # No hard links on this file system. The lock keeps other makers away between look and renaming.
+    # No hard links on this file system. The lock keeps other processes away between check and renaming.
     if not os.path.lexists(file):
         temporary.rename(file)
 
 
 def _sync_folder(folder: Path) -> None:
-    """A power cut must not take the name away; some systems cannot do this for a folder."""
+    """Make the name survive a power cut; some systems cannot do this for a folder."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -35,8 +35,8 @@ from dpsyn_sql.planning.key import ReleaseKey
 Row = Mapping[str, Any]
 
 _WRITTEN = (
-    "The output was written and stands, and so does the debit; only the note that it was written is missing. "
-    "The same call again costs nothing and completes the record."
+    "The output was written, and the debit is recorded. Only the record of the publication is missing. "
+    "The same call again costs nothing and completes it."
 )
 
 
@@ -71,7 +71,7 @@ class SqliteEntry:
     @property
     @own_errors
     def state(self) -> str:
-        """``"debited"``: the source may be read; ``"measured"``, ``"published"``: never again."""
+        """``"debited"``: the source may be read; ``"measured"``, ``"published"``: it is never read again."""
         return str(self._debit.row()["state"])
 
     @property
@@ -106,7 +106,7 @@ class SqliteEntry:
 
     @own_errors
     def close_questions(self) -> None:
-        """State measured: from here on the entry opens the source never again."""
+        """Set the state measured: from now on the source is never read again for this entry."""
         with self._store.writing():
             if self._debit.row()["state"] == "debited":
                 # The day only: a finer time would show how long the private steps took.
@@ -120,7 +120,7 @@ class SqliteEntry:
         """Announce ``into`` before it is written, so that a killed release finds its own output again.
 
         ``into`` was free, or could be replaced, when it was checked. If the block finds that something
-        else came to exist there meanwhile (PublishError), the announcement is withdrawn.
+        else has appeared there since (PublishError), the announcement is withdrawn.
 
         Raises:
             InternalError: questions may still be asked.
@@ -165,7 +165,7 @@ class SqliteEntry:
 
     @own_errors
     def wrote(self, targets: Sequence[str]) -> bool:
-        """Whether it was published to an output of one of these names before, or died over it."""
+        """Whether it was published to an output of one of these names, or died while writing it."""
         publications = self._store.all("all_publications")
         if any(row["entry_id"] == self._id and row["target"] in targets for row in publications):
             return True
@@ -249,7 +249,7 @@ class _Known:
         return cls(account, same, next(iter(named), None), next(iter(equal), None))
 
     def refuse(self, key: ReleaseKey, budget: Budget) -> None:
-        """Debit nothing silently.
+        """Refuse a debit that nobody asked for.
 
         Raises:
             ReleaseChanged: as ``opened``.
@@ -260,18 +260,17 @@ class _Known:
             raise ReleaseChanged(_change(key, budget, self.account.name, before))
         if self.elsewhere is not None and not key.named:
             raise ReleaseExists(
-                "A release of the same source and settings was made to another output: "
-                f"name={self.elsewhere['name']!r} writes its answers to this one at no cost. To measure "
-                f"again would cost {describe(budget)}: say so with new_debit=True, or give a version=. "
-                "Nothing was read or charged."
+                "A release of the same source and settings exists for another output. To write its answers "
+                f"here at no cost, add name={self.elsewhere['name']!r}. To measure again, add new_debit=True "
+                f"or a version=; this costs {describe(budget)}. Nothing was read or charged."
             )
 
     def free_way(self) -> str:
-        """What costs nothing, for the message that something costs too much."""
+        """A hint to a free replay, for the message that a release costs too much."""
         if self.elsewhere is None:
             return ""
         name = self.elsewhere["name"]
-        return f" A release of the same source and settings exists: name={name!r} replays it at no cost."
+        return f" A release of the same source and settings exists: name={name!r} replays it for free."
 
 
 def looked_up(
@@ -301,6 +300,6 @@ def _change(key: ReleaseKey, budget: Budget, account: str, before: Mapping[str, 
     epsilon = f"epsilon={now['epsilon']}, " if "epsilon" in now else ""
     return (
         f"The release {key.name!r} {version} exists in the account {account!r} with other settings "
-        f"({', '.join(differing)}). To measure again would cost {epsilon}{describe(budget)}. "
-        "Nothing was read or charged. Give a new name= or version=, or new_debit=True to pay for it."
+        f"({', '.join(differing)}). Nothing was read or charged. To measure again, give a new name= or "
+        f"version=, or add new_debit=True; this costs {epsilon}{describe(budget)}."
     )

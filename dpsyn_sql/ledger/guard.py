@@ -1,4 +1,4 @@
-"""Errors of a damaged ledger are not believed: what looks like a fault or a refusal may be a changed row."""
+"""Errors of a damaged ledger are not trusted: an apparent fault or refusal may come from a changed row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def own_errors(method: Method[Self, Arguments, Result]) -> Method[Self, Argument
 def own_errors_meaning(
     meaning: str,
 ) -> Callable[[Method[Self, Arguments, Result]], Method[Self, Arguments, Result]]:
-    """``own_errors`` for a step whose failure means something else for the caller: ``meaning`` says it."""
+    """``own_errors`` for a step whose failure means something else for the caller; ``meaning`` says what."""
     return lambda method: _guarded(method, meaning)
 
 
@@ -55,7 +55,7 @@ def _guarded(method: Method[Self, Arguments, Result], meaning: str) -> Method[Se
 
 
 def _damage_of(kept: Store) -> LedgerDamaged | None:
-    """What ``verify`` finds; None if the ledger is whole, or cannot be looked at now."""
+    """What ``verify`` finds; None if the ledger is intact, or cannot be read now."""
     found = None
     try:
         _verify(kept)

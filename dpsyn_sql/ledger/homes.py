@@ -1,7 +1,7 @@
-"""Where a ledger lies and where its names begin: said by the first record, and again after a move.
+"""Where a ledger lies and where its names begin: recorded first when it is made, and again after a move.
 
-A ledger that lies elsewhere than its last record says is refused until somebody says how it was moved: its
-names would mean other tables and files, and what was spent on them would be forgotten.
+A ledger that is not where its last such record says is refused until somebody says how it was moved.
+Otherwise its names would mean other tables and files, and what was spent on them would be forgotten.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsyn_sql.source.ledger_names import Home
 
 
 def here(store: Store) -> dict[str, str]:
-    """Facts for a record that says: it lies here, and its names begin here."""
+    """Facts for a record: the ledger lies here, and its names begin here."""
     place = _place(store)
     return {} if place is None else {"place": place, "home": place}
 
@@ -31,7 +31,7 @@ def settle(store: Store) -> None:
     """Record where a ledger of the first format lies; refuse one that was moved. Inside a transaction.
 
     Raises:
-        LedgerError: it lies elsewhere than it says.
+        LedgerError: it is not where its record says.
     """
     place, found = _recorded(store)[0], _place(store)
     if found is None or found == place:
@@ -40,8 +40,8 @@ def settle(store: Store) -> None:
         append(store, "moved", here(store))
         return
     raise LedgerError(
-        f"This ledger lay at {place} and lies at {found} now. If the data were moved or renamed together "
-        f"with it, say `dpsyn ledger moved {found} --with-data`; if the data are where they were, say "
+        f"This ledger was at {place} and is now at {found}. If the data were moved or renamed together "
+        f"with it, run `dpsyn ledger moved {found} --with-data`. If the data stayed where they were, run "
         f"`dpsyn ledger moved {found} --alone`. Nothing was read or charged."
     )
 
@@ -50,11 +50,11 @@ def moved(store: Store, *, with_data: bool) -> None:
     """Record the new place; inside a writing transaction.
 
     Raises:
-        InputError: it lies where it says, or in memory.
+        InputError: it is where its record says, or in memory.
     """
     (place, start), found = _recorded(store), _place(store)
     if found is None or found == place:
-        raise InputError(f"The ledger {store.place} was not moved: it lies where it says.")
+        raise InputError(f"The ledger {store.place} was not moved: it is where its record says.")
     append(store, "moved", {"place": found, "home": found if with_data or start is None else start})
 
 

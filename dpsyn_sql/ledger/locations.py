@@ -1,11 +1,11 @@
-"""Where the ledger of a source is, when nobody says: beside the data, so that it is found again.
+"""The default place of a source's ledger: beside the data, so that it is found again.
 
 a table in a database file   <database file>.dpsyn-ledger
 a file or glob               .dpsyn-ledger in the deepest folder before a wildcard, or in the folder above
                              that has one already
-a database in memory         in memory too, with a warning that the budget dies with the process
-anything else                an error before anything is read, that asks for a place; also several
-                             ledgers that may know what was spent on the files
+a database in memory         in memory too, with a warning that the record ends with the process
+anything else                an error before anything is read that asks for a place; also if several
+                             ledgers may know what was spent on the files
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VARIABLE = "DPSYN_LEDGER"
 """The environment variable that names the ledger file when ``ledger=`` does not."""
 
 _IN_MEMORY: WeakKeyDictionary[object, MemoryLedger] = WeakKeyDictionary()
-_ASK = f"Say where with ledger='path/to/file' or the environment variable {VARIABLE}. Nothing was read."
+_ASK = f"Give ledger='path/to/file' or set the environment variable {VARIABLE}. Nothing was read."
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(md|motherduck):")
 _WILDCARD = re.compile(r"[*?\[]")
 
@@ -61,7 +61,7 @@ def place_for(
 
 
 def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ) -> Path:
-    """The ledger file that a person means: its own path, or a source by the same rules as its release.
+    """The ledger file that a person means: its own path, or a source, by the same rules as for a release.
 
     Args:
         given: a ledger, a DuckDB file, a CSV or Parquet file, a folder or a glob; a path where nothing is
@@ -69,7 +69,7 @@ def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ)
         environment: where ``DPSYN_LEDGER`` is looked up.
 
     Raises:
-        LedgerError: nothing of these.
+        LedgerError: it is none of these.
     """
     if given is None:
         if environment.get(VARIABLE):
@@ -87,12 +87,12 @@ def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ)
     except (LedgerError, SourceError) as error:
         problem = str(error).removesuffix(_ASK)
     if place is None:
-        raise LedgerError(f"{problem.strip()} Name the ledger itself.")
+        raise LedgerError(f"{problem.strip()} Give the path of the ledger.")
     return place
 
 
 def _kind_of(given: str) -> str:
-    """What is there: ``"ledger"`` also for what only opening it can tell, and where nothing is."""
+    """What is at the path: ``"ledger"`` also if only opening it can tell, and if nothing is there."""
     path = Path(given)
     if path.is_dir():
         return "folder"
@@ -124,8 +124,8 @@ def memory_ledger(owner: object) -> MemoryLedger:
     known = _IN_MEMORY.get(owner)
     if known is None:
         warnings.warn(
-            "The source is a database in memory, and so is its ledger: what is spent is forgotten with the "
-            f"connection. Pass ledger='path/to/file' or set {VARIABLE} to keep it.",
+            "The source is a database in memory, so its ledger is in memory too and ends with the "
+            f"connection. To keep it, pass ledger='path/to/file' or set {VARIABLE}.",
             stacklevel=2,
         )
         known = _IN_MEMORY[owner] = MemoryLedger()
@@ -165,17 +165,17 @@ def default_place(
 
 
 def _ledger_near(folder: Path, members: set[Path]) -> Path:
-    """The ledger of files in ``members``, folders below ``folder``: a new one, unless one above knows them.
+    """The ledger of files in ``members``, folders below ``folder``: a new one, unless one above serves them.
 
     A file has to be charged to the same ledger by its own path as by globs over any folder above it. So a
     ledger serves everything below its folder, and a second one in between would not see what the other holds.
     """
     if any(not member.is_relative_to(folder) for member in members):
         raise LedgerError(
-            f"Links of the source lead out of {folder}, so its ledger has no default place. {_ASK}"
+            f"Links of the source lead to files outside {folder}, so its ledger has no default place. {_ASK}"
         )
     searched = {above for start in (folder, *members) for above in (start, *start.parents)}
-    # One that cannot be followed now is a ledger all the same: opening it says what is wrong.
+    # A link that cannot be followed now counts as a ledger too: opening it says what is wrong.
     found = sorted(above / SUFFIX for above in searched if os.path.lexists(above / SUFFIX))
     if not found:
         return folder / SUFFIX
@@ -183,7 +183,7 @@ def _ledger_near(folder: Path, members: set[Path]) -> Path:
     if above and len({os.path.realpath(place) for place in found}) == 1:
         return above[-1]
     places = ", ".join(str(place) for place in dict.fromkeys((*found, folder / SUFFIX)))
-    raise LedgerError(f"What was spent on the source may be in several ledgers: {places}. {_ASK}")
+    raise LedgerError(f"Several ledgers may record what was spent on the source: {places}. {_ASK}")
 
 
 def _folder_of(file: str) -> Path:
@@ -201,14 +201,14 @@ def _folder_before_wildcard(pattern: str) -> Path:
 def _refuse_url(place: str) -> None:
     if _URL.match(place):
         scheme = place.split(":", 1)[0]
-        raise LedgerError(f"The source is behind a URL ({scheme}:), where no ledger can be kept. {_ASK}")
+        raise LedgerError(f"The source is at a URL ({scheme}:), where no ledger can be kept. {_ASK}")
 
 
 def _writable(place: Path) -> Path:
     """Refuse early; SQLite writes helper files beside the ledger, so the folder counts too."""
     folder = place.parent
     if not folder.is_dir():
-        raise LedgerError(f"The ledger belongs to {folder}, which is not a folder. {_ASK}")
+        raise LedgerError(f"The ledger would be in {folder}, which is not a folder. {_ASK}")
     if not os.access(folder, os.W_OK) or (place.exists() and not os.access(place, os.W_OK)):
-        raise LedgerError(f"The ledger belongs to {place}, which cannot be written. {_ASK}")
+        raise LedgerError(f"The ledger would be at {place}, which cannot be written. {_ASK}")
     return place

@@ -7,7 +7,7 @@ from dpsyn_sql.ledger.store import IN_MEMORY
 
 
 class MemoryLedger(SqliteLedger):
-    """Accounts and entries of this process alone; the budget dies with it."""
+    """Accounts and entries of this process alone; they end with it."""
 
     def __init__(self) -> None:
         super().__init__(IN_MEMORY)

@@ -15,11 +15,11 @@ from dpsyn_sql.ledger.store import Store
 
 @dataclass(frozen=True, slots=True)
 class AccountOverview:
-    """One privacy-unit namespace.
+    """One account.
 
     ``limit`` and ``remaining`` are None without a grant. ``epsilon`` and ``delta`` are what the
     spent sum implies. ``affordable`` is the largest epsilon of one more release at
-    ``granted[1]`` (None without a limit), ``left`` what still fits in words.
+    ``granted[1]`` (None without a limit), ``left`` says in words what still fits.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Questions of a release in the ledger: what is reserved for each, and the noisy answer that is kept.
 
-Only noisy answers and public facts are written here; nothing exact ever passes this module.
+Only noisy answers and public facts are written here; no exact value ever passes this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LITTLE_ENDIAN = np.dtype("<i8")
 
 @dataclass(frozen=True, slots=True)
 class Debit:
-    """Where a release stands in its ledger: its row, its records, and what was debited for it."""
+    """A release in its ledger: its row, its records, and what was debited for it."""
 
     store: Store
     entry_id: int
@@ -37,11 +37,11 @@ class Debit:
         """The entry as it is now.
 
         Raises:
-            LedgerDamaged: it has vanished.
+            LedgerDamaged: it is missing.
         """
         row = self.store.one("find_entry", entry_id=self.entry_id)
         if row is None:
-            raise LedgerDamaged(f"The release {self.release_id} has vanished from {self.store.place}.", None)
+            raise LedgerDamaged(f"The release {self.release_id} is missing in {self.store.place}.", None)
         return row
 
     def record(self, kind: str, body: Mapping[str, Any]) -> None:
@@ -89,7 +89,7 @@ class StoredQuestion:
     def charge(self, event: PrivacyEvent) -> None:
         """Reserve an event within the debit, before the source is read.
 
-        What a killed process reserved for this question is not charged again: its answer was never
+        A reservation of a killed process for this question is not charged again: its answer was never
         stored, so nobody saw it.
 
         Raises:
@@ -134,7 +134,7 @@ class StoredQuestion:
     def _refuse_without_event(self) -> None:
         place = {"entry_id": self._debit.entry_id, "sequence": self.number, "ordinal": 0}
         if self._store.one("find_event", **place) is None:
-            raise InternalError("an answer was stored for which nothing was charged")
+            raise InternalError("nothing was charged for an answer that is stored")
 
     def _reserve(self, event: PrivacyEvent, text: str) -> None:
         debit = self._debit
@@ -143,8 +143,8 @@ class StoredQuestion:
         left = debit.budget.amount - spent["amount"], debit.budget.delta - spent["delta"]
         if cost.amount > left[0] or cost.delta > left[1]:
             raise PrivacyBudgetExceeded(
-                f"The release has {describe(Budget(debit.budget.kind, *left))} of its debit left and the "
-                f"question costs {describe(cost)}; it was not asked."
+                f"The release has {describe(Budget(debit.budget.kind, *left))} of its debit left, and the "
+                f"question costs {describe(cost)}. It was not asked."
             )
         values = {"sequence": self.number, "ordinal": self._reserved}
         costs = {"event": text, "amount": cost.amount, "delta": cost.delta}
@@ -155,8 +155,8 @@ class StoredQuestion:
         release = self._debit.release_id
         if row["question"] != self._text:
             raise InternalError(
-                f"question {self.number} of release {release} differs from the stored one (was it made "
-                "by another version of dpsyn_sql?); a new name= or version= measures anew"
+                f"question {self.number} of release {release} differs from the stored one (another "
+                "version of dpsyn_sql may have made it); a new name= or version= measures again"
             )
         if sha256(row["content"]) != row["digest"]:
             raise LedgerDamaged(f"A stored answer of release {release} was changed.", None)

@@ -1,7 +1,7 @@
 """The durable ledger: who spent what, in one SQLite file that survives crashes.
 
-The promise is "cannot be overspent through this ledger". Copying or restoring the file is outside
-its power; ``verify`` with a head hash kept elsewhere shows it.
+The promise is "cannot be overspent through this ledger". It cannot prevent that the file is copied or
+restored; ``verify`` with a head hash kept elsewhere shows it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SqliteLedger:
             ReleaseChanged: same name and version, other settings; nothing was charged.
             ReleaseExists: same version and settings, another output; nothing was charged.
             AccountError: another unit, kind or account than the source's own.
-            LedgerError: the file cannot be written, or was moved and nobody said how.
+            LedgerError: the file cannot be written, or was moved and the move was not recorded.
         """
         yield self._open(key, budget, new_debit)
 
@@ -84,7 +84,7 @@ class SqliteLedger:
 
         Raises:
             AccountError: the sources belong to another account, or to different ones.
-            LedgerError: the ledger was moved and nobody said how.
+            LedgerError: the ledger was moved and the move was not recorded.
         """
         with self._store.trying():
             homes.settle(self._store)
@@ -92,10 +92,10 @@ class SqliteLedger:
 
     @own_errors
     def moved(self, *, with_data: bool) -> None:
-        """Say that the ledger was moved: together with its data, or alone.
+        """Record that the ledger was moved: together with its data, or alone.
 
         Args:
-            with_data: names begin at the new place from now on; else where they began before.
+            with_data: names begin at the new place from now on; otherwise where they began before.
 
         Raises:
             InputError: it is where it was.
@@ -142,7 +142,7 @@ class SqliteLedger:
             return verify(self._store, head)
 
     def close(self) -> None:
-        """Let the file go; entries of this ledger cannot be used any more."""
+        """Close the file; entries of this ledger can no longer be used."""
         self._store.close()
 
     @own_errors

@@ -55,8 +55,8 @@ _REASONS = {
 }
 _DAMAGES = ("SQLITE_CORRUPT", "OperationalError", "UnicodeDecodeError")
 
-NOTHING_LEFT = "What it already holds is kept; the step that failed left nothing behind."
-"""What a failed step means for the ledger, unless its caller knows more."""
+NOTHING_LEFT = "Its content is unchanged; the failed step left nothing behind."
+"""The effect of a failed step on the ledger, unless its caller knows more."""
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -73,8 +73,8 @@ Self = TypeVar("Self", bound=_Placed)
 def own_errors(
     method: Callable[Concatenate[Self, Arguments], Result], meaning: str = NOTHING_LEFT
 ) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Errors of SQLite and of the system as ours, raised outside the handler, for a method of something
-    with a place; ``meaning`` says what holds after the failure.
+    """Turn errors of SQLite and of the system into ours, raised outside the handler, for a method of
+    something with a place; ``meaning`` says what holds after the failure.
     """
 
     @wraps(method)
@@ -156,8 +156,8 @@ class Store:
             row = dict(zip(names, values_found, strict=True))
             if (column := misplaced(row)) is not None:
                 raise LedgerDamaged(
-                    f"The ledger {self.place} is damaged: a row holds another kind of value in {column} than "
-                    "it may. Restore it from a backup.",
+                    f"The ledger {self.place} is damaged: a row holds a wrong kind of value in {column}. "
+                    "Restore it from a backup.",
                     None,
                 )
             yield row
@@ -170,7 +170,7 @@ class Store:
 
     @contextmanager
     def trying(self) -> Iterator[None]:
-        """One IMMEDIATE transaction whose changes are all taken back."""
+        """One IMMEDIATE transaction that is always rolled back."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -187,7 +187,7 @@ class Store:
     def checkpoint(self) -> None:
         """Copy what is committed from ``<file>-wal`` into the file, so that the file alone holds it too.
 
-        It waits for nobody, and what it cannot do is no failure: ``-wal`` holds the rest as safely.
+        It waits for nobody. If it cannot finish, that is not a failure: ``-wal`` holds the rest as safely.
         """
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -206,7 +206,7 @@ class Store:
             yield
             self._connection.execute("COMMIT")
         finally:
-            # Anything but a commit ends here: our errors, SQLite's, an interrupt.
+            # Everything but a commit ends here: our errors, SQLite's, an interrupt.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
@@ -268,7 +268,7 @@ class Store:
 
 
 def _build(path: str) -> None:
-    """Write a ledger in which nothing is recorded yet."""
+    """Write an empty ledger."""
     fresh = Store(IN_MEMORY)
     fresh.copy_to(path)
     fresh.close()

@@ -1,7 +1,7 @@
 """Checking a ledger: replay the chain and compare every row with what its records say.
 
 Costs are recomputed from the events, prices from the budgets, limits from the grants, sums from
-all of them. Nothing that a row says about itself is believed.
+all of them. Nothing that a row says about itself is trusted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def verify(store: Store, head: str | None) -> str:
         problem = own_error(store.place, code)
     if isinstance(problem, InternalError):
         problem = LedgerDamaged(
-            f"The ledger {store.place} is damaged: its rows make no sense ({code}). Restore a backup.",
+            f"The ledger {store.place} is damaged: its rows are not valid ({code}). Restore a backup.",
             None,
         )
     raise problem
@@ -62,7 +62,7 @@ def _verified(store: Store, head: str | None) -> str:
     check = _Check(store)
     check.chain()
     check.final_states()
-    # Last, because a record says more; it finds indexes that no longer lead to their rows.
+    # Last, because a record says more; this finds indexes that no longer point to their rows.
     if [row["integrity_check"] for row in store.all("check_pages")] != ["ok"]:
         raise LedgerDamaged(f"The pages of {store.place} are damaged; restore it from a backup.", None)
     if head is not None and head not in check.hashes:
@@ -100,7 +100,7 @@ class _Release:
 
 
 class _Check:
-    """Rows that no record has explained yet, and the state that the records give."""
+    """Rows that no record explains yet, and the state that the records give."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -164,7 +164,7 @@ class _Check:
             raise
         except _NONSENSE as error:
             problem = type(error).__name__
-        self.fail(f"its content makes no sense ({problem})")
+        self.fail(f"its content is not valid ({problem})")
 
     def _take(self, table: str, key: Any) -> Row:
         """The row that a record made; each row is explained once."""
@@ -178,7 +178,7 @@ class _Check:
             self.expect(_equal(row[column], value), f"{column} in the table {table} differs")
 
     def _on_ledger(self, body: Row) -> None:
-        self.expect(self._position == 1, "the ledger is named twice")
+        self.expect(self._position == 1, "it names the ledger a second time")
 
     def _on_moved(self, body: Row) -> None:
         self.expect(all(isinstance(body[fact], str) for fact in ("place", "home")), "it names no place")
@@ -233,7 +233,7 @@ class _Check:
         row = self._take("event", (body["release"], body["sequence"], body["ordinal"]))
         self._same(row, {column: body[column] for column in ("event", "amount", "delta")}, "event")
         cost = event_price(event_from_dict(json.loads(body["event"])), release.budget.kind)
-        self.expect((body["amount"], body["delta"]) == (cost.amount, cost.delta), "the event costs otherwise")
+        self.expect((body["amount"], body["delta"]) == (cost.amount, cost.delta), "the event cost differs")
         spent = Balance(release.spent).after(cost)
         within = spent.amount <= release.budget.amount and spent.delta <= release.budget.delta
         self.expect(within, "the events exceed the debit")
@@ -258,7 +258,7 @@ class _Check:
 
     def _on_withdrawn(self, body: Row) -> None:
         release = self._release(body, "measured", "published")
-        self.expect(body["target"] in release.announced, "an output is withdrawn that was never announced")
+        self.expect(body["target"] in release.announced, "it withdraws an output that was never announced")
 
     def _on_published(self, body: Row) -> None:
         release = self._release(body, "measured", "published")
@@ -311,7 +311,7 @@ def _schema_of(paths: tuple[Path, ...]) -> list[Row]:
 
 
 def _equal(found: Any, wanted: Any) -> bool:
-    """Equal in type too: SQLite would keep 1.0 or a text where an integer stood."""
+    """Equal in type too: SQLite would keep 1.0 or a text in place of an integer."""
     return type(found) is type(wanted) and canonical_json(found) == canonical_json(wanted)
 
 

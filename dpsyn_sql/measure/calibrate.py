@@ -56,7 +56,7 @@ def refuse_no_discovery(share: Budget) -> None:
         BudgetError: the share is nothing.
     """
     if share.amount == 0:
-        raise BudgetError("discovery was given no budget; raise epsilon, or declare the domain")
+        raise BudgetError("discovery has no budget: raise epsilon, or declare the domain")
 
 
 def grown_until(fits: Callable[[float], bool], scale: float) -> float:

@@ -22,7 +22,7 @@ class LocalCurator:
     """Answers questions about one source, within one ledger entry, which numbers them.
 
     Holds the counters (private) and nothing else of the source; its repr shows neither. While the domain
-    is not complete it is made without counter and domain and asked to discover alone; ``open`` gives it
+    is not complete, it has no counter and no domain and answers only questions of discovery; ``open`` gives it
     both.
     """
 
@@ -45,7 +45,7 @@ class LocalCurator:
         return f"LocalCurator(questions={self._asked})"
 
     def open(self, counter: Counter, domain: Domain) -> None:
-        """The domain is complete: marginals may be asked for, and nothing is discovered any more."""
+        """The domain is complete: from now on marginals may be asked for, and nothing can be discovered."""
         self._behind = replace(self._behind, counts=Counts(counter, domain), unknown=None)
 
     def ask(self, question: Question[Answer], budget: Budget) -> Answer:

@@ -17,7 +17,7 @@ from dpsyn_sql.interfaces import NoiseSource
 dp.enable_features("contrib")
 
 _KEPT = 100
-"""Mechanisms that are remembered. One has no state: each call draws afresh; to make it takes as long."""
+"""Mechanisms that are kept. A mechanism has no state: each call draws fresh noise. Making one is slow."""
 
 _COUNTS = dp.vector_domain(dp.atom_domain(T=dp.i64))
 

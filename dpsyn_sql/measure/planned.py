@@ -30,7 +30,7 @@ def planned_events(plan: Plan) -> list[PrivacyEvent]:
 def discovery_events(plan: Plan) -> list[PrivacyEvent]:
     """The events that a plan's discovery may reserve.
 
-    A tree is asked for only where the grid showed something, so not all of them need be.
+    A tree is asked for only if the grid showed something, so not all of these events occur.
     """
     rows = plan.source.unit.max_rows
     return [_DISCOVERED[step.ask](things_per_unit(step.ask, rows), step.budget) for step in plan.discovery]

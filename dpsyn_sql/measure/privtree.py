@@ -15,8 +15,8 @@ from dpsyn_sql.interfaces import NoiseSource
 from dpsyn_sql.planning.queries import TreeRoot
 
 MOST_TESTS = 2**17
-"""Nodes that are tested at most, level by level from the left. What the first so many tests say is a
-function of the whole trees, which alone the proof is about."""
+"""The most nodes that are tested, level by level from the left. The results of these tests are a function
+of the whole trees, which the proof is about."""
 
 
 def grow(

@@ -50,15 +50,15 @@ for _method in (  # the most accurate first
 _AUTO = Auto()
 
 DEFAULT = _AUTO.name
-"""What a release uses where nobody says."""
+"""The default method of a release."""
 
 
 def method_of(given: object) -> Recipe:
     """The method of a name, of a mapping ``{"name": "adaptive", ...settings}``, or a value that is one.
 
     Raises:
-        InputError: there is no such method (the message lists those there are), it has no such setting, or
-            a setting is of another type.
+        InputError: there is no such method (the message lists all methods), it has no such setting, or a
+            setting is of another type.
     """
     if isinstance(given, Recipe):
         return with_values(given, asdict(given))
@@ -68,10 +68,10 @@ def method_of(given: object) -> Recipe:
 
 
 def with_settings(method: object, given: Mapping[str, str]) -> Recipe:
-    """A method, as for ``method_of``, with settings as a command line has them.
+    """A method, as in ``method_of``, with settings from a command line.
 
     Raises:
-        InputError: as for ``method_of``.
+        InputError: as in ``method_of``.
     """
     return with_texts(method_of(method), given)
 
@@ -92,7 +92,7 @@ def method_help() -> str:
 
 
 def described() -> list[str]:
-    """One line a method: what it does, and its settings."""
+    """One line per method: what it does, and its settings."""
     return [
         f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {in_words(one)}"
         for one in (_AUTO, *METHODS.values())

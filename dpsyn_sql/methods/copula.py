@@ -16,13 +16,12 @@ from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 
 SHARES = (1, 4)
-"""Weights of the one-way and the two-way marginals. Pair tables contain the one-way ones too, but
-with large attributes only through sums of many noisy cells. A fifth was measured to keep the pairs
-as accurate as any smaller share does, and the one-way marginals better."""
+"""Weights of the one-way and the two-way marginals. Pair tables contain the one-way tables too, but for
+large attributes only as sums of many noisy cells (docs/results.md)."""
 
 MAX_CODES = 12_000
-"""Codes of all attributes: a matrix of latent correlations takes 1.1 GiB then, and a fit several of them. Of
-attributes alike in size fewer are refused already for the cells of their pairs."""
+"""The most codes of all attributes. A matrix of latent correlations then takes 1.1 GiB, and a fit needs
+several. If the attributes have similar sizes, fewer codes already exceed the limit on cells of pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Copula(Static):
     model = CopulaModel
 
     def steps(self, domain: Domain, budget: Budget) -> list[MeasureStep]:
-        """One-way marginals, then all pairs; with a single attribute only the former.
+        """One-way marginals, then all pairs; with a single attribute only the one-way marginal.
 
         Raises:
             PlanTooLarge: more than ``MAX_CODES`` codes.
@@ -41,8 +40,8 @@ class Copula(Static):
         codes = sum(domain.shape())
         if codes > MAX_CODES:
             raise PlanTooLarge(
-                f"The plan is too large: the copula takes a latent variable for each of {codes:,} codes, "
-                f"above the limit of {MAX_CODES:,}. Declare fewer bins or categories, leave a column out "
+                f"The plan is too large: the copula needs a latent variable for each of {codes:,} codes, "
+                f"above the limit of {MAX_CODES:,}. Declare fewer bins or categories, leave out a column "
                 "with exclude=, or use method='adaptive'."
             )
         one_way = tuple(MarginalQuery((name,)) for name in domain.names)

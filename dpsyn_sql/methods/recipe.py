@@ -1,4 +1,4 @@
-"""What every method is: a value whose fields are its settings, and what it says of itself."""
+"""The base of all methods: a value whose fields are its settings, with its description."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Recipe(ABC):
     """Base of all methods.
 
     A subclass is a frozen dataclass; its fields are settings (int, float, bool or str, each with a default)
-    that a user may change, from Python, YAML or the command line. Class variables say what there is to know
-    about it: ``name``; ``model``, the class that ``run`` fits; ``attributes``, up to how many it works in
-    minutes (None: any number); ``takes_workload``, whether it divides its budget by what matters most.
+    that a user may change, from Python, YAML or the command line. Class variables describe it: ``name``;
+    ``model``, the class that ``run`` fits; ``attributes``, the most with which it works in minutes (None: any
+    number); ``takes_workload``, whether it divides its budget by the weights of a workload.
     """
 
     name: ClassVar[str]
@@ -42,7 +42,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """Which marginals at what share of the budget, from public facts alone; made by ``planned``."""
+        """The marginals and their shares of the budget, from public facts alone; ``planned`` makes the plan."""
 
     @abstractmethod
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
@@ -56,21 +56,21 @@ class Recipe(ABC):
         terms: Terms,
         steps: Iterable[MeasureStep | ReservedStep],
     ) -> Plan:
-        """A plan of these steps, with what the method says of itself.
+        """A plan of these steps, with the particulars of the method.
 
         Raises:
-            InputError: a workload is given and the method has no use for it.
+            InputError: a workload is given, but the method does not use it.
         """
         if terms.workload.sets and not self.takes_workload:
             others = [repr(name) for name, method in METHODS.items() if method.takes_workload]
             raise InputError(
-                f"method={self.name!r} has no use for workload=; use method='auto' or {' or '.join(others)}"
+                f"method={self.name!r} does not use workload=: use method='auto' or {' or '.join(others)}"
             )
         said = self.particulars(terms)
         return Plan(source, domain, self.name, tuple(steps), budget, particulars=said)
 
     def particulars(self, terms: Terms) -> Particulars:
-        """Its settings, and the workload, which a certificate has even if there is none."""
+        """Its settings, and the workload, which a certificate states even if it is empty."""
         return Particulars(changed_settings(self), public={"workload": terms.workload.facts()})
 
 
@@ -81,7 +81,7 @@ class Static(Recipe):
 
     @abstractmethod
     def steps(self, domain: Domain, budget: Budget) -> Sequence[MeasureStep]:
-        """What to ask at which share of the budget; from public facts alone."""
+        """The questions and their shares of the budget, from public facts alone."""
 
     @abstractmethod
     def fitted(self, domain: Domain, answers: Sequence[NoisyMarginal]) -> Model:

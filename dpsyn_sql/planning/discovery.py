@@ -13,22 +13,22 @@ from dpsyn_sql.errors import BudgetError, InputError
 from dpsyn_sql.source.relation import PrivacyUnit
 
 DISCOVERY_SHARE = Fraction(1, 10)
-"""Of the budget for all columns without a public domain together."""
+"""Share of the budget for all columns without a public domain together."""
 
 CONTRIBUTIONS_SHARE = Fraction(1, 50)
-"""Of the budget for the number of rows per unit: one cell a unit, so a little goes a long way."""
+"""Share of the budget for the number of rows per unit. A unit is in one cell, so a small share is enough."""
 
 MOST_COUNTED = 10_000
-"""Rows per unit up to which units are counted by their rows: a cell each."""
+"""Rows per unit up to which units are counted by their rows: one cell each."""
 
 _GRID, _TREE = 1, 2
-# Of a numeric column's share. The grid only has to show which powers of two are there at all.
+# Parts of a numeric column's share. The grid only has to show which powers of two occur.
 
 Ask = Literal["keys", "grid", "tree", "contributions"]
 
 
 def things_per_unit(ask: Ask, rows_per_unit: int) -> int:
-    """For how many keys, codes of a grid, or points of a tree a unit of up to k rows counts.
+    """How many keys, codes of a grid, or points of a tree a unit of up to k rows counts for.
 
     Signal over noise of a unit with d different ones is proportional to min(m, d) / sqrt(m) for Gaussian
     noise: m = sqrt(k) is within k^(1/4) of the best whatever d is. For trees it is min(m, d) / m: one
@@ -53,25 +53,25 @@ def planned_discovery(
 ) -> tuple[tuple[DiscoveryStep, ...], Budget]:
     """The steps of discovery, and what is left of ``budget`` for the method (without threshold delta).
 
-    Columns share equally. Threshold delta goes to columns of keys alone; without any of them none is
+    Columns get equal shares. Only columns of keys use threshold delta; without such columns none is
     spent.
 
     Raises:
-        BudgetError: categories have to be learnt and there is no delta for their threshold.
+        BudgetError: categories must be learnt, and there is no delta for their threshold.
         InputError: units of more rows than can be counted.
     """
     keys = [column for column in shape.undiscovered if column.kind == "categorical"]
     if keys and not budget.delta:
         names = ", ".join(repr(column.name) for column in keys)
         raise BudgetError(
-            f"delta=0 leaves nothing for the threshold that finds the values of {names}: declare their "
+            f"delta=0 does not allow the threshold that finds the values of {names}: declare their "
             "categories in the domain file, leave them out with exclude=, or give a delta such as 1e-9"
         )
     counts = _counts_rows(shape, unit)
     if counts and unit.max_rows > MOST_COUNTED:
         raise InputError(
-            f"max_rows_per_unit={unit.max_rows}: how many rows a unit has is measured up to {MOST_COUNTED}; "
-            f"write a smaller one, or leave out the column with exclude=[{unit.column!r}]"
+            f"max_rows_per_unit={unit.max_rows} is too large: rows per unit are measured up to "
+            f"{MOST_COUNTED}. Give a smaller number, or leave out the column with exclude=[{unit.column!r}]"
         )
     whole = budget.without_thresholds()
     discovery = DISCOVERY_SHARE if shape.undiscovered else Fraction(0)

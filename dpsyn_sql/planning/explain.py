@@ -51,12 +51,12 @@ def _about(plan: Plan) -> Iterator[str]:
     for statement in relation.statements:
         yield f"            owner states: {statement}"
     if unit.column is None:
-        yield "Protects    one row, not a person: a person with several rows is protected less"
+        yield "Protects    one row, not one person: a person with several rows is protected less"
     else:
-        yield f"Protects    all rows of one {unit.column}, at most {unit.max_rows} of them counted"
-        yield "            rows without one are left out"
+        yield f"Protects    all rows of one {unit.column}; at most {unit.max_rows} of them are counted"
+        yield f"            rows without a {unit.column} are left out"
         if relation.kind in ("query", "view"):
-            yield f"            owner states: {unit.column} of the result says whose row each of its rows is"
+            yield f"            owner states: {unit.column} of the result identifies the unit of each row"
     settings = ", ".join(f"{name}={value!r}" for name, value in plan.particulars.settings.items())
     yield f"Method      {plan.method}" + (f" ({settings})" if settings else "")
     yield from plan.particulars.lines
@@ -68,7 +68,7 @@ def _about(plan: Plan) -> Iterator[str]:
 
 
 def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str]:
-    """Every written column: its codes and who made them public, or its role."""
+    """Every written column: its codes and who declared them, or its role."""
     yield f"Columns     {len(shape.order)}, {sum(plan.domain.shape())} codes in all"
     measured = {item.name: item for item in shape.measured}
     roles = {role.name: role for role in shape.roles}
@@ -119,8 +119,8 @@ def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
             )
             if step.further is not None:
                 yield (
-                    f"    and about marginals of {step.further.attributes} attributes, of at most "
-                    f"{step.further.cells} cells, that the model of the first ones ties together"
+                    f"    and for marginals of {step.further.attributes} attributes that the model of the "
+                    f"first marginals ties together, of at most {step.further.cells} cells each"
                 )
             assumed = step.pairs_assumed(plan.domain)
             which = "all" if assumed == len(step.queries) else f"{assumed:,} (the number of columns)"
@@ -139,7 +139,7 @@ def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
 
 
 def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Iterator[str]:
-    """How far off a typical table is as it is measured, by its number of columns: the noise alone."""
+    """How far off a typical measured table is, by its number of columns: the noise alone."""
     sizes: dict[int, list[int]] = {}
     for query in step.queries:
         sizes.setdefault(len(query.attrs), []).append(plan.domain.cells(query.attrs))

@@ -11,13 +11,13 @@ from typing import Any
 class ReleaseKey:
     """The idempotency key of a release.
 
-    ``name`` is the output's where ``named`` is false. ``sources`` are the private tables and files that are
-    read, whatever query reads them: they say which account is charged and are not part of the identity,
-    since a folder may grow.
+    ``name`` is that of the output if ``named`` is false. ``sources`` are the private tables and files that
+    are read, whatever query reads them. They decide which account is charged. They are not part of the
+    identity, since a folder may grow.
     ``configuration`` is JSON-ready: resolved source, unit, domain, excluded columns, method and
     settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
-    ``former`` is the same release in the words of ledgers of the first format, with as many sources: what
-    they hold is found again.
+    ``former`` is the same release as ledgers of the first format record it, with the same number of
+    sources, so that their releases are found again.
     """
 
     account: str | None

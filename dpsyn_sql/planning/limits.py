@@ -1,8 +1,8 @@
-"""A limit on memory in bytes, and how it is divided: public facts alone decide.
+"""A limit on memory in bytes, and how it is divided. Only public facts decide.
 
-Half of what the interpreter and its libraries leave goes to the database, half to tables that we hold
-ourselves: exact counts and references of the candidates, the cliques of a model and what its fit remembers
-of them.
+The interpreter and its libraries take a part. The database gets half of the rest. The other half is for
+our own tables: exact counts and references of the candidates, the cliques of a model, and what its fit
+remembers of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 
 _PROCESS = 256 * 2**20
-# Bytes of Python with numpy, scipy and the database loaded: 160 MB, and small change.
+# Bytes of Python with numpy, scipy and the database loaded: 160 MB and a margin.
 
 LEAST_MEMORY = 512 * 2**20
 """Bytes; below it the database cannot read a Parquet file of a few dozen columns."""
@@ -26,7 +26,7 @@ _BYTES_PER_TREE_CELL = 256
 # The tables of a calibration, the steps that L-BFGS remembers, the distributions that rows are drawn from.
 
 _BYTES_PER_MEASURED_CELL = 48
-# An exact count, with noise and without, in one vector and in its table, the answer as it is stored.
+# A count with and without noise, in one vector and in its table, and the stored answer.
 
 _UNITS = {
     "": 1,
@@ -51,7 +51,7 @@ class Limits:
 
     @property
     def engine(self) -> str | None:
-        """What an instance of ours gets, as DuckDB writes it."""
+        """The limit for our own instance, as DuckDB writes it."""
         return None if self.memory is None else f"{self._half // 2**20}MiB"
 
     def candidate_cells(self, most: int) -> int:
@@ -72,9 +72,9 @@ class Limits:
         if self.memory is not None and needed > self._half:
             enough = -(-(_PROCESS + 2 * needed) // 10**6)
             raise PlanTooLarge(
-                f"The plan is too large for memory_limit: it measures {cells:,} cells at once, which takes a "
-                f"limit of {enough} MB. Raise the limit, declare fewer bins or categories, or leave a column "
-                "out with exclude=."
+                f"The plan is too large for memory_limit: it measures {cells:,} cells at once, which needs a "
+                f"limit of {enough} MB. Raise the limit, declare fewer bins or categories, or leave a "
+                "column out with exclude=."
             )
 
     @property
@@ -91,7 +91,7 @@ NO_LIMITS = Limits()
 
 
 def memory_in_bytes(value: object) -> int | None:
-    """A limit as people write it: ``"4GB"``, ``"1.5 GiB"`` or a number of bytes; None is none.
+    """A limit as people write it: ``"4GB"``, ``"1.5 GiB"`` or a number of bytes; None for no limit.
 
     Raises:
         InputError: it is none of these, or too small for any release.

@@ -16,7 +16,7 @@ from dpsyn_sql.source.relation import Source
 
 @dataclass(frozen=True, slots=True)
 class MeasureStep:
-    """One question through the door: all ``queries`` at the same noise, paid by ``budget``."""
+    """One question at the door: all ``queries`` with the same noise, paid from ``budget``."""
 
     name: str
     queries: tuple[MarginalQuery, ...]
@@ -27,8 +27,8 @@ class MeasureStep:
 class Further:
     """Marginals of ``attributes`` attributes and at most ``cells`` cells that may be asked for too.
 
-    Too many to be counted ahead: which of them, noisy answers decide, and they are counted then. All that
-    are asked for have ``together`` cells at most.
+    There are too many to count them ahead. Noisy answers decide which are asked for, and these are counted
+    then. All that are asked for have at most ``together`` cells.
     """
 
     attributes: int
@@ -44,8 +44,8 @@ class Further:
 class ReservedStep:
     """Several questions about ``queries``, or coarser tables of them, that depend on noisy answers.
 
-    How many there will be, and which, is not known in advance; ``budget`` pays for all of them, also for
-    those about ``further`` marginals.
+    Their number and content are not known in advance. ``budget`` pays for all of them, also for those about
+    ``further`` marginals.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ReservedStep:
     further: Further | None = None
 
     def pairs_assumed(self, domain: Domain) -> int:
-        """How many tables a plan is explained with: as many as there are attributes, or all there are."""
+        """The number of tables that explains a plan: the number of attributes, or of all tables if fewer."""
         return min(len(domain.names), len(self.queries))
 
 
@@ -75,10 +75,10 @@ class Particulars:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything a release will do that touches private data.
+    """Everything that a release will do with private data.
 
-    ``discovery`` comes before ``steps``; ``budget`` pays for both. Until discovery has been, ``domain`` has
-    every undiscovered attribute at the largest size it can get.
+    ``discovery`` comes before ``steps``; ``budget`` pays for both. Before discovery, ``domain`` has every
+    undiscovered attribute at its largest possible size.
     """
 
     source: Source
@@ -111,10 +111,10 @@ class Plan:
 
     @property
     def further(self) -> Further | None:
-        """Marginals that may be asked for beside ``queries``.
+        """Marginals that may be asked for in addition to ``queries``.
 
         Raises:
-            InternalError: two steps announce some; they are counted under one limit.
+            InternalError: two steps announce some, but one limit holds for all of them.
         """
         found = [step.further for step in self.reserved if step.further is not None]
         if len(found) > 1:

@@ -104,7 +104,7 @@ class Choice(Question[list[int]]):
 
 @dataclass(frozen=True, slots=True)
 class KeyQuery(Question["NoisyKeys"]):
-    """Which values a text or integer column has: those whose noisy count passes the threshold.
+    """The values of a text or integer column whose noisy count reaches the threshold.
 
     Counts are of distinct units per value; a unit counts for at most k values. NULL and text longer
     than ``longest`` characters are no keys.
@@ -159,7 +159,7 @@ class TreeRoot:
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery(Question["NoisyTree"]):
-    """Where a column is dense: binary trees over disjoint intervals, split by PrivTree.
+    """The dense parts of a column: binary trees over disjoint intervals, split by PrivTree.
 
     Roots are ascending and disjoint, so a value lies in at most one; values outside, NULL and NaN are in
     no cell. Cells of the finest level are numbered through all roots: those of root i come after
@@ -192,7 +192,7 @@ class NoisyTree:
 
 @dataclass(frozen=True, slots=True)
 class ContributionQuery(Question["NoisyContributions"]):
-    """How many units have 1, 2, ..., ``most`` rows after the bound; one cell a unit, sensitivity 1."""
+    """How many units have 1, 2, ..., ``most`` rows after the bound; a unit is in one cell, sensitivity 1."""
 
     most: int
 

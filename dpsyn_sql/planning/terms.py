@@ -1,4 +1,4 @@
-"""What one release sets and no method chooses: memory, what matters most, time."""
+"""The terms that a release sets for its method: memory, workload, time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """``limits`` and ``workload`` may form questions; ``deadline`` only what follows the last of them."""
+    """``limits`` and ``workload`` may change questions; ``deadline`` changes only what follows the last one."""
 
     limits: Limits = NO_LIMITS
     workload: Workload = UNWEIGHTED
@@ -19,4 +19,4 @@ class Terms:
 
 
 NO_TERMS = Terms()
-"""All the memory and time there is, and all pairs alike."""
+"""No limit on memory or time, and all pairs alike."""

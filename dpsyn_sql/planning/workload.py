@@ -23,10 +23,10 @@ if TYPE_CHECKING:  # loads numpy, and requests are read without
     from dpsyn_sql.domain.shape import Shape
 
 WorkloadSpec = Mapping[str | tuple[str, ...], Number] | None
-"""As people write it: ``{"income": 5, ("age", "sex"): 2}``."""
+"""A workload as people write it: ``{"income": 5, ("age", "sex"): 2}``."""
 
 LEAST, MOST = Fraction(1, 1000), Fraction(1000)
-"""Weights. Beyond them the other tables would be left with no budget at all."""
+"""Range of weights. Beyond it the other tables would get no budget at all."""
 
 _EXAMPLE = "write for example workload={'income': 5, ('age', 'sex'): 2}"
 
@@ -35,8 +35,8 @@ _EXAMPLE = "write for example workload={'income': 5, ('age', 'sex'): 2}"
 class Workload:
     """Weights of sets of attributes, exact.
 
-    A set of one attribute weighs all pairs with it, a larger one all pairs within it. Where several
-    sets have a pair the largest weight applies; a pair of no set has weight 1.
+    A set of one attribute gives its weight to all pairs with it, a larger set to all pairs within it. If a
+    pair is in several sets, the largest weight applies. A pair in no set has weight 1.
     """
 
     sets: tuple[tuple[tuple[str, ...], Fraction], ...] = ()
@@ -52,7 +52,7 @@ class Workload:
         return found
 
     def means(self, names: Sequence[str]) -> dict[str, Fraction]:
-        """Of each attribute the mean weight of the pairs with it; 1 where it is alone."""
+        """For each attribute the mean weight of the pairs with it; 1 if it is the only one."""
         excess = dict.fromkeys(names, Fraction(0))
         for pair, weight in self.pairs(names).items():
             for name in pair:
@@ -63,14 +63,14 @@ class Workload:
         """The same with the names of the source's columns, in their order; equal sets are one.
 
         Raises:
-            InputError: a name is no column that is measured.
+            InputError: a name is not a measured column.
         """
         places = {item.name: place for place, item in enumerate(shape.measured)}
         weights: dict[tuple[str, ...], Fraction] = {}
         for members, weight in self.sets:
             found = {_measured(name, shape) for name in members}
             if len(found) < len(members):
-                raise InputError(f"workload names a column twice in {_in_words(members)}; name it once")
+                raise InputError(f"workload names a column twice in {_in_words(members)}: name it once")
             known = tuple(sorted(found, key=places.__getitem__))
             weights[known] = max(weight, weights.get(known, weight))
         return Workload(tuple(sorted(weights.items())))
@@ -92,7 +92,7 @@ def read_workload(spec: WorkloadSpec) -> Workload:
     """Read weights as people write them; names are checked by ``Workload.fitted``.
 
     Raises:
-        InputError: no such mapping, or a weight that is no number from 0.001 to 1000.
+        InputError: not such a mapping, or a weight that is not a number from 0.001 to 1000.
     """
     if spec is None:
         return UNWEIGHTED
@@ -128,7 +128,7 @@ def _weight(key: Any, value: Any) -> Fraction:
 
 
 def _measured(name: str, shape: Shape) -> str:
-    """The measured column that is meant: exactly, else by letter case."""
+    """The measured column of this name: an exact match, else one in another letter case."""
     names = [item.name for item in shape.measured]
     if name in names:
         return name
@@ -138,11 +138,11 @@ def _measured(name: str, shape: Shape) -> str:
     for role in shape.roles:
         if fold(role.name) == fold(name):
             raise InputError(
-                f"workload names {name!r}, which is not measured ({type(role).__name__}): no marginal has it"
+                f"workload names {name!r}, which is not measured ({type(role).__name__}): leave it out"
             )
     close = near_matches(name, names)
-    hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"there are {listed(names)}"
-    raise InputError(f"workload names {name!r}, which is no column of the release; {hint}")
+    hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"its columns are {listed(names)}"
+    raise InputError(f"workload names {name!r}, which is not a column of the release; {hint}")
 
 
 def _pairs_of(members: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -51,7 +51,7 @@ class Claim:
 
 
 def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
-    """Epsilon of what was reserved before the run, by every accountant at hand.
+    """Epsilon of what was reserved before the run, by every available accountant.
 
     A pure budget is its own epsilon. Otherwise zCDP, and, with the package dp-accounting and units of
     one row, the privacy loss distribution of the reserved events, both at the share of ``delta``
@@ -131,7 +131,7 @@ def _versions() -> Mapping[str, str]:
 
 
 def _public_name(relation: Relation) -> str:
-    """A file without its folders: readers of a release need not know the owner's machine."""
+    """A file name without its folders: readers of a release need not know the owner's machine."""
     if relation.kind in ("parquet", "csv"):
         return Path(relation.name).name
     read = _READ.sub(lambda call: _LITERAL.sub(_without_folders, call[0]), relation.name)
@@ -145,7 +145,7 @@ _ENDINGS = (".parquet", ".csv", ".csv.gz")
 
 
 def _names_file(literal: re.Match[str]) -> bool:
-    """Other literals say something of the query and stay as they are."""
+    """Other literals are part of the query's meaning and stay unchanged."""
     return bool(literal[1]) or literal[2].lower().endswith(_ENDINGS)
 
 

@@ -16,10 +16,10 @@ from dpsyn_sql.report.made import ROWS_OF_NOISE, Made, rows_wanted
 from dpsyn_sql.report.marginals import total_error
 
 _RARE = 0.05
-"""Part of the noisy total that a value must have to be found, above which a release warns."""
+"""A release warns if a value needs more than this part of the noisy total to be found."""
 
 _UNCERTAIN = 0.1
-"""Standard error of the noisy total, as a part of it, above which a release warns."""
+"""A release warns if the standard error of the noisy total is more than this part of it."""
 
 _OURS = ("dpsyn_sql", "contextlib")
 
@@ -33,16 +33,16 @@ def warn(text: str) -> None:
 
 
 def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
-    """What the ledger has to say to the operator; a replay is also a warning."""
+    """Notes of the ledger for the operator; a replay is also a warning."""
     notes = []
     if entry.replayed:
         label = repr(entry.name) if entry.version is None else f"{entry.name!r} version {entry.version!r}"
         if entry.measured_on is None:
-            notes.append(f"Resumed {label} where it stopped, under the debit that was made then.")
+            notes.append(f"Resumed {label} where it had stopped, under its earlier debit.")
         else:
             notes.append(
-                f"Replayed {label}, measured on {entry.measured_on}: nothing was charged and the noisy "
-                "answers are those of then. To measure new data pass another version=."
+                f"Replayed {label}, measured on {entry.measured_on}. Nothing was charged, and the noisy "
+                "answers are those of that day. To measure new data pass another version=."
             )
         warn(notes[0])
     return (*notes, f"The account {entry.standing}.")
@@ -77,15 +77,15 @@ def _uncertain_total(made: Made) -> str | None:
     wanted = rows_wanted(made)
     return (
         f"The noisy total of {made.model.total:,.0f} rows has a standard error of {error:,.0f}: the number "
-        "of rows, and all else, is uncertain"
-        + (f", and {wanted:,} rows stand for it" if wanted == ROWS_OF_NOISE else "")
+        "of rows, and every other figure, is uncertain"
+        + (f", and {wanted:,} rows are written instead" if wanted == ROWS_OF_NOISE else "")
         + ". Spend a larger epsilon"
         + (f", or count fewer than {unit.max_rows} rows of a unit." if unit.max_rows > 1 else ".")
     )
 
 
 def _rare_values(made: Made, needed: Sequence[float]) -> str | None:
-    """Of some columns only frequent values could be found, or none."""
+    """For some columns only frequent values, or none, could be found."""
     limit, least = _RARE * max(0.0, made.model.total), dict[str, float]()
     for step, rows in zip(made.plan.discovery, needed, strict=True):
         if rows and step.attr is not None:
@@ -95,18 +95,18 @@ def _rare_values(made: Made, needed: Sequence[float]) -> str | None:
     if not names:
         return None
     return (
-        f"Rare values of {names} stay hidden, if there are any: what less than a twentieth of the rows have, "
-        "or all values, could not be found. Declare this domain, or spend a larger epsilon."
+        f"Rare values of {names} cannot be found: a value needs more than a twentieth of the rows, or no "
+        "value could be found at all. Declare this domain, or spend a larger epsilon."
     )
 
 
 def _no_pairs(made: Made) -> str | None:
-    """Pairs could have been measured and none was worth it."""
+    """Pairs could have been measured, but none was worth its cost."""
     candidates = [query for step in made.plan.reserved for query in step.queries]
     possible = any(len(query.attrs) > 1 for query in candidates)
     if not possible or any(len(table.attrs) > 1 for table in made.measurements):
         return None
     return (
-        "No pair of columns stands out of the noise: the columns of the output are independent of each "
-        "other. If they should not be, spend a larger epsilon."
+        "No pair of columns stands out from the noise, so the columns of the output are independent of "
+        "each other. To find dependence, spend a larger epsilon."
     )

@@ -1,4 +1,4 @@
-"""What came through the door, the model of it, and how many rows it stands for; all of it is public."""
+"""The answers of the door, the model of them, and its number of rows; all public."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.report.marginals import total_error
 
 ROWS_OF_NOISE = 1_000_000
-"""Rows written at most, unless rows= is given, where the noisy total is less than four standard errors above
-zero: at epsilon 1e-6 noise alone gives ten million rows and more, which fill memory and disk for nothing."""
+"""The most rows that are written, without rows=, if the noisy total is less than four standard errors above
+zero. At epsilon 1e-6 noise alone gives ten million rows and more (docs/decisions/0008)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Any marginal of a release, with an error bar: read off the public noisy answers and model."""
+"""Any marginal of a release, with an error bar: computed from the public noisy answers and model."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def marginal_table(
     - ``estimate``: expected count of the model, in rows; denoised (ordered one-ways smoothed, rare codes
       pooled, cells not below 0, tables agree with each other). Closest to the source on average, but
       biased towards what is smooth: no error bar is known for it.
-    - ``noisy``: inverse-variance mean of all measured tables that contain ``attrs``; nothing else was
-      done to it, so it is unbiased and may be below 0.
+    - ``noisy``: inverse-variance mean of all measured tables that contain ``attrs``, unprocessed:
+      it is unbiased and may be below 0.
     - ``standard_error``: of ``noisy`` (never of ``estimate``), exact, in rows.
     - ``basis``: ``"measured"`` (a table over exactly these attributes was measured), ``"summed"`` (only
       larger tables were) or ``"modelled"`` (none; ``noisy`` and ``standard_error`` are then NaN).

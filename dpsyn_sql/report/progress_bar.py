@@ -27,7 +27,7 @@ _IN_WORDS = {
     "encode": "encode the source",
     "count": "count marginals",
     "noise": "add noise",
-    "model": "expect by the model",
+    "model": "compute expected counts",
     "select": "choose marginals",
     "fit": "fit the model",
     "sample": "sample rows",
@@ -36,7 +36,7 @@ _IN_WORDS = {
 
 
 class _Bars:
-    """One line per phase; a phase that comes again starts its line anew."""
+    """One line per phase; a repeated phase restarts its line."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -58,7 +58,7 @@ class _Bars:
 
 
 class _Steps(ProgressColumn):
-    """How many steps of how many, and the time left by their pace, where they are known and not all done."""
+    """Finished steps of all, and the time left at their pace, if the steps are known and not all done."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class _Steps(ProgressColumn):
 
 
 def _columns() -> tuple[ProgressColumn, ...]:
-    """Phase, bar, time since it began; of a phase with known steps the steps and the time left."""
+    """Phase, bar, time since it began; for a phase with known steps also the steps and the time left."""
     return (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -84,7 +84,7 @@ def _columns() -> tuple[ProgressColumn, ...]:
 
 @contextmanager
 def progress_bar() -> Iterator[None]:
-    """Show phases on standard error if it is a terminal and nobody else listens."""
+    """Show phases on standard error if it is a terminal and nothing else listens."""
     if is_listened_to() or not sys.stderr.isatty():
         yield
         return

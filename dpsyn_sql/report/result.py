@@ -21,9 +21,9 @@ class Release:
 
     ``table`` is the quoted name or the path that was written, ``rows`` the number of synthetic
     rows, ``epsilon`` (rounded up) and ``rho`` those of the budget reserved before the run,
-    ``id`` random, ``measurements`` every noisy answer it is made of. ``replayed``: the answers
-    were stored by an earlier run of the same release and cost nothing now. ``notes``: what the
-    ledger says to the operator. ``draw`` gives rows of the stored model: of their number and a seed.
+    ``id`` random, ``measurements`` all noisy answers that it is made from. ``replayed``: an earlier run of
+    the same release stored the answers, and they cost nothing now. ``notes``: messages for the
+    operator. ``draw`` gives rows of the stored model: of their number and a seed.
     """
 
     table: str

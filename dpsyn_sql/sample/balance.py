@@ -1,7 +1,7 @@
-"""Two-way counts of a small sample brought closer to those of its model.
+"""Bring the two-way counts of a small sample closer to those of its model.
 
 Sampling clique by clique leaves the counts of attributes that share no clique to chance: an error of about
-sqrt(count) a cell, as large as that of the model where rows are few. Here rows exchange their values
+sqrt(count) per cell, as large as that of the model if there are few rows. Here rows exchange their values
 of one attribute wherever this brings the two-way counts of that attribute closer to what the model expects.
 One-way counts do not change. The idea is that of the gradual update of PrivSyn (Zhang et al. 2021), with
 exchanges for copies, and with all pairs of the model for the measured ones.
@@ -20,12 +20,11 @@ Codes = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 PASSES = 2
-"""Sweeps over all attributes: the first brings most, a third next to nothing."""
+"""Sweeps over all attributes; more gain almost nothing (docs/results.md)."""
 
 _PAIRS_OF_ROWS = 200
 _EXCHANGES = 8
-# Of 200 random pairs of rows the best 8 exchange at once: more would get in each other's way, and more pairs
-# at a time hardly cost more.
+# Of 200 random pairs of rows the best 8 exchange at once: more exchanges would disturb each other.
 
 
 def balanced(

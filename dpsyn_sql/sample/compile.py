@@ -9,7 +9,7 @@ from dpsyn_sql.sample.sql_text import MOST_NODES
 from dpsyn_sql.sample.systematic import BATCH_ROWS
 
 MOST_LOW_VARIANCE_ROWS = 20_000_000
-"""Up to here rows are drawn with low variance; above, what it removes is small and the time is not."""
+"""Up to this number rows are drawn with low variance. Above it the gain is small and the time is long."""
 
 INDEPENDENTLY = "independently"
 """How SQL draws rows, as certificates have it; ``Sampler.drawn`` says it of other rows."""

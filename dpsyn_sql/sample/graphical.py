@@ -18,7 +18,7 @@ from dpsyn_sql.sample.quotas import code_type
 from dpsyn_sql.sample.systematic import BATCH_ROWS, LOW_VARIANCE, side_by_side, stratified, systematic
 
 MOST_BALANCED = 10**8
-"""Rows x attributes^2 of samples that are balanced (seconds); larger ones owe less to chance."""
+"""The most rows x attributes^2 of samples that are balanced (seconds); chance matters less in larger ones."""
 
 _BALANCED_PER_SECOND = 1e7
 

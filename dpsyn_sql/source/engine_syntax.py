@@ -1,8 +1,8 @@
-"""What the database's own parser sees in a text, and whether that is what a check has admitted.
+"""What the database's own parser sees in a text, and whether a check has accepted that.
 
-A check reads a query with a parser of its own and prints the text that runs. What would run is judged
-once more here, as the database reads it: a text that the printer garbled, or that two parsers read in
-two ways, gets no further.
+A check reads a query with its own parser and prints the text that runs. This module judges the text once
+more, as the database reads it. It refuses a text that the printer garbled, or that two parsers read in
+two ways.
 """
 
 from __future__ import annotations

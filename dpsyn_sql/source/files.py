@@ -93,7 +93,7 @@ def find_files(path: str) -> FileSet | None:
     if None in endings or len(endings) > 1:
         kinds = ", ".join(sorted(ending or "another ending" for ending in endings))
         raise SourceError(
-            f"{shorten(path)!r} means files of {kinds}; a source is made of files of one kind: "
+            f"{shorten(path)!r} matches files of {kinds}. A source must have files of one kind: "
             ".parquet, .csv or .csv.gz."
         )
     ending = endings.pop() or ""
@@ -106,8 +106,8 @@ def find_files(path: str) -> FileSet | None:
 def _refuse_turning_back(path: str) -> None:
     if turns_back(path):
         raise SourceError(
-            f"{shorten(path)!r} has '..' after a wildcard, so it leads to other folders than it names; write "
-            "the path without it."
+            f"{shorten(path)!r} has '..' after a wildcard, so it leads to folders that it does not "
+            "name. Write the path without '..'."
         )
 
 
@@ -119,8 +119,8 @@ def _refuse_one_file_twice(path: str, found: Sequence[str]) -> None:
         other = seen.setdefault((status.st_dev, status.st_ino), item)
         if other != item:
             raise SourceError(
-                f"{shorten(path)!r} means one file twice: {shorten(other)!r} and {shorten(item)!r} are links "
-                "to the same; name it once."
+                f"{shorten(path)!r} matches one file twice: {shorten(other)!r} and {shorten(item)!r} are "
+                "links to the same file. Name it once."
             )
 
 
@@ -134,8 +134,8 @@ def common_header(files: FileSet) -> CsvHeader:
     for path in files.paths[1:]:
         if read_csv_header(path, gzipped=files.gzipped) != first:
             raise SourceError(
-                f"The header of {shorten(path)!r} differs from that of {shorten(files.paths[0])!r}: the "
-                "files of one source must name the same columns in one order, with one delimiter."
+                f"The header of {shorten(path)!r} differs from that of {shorten(files.paths[0])!r}. The "
+                "files of a source must have the same columns in the same order, with the same delimiter."
             )
     return first
 

@@ -129,9 +129,7 @@ def check_view(
 
 
 def _refuse(what: str) -> SourceError:
-    return SourceError(
-        f"The query uses {what}, which is not known to keep each row to itself. {words.HOW_TO_GO_ON}"
-    )
+    return SourceError(f"The query uses {what}, which may mix rows. {words.HOW_TO_GO_ON}")
 
 
 def _parse(sql: str) -> Node:
@@ -144,19 +142,19 @@ def _parse(sql: str) -> Node:
     if not trees:
         raise SourceError(
             "The query cannot be parsed, so it cannot be checked and its tables cannot be found. "
-            "Put the difficult part into a table of your own and release that."
+            "Write the difficult part to a table and release that table."
         )
     if len(trees) > 1:
-        raise SourceError("The query holds several statements; a source is one SELECT.")
+        raise SourceError("The query holds several statements; a source must be one SELECT.")
     if not isinstance(trees[0], exp.Query):
         raise SourceError(f"The source is a {trees[0].key.upper()} statement; it must be one SELECT.")
     for node in trees[0].walk():
         if isinstance(node, exp.DML | exp.DDL | exp.Command | exp.Into) and not isinstance(node, exp.Query):
-            raise SourceError(f"The query holds {node.key.upper()}; a source only reads.")
+            raise SourceError(f"The query holds {node.key.upper()}; a source must only read.")
         if isinstance(node, exp.Pivot):
             raise SourceError(
-                "The query holds PIVOT or UNPIVOT: the columns of a pivot are values of the rows, so they "
-                "cannot be known before anything is charged. Put the result into a table and release that."
+                "The query holds PIVOT or UNPIVOT. The columns of a pivot are values of the rows, so they "
+                "cannot be known before anything is charged. Write the result to a table and release it."
             )
     return trees[0]
 
@@ -219,7 +217,7 @@ class _Check:
             self._refuse_macros(tree)
         if not self.trusted and not self._query(tree, {}, scope):
             raise SourceError(
-                "The query reads no private table: all that it names is constant or listed in public_tables=."
+                "The query reads no private table: it names only constants and tables of public_tables=."
             )
         text = print_tree(tree)
         if text is None:
@@ -243,7 +241,7 @@ class _Check:
         if self.trusted:
             fault = trusted_fault(syntax, self._private, self.catalog.is_macro)
             if fault is not None:
-                raise SourceError(f"The query uses {fault}. Even with trust_query=True that is refused.")
+                raise SourceError(f"The query uses {fault}. This is refused even with trust_query=True.")
             return
         fault = expressions_fault(syntax, self.catalog.rowwise) or structure_fault(syntax, self._private)
         if fault is not None:
@@ -284,8 +282,8 @@ class _Check:
                 _write_name(table, found.identity)
             elif len(parts) > 1 or not self._bind_file(table, parts[0]):
                 raise SourceError(
-                    f"The query reads {shorten('.'.join(parts))!r}, which is no table or view of the "
-                    "database and no file. A data frame in a Python variable must be written to a table."
+                    f"The query reads {shorten('.'.join(parts))!r}, which is not a table or view of the "
+                    "database or a file. Write a data frame in a Python variable to a table first."
                 )
 
     def _remember(self, found: Found) -> None:
@@ -306,8 +304,8 @@ class _Check:
             name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
             if self.catalog.is_macro(name):
                 raise SourceError(
-                    f"The query uses the macro {shorten(name)}. Even with trust_query=True macros are "
-                    "refused: they can read tables that are then not charged. Write it out."
+                    f"The query uses the macro {shorten(name)}. Macros are refused even with "
+                    "trust_query=True: they can read tables that are not charged. Write out its definition."
                 )
 
     def _bind_function(self, table: exp.Table, scope: Scope | None) -> None:
@@ -320,17 +318,17 @@ class _Check:
         path = given[0].name if len(given) == 1 and given[0].is_string else None
         if name in ("read_parquet", "read_csv") and path is not None:
             if not self._bind_file(table, path):
-                raise SourceError(f"The query reads {shorten(path)!r}, which is no file.")
+                raise SourceError(f"The query reads {shorten(path)!r}, which is not a file.")
         elif not self.trusted:
             raise _refuse(
                 f"the table function {shorten(name)} (only read_parquet('path') and read_csv('path') without "
-                "options pass)"
+                "options are allowed)"
             )
         elif name not in words.TABLE_FUNCTIONS_WITHOUT_FILES:
             raise SourceError(
                 f"The query uses the table function {shorten(name)}. Even with trust_query=True only "
-                "read_parquet('path') and read_csv('path') without options pass: others can read rows to "
-                "find out their columns, before anything is charged."
+                "read_parquet('path') and read_csv('path') without options are allowed: others can read rows "
+                "to find their columns, before anything is charged."
             )
 
     def _bind_file(self, table: exp.Table, path: str) -> bool:
@@ -497,13 +495,13 @@ def refused_construct(node: Node) -> str | None:
             return what
     name = type(node).__name__
     if name.startswith(words.REFUSED_PREFIXES):
-        return f"{name}, which is no row-wise deterministic expression"
+        return f"{name}, which is not a row-wise deterministic expression"
     if not isinstance(node, words.ALLOWED_EXPRESSIONS):
         return f"{node.key.upper()}, which this check does not know"
     if isinstance(node, exp.Var) and not words.PLAIN_WORD.fullmatch(node.name):
-        return f"{shorten(node.name)!r} in the place of a word"
+        return f"{shorten(node.name)!r} in place of a word"
     if isinstance(node, exp.Identifier) and fold(node.name) in words.POSITIONAL_COLUMNS:
-        return f"{node.name}, the place of a row among the others"
+        return f"{node.name}, the position of a row among the others"
     if isinstance(node, exp.Column) and not node.table and fold(node.name) in words.CLOCK_COLUMNS:
         return f"{node.name}, the time of the query (name a column of that name with its table)"
     return None

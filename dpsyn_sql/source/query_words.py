@@ -199,9 +199,9 @@ ENGINE_CLAUSES = frozenset(
 HOW_TO_GO_ON = (
     "Allowed are projections, filters, row-wise deterministic expressions, CTEs, UNION ALL, ORDER BY, and "
     "INNER, LEFT, CROSS, SEMI and ANTI joins of one private table with tables named in public_tables=. "
-    "If each row of the result is nonetheless computed from the rows of one privacy unit and public "
-    "tables only, say trust_query=True: that is your statement, it is printed in the plan and the "
-    "certificate, and it is not checked."
+    "If each row of the result is computed from the rows of one privacy unit and public tables only, "
+    "add trust_query=True. This is your statement: it is printed in the plan and the certificate, and "
+    "it is not checked."
 )
 
 TABLE_FUNCTIONS_WITHOUT_FILES = frozenset({"range", "generate_series", "unnest"})

@@ -35,7 +35,7 @@ def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Sh
     types = _types(shape)
     for role in shape.roles:
         if isinstance(role, Constant) and not _fits(role, engine):
-            faults.append(f"column {role.name!r}: {role.value!r} is no value of the type {role.sql_type}")
+            faults.append(f"column {role.name!r}: {role.value!r} is not a value of the type {role.sql_type}")
     plain = [name for name, (_, computed) in types.items() if not computed]
     roles = tuple(
         _derived(role, plain, types, engine, catalog, faults) if isinstance(role, Derived) else role

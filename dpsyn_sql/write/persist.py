@@ -83,7 +83,7 @@ def check_name(database: str | None, name: str) -> None:
     """
     if database is not None and fold(database) == SCHEMA:
         raise InputError(
-            "A database that is called 'dpsyn' cannot hold releases, because their schema is called so too; "
+            "A database with the name 'dpsyn' cannot hold releases, because their schema has the same name: "
             "attach it under another name, or rename the file."
         )
     if "\x00" in name:

@@ -61,7 +61,7 @@ class Target(Protocol):
 
     @property
     def only_same(self) -> bool:
-        """Whether an existing output is left alone if it is what would be written, and refused if not."""
+        """Whether an existing output is kept if it equals what would be written, and refused if not."""
 
 
 def publish(
@@ -87,7 +87,7 @@ def publish(
             beside an output file. None: nothing.
 
     Raises:
-        PublishError: the output came to exist meanwhile, is not what this release wrote there, cannot be
+        PublishError: the output has appeared since the check, is not what this release wrote, cannot be
             written, or a key's type cannot hold so many values.
         EngineFailure: the database failed otherwise.
     """
@@ -109,8 +109,8 @@ def _check_capacity(shape: Shape, rows: int, units: int) -> None:
             most = capacity(role.type)
             if most is not None and needed > most:
                 raise PublishError(
-                    f"Column {role.name!r} gets a fresh value for each of {needed} {what}, and its type has "
-                    f"only {most} values. Nothing was written; the same call with rows={most} or less costs "
+                    f"Column {role.name!r} needs a fresh value for each of {needed} {what}, but its type has "
+                    f"only {most} values. Nothing was written. The same call with rows={most} or less costs "
                     "nothing more."
                 )
 
@@ -134,8 +134,8 @@ def _publish_table(engine: Engine, target: Target, query: Fragment, kept: Kept |
         return
     if failure.kind in ("CatalogException", "TransactionException"):
         raise PublishError(
-            f"The table {target.sql} cannot be created: something of that name exists there meanwhile, or "
-            "its schema is gone. Nothing was written; choose another into=, or replace=True for a table."
+            f"The table {target.sql} cannot be created: something of this name has appeared, or its schema "
+            "was removed. Nothing was written. Choose another into=, or add replace=True for a table."
         )
     raise EngineFailure(failure.step, failure.kind, failure.statement)
 
@@ -152,9 +152,9 @@ def _holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
 
 def _changed(what: str) -> str:
     return (
-        f"The {what} exists and is not what this call writes: somebody changed it, or it was made with "
-        "another seed=, rows= or version of a package, on another machine, or under a time_limit= (which "
-        "draws rows as far as the time reaches). It was left alone; add replace=True to overwrite it."
+        f"The {what} exists and differs from what this call writes: it was changed, or it was made with "
+        "another seed=, rows= or package version, on another machine, or under a time_limit= (which can "
+        "change how rows are drawn). It was not changed. Add replace=True to overwrite it."
     )
 
 
@@ -205,7 +205,7 @@ def _move(part: Path, path: Path, *, replace: bool) -> str:
 
 
 def _meanwhile(path: Path) -> str:
-    return f"The file {str(path)!r} exists meanwhile; it was left alone. Add replace=True to overwrite it."
+    return f"The file {str(path)!r} has appeared; it was not changed. Add replace=True to overwrite it."
 
 
 def _create_only(part: Path, path: Path) -> None:

@@ -42,7 +42,7 @@ def sample_queries(
         why = "is no network" if network is None else "has too many variables for one query"
         message = (
             f"The model of release {name} {why}, so SQL cannot draw rows of it; its table and "
-            "dpsyn_marginal() are here. More rows come from release(..., rows=) under the same name, at no "
+            "dpsyn_marginal() are here. For more rows call release(..., rows=) under the same name, at no "
             "cost."
         )
         failing = render("macros/no_model", message=string_literal(message))
@@ -94,7 +94,7 @@ def _measured(attribute: Attribute, place: int, seed: Fragment) -> Fragment:
 
 
 def _condition(text: str) -> Fragment:
-    """A failure to compute a condition excludes nothing, as when the release was written."""
+    """If a condition cannot be computed, it excludes nothing, as when the release was written."""
     if not isinstance(text, Fragment):
         raise InternalError("an owner's expression was not checked before it was used")
     return Fragment(f"TRY({text})")

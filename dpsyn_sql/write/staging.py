@@ -119,8 +119,8 @@ def stage_rows(
         engine.execute(render("write/trim", staged=table, rows=rows), step="trimming sampled rows")
     if kept < rows:
         warnings.warn(
-            f"The conditions of never: and CHECK leave too little: {kept} of {rows} rows were sampled that "
-            "meet none of them.",
+            f"The conditions of never: and CHECK exclude too many rows: only {kept} of {rows} rows were "
+            "written.",
             stacklevel=2,
         )
     return min(kept, rows)

@@ -171,9 +171,7 @@ def test_a_method_that_asks_for_everything_alike_refuses_a_workload(method):
         assert stated.identity["workload"] == stated.public["workload"] == terms.workload.facts()
         return
     able = " or ".join(["'auto'", *(repr(name) for name, one in METHODS.items() if one.takes_workload)])
-    with pytest.raises(
-        InputError, match=f"method='{method.name}' has no use for workload=; use method={able}"
-    ):
+    with pytest.raises(InputError, match=f"method='{method.name}' does not use workload=: use method={able}"):
         method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms)
 
 

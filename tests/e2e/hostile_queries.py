@@ -250,7 +250,7 @@ REFUSED = {
         "WITH RECURSIVE c AS (FROM t) FROM c",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 3) FROM r, t",
     ],
-    "the place of a row among the others": [
+    "the position of a row among the others": [
         "SELECT rowid FROM t",
         "SELECT t.rowid FROM t",
         "SELECT main.t.rowid FROM t",
@@ -266,7 +266,7 @@ REFUSED = {
         "SELECT file_row_number FROM '{folder}/f.parquet'",
         "SELECT file_index FROM '{folder}/f.parquet'",
     ],
-    "no row-wise deterministic expression": [
+    "not a row-wise deterministic expression": [
         "SELECT today() FROM t",
         "SELECT current_timestamp FROM t",
         "SELECT current_date FROM t",
@@ -417,7 +417,7 @@ REFUSED = {
     "DESCRIBE": [
         "FROM (DESCRIBE t)",
     ],
-    "in the place of a word": [
+    "in place of a word": [
         "SELECT date_add(d, 1, 'day FROM memory.main.t LIMIT 1 --') FROM t",
         "SELECT ts_or_ds_add(d, 1, 'day AS x FROM memory.main.t LIMIT 1 --') FROM t",
         "SELECT ts_or_ds_add(d, 1, 'day AS x FROM memory.main.t GROUP BY ALL --') FROM t",
@@ -438,7 +438,7 @@ REFUSED = {
         "SELECT datetime(d) FROM t",
         "SELECT match_against(b, b, 'x) FROM t LIMIT 1 --') FROM t",
     ],
-    "a source only reads": [
+    "a source must only read": [
         "SELECT a INTO z FROM t",
         "WITH c AS (INSERT INTO u VALUES (9, 'x') RETURNING a) FROM c",
         "WITH c AS (UPDATE u SET a = 1 RETURNING a) FROM c",
@@ -468,7 +468,7 @@ REFUSED = {
         "SELECT a FROM t /* open",
         "SELECT normalize(b, 'NFC') FROM t",
     ],
-    "which is no table or view of the database and no file": [
+    "which is not a table or view of the database or a file": [
         "FROM '{folder}/none.csv'",
         "FROM duckdb_columns",
         "FROM sqlite_master",

@@ -118,7 +118,7 @@ def test_it_is_said_when_the_columns_came_out_independent(monkeypatch, recwarn):
     if, as here, they happen to be right."""
     monkeypatch.setattr(import_module("dpsyn_sql.pipeline"), "OpenDPNoise", Quiet)
     _, release = released({"x": X[:300], "y": X[:300]}, {"x": (6,), "y": (6,)}, epsilon=0.1, seed=1)
-    said = "No pair of columns stands out of the noise"
+    said = "No pair of columns stands out from the noise"
     assert [said in note for note in release.notes].count(True) == 1
     assert [said in str(warning.message) for warning in recwarn].count(True) == 1
     _, strong = released({"x": X, "y": X}, {"x": (6,), "y": (6,)}, epsilon=5.0, seed=1)
@@ -254,12 +254,12 @@ def test_a_workload_is_part_of_plan_key_and_certificate(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"workload": {"incme": 5}}, "workload names 'incme', which is no column of the release"),
+        ({"workload": {"incme": 5}}, "workload names 'incme', which is not a column of the release"),
         ({"workload": {"id": 5}}, "not measured"),
-        ({"workload": {"x": 5}, "exclude": ["x"]}, "no column of the release"),
+        ({"workload": {"x": 5}, "exclude": ["x"]}, "not a column of the release"),
         ({"workload": {"x": 0}}, "weight 0"),
         ({"workload": {"x": float("nan")}}, "weight nan"),
-        ({"workload": {"x": 5}, "method": "copula"}, "'copula' has no use for workload="),
+        ({"workload": {"x": 5}, "method": "copula"}, "'copula' does not use workload="),
     ],
 )
 def test_a_workload_that_cannot_be_is_refused_before_anything_is_charged(tmp_path, options, message):

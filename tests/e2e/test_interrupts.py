@@ -20,9 +20,9 @@ BEFORE = "Interrupted before anything was charged."
 CHARGING = "Interrupted while the ledger was charged. The ledger says whether the release 'o' is in it; if so, the same call goes on from here at no further cost."
 STAYS = "The release 'o' stays charged; the same call goes on from here at no further cost."
 WHERE = {
-    "while the source was measured": ["debited"],
+    "while the source was being measured": ["debited"],
     "after everything was measured, before the output was written": ["measured"],
-    "while the output was written": ["measured"],
+    "while the output was being written": ["measured"],
     "after {into} was written": ["measured", "published"],
 }
 

@@ -72,8 +72,8 @@ def test_each_command_once(checkout):
         assert result.exit_code == 0, (command, result.output)
         said.append(result.output)
     assert "columns:" in said[0] and "a new debit" in said[1] and "Wrote o.csv" in said[2]
-    assert "a replay of what was measured on" in said[3] and "adult.parquet#row" in said[4]
-    assert "still fits" in said[5] and "is whole" in said[6] and "Verdict" in said[7]
+    assert "a replay of the answers of" in said[3] and "adult.parquet#row" in said[4]
+    assert "still fits" in said[5] and "is intact" in said[6] and "Verdict" in said[7]
 
 
 WRONG = {

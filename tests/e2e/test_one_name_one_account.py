@@ -181,7 +181,7 @@ def test_what_a_ledger_of_the_first_format_holds_is_found_again(path):
         known.append(entry.release_id)
     ledger.close()
     text = plan(path)
-    assert "goes on where an earlier run stopped" in text and "w.duckdb:main.Sales#row" in text
+    assert "continues an earlier run" in text and "w.duckdb:main.Sales#row" in text
     again = release(path)
     assert [again.id] == known and again.replayed
     with pytest.raises(dpsyn_sql.ReleaseChanged, match="epsilon"):
@@ -311,7 +311,7 @@ def test_settings_that_make_no_difference_are_not_paid_for(path):
 def test_a_column_called_row_is_not_taken_for_rows_silently(path):
     with duckdb.connect(str(path)) as con:
         con.execute('CREATE TABLE odd AS SELECT 1::INTEGER AS n, 2 AS "Row"')
-    with pytest.raises(dpsyn_sql.InputError, match="not clear"):
+    with pytest.raises(dpsyn_sql.InputError, match="ambiguous"):
         release(path, "odd", privacy_unit="Row")
     release(path, "odd", privacy_unit="row", exclude=["Row"])
 
@@ -465,7 +465,7 @@ def test_what_is_left_of_epsilon_and_of_threshold_delta_is_said(words):
     release(words, "words")
     shown = CliRunner().invoke(app, ["ledger", "show", f"{words}.dpsyn-ledger"]).output
     assert "still fits if it discovers no categories" in shown
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match="declare their categories"):
+    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match="Declare the categories"):
         release(words, "words", version="2", into="o")
     release(words, "words", version="2", into="o", exclude=["w"])
 
@@ -487,7 +487,7 @@ def test_plan_says_whether_it_fits_replays_or_is_in_the_way(path):
     grant(path, "sales#row")
     assert "a new debit, which fits the account" in plan(path)
     release(path)
-    assert "a replay of what was measured on" in plan(path)
+    assert "a replay of the answers of" in plan(path)
     text = plan(path, epsilon=2)
     assert "would be refused" in text and "other settings" in text and "exists; choose another into=" in text
     text = plan(path, version="2", into="o")

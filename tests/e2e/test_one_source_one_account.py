@@ -270,7 +270,7 @@ def test_a_glob_over_subfolders_does_not_pass_a_grant_over(tmp_path):
     opened.grant("p.parquet#row", "1", "1e-9")
     opened.close()
     dpsyn_sql.release(None, file, domain=SPEC, epsilon=0.9, into=tmp_path / "o.csv")
-    with pytest.raises(dpsyn_sql.LedgerError, match="several ledgers"):
+    with pytest.raises(dpsyn_sql.LedgerError, match="Several ledgers"):
         dpsyn_sql.release(None, glob, domain=SPEC, epsilon=0.9, into=tmp_path / "p.csv")
     assert not (tmp_path / "g/.dpsyn-ledger").exists()
 

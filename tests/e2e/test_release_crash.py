@@ -428,14 +428,14 @@ def test_what_somebody_else_put_there_meanwhile_is_kept_also_by_a_retry(tmp_path
         return stage_rows(*arguments)
 
     monkeypatch.setattr(sys.modules["dpsyn_sql.writing"], "stage_rows", slow)
-    with pytest.raises(PublishError, match="meanwhile"):
+    with pytest.raises(PublishError, match="has appeared"):
         dpsyn_sql.release(con, "t", into="o")
     monkeypatch.undo()
     with pytest.raises(TargetError, match="replace=True"):
         dpsyn_sql.release(con, "t", into="o")
     assert con.execute("FROM o").fetchall() == [(42,)]
     con.execute("DROP TABLE o")
-    with pytest.warns(UserWarning, match="nothing was charged"):
+    with pytest.warns(UserWarning, match="Nothing was charged"):
         assert dpsyn_sql.release(con, "t", into="o").replayed
     with closing(SqliteLedger(tmp_path / "w.duckdb.dpsyn-ledger")) as ledger:
         ledger.verify()

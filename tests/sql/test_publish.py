@@ -167,7 +167,7 @@ def test_a_table_is_written_again_only_over_the_same_rows(session, change):
     assert comments.fetchall() == [("mine",)]  # nothing was rewritten
     session.con.execute(change)
     changed = rows(session)
-    with pytest.raises(PublishError, match=r"somebody changed it.*replace=True") as caught:
+    with pytest.raises(PublishError, match=r"it was changed.*replace=True") as caught:
         publish(session, again, SHAPE, STAGED, 1)
     assert caught.value.__context__ is None and rows(session) == changed
 
@@ -182,7 +182,7 @@ def test_a_file_is_written_again_only_over_the_same_bytes(session, tmp_path, for
     publish(session, again, SHAPE, STAGED, 1)
     assert path.read_bytes() == first
     path.write_text("mine")
-    with pytest.raises(PublishError, match=r"somebody changed it.*replace=True"):
+    with pytest.raises(PublishError, match=r"it was changed.*replace=True"):
         publish(session, again, SHAPE, STAGED, 1)
     assert path.read_text() == "mine" and not list(tmp_path.glob(".dpsyn*"))
 

@@ -36,7 +36,7 @@ def selection_event(number: int, rows_per_unit: int, share: Budget) -> Selection
         BudgetError: the share is nothing.
     """
     if share.amount == 0:
-        raise BudgetError("a private choice was given no budget; raise epsilon")
+        raise BudgetError("a private choice has no budget: raise epsilon")
     price = float(share.fraction) / number
     epsilon = math.sqrt(8 * price) if share.kind == "zcdp" else price
 

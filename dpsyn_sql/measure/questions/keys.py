@@ -32,13 +32,13 @@ def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
     which is smaller.
 
     Raises:
-        BudgetError: the share has no threshold delta (pure budgets never have), or no amount.
+        BudgetError: the share has no threshold delta (pure budgets have none), or no amount.
     """
     if share.kind == "pure" or share.delta == 0:
         raise BudgetError(
-            "the values of a column cannot be discovered without delta for its threshold (delta=0, or too "
-            "small to be shared by all columns): whether a rare value is shown would give away who has it. "
-            "Declare its categories in the domain, or release with a larger delta"
+            "the values of a column cannot be discovered without delta for its threshold (delta is 0, or too "
+            "small to be shared by all columns): a rare value that is shown would reveal who has it. "
+            "Declare the categories in the domain, or release with a larger delta"
         )
     refuse_no_discovery(share)
     sigma = gaussian_event(keys_per_unit, share).sigma

@@ -28,7 +28,7 @@ def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianE
         BudgetError: the share is nothing.
     """
     if share.amount == 0:
-        raise BudgetError("a step of the plan was given no budget; raise epsilon or ask fewer marginals")
+        raise BudgetError("a step of the plan has no budget: raise epsilon, or ask fewer marginals")
     return counts_event(tables * rows_per_unit, tables * rows_per_unit**2, share)
 
 

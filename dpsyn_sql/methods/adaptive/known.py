@@ -14,7 +14,7 @@ from dpsyn_sql.methods.adaptive.working import total_of
 from dpsyn_sql.progress import phase
 
 _FIT_SHARE = 0.5
-# Of the time after the last question; the rest is for the sample.
+# Share of the time after the last question; the rest is for the sample.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def independence(task: Task) -> Known:
 def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, last: bool) -> Known:
     """The graphical model of everything measured, from where the last fit ended.
 
-    After the last question there may be less time than the fit would take; earlier fits form questions.
+    Only the last fit, after the last question, can be cut short; earlier fits form questions.
     """
     working, constants, deadline = task.working, task.constants, task.terms.deadline
     observed = {**working.observed, **tables}

@@ -1,4 +1,4 @@
-"""Adaptive marginals: one-way tables, then the pairs in which the model is most wrong, then triples.
+"""Adaptive marginals: one-way tables, then the pairs where the model is most wrong, then triples.
 
     one-way tables -> denoise -> working bins, coarse twins          fit/denoise.py, working.py
     twice:  noisy distances of all pairs to the model -> score       questions.py, through the door
@@ -44,15 +44,15 @@ from dpsyn_sql.source.relation import Source
 
 @dataclass(frozen=True, slots=True)
 class Adaptive(Recipe):
-    """One-way marginals, then the pairs in which the model is most wrong, then the triples.
+    """One-way marginals, then the pairs where the model is most wrong, then triples.
 
-    After AIM (McKenna, Mullins, Sheldon, Miklau 2022), in two rounds of many pairs; the model is a graphical
-    one. It has no settings: its constants (``constants``, with their reasons) were chosen together.
+    After AIM (McKenna, Mullins, Sheldon, Miklau 2022), in two rounds of many pairs; the model is
+    graphical. It has no settings: its constants (``constants``, with their reasons) were chosen together.
     """
 
     name = "adaptive"
     model = GraphicalModel
-    attributes = 300  # it scores every pair of attributes twice: minutes from here on
+    attributes = 300  # it scores every pair of attributes twice: above this number that takes minutes
     takes_workload = True
     constants: ClassVar[Settings] = Settings()
 
@@ -90,14 +90,14 @@ class Adaptive(Recipe):
         return _model(task, known, known.total if known.tables else total_of(observed))
 
     def particulars(self, terms: Terms) -> Particulars:
-        """Also what the questions rest on: lower caps under a limit on memory, and the workload."""
+        """Also what the questions depend on: lower caps under a limit on memory, and the workload."""
         own = Recipe.particulars(self, terms)
         identity, lines = dict(own.identity), list(own.lines)
         caps = self._caps(terms.limits)
         if caps != self._caps(NO_LIMITS):
             identity["caps"] = list(caps)
             lines.append(
-                f"            within the memory limit: {caps[0]} cells of candidates, {caps[1]} of the model"
+                f"            within the memory limit: {caps[0]} candidate cells, {caps[1]} model cells"
             )
         if terms.workload.sets:
             identity["workload"] = terms.workload.facts()

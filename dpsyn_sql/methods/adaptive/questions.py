@@ -56,7 +56,7 @@ def noisy_scores(
 ) -> Scores:
     """Noisy distances to the model, less what sampling explains (whole rows).
 
-    Of many candidates only those that a private choice leaves over (``Settings.preselected``).
+    If there are many candidates, a private choice selects some first (``Settings.preselected``).
     """
     constants, attributes = task.constants, len(task.working.domain.attributes)
     number, (fewest, most) = constants.preselected * attributes, constants.preselect_between

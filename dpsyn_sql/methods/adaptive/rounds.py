@@ -19,7 +19,7 @@ from dpsyn_sql.planning.plan import ReservedStep
 from dpsyn_sql.progress import phase
 
 LEAST_UNITS = 10**8
-"""Of a budget for pairs (1e-7, noise of thousands of rows a cell): parts of less can round to nothing."""
+"""The least budget for pairs (1e-7, noise of thousands of rows per cell): parts of less can round to 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Choice:
 def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Budget | None]:
     """All rounds; also what is left if no pair was worth measuring.
 
-    A round that finds nothing passes its budget on. If the last one for pairs finds nothing, the pairs of
-    earlier rounds are measured again with it.
+    A round that finds nothing passes its budget on. If the last round for pairs finds nothing, its budget
+    measures the pairs of earlier rounds again.
     """
     pairs = Pairs(*candidate_pairs(task.working, step.queries), step.budget)
     if not pairs.scopes or step.budget.amount < LEAST_UNITS:
@@ -153,8 +153,8 @@ def _with_triples(
 ) -> Known:
     """The triples in which the model of the pairs is most wrong; else ``pairs`` again, with their weights.
 
-    Chosen by what their scores let expect: the noise of hundreds of distances alone would look like many
-    triples. If no fit meets all of them (``hopeless``), the model of the pairs stays.
+    Expected scores choose them: the noise of hundreds of distances alone would look like many triples. If
+    no fit meets all of them (``hopeless``), the model of the pairs stays.
     """
     for_scores, for_tables = task.parts(budget)
     expected = noisy_scores(task, known, triples, {}, for_scores).expected(triples)

@@ -1,4 +1,4 @@
-"""Noisy distances of tables as evidence: which of them are luck, and what all of them let expect.
+"""Noisy distances of tables as evidence: which are luck, and what the tables can be expected to hold.
 
 Post-processing of noisy answers only.
 """
@@ -16,8 +16,8 @@ from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reproducible import snapped
 
 _SURE = 2.0
-"""Standard errors. With none for the spread, and one or two for the mean, pairs that cost more than they gave
-were taken in a quarter to two thirds of the releases of mushroom (8,124 rows) at epsilon 0.05."""
+"""Standard errors that mean and spread are lowered by, so that pairs of pure luck are not measured
+(docs/results.md)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The constants of adaptive marginals, each with its reason.
 
-Chosen on four public tables of 10 to 40 attributes by the mean distance of two-way marginals; where no other
-source is given, the optimum is flat around the value.
+They were chosen on public tables by the mean distance of two-way marginals (docs/results.md, "How constants
+were chosen"). If no other reason is given, the optimum is flat around the value.
 """
 
 from __future__ import annotations
@@ -19,59 +19,51 @@ class Settings:
     one_way_most: float = 0.60
     one_way_slope: float = 0.1
     one_way_rho: float = 0.015
-    """Below this rho (epsilon 1) the share grows by 0.1 for each power of ten: few pairs can be seen then.
-    0.6 for 0.4 at epsilon 0.1 is 3 % better on Adult, 7 % on a table of 1,000 rows at 0.3."""
+    """Below this rho (epsilon 1) the share grows by 0.1 for each power of ten, because few pairs stand out of
+    the noise."""
 
     rounds: tuple[float, ...] = (0.4, 0.6)
-    """Shares of the rest: a small tree first, then what its fit leaves over. One round is 5 % worse."""
+    """Shares of the rest: a small tree first, then what its fit leaves over."""
 
     score_share: float = 0.05
     score_slope: float = 0.015
-    """Of a round for the distances that choose its tables: 0.3 to 1 % better than 0.08 from epsilon 1 on, on
-    tables of 14 to 45 attributes. Below ``one_way_rho`` it grows for each power of ten: at epsilon 0.05 to
-    0.3 0.08 is 0.2 to 3 % better than 0.05 on four tables, and 0.4 % worse on one."""
+    """Share of a round for the distances that choose its tables. Below ``one_way_rho`` it grows for each
+    power of ten."""
 
     preselect_between: tuple[int, int] = (50, 110)
     preselected: int = 4
     preselect_share: float = 0.3
-    """With so many attributes d a private choice of 4 d pairs comes before their distances, for 0.3 of what
-    the scores cost. Mean two-way distance at epsilon 1 against scores for all pairs: 2 % lower with 56
-    attributes, 8 % with 83, 9 % with 98; but 11 % higher with 133 and 19 % with 196 (the tables of
-    benchmarks/README.md): the largest distances are then those of a few groups of attributes that all go
-    together, and the others get nothing."""
+    """With so many attributes d, a private choice of 4 d pairs comes before their distances and takes 0.3 of
+    the budget of the scores. With more attributes the largest distances belong to a few groups of dependent
+    attributes, and the others would get nothing."""
 
     triple_share: float = 0.15
     triple_slope: float = 0.055
     triple_most: float = 0.3
-    """Of the rest, out of the last round, for three-way tables inside cliques of the fitted model. With 0.15
-    the three-way distance at epsilon 10 is a quarter lower on mushroom (8,124 rows), 8 % on flights
-    (336,776), 4 % on weather (26,115), at 1 1 % on Adult, where 0.25 is 1 % worse. At 10 0.25 is another 6 %
-    lower on mushroom, 5 % on flights, 1 to 3 % on Adult and income; at 3 0.2 is 2 % lower on mushroom:
-    hence more for each power of ten above ``one_way_rho``."""
+    """Share of the rest, out of the last round, for three-way tables inside cliques of the fitted model. It
+    grows for each power of ten above ``one_way_rho``: larger budgets can measure more of them."""
 
     triple_worth: float = 3.0
-    """Triples have to promise so many times what the pairs would gain from their budget, because a pair is a
-    part of many triples: income at epsilon 1 mostly promises 2 and less and lost by them, Adult at 1
-    promises 4 and gains 0.7 %."""
+    """Triples must promise this many times what the pairs would gain from their budget, because a pair is a
+    part of many triples."""
 
     triple_rho: float = 0.01
-    """From this rho (epsilon 0.8) on: at epsilon 0.3 income loses 5 %, at 0.1 nothing gains."""
+    """Triples are measured from this rho (epsilon 0.8) on; smaller budgets lose by them."""
 
     triple_attributes: int = 30
-    """Up to so many: above, there are thousands of candidates, whose noise grows with their number, and more
-    potentials than a fit can bear (not tried on real tables above 27)."""
+    """Triples are measured up to so many attributes. Above there are thousands of candidates, whose noise
+    grows with their number, and more potentials than a fit can handle (not tried on real tables above 27)."""
 
     triple_cells: int = 2**14
-    """Of a three-way table in working bins: noise would fill a larger one, and the fit would take long."""
+    """The most cells of a three-way table in working bins: noise would fill a larger table, and fits would be
+    slow."""
 
     fewest_triples: int = 10
-    """Fewer candidates are not asked about: the budget is better spent on the pairs (weather at epsilon 1 has
-    four, and was 1 to 2 % worse with them)."""
+    """Fewer candidates are not asked about: the budget is better spent on the pairs."""
 
     hopeless: float = 5.0
-    """Misfit of the last fit above which its three-way tables are left out: a model that meets its tables so
-    badly is worse than that of the pairs. With 24 binary columns that go together, at epsilon 10, it was 14
-    to 120 before fits had their present coordinates; since then 0.2 there, at most 1 on other tables."""
+    """Misfit of the last fit above which its three-way tables are left out: a model that misses its tables by
+    so much is worse than that of the pairs. Usual misfits are at most 1 (docs/results.md)."""
 
     size_power: float = 2 / 3
     """Half of the one-way budget is divided by codes^(2/3): the optimum for the L1 norm of raw noise."""
@@ -98,21 +90,22 @@ class Settings:
     cap_power: float = 1 / 4
     cap_most: float = 4e6
     cap_rows: float = 2e7
-    """Cells of the junction tree: in the first round 10 times the sum of squared sizes, then a million (a
-    calibration takes 7 ms) at epsilon 1 on Adult, where 4 million gain nothing. Where more stands out of
-    the noise, more is worth modelling: the cap grows with the power 1/4 of rho, or of rho N^2 if that is more
-    above Adult's. Not for more rows than ``cap_rows``: they are drawn one by one, and look-ups in twice the
-    cells, out of the processor's cache, took 402 s for 197 (100 million)."""
+    """Cells of the junction tree: in the first round 10 times the sum of squared sizes, then a million at
+    epsilon 1 on Adult. If more stands out of the noise, more is worth modelling: the cap grows with the power
+    1/4 of rho, or of rho N^2 if that is more above Adult's. It does not grow for more than ``cap_rows`` rows:
+    SQL draws them one by one, and larger tables leave the processor's cache (docs/results.md)."""
 
     sampling: float = 0.5
-    """Share of the expected L1 sampling error that comes off a score: it is no dependence."""
+    """Share of the expected L1 sampling error that is subtracted from a score, because it is not
+    dependence."""
 
     luck: float = 2.5
-    """Standard deviations of luck among all candidates that are tolerated; the expected rest of the
-    winner's curse comes off every score."""
+    """The luck among all candidates that is tolerated, in standard deviations; the rest of the expected
+    winner's curse is subtracted from every score."""
 
     charge: float = 0.5
-    """Of a table's L1 noise is charged in the selection: a fitted table keeps about half of it."""
+    """The part of a table's L1 noise that the selection charges: a fitted table keeps about half of its
+    noise."""
 
     greed: float = 0.3
     """Pairs are taken in the order of score / cells^0.3."""
@@ -124,5 +117,4 @@ class Settings:
     tolerance: float = 0.5
     tolerance_last: float = 0.3
     """Steps of a fit at most, and the misfit that ends it: of fits that only form questions, and of the last.
-    Half of the tolerances change distances by 0.5 % at most on Adult, at epsilon 0.1 to 10, and not beyond
-    noise on income. Few fits need all of the steps (flights at 10)."""
+    Few fits need all of the steps."""

@@ -18,10 +18,10 @@ from dpsyn_sql.methods.adaptive.working import pair_weights, table_weights
 def pairs_worth_their_budget(
     task: Task, scores: Scores, twins: Mapping[Scope, Scope], found: Mapping[Scope, float], for_pairs: Budget
 ) -> bool:
-    """Whether the first pairs gain more than the one-way tables would, had they all of the budget.
+    """Whether the first pairs gain more than the one-way tables would with all of the budget.
 
-    The noise of a one-way table is in every pair of its attribute; as in the choice of pairs, ``charge``
-    of its L1 norm counts. A coarse twin gains nothing beside its fine pair.
+    The noise of a one-way table is in every pair of its attribute. As in the choice of pairs, the part
+    ``charge`` of its L1 norm counts. A coarse twin gains nothing in addition to its fine pair.
     """
     plan, working, workload = task.plan, task.working, task.terms.workload
     weights = pair_weights(working, workload)

@@ -109,7 +109,7 @@ def test_plan_writes_nothing(folder):
     before = sorted(path.name for path in folder.iterdir())
     result = run("plan", "t.parquet", "--domain", "d.yml")
     assert result.exit_code == 0
-    for word in ("Source", "row, not a person", "rho", "Counting", "t_synthetic.parquet"):
+    for word in ("Source", "row, not one person", "rho", "Counting", "t_synthetic.parquet"):
         assert word in result.stdout
     assert sorted(path.name for path in folder.iterdir()) == before
 

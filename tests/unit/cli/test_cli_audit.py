@@ -30,17 +30,17 @@ def test_it_prints_claim_bound_runs_power_and_what_it_cannot_see(folder, options
     assert lines["Claim"] == f"{claim}, for the whole budget" and lines["Runs"].startswith("200 a side: ")
     assert lines["Questions"] == "1 marginals of 1 attributes, 4 cells"
     assert lines["Configuration"].endswith("one unit of 1 row against no rows")
-    assert result.stderr.startswith("200 runs a side: ")
+    assert result.stderr.startswith("200 runs per side: ")
     assert "Lower bound" in result.stdout and "confidence 0.999" in result.stdout
     assert "no violation found" in lines["Verdict"] and "half the scale" in lines["Power"]
-    assert result.stdout.count("Not seen") == 3 and "probability delta" in result.stdout
+    assert result.stdout.count("Not covered") == 3 and "probability delta" in result.stdout
     assert [path.name for path in folder.iterdir()] == ["d.yml"]
 
 
 def test_questions_that_depend_on_answers_are_those_of_a_rehearsal():
     result = run("--method", "adaptive", "--epsilon", "3", "--runs", "5")
     assert result.exit_code == 0, result.output
-    assert result.stderr.startswith("5 runs a side: ")
+    assert result.stderr.startswith("5 runs per side: ")
     lines = dict(line.split(maxsplit=1) for line in result.stdout.splitlines() if "Lower" not in line)
     assert lines["Configuration"].endswith("1 row against 347 rows with and without it")
     assert "distances in a rehearsal; a run's own answers decide" in lines["Questions"]

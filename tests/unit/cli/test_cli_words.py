@@ -69,7 +69,7 @@ WRONG = {
     "rows of a row": ("plan", *KNOWN, "--max-rows-per-unit", "2"),
     "unit": ("plan", *KNOWN, "--privacy-unit", "nobody"),
     "empty unit": ("plan", *KNOWN, "--privacy-unit", ""),
-    "many rows a unit": (
+    "rows per unit": (
         "plan", "g", "-d", "w.duckdb", "--privacy-unit", "m", "--max-rows-per-unit", "20000",
     ),
     "exclude": ("plan", *KNOWN, "--exclude", "nothing"),
@@ -106,7 +106,7 @@ WRONG = {
     "public nothing": (
         "plan", "SELECT n FROM t", "-d", "w.duckdb", "--into", "o.csv", "--public-table", "missing",
     ),
-    "several ledgers": ("plan", "[ot]*/*.parquet", "--into", "o.csv"),
+    "Several ledgers": ("plan", "[ot]*/*.parquet", "--into", "o.csv"),
     "audit": ("audit", "--epsilon", "0"),
     "audit runs": ("audit", "--runs", "0"),
     "audit rows": ("audit", "--rows-per-unit", "0"),
@@ -119,7 +119,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_no_message_has_a_word_of_python(folder, case):
-    if case == "several ledgers":
+    if case == "Several ledgers":
         for place in (folder, folder / "one"):
             (place / ".dpsyn-ledger").touch()
     result = run(*WRONG[case])

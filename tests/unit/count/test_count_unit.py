@@ -93,7 +93,7 @@ def test_bounded_rows_are_never_counted_straight_from_the_source(queries):
     assert plan.bounded
     assert plan.statements == len(plan.groups) + 1
     assert {query for group in plan.groups for query in group.queries} == set(queries)
-    assert "nothing is counted straight from the source" in "\n".join(plan.describe())
+    assert "nothing is counted directly from the source" in "\n".join(plan.describe())
 
 
 def test_without_a_bound_the_plan_is_what_it_was():

@@ -137,7 +137,7 @@ CATEGORICAL = {"type": "categorical"}
     ("sql_type", "entry", "words"),
     [
         ("INTEGER", {"type": "numeric", "lower": 5, "upper": 5}, "lower 5 is not below upper 5"),
-        ("INTEGER", {"type": "numeric", "lower": 1.5, "upper": 5}, "1.5 is no value of the type INTEGER"),
+        ("INTEGER", {"type": "numeric", "lower": 1.5, "upper": 5}, "1.5 is not a value of the type INTEGER"),
         ("TINYINT", {"type": "numeric", "lower": 0, "upper": 128}, "128 does not fit the type TINYINT"),
         ("UTINYINT", {"type": "numeric", "lower": -1, "upper": 8}, "-1 does not fit"),
         ("DECIMAL(3,1)", {"type": "numeric", "lower": 0, "upper": 100}, "does not fit the type DECIMAL(3,1)"),
@@ -172,7 +172,7 @@ CATEGORICAL = {"type": "categorical"}
         (
             "TIMESTAMP_S",
             {"type": "temporal", "lower": "2020-01-01T00:00:00.5", "upper": "2021-01-01"},
-            "no value",
+            "not a value",
         ),
         ("TIMESTAMP_NS", {"type": "temporal", "lower": "1500-01-01", "upper": "2021-01-01"}, "does not fit"),
         ("DOUBLE", {**CATEGORICAL, "categories": ["a"]}, "cannot be categorical"),

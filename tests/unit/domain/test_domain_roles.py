@@ -119,7 +119,7 @@ def test_derived_columns():
     )
     for entry in ({"derived": ""}, {"derived": {}}, {"derived": {"a": 1}}, {"derived": {"a": {}, "b": {}}}):
         assert "SQL expression" in faults("INTEGER", entry)[0]
-    assert "else belongs to a mapping" in faults("INTEGER", {"derived": "1", "else": 2})[0]
+    assert "else needs a mapping" in faults("INTEGER", {"derived": "1", "else": 2})[0]
     columns = (Column("a", "BOOLEAN"), Column("b", "INTEGER", not_null=True))
     shape = shape_of({"columns": {"b": {"derived": "1"}}}, relation(*columns), discover=True)
     assert shape.never == ('"b" IS NULL',)

@@ -296,8 +296,8 @@ def test_empty_text(con, text):
 def test_missing_names_say_what_is_near(con):
     con.execute("CREATE TABLE adult (a INTEGER)")
     assert "memory.main.adult" in refused(con, "adlut", "no table, view or file")
-    refused(con, "main.missing", "no table")
-    refused(con, "x" * 5000, "no table")
+    refused(con, "main.missing", "not a table")
+    refused(con, "x" * 5000, "not a table")
     refused(con, "a\x00b", "NUL")
 
 
@@ -305,7 +305,7 @@ def test_missing_files(tmp_path):
     refused(None, "adult", "needs con=")
     refused(None, tmp_path / "none.parquet", "no file")
     refused(None, str(tmp_path / "*.parquet"), "no file")
-    refused(None, "SELECT a FROM t", "no table")
+    refused(None, "SELECT a FROM t", "not a table")
 
 
 def test_a_broken_parquet_file(tmp_path):
@@ -315,10 +315,10 @@ def test_a_broken_parquet_file(tmp_path):
 
 def test_uncommitted_temporary_and_registered_relations(con):
     con.execute("CREATE TEMP TABLE temporary_one (a INTEGER)")
-    refused(con, "temporary_one", "write it to a table")
-    refused(con, "temp.temporary_one", "write it to a table")
+    refused(con, "temporary_one", "Write it to a table")
+    refused(con, "temp.temporary_one", "Write it to a table")
     con.register("frame", {"a": __import__("numpy").array([1])})
-    refused(con, "frame", "write it to a table")
+    refused(con, "frame", "Write it to a table")
     con.execute("BEGIN; CREATE TABLE fresh (a INTEGER)")
     refused(con, "fresh", "COMMIT first")
     con.execute("COMMIT")
@@ -335,8 +335,8 @@ def test_a_frame_that_hides_a_table_is_refused(con):
 
 def test_a_data_frame_variable_is_never_read(con):
     frame = __import__("pandas").DataFrame({"a": [1]})  # noqa: F841 - DuckDB would find it by this name
-    refused(con, "frame", "no table")
-    refused(con, "SELECT * FROM frame", "no table")
+    refused(con, "frame", "not a table")
+    refused(con, "SELECT * FROM frame", "not a table")
 
 
 def test_clashing_column_names(tmp_path, con):
@@ -372,7 +372,7 @@ def test_closed_or_broken_connections(con):
 
 def test_public_tables_must_exist_and_be_a_list(con):
     con.execute("CREATE TABLE t (a INTEGER)")
-    refused(con, "SELECT a FROM t", "names no table: nope", public_tables=["nope"])
+    refused(con, "SELECT a FROM t", "has unknown tables: nope", public_tables=["nope"])
     refused(con, "SELECT a FROM t", "list", public_tables="t")
 
 

@@ -92,7 +92,7 @@ def test_the_default_of_an_odd_source_name_works(con, name):
         ("v", "t", "is the source", True),
         ("v", "v", "is the source", True),
         ("SELECT a FROM v", "t", "is the source", True),
-        ("SELECT a FROM t", None, "say into=", False),
+        ("SELECT a FROM t", None, "as into=", False),
         ("t", "other", "exists", False),
         ("t", "v", "is a view", True),
         ("t", "temp.x", "temporary or internal", False),
@@ -123,7 +123,7 @@ def test_what_stands_where_models_belong_is_told_in_time(con, made):
         open_target(con, "new", session)
     refused(con, "t", "dpsyn.new", "another schema")
     con.execute(f"CREATE {made}")
-    refused(con, "t", "new", "models of releases belong")
+    refused(con, "t", "new", "a table for models")
     con.execute("ATTACH ':memory:' AS elsewhere")
     with open_source(con, "t") as session:
         open_target(con, "elsewhere.main.new", session)
@@ -135,7 +135,7 @@ def test_tables_of_models_take_more_but_are_no_source_beside_their_own_target(co
         con.execute(render(f"macros/{table}", schema=Fragment("dpsyn")))
     with open_source(con, "t") as session:
         open_target(con, "new", session)
-    refused(con, "dpsyn.codes", "new", "models of releases belong")
+    refused(con, "dpsyn.codes", "new", "a table for models")
 
 
 def test_a_database_called_as_the_schema_of_models_is_told_in_time(con):
@@ -266,11 +266,11 @@ def test_refused_files(parquet, tmp_path):
     hard = tmp_path / "hard.parquet"
     os.link(parquet, hard)
     for into, word, replace in [
-        ("x.txt", "none of", False),
-        ("x", "none of", False),
+        ("x.txt", "does not end in", False),
+        ("x", "does not end in", False),
         (tmp_path / "missing" / "x.csv", "does not exist", False),
         (tmp_path / "old.csv", "exists", False),
-        (tmp_path / "folder.parquet", "no file", True),
+        (tmp_path / "folder.parquet", "not a file", True),
         (parquet, "is the source", True),
         (link, "is the source", True),
         (hard, "is the source", True),
@@ -291,12 +291,12 @@ def test_a_folder_without_write_permission(parquet, tmp_path):
 def test_a_file_where_the_model_belongs_is_told_in_time(parquet, tmp_path):
     beside = tmp_path / "o.csv.dpsyn.duckdb"
     beside.touch()
-    refused(None, parquet, tmp_path / "o.csv", "model of the release belongs")
+    refused(None, parquet, tmp_path / "o.csv", "file for the model of the release")
     with open_source(None, parquet) as session:
         assert open_target(None, tmp_path / "o.csv", session, replace=True).replace
     beside.unlink()
     beside.mkdir()
-    refused(None, parquet, tmp_path / "o.csv", "model of the release belongs", replace=True)
+    refused(None, parquet, tmp_path / "o.csv", "file for the model of the release", replace=True)
 
 
 def test_the_database_of_the_source_is_not_replaced_by_a_model(tmp_path):
@@ -319,7 +319,7 @@ def test_a_new_file_may_not_become_part_of_the_source(parquet, tmp_path):
             assert open_target(None, outside, session).kind == "file"
         if "[t-z]" not in str(source):
             refused(None, source, inside, "become part")
-        refused(None, source, None, "say into=")
+        refused(None, source, None, "as into=")
     refused(None, tmp_path / "**" / "*.parquet", tmp_path / "deep" / "x.parquet", "become part")
     with open_source(None, tmp_path / "[t-z]*.parquet") as session:
         assert open_target(None, inside, session).path == inside

@@ -69,12 +69,12 @@ def test_a_ledger_serves_everything_below_its_folder(tmp_path):
 @pytest.mark.parametrize("ledgers", [["g/y"], ["g/x", "g/y"], ["g", "g/y"], ["", "g"]])
 def test_ledgers_of_subfolders_are_not_passed_over(tmp_path, ledgers):
     glob, file = tree(tmp_path, *ledgers)
-    with pytest.raises(LedgerError, match=r"several ledgers: .*dpsyn-ledger.*ledger=.*Nothing was read"):
+    with pytest.raises(LedgerError, match=r"Several ledgers .*: .*dpsyn-ledger.*ledger=.*Nothing was read"):
         default_place(**glob)
     if len(ledgers) == 1 or "g" not in ledgers:  # no other one above or beside it
         assert default_place(**file) == tmp_path / "g/y/.dpsyn-ledger"
     else:
-        with pytest.raises(LedgerError, match="several ledgers"):
+        with pytest.raises(LedgerError, match="Several ledgers"):
             default_place(**file)
 
 
@@ -82,7 +82,7 @@ def test_links_out_of_the_folder_ask_for_a_place(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b.parquet").touch()
     (tmp_path / "a" / "link.parquet").symlink_to(tmp_path / "b.parquet")
-    with pytest.raises(LedgerError, match=r"Links of the source lead out.*ledger="):
+    with pytest.raises(LedgerError, match=r"Links of the source lead to files outside.*ledger="):
         default_place(pattern=f"{tmp_path}/a/*.parquet", files=[tmp_path / "a/link.parquet"])
 
 
@@ -149,7 +149,7 @@ def test_a_ledger_in_memory_lives_with_its_owner_and_warns_once():
         pass
 
     owner = Connection()
-    with pytest.warns(UserWarning, match="forgotten with the connection"):
+    with pytest.warns(UserWarning, match="ends with the connection"):
         ledger = memory_ledger(owner)
     assert isinstance(ledger, MemoryLedger)
     with warnings.catch_warnings():

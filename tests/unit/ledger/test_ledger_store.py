@@ -70,7 +70,7 @@ def test_what_belongs_to_a_lost_ledger_is_not_mixed_into_a_new_one(path, suffix)
     beside = path.with_name(path.name + suffix)
     beside.write_bytes(b"what was spent")
     for create in (True, False):
-        with pytest.raises(LedgerError, match=f"is missing, but .*{suffix} is there"):
+        with pytest.raises(LedgerError, match=f"is missing, but .*{suffix} .*exists"):
             SqliteLedger(path, create=create)
     assert list(path.parent.iterdir()) == [beside]
 

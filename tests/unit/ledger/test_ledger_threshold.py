@@ -53,5 +53,5 @@ def test_verify_recomputes_the_delta(path, monkeypatch):
     assert json.loads(kept[0])["threshold"] == 150
     assert kept[1:] == (25 * 10**11, EVENT.delta_units)
     monkeypatch.setattr("dpsyn_sql.accounting.events.threshold_delta_units", lambda *what: 7)
-    with closing(SqliteLedger(path)) as ledger, pytest.raises(LedgerDamaged, match="costs otherwise"):
+    with closing(SqliteLedger(path)) as ledger, pytest.raises(LedgerDamaged, match="event cost differs"):
         ledger.verify()

@@ -34,7 +34,7 @@ def test_a_plan_says_its_caps_only_where_they_are_lower():
     candidates, tree = small.particulars.identity["caps"]
     assert candidates < MAX_CANDIDATE_CELLS and tree < Settings().cap_most
     assert small.particulars.lines == (
-        f"            within the memory limit: {candidates} cells of candidates, {tree} of the model",
+        f"            within the memory limit: {candidates} candidate cells, {tree} model cells",
     )
     assert sum(domain.cells(query.attrs) for query in small.steps[-1].queries) <= candidates
     assert set(small.queries) < set(plain.queries)

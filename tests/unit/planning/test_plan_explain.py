@@ -65,8 +65,8 @@ def test_an_epsilon_that_hardly_protects_is_called_so(con):
     assert weakness(WEAK_EPSILON) is None
     assert "e^25, more than 10^10, times as likely" in weakness("25")
     assert "10^434" in weakness(1000)
-    with pytest.warns(UserWarning, match="epsilon=25 hardly protects anybody"):
+    with pytest.warns(UserWarning, match="epsilon=25 protects hardly anybody"):
         dpsyn_sql.plan(con, "t", epsilon=25)
-    with pytest.warns(UserWarning, match="hardly protects anybody"):
+    with pytest.warns(UserWarning, match="protects hardly anybody"):
         made = dpsyn_sql.release(con, "t", epsilon="20.5", method="independent")
-    assert any("hardly protects anybody" in note for note in made.notes)
+    assert any("protects hardly anybody" in note for note in made.notes)

@@ -74,7 +74,7 @@ def test_weights_that_are_none_are_refused(weight):
         ({(): 1}, "has the key"),
         ({("a", 1): 1}, "has the key"),
         ({frozenset("ab"): 1}, "has the key"),
-        ({"incme": 5}, "no column of the release; there are 'a', 'b', 'C', 'd'"),
+        ({"incme": 5}, "not a column of the release; its columns are 'a', 'b', 'C', 'd'"),
         ({("a", "bb"): 5}, "did you mean"),
         ({"ID": 5}, r"not measured \(Key\)"),
         ({("a", "A"): 5}, "twice"),

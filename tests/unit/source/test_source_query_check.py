@@ -401,7 +401,7 @@ def test_the_databases_own_parser_tells_what_meets_in_a_join(catalog):
 
 def test_a_python_variable_never_stands_in_for_a_table(con, catalog):
     frame = {"a": [1]}  # noqa: F841 - DuckDB would find it by this name
-    with pytest.raises(SourceError, match="no table or view"):
+    with pytest.raises(SourceError, match="not a table or view"):
         check_query("SELECT * FROM frame", catalog)
 
 
