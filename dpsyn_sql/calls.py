@@ -1,7 +1,7 @@
 """Functions of a connection and a request, called with a ``Request`` or with its options.
 
-Names, types and defaults of the options come from ``Request`` alone: type checkers read them from its
-constructor, ``inspect.signature`` and ``help()`` from what ``taking`` makes of it.
+Names, types and defaults of the options come from ``Request`` alone. Type checkers read its constructor;
+``inspect.signature`` and ``help()`` read what ``taking`` makes from it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Asked(Protocol[P, R_co]):
 
 
 def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Request], R]], Asked[P, R]]:
-    """Let a function of a request take the request's options too.
+    """Let a function of a request also take the options of the request.
 
-    Its docstring gets an entry for each, before ``Raises:``.
+    Its docstring gets an entry for each option, before ``Raises:``.
     """
     options = inspect.signature(make).parameters.values()
 
@@ -48,7 +48,7 @@ def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Reques
                 return function(con, Request(**arguments))
             if len(arguments) > 1:
                 raise InputError(
-                    "A Request comes alone: change it with dataclasses.replace(request, name=value), or give "
+                    "Give a Request alone: change it with dataclasses.replace(request, name=value), or give "
                     "all options as arguments."
                 )
             return function(con, source)

@@ -29,7 +29,7 @@ from dpsyn_sql.progress import phase
 def discovered(
     shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int
 ) -> tuple[Shape, NoisyContributions | None, tuple[DiscoveryStep, ...]]:
-    """Ask as planned.
+    """Ask the planned questions.
 
     Returns:
         The completed shape; how many units have how many rows, if that was planned; the steps that were

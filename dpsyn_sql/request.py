@@ -37,8 +37,8 @@ _WIDTH = 100
 class Option:
     """How a field is explained, and how the command spells it.
 
-    ``help`` is for everybody; ``more`` is added for readers of Python. ``reads``: type of the command's value;
-    a list is an option that may be repeated. ``flags``: the names that the command gives it, if they are
+    ``help`` is for everybody; ``more`` is added for readers of Python. ``reads``: type of the command's
+    value; a list is an option that may be repeated. ``flags``: the names of the option, if they are
     more than the name of the field with dashes.
     """
 
@@ -129,7 +129,7 @@ class Request:
         default=None,
         metadata=_told(
             "Ledger file. Default: DPSYN_LEDGER, else beside the source.",
-            "Or an open ledger. The debit is recorded in it. For a database in memory the default ledger ends "
+            "Or an open ledger. The debit is recorded in it. The default ledger of a database in memory ends "
             "with the connection.",
             reads=Path,
         ),

@@ -1,4 +1,4 @@
-"""load(): a release given back from where it is stored, without source, ledger or charge."""
+"""load(): a stored release, without its source, ledger or a charge."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from dpsyn_sql.report.stored import read_parts
 
 
 def load(con: Connection, name: str | None = None) -> Release:
-    """Give a stored release back: marginals, certificate, noisy answers and more rows.
+    """Load a stored release: marginals, certificate, noisy answers and more rows.
 
-    It reads what ``release()`` stored in schema ``dpsyn`` beside the synthetic table, all of it public, and
-    writes nothing. The source and the ledger are not needed, and nothing is charged. The model, at most some
-    four million cells of pairs and its cliques, is read into memory.
+    It reads what ``release()`` stored in the schema ``dpsyn`` beside the synthetic table. All of it is
+    public. It writes nothing, needs neither source nor ledger, and charges nothing. It reads the model into memory:
+    at most about four million cells of pairs, and the cliques.
 
     Args:
         con: a DuckDB connection (its current database comes first, then the attached ones), the path of a
             DuckDB file, the path of a file that ``release()`` wrote, or of the ``.dpsyn.duckdb`` beside it.
             Paths are opened read-only.
-        name: of the release, as ``dpsyn_releases()`` lists it, case aside; None where there is only one.
+        name: of the release, as ``dpsyn_releases()`` lists it, in any letter case; None if there is only one.
 
     Returns:
-        A ``Release``. Its ``marginal()`` says what it said when the release was made (``estimate`` to seven
-        digits, all else exactly). ``table`` is the file that was written, as the database's path tells it,
-        else the name of the release; ``replayed`` is true, because nothing was charged; ``notes`` is empty.
+        A ``Release``. Its ``marginal()`` gives the same answers as after the release (``estimate`` to seven
+        digits, everything else exactly). ``table`` is the written file, by the path of the database,
+        otherwise the name of the release. ``replayed`` is true, because nothing is charged; ``notes`` is empty.
 
     Raises:
-        InputError: there is no such release (the message lists all releases), or what is stored of it
-            is of an older format, was changed or is damaged.
+        InputError: there is no such release (the message lists all releases), or its stored form
+            has an older format, was changed or is damaged.
     """
     if name is not None and not isinstance(name, str):
         raise InputError(f"name={said(name)}: give the name of a release, or None")

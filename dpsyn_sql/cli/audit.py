@@ -39,7 +39,7 @@ def audit_command(
     Exit code 1: the measured lower bound of the privacy loss exceeds the claim.
     """
     with plain_errors():
-        from dpsyn_sql.auditing import prepared  # loads all that a release does
+        from dpsyn_sql.auditing import prepared  # loads everything that a release loads
         from dpsyn_sql.methods import static_default
 
         chosen = with_set(static_default() if method is None else method, set_) if set_ else method

@@ -53,12 +53,12 @@ def release_command(
 ) -> None:
     """Write a differentially private synthetic copy of SOURCE."""
     with plain_errors("Interrupted before anything was charged."):
-        release = dpsyn_sql.release  # imports all that it needs
+        release = dpsyn_sql.release  # imports everything that it needs
         wanted = asked(context, request, set_)
         if certificate is not None:
             if (
                 certificate.suffix.lower() != ".json"
-            ):  # nothing else is overwritten by mistake, such as a ledger
+            ):  # so that no other file, such as a ledger, is overwritten by mistake
                 raise InputError(f"{certificate} cannot hold a certificate: give a name that ends in .json")
             _check_writable(certificate, wanted.replace)
     with plain_errors("Interrupted. 'dpsyn ledger show' says what was charged."):

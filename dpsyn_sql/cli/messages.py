@@ -27,7 +27,7 @@ _REFUSED = (InputError, LedgerError, PrivacyBudgetExceeded, ReleaseChanged, Rele
 def plain_errors(interrupted: str = "Interrupted.") -> Iterator[None]:
     """Our errors as one message on standard error; warnings as one line each.
 
-    An interrupt passes, with ``interrupted`` as its note if it has none.
+    An interrupt passes through. If it has no note, it gets ``interrupted`` as one.
     """
     with warnings.catch_warnings():
         warnings.showwarning = _show
@@ -46,7 +46,7 @@ def plain_errors(interrupted: str = "Interrupted.") -> Iterator[None]:
 
 
 def _is_refusal(error: DpsynError) -> bool:
-    """Nothing was done; anything else went wrong on the way."""
+    """Whether nothing was done; other errors happen on the way."""
     return isinstance(error, _REFUSED) and not isinstance(error, LedgerDamaged)
 
 

@@ -1,4 +1,4 @@
-"""``--method`` and ``--set``: what the registry of methods says, read when it is needed."""
+"""``--method`` and ``--set``, from the registry of methods, which is loaded when it is needed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Settings = Annotated[
 
 
 class MethodCommand(TyperCommand):
-    """A command with ``--method``, whose help names the methods there are; loading them waits until then."""
+    """A command with ``--method``. Only its help loads the methods, to name them."""
 
     audits = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """With the names, the default, and a line for each method."""
+        """Add the names, the default, and a line for each method."""
         from dpsyn_sql.methods import DEFAULT, described, method_help, static_default
 
         default = static_default().name if self.audits else DEFAULT
@@ -38,7 +38,7 @@ class MethodCommand(TyperCommand):
 
 
 class AuditCommand(MethodCommand):
-    """Its method is by default one whose questions are all known beforehand."""
+    """A command whose default method knows all its questions beforehand."""
 
     audits = True
 
@@ -55,6 +55,6 @@ def with_set(method: object, entries: Sequence[str]) -> Recipe:
     for entry in entries:
         setting, sign, value = entry.partition("=")
         if not sign or not setting or setting in settings:
-            raise InputError(f"--set {entry!r}: write each as degree=2, and only once")
+            raise InputError(f"--set {entry!r}: write degree=2, each only once")
         settings[setting] = value
     return with_settings(method, settings)

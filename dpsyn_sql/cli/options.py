@@ -26,14 +26,16 @@ Database = Annotated[
 ]
 RequestFile = Annotated[
     Path | None,
-    typer.Option("--request", help="YAML file with SOURCE and options; those given beside it win."),
+    typer.Option(
+        "--request", help="YAML file with SOURCE and options; options of the command replace its values."
+    ),
 ]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that takes ``**options`` an option for each field of a request.
 
-    They come after its own; an own one that must be named, last.
+    They come after the command's own options; its own keyword-only options come last.
     """
     signature = inspect.signature(command, eval_str=True)
     own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
@@ -45,7 +47,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def parameter_of(name: str) -> inspect.Parameter:
-    """The parameter of a command for a field: what typer makes an option of."""
+    """The parameter of a command for a field, from which typer makes an option."""
     option, default = OPTIONS[name], DEFAULTS[name]
     kind, shown = _kind_and_default(option, default)
     text = option.help
@@ -78,9 +80,9 @@ PublicTables = parameter_of("public_tables").annotation
 
 
 def asked(context: typer.Context, file: Path | None, settings: Sequence[str] | None) -> Request:
-    """The request of a command line: that of ``file`` if there is one, and the options given beside it.
+    """The request of a command line: the values of ``file``, if there is one, and the options.
 
-    ``settings`` are those of its method.
+    ``settings`` are those of the method.
 
     Raises:
         InputError: the file, ``--workload`` or ``--set`` cannot be read.
@@ -103,7 +105,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _workload(entries: list[str]) -> dict[tuple[str, ...], str]:
-    """``age,sex=2``: names as in a line of CSV, so that one with a comma can be quoted."""
+    """``age,sex=2``: names as in a line of CSV, so that a name with a comma can be quoted."""
     weights: dict[tuple[str, ...], str] = {}
     for entry in entries:
         text, sign, weight = entry.rpartition("=")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 INTERRUPTED = 130
-"""Exit code of a command that was interrupted, as shells have it."""
+"""Exit code of an interrupted command, as in shells."""
 
 
 def main() -> None:

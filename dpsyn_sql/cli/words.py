@@ -1,4 +1,4 @@
-"""The words of the command line: messages of the package name Python arguments, the command its options."""
+"""The words of the command line: messages of the package name arguments; the command names its options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VALUE = rf"(?P<truth>True\b|False\b)|(?P<list>{_LIST})|(?P<map>\{{[^{{}}]*\}})|
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How an argument is written; ``negative`` where there is a word for False."""
+    """How an argument is written; ``negative`` is the word for False, if there is one."""
 
     name: str
     negative: str = ""
@@ -32,7 +32,7 @@ class Option:
 
 @cache
 def options() -> dict[str, Option]:
-    """By the name of the Python argument, of all commands: read from the commands themselves."""
+    """Options of all commands by the name of the Python argument, read from the commands."""
     import typer
 
     from dpsyn_sql.cli.main import app
@@ -57,7 +57,7 @@ def in_options(text: str, but: Collection[str] = (), known: Mapping[str, Option]
 
     Args:
         text: a message of the package.
-        but: arguments that are left as they are.
+        but: arguments that stay unchanged.
         known: options by the names of arguments; default: those of the command.
     """
     known = options() if known is None else known
@@ -81,7 +81,7 @@ def _option(match: re.Match[str], known: Mapping[str, Option]) -> str:
 
 
 def _items(text: str) -> list[str]:
-    """Members of a list or of a mapping to weights, as each option takes one."""
+    """Members of a list or of a mapping to weights, one for each option."""
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError):

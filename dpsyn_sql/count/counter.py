@@ -41,12 +41,12 @@ class SqlCounter:
 
     Args:
         engine: a session that can read the source and make temporary tables.
-        relation_sql: what to put after FROM.
+        relation_sql: the text after FROM.
         domain: the public domain.
-        queries: the marginals that will be asked for; decides how to count.
-        csv: whether the columns of the source are text, still to be cast.
+        queries: the marginals that will be asked for; they decide how to count.
+        csv: whether the columns of the source are text that must be cast.
         unit: with a column, at most ``unit.max_rows`` rows of one unit are counted, and no rows without
-            a unit; the source is then always encoded. The column is one ``check_unit`` accepts.
+            a unit; the source is then always encoded. ``check_unit`` accepts the column.
         key: of the draw among a unit's rows, 0 to 2**64 - 1; fresh unless a test needs to know it.
         further: marginals of attributes of ``queries`` that may be asked for as well.
 
@@ -83,7 +83,7 @@ class SqlCounter:
 
     @property
     def plan(self) -> CountingPlan:
-        """How it counts; public."""
+        """The way of counting; public."""
         return self._plan
 
     def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
@@ -91,10 +91,10 @@ class SqlCounter:
 
         Returns:
             For each query a new int64 array of the marginal's full shape, axes in the query's
-            order, zero where no row falls.
+            order, zero for cells without rows.
 
         Raises:
-            InternalError: a query was not announced, or the codes break their promise.
+            InternalError: a query was not announced, or a code is wrong.
             EngineFailure: a statement failed.
             PlanTooLarge: further marginals have more cells than the limit.
         """
@@ -120,7 +120,7 @@ class SqlCounter:
             self._encoded = False
 
     def _scan(self, queries: Sequence[MarginalQuery]) -> Counts:
-        """One-way marginals and the total, straight from the source."""
+        """One-way marginals and the total, directly from the source."""
         groups = groups_for(queries, self._plan.packs, self._domain)
         attributes = [self._plan.packs[group.packs[0]][0] for group in groups]
         found: Counts = {}
@@ -155,7 +155,7 @@ class SqlCounter:
         return found
 
     def _group_further(self, queries: Sequence[MarginalQuery]) -> Counts:
-        """Marginals that were not counted on: packed for these alone, out of the columns that there are."""
+        """Marginals that were not planned: the existing columns are packed again for them alone."""
         self._check_further(queries)
         plan = plan_counting(queries, self._domain, bounded=True)
         self._prepare()
@@ -171,7 +171,7 @@ class SqlCounter:
             self._engine.execute(statements.drop(repacked), step="dropping the repacked table")
 
     def _check_further(self, queries: Sequence[MarginalQuery]) -> None:
-        """What was not planned has to be as announced, with all that was asked for so far."""
+        """Unplanned marginals, together with all earlier ones, must keep to what was announced."""
         held = {attribute for pack in self._plan.packs for attribute in pack}
         asked = self._unplanned | (set(queries) - self._planned)
         cells = sum(self._domain.cells(query.attrs) for query in asked)
@@ -220,7 +220,7 @@ class SqlCounter:
     def _asked(
         self, queries: Sequence[MarginalQuery], packs: Sequence[Pack]
     ) -> dict[Kept, list[tuple[MarginalQuery, tuple[int, ...]]]]:
-        """Queries by the places they keep in each pack, with the turn from pack order to their own."""
+        """Queries by the places they keep in each pack, with the permutation from pack order to their own."""
         home = {
             attribute: (pack, place)
             for pack, held in enumerate(packs)

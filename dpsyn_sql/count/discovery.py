@@ -1,7 +1,7 @@
 """PRIVATE: exact numbers of units for private discovery: keys, codes of grids, cells of trees, rows.
 
-A unit counts once for each of at most k things, drawn among its own by a hash; rows without a unit
-count nowhere. What a row says is a total function of its own value: nothing here raises on a value.
+A unit counts once for each of at most k things, which a hash draws among its own. Rows without a unit
+do not count. What a row adds is a total function of its own value: no value raises an error here.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class SqlDiscoveryCounter:
 
     Args:
         engine: a session that can read the source and make temporary tables.
-        relation_sql: what to put after FROM.
-        csv: whether the columns of the source are text, still to be read as their types.
-        unit: with a column, units are its values and count for ``things_per_unit`` things at most; else each
-            row is a unit. The column is one ``check_unit`` accepts.
+        relation_sql: the text after FROM.
+        csv: whether the columns of the source are text that must be read as their types.
+        unit: with a column, units are its values and count for at most ``things_per_unit`` things; otherwise
+            each row is a unit. ``check_unit`` accepts the column.
         key: of the draw, 0 to 2**64 - 1; fresh unless a test needs to know it.
     """
 
@@ -75,7 +75,7 @@ class SqlDiscoveryCounter:
         Ascending by the bytes of their texts, also if they are numbers.
 
         Raises:
-            InternalError: a type whose values are no keys.
+            InternalError: values of the type cannot be keys.
             EngineFailure: a statement failed.
         """
         kind = _key_type(query)
@@ -119,7 +119,7 @@ class SqlDiscoveryCounter:
         """Units by number of rows after the bound, int64[query.most]. PRIVATE.
 
         Raises:
-            InternalError: rows are their own units, or another bound than theirs is asked for.
+            InternalError: rows are their own units, or the question has another bound.
         """
         if self._bound is None or self._bound.max_rows != query.most:
             raise InternalError("rows of units are counted up to the bound of a unit column")
@@ -150,7 +150,7 @@ class SqlDiscoveryCounter:
 def _key_type(query: KeyQuery) -> SqlType:
     kind = query.type
     if kind.family not in ("text", "enum", "integer", "boolean"):
-        raise InternalError(f"values of type {kind.family} are no keys")
+        raise InternalError(f"values of type {kind.family} cannot be keys")
     return kind
 
 
@@ -159,7 +159,7 @@ def _key_expression(kind: SqlType, longest: int, dialect: Dialect) -> Fragment:
     if kind.family in ("integer", "boolean"):
         return dialect.text_bytes(f"CAST({_VALUE} AS VARCHAR)")
     text = Fragment(f"CAST({_VALUE} AS VARCHAR)") if kind.family == "enum" else _VALUE
-    # Bytes first: long text is never looked at.
+    # Bytes first: long text is never read.
     short = f"strlen({text}) <= {4 * longest} AND length({text}) <= {longest}"
     return Fragment(f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN {dialect.text_bytes(text)} END")
 
@@ -171,7 +171,7 @@ def _label(kind: SqlType, text: str) -> Label:
 
 
 def _counts(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Integers as they came: a missing or fractional one breaks the promise of the statement."""
+    """Integers from the database; a missing or fractional number is an error."""
     if np.ma.is_masked(values) or (len(values) and values.dtype != np.int64):
-        raise InternalError("the database returned no whole numbers")
+        raise InternalError("the database did not return whole numbers")
     return np.asarray(values, dtype=np.int64)

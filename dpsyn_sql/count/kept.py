@@ -16,7 +16,7 @@ from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.planning.queries import MarginalQuery
 
 MAX_KEPT_CELLS = 3 * 2**24
-"""Cells of all planned marginals up to which they are kept: 400 MB."""
+"""Planned marginals are kept up to this number of cells: 400 MB."""
 
 
 class KeptCounter:
@@ -24,13 +24,13 @@ class KeptCounter:
 
     Further marginals are counted when they are asked for, and kept from then on.
 
-    Plans of more than ``most`` cells are counted question by question and not kept: decided on the
-    public domain, not on the source.
+    Plans of more than ``most`` cells are counted question by question and not kept. The public domain
+    decides this, not the source.
 
     Args:
         counter: counts what is not kept; closed as soon as it is not needed.
         queries: the marginals that will be asked for.
-        most: cells to keep at most.
+        most: the most cells to keep.
         further: whether others may be asked for.
     """
 
@@ -52,10 +52,10 @@ class KeptCounter:
         return f"KeptCounter({self._counter!r})"
 
     def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """As ``SqlCounter.count``; what is kept is handed out read-only. PRIVATE.
+        """As ``SqlCounter.count``; kept tables are handed out read-only. PRIVATE.
 
         Raises:
-            InternalError: a query was not announced, or the codes break their promise.
+            InternalError: a query was not announced, or a code is wrong.
             EngineFailure: a statement failed.
         """
         if not self._keeps:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.errors import InternalError
 
 Kept = tuple[tuple[int, ...], ...]
-"""For each axis of packs the places of the attributes that are kept, ascending."""
+"""For each axis of packs the places of the kept attributes, ascending."""
 
 
 def scatter(codes: Sequence[NDArray[Any]], counts: NDArray[Any], shape: Sequence[int]) -> NDArray[np.int64]:
@@ -26,7 +26,7 @@ def scatter(codes: Sequence[NDArray[Any]], counts: NDArray[Any], shape: Sequence
         shape: sizes of the axes.
 
     Raises:
-        InternalError: a code is missing, no integer, or outside its axis.
+        InternalError: a code is missing, not an integer, or outside its axis.
     """
     flat = np.zeros(len(counts), dtype=np.int64)
     for axis, size in zip(codes, shape, strict=True):
@@ -90,7 +90,7 @@ def _keep(
 
 
 def _whole(values: NDArray[Any]) -> NDArray[np.int64]:
-    """A column of integers as int64; a missing value is a broken promise."""
+    """A column of integers as int64; a missing value is an error."""
     if np.ma.is_masked(values):
         raise InternalError("the database returned a missing code")
     plain = np.ma.getdata(values)

@@ -2,15 +2,15 @@
 
 Three strategies:
 
-- ``scan``: all marginals are one-way; they come straight from the source, one scan for every
+- ``scan``: all marginals are one-way; they come directly from the source, one scan for every
   63 attributes.
 - ``encoded``: the source is encoded once to a temporary table of small integer codes, then one
   GROUP BY per (maximal) marginal.
 - ``packed``: the same, with several small attributes packed into one mixed-radix column. Grouping
   by sets of packs gives many marginals at once; they are summed out in numpy.
 
-When the rows of a privacy unit are bounded, ``scan`` is out: which rows count is decided on the codes
-of a whole row, once, in the encoded table, so that all marginals count the same rows.
+If the rows of a privacy unit are bounded, ``scan`` is not used: the codes of whole rows decide once, in
+the encoded table, which rows count, so that all marginals count the same rows.
 
 The plan never uses a number of rows (that is private): costs are per row of the source.
 
@@ -21,8 +21,8 @@ of wall time per row of the encoded table, by the number of cells of the GROUP B
           3.0    4.5    6.0    9.0   25     52     83     95
 
 Up to 2^12 cells DuckDB counts in a plain array, up to about 2^16 its hash table stays in the
-processor's cache, beyond that each row costs a cache miss. A statement costs about 1 ms whatever it
-does, and a cell of its result about 30 ns to fetch, scatter and sum out.
+processor's cache, beyond that each row costs a cache miss. Every statement costs about 1 ms, and a cell of its result
+about 30 ns to fetch, scatter and sum out.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class CountingPlan:
-    """How the marginals of a plan will be counted; public.
+    """How to count the marginals of a plan; public.
 
-    ``packs`` are positions of attributes in the domain; together they hold every attribute asked
-    for exactly once. Within a pack the first attribute is the most significant digit. ``cells`` is
+    ``packs`` are positions of attributes in the domain; together they hold every attribute of the
+    queries exactly once. Within a pack the first attribute is the most significant digit. ``cells`` is
     the number of cells of all marginals together. ``bounded`` says that the encoded table holds no more
     rows of a privacy unit than its bound.
     """
@@ -111,7 +111,7 @@ class CountingPlan:
         return _cost(group.cells for group in self.groups) / 1e9
 
     def describe(self) -> list[str]:
-        """Lines for people: what will run and why."""
+        """Lines for people: what runs and why."""
         lines = [f"Counting    {self.strategy} ({self.reason})"]
         if self.bounded:
             lines.append(
@@ -141,7 +141,7 @@ def plan_counting(queries: Sequence[MarginalQuery], domain: Domain, bounded: boo
     Args:
         queries: the wanted marginals; repetitions and the total ``MarginalQuery(())`` are allowed.
         domain: the public domain.
-        bounded: whether the rows of a privacy unit are bounded, for which the source has to be encoded.
+        bounded: whether the rows of a privacy unit are bounded; the source must then be encoded.
 
     Raises:
         PlanTooLarge: more cells than ``check_size`` allows.
@@ -166,7 +166,7 @@ def plan_counting(queries: Sequence[MarginalQuery], domain: Domain, bounded: boo
 
 
 def check_size(queries: Sequence[MarginalQuery], domain: Domain) -> int:
-    """Refuse marginals that would not fit in memory; returns the number of cells of all of them.
+    """Refuse marginals that do not fit in memory; returns the number of cells of all of them.
 
     Raises:
         PlanTooLarge: one marginal has more than ``MAX_MARGINAL_CELLS`` cells, or all of them and
@@ -175,7 +175,7 @@ def check_size(queries: Sequence[MarginalQuery], domain: Domain) -> int:
     """
     sizes = {attribute.name: attribute.size for attribute in domain.attributes}
     if queries and not sizes:
-        raise InternalError("a marginal is asked of a domain without attributes")
+        raise InternalError("a marginal needs a domain with attributes")
     for query in queries:
         if len(set(query.attrs)) < len(query.attrs) or not sizes.keys() >= set(query.attrs):
             raise InternalError("a marginal repeats an attribute or names an unknown one")
@@ -204,7 +204,7 @@ def check_size(queries: Sequence[MarginalQuery], domain: Domain) -> int:
 def groups_for(
     queries: Sequence[MarginalQuery], packs: Sequence[tuple[int, ...]], domain: Domain
 ) -> tuple[Group, ...]:
-    """The GROUP BYs that give all ``queries``: the maximal sets of packs any of them touches.
+    """The GROUP BYs that give all ``queries``: the maximal sets of packs that a query touches.
 
     Each distinct query is given to the smallest group that holds it.
     """
@@ -277,8 +277,8 @@ def _pack(
 ) -> tuple[tuple[int, ...], ...]:
     """Fill one pack after the other up to ``capacity`` codes.
 
-    A pack starts with the largest attribute left; the next is the one that is asked for most often
-    together with its members (then the larger one), as long as one fits.
+    A pack starts with the largest remaining attribute. The next is the attribute that queries join most
+    often with its members (then the larger one), while one fits.
     """
     size = np.array([sizes[attribute] for attribute in wanted], dtype=np.int64)
     left = np.ones(len(wanted), dtype=np.bool_)
@@ -312,7 +312,7 @@ def _asked_together(
 
 
 def _wanted_attributes(queries: Sequence[MarginalQuery], domain: Domain) -> tuple[int, ...]:
-    """Positions of the attributes asked for; the smallest one stands in if only the total is."""
+    """Positions of the attributes of the queries; the smallest attribute if only the total is asked for."""
     names = {name for query in queries for name in query.attrs}
     wanted = tuple(index for index, name in enumerate(domain.names) if name in names)
     if wanted or not queries:

@@ -41,7 +41,7 @@ def encode(
     bound: Bound | None = None,
     dialect: Dialect = DUCKDB,
 ) -> Fragment:
-    """Make the temporary table of codes, one column ``p<i>`` per pack; one row per source row that is kept.
+    """Make the temporary table of codes, one column ``p<i>`` per pack; one row per kept source row.
 
     A bound on the rows of one privacy unit is applied here and nowhere else: every later
     statement reads this table only.
@@ -69,7 +69,7 @@ def repack(
         table: with the columns p0, p1, ... of ``stored``.
         domain: the public domain.
         stored: packs of the table, each with its attributes from the most significant digit down.
-        packs: packs wanted, likewise; every attribute is in one of ``stored``.
+        packs: the wanted packs, in the same form; every attribute is in one of ``stored``.
         dialect: of the engine that runs the statement.
     """
     digits = {
@@ -103,7 +103,7 @@ def scans(
     csv: bool,
     dialect: Dialect = DUCKDB,
 ) -> Iterator[tuple[Sequence[int], Fragment]]:
-    """One-way counts straight from the source: attributes, at most ``SCAN_ATTRIBUTES``, and statement."""
+    """One-way counts directly from the source: attributes, at most ``SCAN_ATTRIBUTES``, and statement."""
     for start in range(0, len(attributes), SCAN_ATTRIBUTES):
         part = attributes[start : start + SCAN_ATTRIBUTES]
         columns = [_scan_column(domain, index, dialect, csv=csv) for index in part]

@@ -1,4 +1,4 @@
-"""The queries that make the output's columns of staged codes: values, fresh keys, what is computed.
+"""The queries that make the output's columns from staged codes: values, fresh keys, computed columns.
 
 Post-processing: everything is deterministic in the staged codes and the seed.
 """
@@ -44,7 +44,7 @@ class Units:
 
 
 def units_of(sizes: NDArray[np.int64] | None, rows: int) -> Units:
-    """The wanted numbers of units; by default every row has a unit of its own.
+    """The wanted numbers of units; by default every row is its own unit.
 
     Raises:
         InternalError: they do not sum to ``rows`` rows.
@@ -56,14 +56,14 @@ def units_of(sizes: NDArray[np.int64] | None, rows: int) -> Units:
 
 
 def output_statement(shape: Shape, staged: Fragment, rows: int, units: Units, seed: int) -> Fragment:
-    """The query of all written columns, in source order and exact types, one row a staged row.
+    """The query of all written columns, in source order and exact types, one row per staged row.
 
     Args:
         shape: complete and with checked expressions.
         staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``.
-        rows: how many rows ``staged`` has.
-        units: how the rows are shared among privacy units.
-        seed: of positions inside bins, of keys and of the sharing.
+        rows: number of rows of ``staged``.
+        units: how the rows are divided among privacy units.
+        seed: of positions inside bins, of keys and of the division.
     """
     places = {attribute.name: place for place, attribute in enumerate(shape.domain.attributes)}
     roles = {role.name: role for role in shape.roles}
@@ -114,7 +114,7 @@ def constant_expression(role: Constant) -> Fragment:
     """The value as a SQL expression of exactly its type."""
     value = role.value
     if value is not None and not isinstance(value, str | int | Decimal | date):
-        raise InternalError(f"column {role.name!r} has a constant that is no single value")
+        raise InternalError(f"column {role.name!r} has a constant that is not a single value")
     return Fragment(f"CAST({literal(value)} AS {_type(role.type)})")
 
 
@@ -128,7 +128,7 @@ def _derived_column(role: Derived) -> Fragment:
 
 
 def _checked(text: str) -> Fragment:
-    """Only what ``write.expressions`` has printed from a checked tree may enter a statement."""
+    """Only text that ``write.expressions`` printed from a checked tree may enter a statement."""
     if not isinstance(text, Fragment):
         raise InternalError("an owner's expression was not checked before it was used")
     return text
@@ -145,7 +145,7 @@ def _measured(attribute: Attribute, place: int, seed: int) -> Fragment:
 
 
 def _shuffled(name: str, seed: int) -> Fragment:
-    """The place of a row in an order of its own, 0..rows-1."""
+    """The place of a row in a random order, 0..rows-1."""
     purpose = string_literal(f"{name}|order|{seed}")
     bits = f'hash(xor(CAST("row" AS UBIGINT), hash({purpose})))'
     return Fragment(f'row_number() OVER (ORDER BY {bits}, "row") - 1')
@@ -160,7 +160,7 @@ def _fresh(role: Key | UnitId, number: Fragment, rows: int, units: Units, seed: 
 
 def _unit_number(units: Units, place: Fragment) -> Fragment:
     """The unit at a place: units of one row first, then those of two, ...; then numbered across
-    sizes, so that an id does not tell how many rows its unit has."""
+    sizes, so that an id does not show how many rows its unit has."""
     starts: list[int] = []
     leaves: list[str] = []
     before = passed = 0

@@ -1,7 +1,7 @@
-"""Which values a bin holds: how many, the first, and the step between them.
+"""The values of a bin: their number, the first, and the step between them.
 
 Values are whole multiples of a granularity, counted from its natural origin (zero, 1970-01-01,
-midnight). A bin never yields a value outside its own edges: one without a multiple yields its lower edge.
+midnight). A bin never gives a value outside its own edges: a bin without a multiple gives its lower edge.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def month_positions(kind: SqlType, ticks: Sequence[int]) -> Positions:
 
 
 def _month_of(kind: SqlType, tick: int) -> tuple[int, bool]:
-    """The month a tick lies in, and whether the tick is its very start."""
+    """The month of a tick, and whether the tick is its start."""
     moment = from_tick(kind, tick)
     if not isinstance(moment, date):
         raise InternalError(f"{kind.text} has no months")
@@ -90,7 +90,7 @@ def float_positions(kind: SqlType, edges: Sequence[float], granularity: Decimal)
 
 
 def _nearest(kind: SqlType, exact: Fraction, step: int, scale: int, edge: float, *, up: bool) -> int:
-    """The first multiple from an edge on, upwards or downwards; rounding may bring one more inside."""
+    """The first multiple from an edge, upwards or downwards; rounding may bring one more inside."""
     number = math.ceil(exact) if up else math.floor(exact)
     beside = number - 1 if up else number + 1
     if abs(beside) * step >= _EXACT:

@@ -8,13 +8,13 @@ from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 
-_DIGITS = 6  # of numbers in text, at least
-_EXACT = {"FLOAT": 2**24, "DOUBLE": 2**53}  # whole numbers up to here are told apart
+_DIGITS = 6  # the fewest digits of numbers in text
+_EXACT = {"FLOAT": 2**24, "DOUBLE": 2**53}  # whole numbers up to here are exact
 _YEAR_2000 = 10_957  # days since 1970-01-01
 
 
 def capacity(kind: SqlType | None) -> int | None:
-    """How many different values the type holds; None for more than any table has rows.
+    """The number of different values of the type; None for more than any table has rows.
 
     ``kind`` is that of a key or unit id: None for a unit's BLOB.
     """
@@ -28,7 +28,7 @@ def capacity(kind: SqlType | None) -> int | None:
 
 
 def surrogate(kind: SqlType | None, number: Fragment, count: int, prefix: str, seed: int) -> Fragment:
-    """The value of a number as a SQL expression of exactly the type; different for each number.
+    """The value of a number as a SQL expression of exactly the type; each number has its own value.
 
     Args:
         kind: the column's type, None for BLOB; it holds ``count`` values (see ``capacity``).
@@ -55,7 +55,7 @@ def surrogate(kind: SqlType | None, number: Fragment, count: int, prefix: str, s
 
 
 def _spacing(kind: SqlType, count: int) -> tuple[int, int]:
-    """First tick and step: plain ones (1, 2, 3; whole days from 2000 on) where the type has room."""
+    """First tick and step: plain ones (1, 2, 3; whole days from 2000 on) if the type has room."""
     second = 1_000_000 // kind.unit
     plain = {
         "integer": (1, 1),

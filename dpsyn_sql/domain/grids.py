@@ -1,8 +1,8 @@
-"""Fixed public grids: the first look at a column of numbers or times whose bounds nobody declared.
+"""Fixed public grids: the first question about a column of numbers or times without declared bounds.
 
-A grid covers everything its SQL type can hold and depends on nothing else. Numbers get powers of two
-and their negatives, with zero apart (a frequent point mass); times get blocks of 512 days in the
-centuries that tables are about and ever longer ones outside. Every cell spans a power of two
+A grid covers all values of its SQL type and depends on nothing else. Numbers get powers of two
+and their negatives, with a cell for zero alone (a frequent point mass); times get blocks of 512 days in the
+centuries of most tables, and longer and longer blocks outside. Every cell spans a power of two
 (in ticks, days or hours), so that it can be halved down to single ticks later.
 """
 
@@ -21,7 +21,7 @@ from dpsyn_sql.domain.types import Edge, SqlType, from_tick, supported_type
 from dpsyn_sql.errors import InternalError
 
 MAX_DEPTH = 20
-"""Halvings of a cell at most: a million finest cells tell enough, and each level costs PrivTree a bias."""
+"""The most halvings of a cell: a million finest cells are enough, and each level adds bias to PrivTree."""
 
 _FLOAT_EXPONENTS = range(-20, 128)
 _BLOCK = 512  # days
@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def high(self) -> Fraction:
-        """Where the next cell starts."""
+        """The start of the next cell."""
         return self.low + self.unit * Fraction(1 << self.depth)
 
 
@@ -85,7 +85,7 @@ def grid_attribute(name: str, sql_type: str, *, nullable: bool) -> Attribute:
 
 
 def binned_kind(kind: SqlType) -> Literal["numeric", "temporal"]:
-    """Whether bins of this type are of numbers or of times."""
+    """Whether bins of this type hold numbers or times."""
     return "numeric" if kind.family in ("integer", "decimal", "float") else "temporal"
 
 
@@ -104,7 +104,7 @@ def largest_float(kind: SqlType) -> float:
 
 
 def _cell(low: int, span: int) -> Cell:
-    """A cell of ``span`` ticks, halved as long as the halves are whole ticks."""
+    """A cell of ``span`` ticks that can be halved while the halves are whole ticks."""
     halvings = (span & -span).bit_length() - 1
     depth = min(halvings, MAX_DEPTH)
     return Cell(Fraction(low), Fraction(span >> depth), depth)
@@ -161,7 +161,7 @@ def _whole_days(low: int, days: int, day: int, *, descending: bool) -> list[Cell
 
 
 def _outer(start: int, end: int, day: int, sign: int) -> list[Cell]:
-    """From ``start`` outwards to ``end``, in days: blocks that double, then what is left in powers of two."""
+    """From ``start`` outwards to ``end``, in days: blocks that double, then the rest in powers of two."""
     cells: list[Cell] = []
     here, span = start, _BLOCK
     while (end - here) * sign >= span:

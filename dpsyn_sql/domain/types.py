@@ -59,7 +59,7 @@ _NS_LOW, _NS_HIGH = datetime(1677, 9, 22), datetime(2262, 4, 11)
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A supported type: canonical spelling, family, and for discrete ones the lowest and the
+    """A supported type: canonical spelling, family, and for discrete types the lowest and the
     highest tick, the decimal scale and the microseconds of a timestamp's tick."""
 
     text: str
@@ -91,12 +91,12 @@ class SqlType:
 
     @property
     def sql(self) -> Fragment:
-        """The type as it stands in a statement."""
+        """The type as written in a statement."""
         return Fragment(self.text)
 
 
 def parse_type(text: str) -> SqlType | None:
-    """The type of a catalog's or a person's spelling; None if it is not supported."""
+    """The type that a catalog or a person spells so; None if it is not supported."""
     if text.startswith("ENUM("):
         return SqlType(text, "enum") if _is_enum(text) else None
     name = " ".join(text.upper().split())
@@ -150,7 +150,7 @@ def supported_type(text: str, name: str) -> SqlType:
     """The type of a measured column.
 
     Raises:
-        InternalError: the type is not one of ours, so the column was not looked at by this package.
+        InternalError: the type is not supported, so this package never reads the column.
     """
     parsed = parse_type(text)
     if parsed is None:
@@ -162,7 +162,7 @@ def to_tick(kind: SqlType, value: Edge) -> int:
     """The tick of a value of a discrete type.
 
     Raises:
-        ValueError: the value is no whole number of ticks.
+        ValueError: the value is not a whole number of ticks.
     """
     if kind.family in ("integer", "decimal"):
         scaled = Decimal(value) if isinstance(value, (int, float, Decimal)) else Decimal("NaN")
@@ -195,7 +195,7 @@ def _whole(value: Decimal, scale: int) -> int:
 
 
 def from_tick(kind: SqlType, tick: int) -> Edge:
-    """The value of a tick; past the last day that Python knows, that last day (or moment)."""
+    """The value of a tick; after the last day of Python, that day (or moment)."""
     if kind.family == "integer":
         return tick
     if kind.family == "decimal":
@@ -210,7 +210,7 @@ def from_tick(kind: SqlType, tick: int) -> Edge:
 
 
 def tick_literal(kind: SqlType, tick: int) -> Fragment:
-    """A value of a discrete type as a literal of that very type."""
+    """A value of a discrete type as a literal of exactly that type."""
     if kind.text in _PLAIN and -(2**31) < tick < 2**31:
         return Fragment(str(tick))
     value = from_tick(kind, tick)

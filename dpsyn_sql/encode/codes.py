@@ -2,11 +2,11 @@
 
 This runs on the private side of the door. NULL and NaN are decided first; values are compared
 and clipped before anything is computed from them (``x - lower`` overflows at the ends of
-BIGINT); whatever no label and no bin covers gets the attribute's fixed fallback code.
+BIGINT); a value that no label and no bin covers gets the attribute's fixed fallback code.
 
 Text is looked up in a constant map of its labels; many labels are joined in ``encode_statement``.
-(Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs a
-pass a label.) Bins of one value are found by clipping, short ranges and integer labels by a constant
+(Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs one
+pass per label.) Bins of one value are found by clipping, short ranges and integer labels by a constant
 list, everything else by a balanced tree of comparisons.
 """
 
@@ -35,8 +35,8 @@ def encode_expression(
     """The code of one value as a SQL expression of an integer type.
 
     ``column`` should be a plain column reference, because it is repeated. ``from_text`` says
-    that it is text (CSV) of which values are first read as the attribute's type; text that
-    cannot be read counts as NULL.
+    that it is text (CSV), whose values are first read as the attribute's type; unreadable
+    text counts as NULL.
     """
     kind = attribute.type
     if from_text and kind.family != "text":
@@ -102,8 +102,8 @@ def _distinct(attribute: Attribute) -> tuple[Label, ...]:
 
 
 def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
-    """Integers that count up by subtraction, close together by a constant list; else balanced search over
-    sorted labels, equality at the leaves."""
+    """Integers that count up by subtraction, close together by a constant list; others by balanced search
+    over sorted labels, equality at the leaves."""
     pairs = sorted((label, code) for code, label in enumerate(attribute.labels))
     if kind.family == "integer" and len(pairs) > _FEW_CUTS:
         low, high = int(pairs[0][0]), int(pairs[-1][0])
@@ -166,7 +166,7 @@ def encode_statement(
     without a unit are not.
 
     Args:
-        relation_sql: what stands after FROM.
+        relation_sql: the text after FROM.
         domain: attributes; each is read from the column of its name or from its source expression.
         packs: positions of attributes in the domain; ``((0,), (1,), ...)`` for plain codes.
         table: quoted name of the table to create.
@@ -204,7 +204,7 @@ def _is_joined(attribute: Attribute) -> bool:
 
 
 def _coded(attribute: Attribute, position: int, dialect: Dialect) -> str:
-    """As ``encode_expression``, but text of many labels takes its code from a join with them."""
+    """As ``encode_expression``, but text of many labels gets its code from a join with them."""
     column = Fragment(f"c{position}")
     if not _is_joined(attribute):
         return encode_expression(attribute, column, dialect=dialect)

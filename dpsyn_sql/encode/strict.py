@@ -1,4 +1,4 @@
-"""CSV text that must be what it is declared as, or the release stops (``on_error="fail"``)."""
+"""CSV text that must be readable as its type, or the release stops (``on_error="fail"``)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dpsyn_sql.sqltext.render import render
 
 
 def typed_relation(relation: Relation, shape: Shape) -> Relation:
-    """The relation with its measured columns read strictly; others stay text, nothing looks at them.
+    """The relation with its measured columns read strictly; others stay text, and nothing reads them.
 
-    The failure of a cast depends on a row and is outside the privacy promise; its text, which quotes
-    the value, is withheld as that of every statement.
+    The failure of a cast depends on a row and is outside the privacy promise. Its text, which quotes
+    the value, is not shown, as for every statement.
     """
     types = {item.name: item.type for item in shape.measured if item.source is None}
     columns = []

@@ -1,4 +1,4 @@
-"""Whose row it is, for the counting statements: the bound on rows of a unit, and its value as bytes."""
+"""The unit of a row, for the counting statements: the bound on its rows, and its value as bytes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How many rows of one unit are kept, and the 64-bit key of the draw among them.
+    """The number of rows that are kept of one unit, and the 64-bit key of the draw among them.
 
     ``column`` is the unit column's name in the source. The privacy claim holds for every key; a
-    fresh one keeps any fixed rows from being favoured.
+    fresh key favours no fixed rows.
     """
 
     column: str
@@ -24,7 +24,7 @@ class Bound:
 def unit_bytes(column: str, dialect: Dialect) -> Fragment:
     """The unit of a row as bytes; NULL if there is none.
 
-    Bytes know no collation: under a default collation of NOCASE, 'ann' and 'Ann' as text would
+    Bytes have no collation: under a default collation of NOCASE, 'ann' and 'Ann' as text would
     be one partition.
     """
     return dialect.text_bytes(f"CAST({ident(column)} AS VARCHAR)")

@@ -1,7 +1,7 @@
-"""Releases where they are stored: found in a database, read, and drawn from. All of it is public.
+"""Find stored releases in a database, read them, and draw rows from them. All of it is public.
 
-A path is opened read-only in an instance of our own without any other access to files, because a stored
-release brings macros with it. A caller's connection is read through a cursor.
+A path is opened read-only in our own instance without other access to files, because a stored release
+has macros. A caller's connection is read through a cursor.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from dpsyn_sql.sqltext.render import render
 _READING = "reading a stored release"
 _DRAWING = "drawing rows of a stored release"
 _OLDER = "distributions"
-"""The table that earlier formats had instead of ``shares``."""
-_REMEDY = "The same call of release() with replace=True stores the release anew and costs nothing more."
+"""The table of earlier formats in place of ``shares``."""
+_REMEDY = "The same call of release() with replace=True stores the release again and costs nothing more."
 _OUT_OF_ROOM = ("OutOfMemoryException", "MemoryError")
 
 _T = TypeVar("_T")
@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One release in a database: ``number`` stands for it in all tables."""
+    """One release in a database: ``number`` is its key in all tables."""
 
     database: str
     number: int
@@ -58,7 +58,7 @@ class Stored:
 class StoredSession:
     """A database, or several attached ones, opened to read releases.
 
-    ``where`` is for messages; ``output`` is the file that the database keeps the model of, if a path says so.
+    ``where`` is for messages; ``output`` is the file whose model the database keeps, if its path says so.
     """
 
     engine: DuckDBEngine
@@ -66,10 +66,10 @@ class StoredSession:
     output: Path | None = None
 
     def find(self, name: str | None) -> Stored:
-        """The release of this name (case aside), or the only one.
+        """The release of this name (in any letter case), or the only one.
 
         Raises:
-            InputError: there is none, or several; the message lists what there is.
+            InputError: there is none, or several; the message lists the releases.
         """
         known = self.releases()
         names = listed(sorted({one.name for one in known}, key=fold))
@@ -77,14 +77,14 @@ class StoredSession:
         if not found:
             raise InputError(f"There is no release {shorten(repr(name))} in {self.where}; there are {names}.")
         if name is None and len(found) > 1:
-            raise InputError(f"There are several releases in {self.where}: say name=, one of {names}.")
+            raise InputError(f"There are several releases in {self.where}: give name=, one of {names}.")
         here = [one for one in found if fold(one.database) == fold(self._current)]
         chosen = here if len(here) == 1 else found
         if len(chosen) > 1:
             databases = listed(sorted({one.database for one in chosen}))
             raise InputError(
                 f"The name {shorten(repr(name))} stands for {len(chosen)} releases in {self.where}, in the "
-                f"databases {databases}: USE the one that is meant, or give the path of its file as con."
+                f"databases {databases}: USE one of them, or give the path of its file as con."
             )
         return chosen[0]
 
@@ -92,7 +92,7 @@ class StoredSession:
         """All releases, of the current database first.
 
         Raises:
-            InputError: there is none, or what keeps them is damaged or of an older format.
+            InputError: there is none, or their tables are damaged or of an older format.
         """
         found, faults = list[Stored](), list[str]()
         for database, tables in self._databases().items():
@@ -111,15 +111,15 @@ class StoredSession:
         )
 
     def tables(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]]:
-        """What each table keeps of a release, but for what rows are drawn from."""
+        """The rows of a release in each table, except the tables that rows are drawn from."""
         read = [table for table in TABLES if table not in ("releases", "shares")]
         return {table: self._table(one, table) for table in read}
 
     def draw(self, one: Stored, rows: int, seed: int | None) -> pd.DataFrame:
-        """Rows of a release, by the macro that is stored with it.
+        """Rows of a release, by its stored macro.
 
         Raises:
-            InputError: SQL cannot draw rows of the model, or the macro is not there.
+            InputError: SQL cannot draw rows of the model, or the macro is missing.
             EngineFailure: there was not enough memory.
         """
         self._check_network(one)
@@ -141,8 +141,8 @@ class StoredSession:
                 raise
             failure = error.kind
         raise InputError(
-            f"The database cannot draw rows of release {one.name!r} ({failure}): what is stored of it was "
-            "changed, or another attached database is called 'dpsyn'. "
+            f"The database cannot draw rows of release {one.name!r} ({failure}): its stored form was "
+            "changed, or another attached database has the name 'dpsyn'. "
             f"{_REMEDY}"
         )
 
@@ -153,9 +153,9 @@ class StoredSession:
         )
         if 0 < nodes <= MOST_NODES:
             return
-        why = "is no network" if nodes == 0 else "has too many variables for one query"
+        why = "is not a network" if nodes == 0 else "has too many variables for one query"
         raise InputError(
-            f"The model of release {one.name!r} {why}, so SQL cannot draw rows of it. More rows come from "
+            f"The model of release {one.name!r} {why}, so SQL cannot draw rows of it. For more rows use "
             "the same call of release() with rows= and another into=, at no cost."
         )
 
@@ -168,7 +168,7 @@ class StoredSession:
         return str(self._fetched(render("source/session"))["catalog"][0])
 
     def _databases(self) -> dict[str, dict[str, Identity]]:
-        """Databases that have tables of ours, and where these are; the current one first."""
+        """Databases with our tables, and where these are; the current one first."""
         found: dict[str, dict[str, Identity]] = {}
         for relation in self._told(lambda: list(DuckDBCatalog(self.engine).relations.values())):
             catalog, schema, table = relation.identity
@@ -181,8 +181,8 @@ class StoredSession:
         missing = [table for table in TABLES if table not in tables]
         if "shares" in missing and _OLDER in tables:
             return (
-                f"The releases in {self.where} are stored in the format of an older version. What SQL says "
-                f"of them still works (docs/sql_sampling.md); load() does not read it. {_REMEDY}"
+                f"The releases in {self.where} are stored in the format of an older version. Their SQL "
+                f"macros still work (docs/sql_sampling.md), but load() cannot read them. {_REMEDY}"
             )
         if missing:
             return self._damaged(f"schema {SCHEMA!r} has no table {listed(missing)}")
@@ -195,7 +195,7 @@ class StoredSession:
         return ""
 
     def _damaged(self, what: str) -> str:
-        return f"What is stored of releases in {self.where} is damaged: {what}. {_REMEDY}"
+        return f"The releases stored in {self.where} are damaged: {what}. {_REMEDY}"
 
     def _releases(self, database: str) -> list[Stored]:
         rows = self._fetched(render("load/releases", schema=_schema(database)))
@@ -204,7 +204,7 @@ class StoredSession:
         columns = (rows[key].tolist() for key in ("release", "release_id", "name", "total", "certificate"))
         found = [Stored(database, *values) for values in zip(*columns, strict=True)]
         if len({one.number for one in found}) < len(found):
-            raise InputError(self._damaged("several releases have one number"))
+            raise InputError(self._damaged("several releases have the same number"))
         return found
 
     def _table(self, one: Stored, table: str) -> dict[str, NDArray[Any]]:
@@ -222,7 +222,7 @@ class StoredSession:
         return self._told(lambda: self.engine.fetch(sql, step=_READING))
 
     def _told(self, read: Callable[[], _T]) -> _T:
-        """A database that cannot be read is damaged, or went away."""
+        """A database that cannot be read is damaged, or was removed."""
         failure = ""
         try:
             return read()
@@ -230,18 +230,18 @@ class StoredSession:
             if error.kind in _OUT_OF_ROOM:
                 raise
             failure = error.kind
-        raise InputError(f"What is stored of releases in {self.where} cannot be read ({failure}).")
+        raise InputError(f"The releases stored in {self.where} cannot be read ({failure}).")
 
 
 @contextlib.contextmanager
 def opened_releases(con: Connection) -> Iterator[StoredSession]:
-    """A session that reads what ``con`` stores of releases, all of one moment. Nothing is written.
+    """A session that reads the releases stored in ``con``, all at one moment. It writes nothing.
 
     Args:
-        con: a DuckDB connection, the path of a DuckDB file, or of a released file with one beside it.
+        con: a DuckDB connection, the path of a DuckDB file, or of a released file with such a file beside it.
 
     Raises:
-        InputError: there is no such file, or it is no DuckDB database that can be opened now.
+        InputError: there is no such file, or it cannot be opened as a DuckDB database now.
     """
     if isinstance(con, duckdb.DuckDBPyConnection):
         session = StoredSession(cursor_of(con), "the databases of this connection")
@@ -261,7 +261,7 @@ def opened_releases(con: Connection) -> Iterator[StoredSession]:
 
 def drawing(con: Connection, release_id: str, name: str) -> Callable[[int, int | None], pd.DataFrame]:
     """A function of the number of rows and the seed (None: that of ``dpsyn_sample``) that draws rows of a
-    stored release; ``con`` is opened anew each time, and holds nothing open in between."""
+    stored release. Each call opens ``con``; nothing stays open in between."""
     place = con if con is None or isinstance(con, duckdb.DuckDBPyConnection) else absolute_path(con)
 
     def draw(rows: int, seed: int | None) -> pd.DataFrame:
@@ -269,8 +269,8 @@ def drawing(con: Connection, release_id: str, name: str) -> Callable[[int, int |
             found = [one for one in session.releases() if one.release_id == release_id]
             if not found:
                 raise InputError(
-                    f"The release {name!r} is not in {session.where} any more: another took its place, or it "
-                    "was removed. load() gives what is there now."
+                    f"The release {name!r} is no longer in {session.where}: it was replaced or "
+                    "removed. load() gives the present release."
                 )
             return session.draw(found[0], rows, seed)
 
@@ -287,8 +287,8 @@ def _opened_file(text: str) -> StoredSession:
         path, output = file_beside(path), path
     elif path.name.endswith(ending):
         output = path.with_name(path.name[: -len(ending)])
-    if not os.path.isfile(path):  # noqa: PTH113 - False for what no path can be
-        beside = "" if output is None else f", where the model of {shorten(output.name)!r} belongs"
+    if not os.path.isfile(path):  # noqa: PTH113 - False for text that cannot be a path
+        beside = "" if output is None else f", the file for the model of {shorten(output.name)!r}"
         raise InputError(f"There is no file {shorten(str(path))!r}{beside}.")
     alias, engine = instance.database_alias(path), instance.private_instance()
     failed = False
@@ -303,8 +303,8 @@ def _opened_file(text: str) -> StoredSession:
     if failed:
         engine.close()
         raise InputError(
-            f"{shorten(str(path))!r} cannot be opened as a DuckDB database: it is none, is of a newer "
-            "version, or is open for writing (in this process: pass the connection itself as con)."
+            f"{shorten(str(path))!r} cannot be opened as a DuckDB database: it is not a database, is of a "
+            "newer version, or is open for writing (in this process: pass the connection itself as con)."
         )
     return StoredSession(engine, repr(shorten(str(path))), output)
 

@@ -1,9 +1,9 @@
 """Marginals of a network by variable elimination (Koller and Friedman 2009, 9.3), line by line.
 
-Nodes are taken in reverse: a variable that is not asked for is summed out as soon as all that depends on it
-has been. Tables hold only the lines of positive probability, because a node of codes within bins has a line a
-code and would be mostly zeros as an array. How many lines each step can leave at most follows from the sizes
-alone, so that it is known in advance whether a question fits.
+Nodes are taken in reverse. A variable outside the question is summed out as soon as all variables that
+depend on it are. Tables hold only lines of positive probability: a node of codes within bins has one line per
+code, and as an array it would be mostly zeros. The sizes alone bound the lines of each step, so it is known
+in advance whether a question fits.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_LINES = 2**20
-"""Lines of a step at most: some 100 MB, and a fraction of a second."""
+"""The most lines of a step: about 100 MB, and a fraction of a second."""
 
 _MOST_NUMBERS = 2**62
 # The values of a scope are numbered in 64 bits.
 
 
 class _Factor(Protocol):
-    """A table over some variables, or what is known of it before it is made."""
+    """A table over some variables, or what is known about it before it is made."""
 
     @property
     def scope(self) -> Scope: ...
@@ -64,7 +64,7 @@ def _eliminated(
 
 
 def _union(pool: Sequence[_F], variable: int, sizes: Sequence[int]) -> int:
-    """Cells of a table over all that shares a factor with a variable."""
+    """Cells of a table over all variables that share a factor with a variable."""
     together = set(itertools.chain(*(factor.scope for factor in pool if variable in factor.scope)))
     return _cells(tuple(together), sizes)
 
@@ -85,7 +85,7 @@ def _cells(scope: Scope, sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """At most so many lines; ``most`` is the largest bound of all that it is made of, ``work`` their sum."""
+    """At most so many lines; ``most`` is the largest bound of its parts, ``work`` their sum."""
 
     scope: Scope
     lines: int
@@ -139,7 +139,7 @@ class _Lines:
         return dict(zip(self.scope, values, strict=True))
 
     def times(self, other: _Lines, sizes: Sequence[int]) -> _Lines:
-        """Every line with all lines of the other one that agree with it."""
+        """Every line with all lines of the other table that agree with it."""
         shared = tuple(v for v in self.scope if v in other.scope)
         own, added = self.columns(sizes), other.columns(sizes)
         here, there = (
@@ -174,8 +174,8 @@ def _numbered(columns: dict[int, IntArray], scope: Scope, sizes: Sequence[int], 
 
 
 def work_of(network: Network, wanted: Sequence[int]) -> int | None:
-    """Lines at most of all steps to the joint distribution of some variables, each named once; None if one
-    step may take more than ``MOST_LINES``."""
+    """The most lines of all steps to the joint distribution of some variables, each named once; None if a
+    step may need more than ``MOST_LINES``."""
     cells = _cells(tuple(wanted), network.sizes)
     bounds = _eliminated(network, wanted, _Bound.of_node)
     if max([cells, *(bound.most for bound in bounds)]) > MOST_LINES:
@@ -184,7 +184,7 @@ def work_of(network: Network, wanted: Sequence[int]) -> int | None:
 
 
 def fits(network: Network, wanted: Sequence[int]) -> bool:
-    """Whether the joint distribution of some variables can be had within ``MOST_LINES`` a step."""
+    """Whether the joint distribution of some variables needs at most ``MOST_LINES`` per step."""
     return work_of(network, wanted) is not None
 
 

@@ -1,6 +1,6 @@
-"""What is kept of a model so that SQL can answer marginals: joint tables over working bins.
+"""The stored tables of a model, from which SQL answers marginals: joint tables over working bins.
 
-A marginal over some attributes is summed from the smallest table that holds them, and shared out to codes.
+A marginal is the sum of the smallest table that holds its attributes, divided among the codes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IntArray = NDArray[np.int64]
 Table = tuple[Scope, FloatArray]
 
 MOST_CELLS = 2**22
-"""Cells that are kept of tables that no larger one holds; smaller ones first. 4 million take some 16 MB."""
+"""The most stored cells of tables that no larger table holds, smaller ones first. 4 million take 16 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class ModelTables:
     """Joint probabilities: ``tables`` are (positions of attributes, array over their bins; of shape (1,)
     if each has one bin, because arrays have at most 64 axes).
 
-    ``bins[i]`` (int64, one per code of attribute i) is the bin of each code, ``within[i]`` its share of it.
+    ``bins[i]`` (int64, one per code of attribute i) is the bin of each code, ``within[i]`` its share of
+    the bin.
     """
 
     bins: tuple[IntArray, ...]
@@ -35,7 +36,7 @@ class ModelTables:
 
 
 def tables_of_codes(sizes: Sequence[int], tables: Iterable[Table]) -> ModelTables:
-    """Tables over the codes themselves: each is a bin of its own."""
+    """Tables over the codes themselves: each code is its own bin."""
     return ModelTables(
         tuple(np.arange(size) for size in sizes), tuple(np.ones(size) for size in sizes), tuple(tables)
     )
@@ -57,7 +58,7 @@ def affordable(
 
 
 def largest(scopes: Iterable[Scope]) -> list[Scope]:
-    """Without those whose attributes another one holds too."""
+    """The tables without those whose attributes another table holds too."""
     kept = list[Scope]()
     for scope in sorted(scopes, key=lambda scope: -len(scope)):
         if not any(set(scope) <= set(other) for other in kept):

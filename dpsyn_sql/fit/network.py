@@ -1,7 +1,7 @@
 """Networks of conditional tables: nodes in order, each with the distribution of its variables given parents.
 
-What SQL samples from, and what trees, junction trees and PrivBayes all are. Nodes that follow each other
-become one (``joined``) where their common table stays small, because each costs a look-up a row.
+SQL samples from such networks. Trees, junction trees and PrivBayes models are all networks. Neighbouring
+nodes become one (``joined``) if their common table stays small, because each node costs a look-up per row.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_JOINED = 2**18
-"""Lines of all nodes that are made of several, at most: they stay in a cache, and small on disk."""
+"""The most lines of all joined nodes: they stay in a cache, and small on disk."""
 
 MOST_BITS = 60
-"""Bits of the values of a node that is made of several; they stand in one word."""
+"""Bits of the values of a joined node; they fit in one word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """Variables that are drawn together and their joint distribution given their parents, line by line.
 
-    ``label`` is unique in the network and goes into the text that random bits are drawn by. Line i says that
+    ``label`` is unique in the network and part of the text that random bits are drawn by. Line i says that
     given the values ``given[i]`` of the parents (n, parents) the variables have the values ``values[i]``
-    (n, variables) with probability ``weights[i]`` > 0. Lines stand in the order of given, then values;
-    the weights of a configuration of the parents sum to one. A configuration without lines cannot occur.
-    ``reach[i]`` is the probability of the configuration ``given[i]``, or a bound above it: the less often it
-    occurs, the fewer digits its weights need.
+    (n, variables) with probability ``weights[i]`` > 0. Lines are sorted by given, then values. The weights
+    of a configuration of the parents sum to one. A configuration without lines cannot occur. ``reach[i]`` is
+    the probability of the configuration ``given[i]``, or a bound above it: rarer ones need fewer digits.
     """
 
     label: str
@@ -46,7 +45,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Nodes in an order in which parents come first.
+    """Nodes in an order where parents come first.
 
     ``sizes`` has the number of values of every variable. A variable without a node has one value, or nothing
     depends on it. ``codes[i]`` is the variable that holds the original codes of attribute i of the domain.
@@ -66,7 +65,7 @@ def node_of(
 ) -> Node:
     """The node of an array with an axis for each parent, then one for each variable; rows of any sums.
 
-    ``reach`` (configurations of the parents,) as in ``Node``; None where nothing is known of it.
+    ``reach`` (configurations of the parents,) as in ``Node``; None if it is not known.
     """
     given = table.shape[: len(parents)]
     rows = table.reshape(math.prod(given), -1)
@@ -88,8 +87,8 @@ def configurations(node: Node, sizes: Sequence[int]) -> int:
 
 
 def slot_bits_of(node: Node) -> int:
-    """Each configuration of the parents has 2 to this power slots to look its lines up by: as many as the
-    most lines that one has, at least 2."""
+    """Each configuration of the parents has 2 to this power slots to look up its lines: at least 2, and at
+    least as many as the most lines of one configuration."""
     begins = np.flatnonzero((node.given[1:] != node.given[:-1]).any(axis=1)) + 1
     most = int(np.diff(begins, prepend=0, append=len(node.weights)).max())
     return max(1, (most - 1).bit_length())
@@ -101,12 +100,12 @@ def _side_by_side(columns: Sequence[IntArray], rows: int) -> IntArray:
 
 
 def proper(weights: FloatArray) -> FloatArray:
-    """Rows without mass, which nothing should reach, become even ones."""
+    """Rows without mass, which nothing should reach, become uniform."""
     return np.where(weights.sum(axis=-1, keepdims=True) > 0, weights, 1.0)
 
 
 def joined(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[Node, ...]:
-    """Neighbours drawn together where few lines come of it."""
+    """The network with neighbours drawn together if that gives few lines."""
     made, most = list[Node](), MOST_JOINED // max(1, len(nodes))
     for node in nodes:
         both = _both(made[-1], node, sizes, most) if made else None
@@ -118,8 +117,8 @@ def joined(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[Node, ...]:
 
 
 def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | None:
-    """Two nodes as one: P(A | S) P(B | T) over A and B given S and what of T is not in A; None if that has
-    more than ``most`` lines, or slots more than twice that."""
+    """Two nodes as one: P(A | S) P(B | T) over A and B given S and the part of T outside A. None if that has
+    more than ``most`` lines, or more than twice as many slots."""
     variables = (*first.variables, *second.variables)
     outside = [parent for parent in second.parents if parent not in (*first.variables, *first.parents)]
     lines = len(first.weights) * math.prod(sizes[parent] for parent in outside)
@@ -155,7 +154,7 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
 def _matching(
     node: Node, given: Sequence[IntArray], number: int, sizes: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
-    """Of each of so many configurations of a node's parents the first of its lines, and how many they are."""
+    """For each configuration of a node's parents its first line, and the number of its lines."""
     shape = [sizes[parent] for parent in node.parents]
     if not shape:
         return np.zeros(number, np.int64), np.full(number, len(node.weights))

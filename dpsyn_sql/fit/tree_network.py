@@ -1,7 +1,7 @@
 """A junction tree as a network: directed from the root, with codes after their working bins.
 
-A clique's variables beyond its separator are drawn together, given the separator (Koller and Friedman 2009,
-10.4.3). Codes follow from working bins as one more variable, whose only parent is the bin.
+The variables of a clique outside its separator are drawn together, given the separator (Koller and Friedman
+2009, 10.4.3). The codes are one more variable each, whose only parent is the working bin.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_EMPTY = 2**16
-"""Slots of the codes within bins, beyond which they may not be four times as many as the codes: a bin of most
-codes of its attribute would give as many slots to every other."""
+"""Above this number, the slots of codes within bins may be at most four times the codes: a bin with most
+codes of its attribute would give as many slots to every other bin."""
 
 
 def tree_network(
@@ -45,7 +45,7 @@ def tree_network(
     def code_nodes(v: int) -> list[Node]:
         return _code_nodes(names[v], v, codes[v], sizes, bins[v], within[v])
 
-    for clique in reversed(tree.order):  # children first: what nothing depends on is not drawn
+    for clique in reversed(tree.order):  # children first: a variable that nothing depends on is not drawn
         new = [v for v in tree.cliques[clique] if v not in tree.separators[clique] and v in needed]
         if all(sizes[v] == 1 for v in new):
             continue
@@ -54,7 +54,7 @@ def tree_network(
         after = [v for v in new if v < len(names) and codes[v] != v]
         nodes[:0] = [own, *(node for v in after for node in code_nodes(v))]
     drawn = {variable for node in nodes for variable in node.variables}
-    # A bin that holds all codes of its attribute is not drawn; they are.
+    # A bin that holds all codes of its attribute is not drawn; only the codes are.
     for v in folded:
         if codes[v] not in drawn and sizes[codes[v]] > 1:
             nodes += code_nodes(v)
@@ -64,8 +64,8 @@ def tree_network(
 def _clique_node(beliefs: Beliefs, names: Sequence[str], index: int, new: Sequence[int]) -> Node:
     """A clique's ``new`` variables given its separator.
 
-    A configuration of the separator that the parent clique holds possible and this one does not
-    (potentials beyond float64) gets the variables' own marginals: every row drawn goes on.
+    If the parent clique allows a configuration of the separator and this one does not (potentials beyond
+    float64), it gets the variables' own marginals, so that every drawn row can go on.
     """
     tree, tables = beliefs.tree, beliefs.tables
     clique, separator = tree.cliques[index], tree.separators[index]
@@ -96,8 +96,8 @@ def _code_nodes(
 ) -> list[Node]:
     """The codes of an attribute given its working bin.
 
-    Where one bin has far more of them than others, by way of blocks of codes: one more variable, whose size
-    is added to ``sizes``.
+    If one bin has far more codes than others, blocks of codes are one more variable in between; its size is
+    added to ``sizes``.
     """
     if sizes[attribute] == 1:
         return [node_of(f"{name}|code", (), (variable,), proper(within))]
@@ -119,7 +119,7 @@ def _code_nodes(
 
 
 def _parted(label: str, parent: int, variable: int, of: IntArray, weights: FloatArray) -> Node:
-    """A variable whose values each go with one value ``of[value]`` of its parent, as ``weights`` says."""
+    """A variable each of whose values belongs to one value ``of[value]`` of its parent, with ``weights``."""
     weights = np.where(np.bincount(of, weights)[of] > 0, weights, 1.0)
     values = np.flatnonzero(weights)
     values = values[np.argsort(of[values], kind="stable")]

@@ -14,7 +14,7 @@ from dpsyn_sql.interfaces import Counter
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 
 LARGEST_REFERENCE = 2**62
-"""Above the sum of a public table's cells, and every allowance: so no distance or score can overflow."""
+"""More than the sum of a public table's cells and than every allowance, so no distance or score overflows."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -25,7 +25,7 @@ class Counts:
     domain: Domain
 
     def exact(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """Exact tables, int64, over bins where a query has maps."""
+        """Exact tables, int64; over bins if a query has maps."""
         found = self._originals(queries)
         return [_aggregated(found[query.original], query.maps) for query in queries]
 
@@ -74,7 +74,7 @@ class Counts:
             raise InternalError("a reference is too large: its cells must sum to less than 2^62")
 
     def _originals(self, queries: Sequence[MarginalQuery]) -> dict[MarginalQuery, NDArray[np.int64]]:
-        """Over original codes, once for all bins of them."""
+        """Tables over original codes, each counted once for all its bins."""
         originals = list(dict.fromkeys(query.original for query in queries))
         counts = dict(zip(originals, self.counter.count(originals), strict=True))
         for query, table in counts.items():

@@ -1,7 +1,7 @@
 """THE DOOR: the only way from exact counts to a method.
 
-Each question goes the same way: look for a stored answer, charge the ledger, count, add noise,
-store the noisy answer, hand out what was stored. No other module sees an exact count.
+The steps of every question are: look for a stored answer, charge the ledger, count, add noise,
+store the noisy answer, hand out what is stored. No other module sees an exact count.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dpsyn_sql.planning.queries import Answer, NoisyMarginal, Question
 
 
 class LocalCurator:
-    """Answers questions about one source, within one ledger entry, which numbers them.
+    """Answers questions about one source. One ledger entry numbers and pays them.
 
     Holds the counters (private) and nothing else of the source; its repr shows neither. While the domain
-    is not complete, it has no counter and no domain and answers only questions of discovery; ``open`` gives it
-    both.
+    is not complete, it has no counter and no domain and answers only questions of discovery; ``open``
+    gives it both.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class LocalCurator:
         self._behind = replace(self._behind, counts=Counts(counter, domain), unknown=None)
 
     def ask(self, question: Question[Answer], budget: Budget) -> Answer:
-        """The noisy answer, costing at most ``budget``; for the same question of a replay the stored one.
+        """The noisy answer, at a cost of at most ``budget``; in a replay the stored answer.
 
-        What each question claims is in its file of ``measure/questions``; why the order of the steps
-        matters, in docs/privacy.md, "One door, charged first" and "The ledger".
+        The file of each question in ``measure/questions`` states its claim. docs/privacy.md ("One door,
+        charged first", "The ledger") says why the order of the steps matters.
 
         Raises:
             BudgetError: the budget cannot pay for such a question; nothing was charged.
-            InternalError: no question of the door, one that may not be asked now, or another one than the
-                stored one of its number.
+            InternalError: the door does not know the question or may not answer it now, or the stored
+                question of this number differs.
             PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
         """
         inquiry = taken_apart(question, budget, self._behind)
@@ -72,5 +72,5 @@ class LocalCurator:
 
     @property
     def measurements(self) -> tuple[NoisyMarginal, ...]:
-        """The tables of all answers so far that a release shows its reader, in order."""
+        """The tables of all answers so far that a release shows to its reader, in order."""
         return tuple(self._measured)

@@ -1,4 +1,4 @@
-"""A question of the door taken apart, and what stands behind the door to answer it."""
+"""The parts of a question at the door, and the counters behind the door."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Arrays = list[NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Inquiry(Generic[Answer]):
-    """One question taken apart; nothing was charged or counted to make it.
+    """The parts of one question; making them charges and counts nothing.
 
-    ``named`` is how the ledger knows it, beside its event. ``noisy`` counts (PRIVATE) and adds the noise
-    of the event; ``read`` makes the answer of the arrays that the ledger keeps; ``shown`` makes the tables
-    of them that a release shows its reader, if there are any.
+    ``named`` is its name in the ledger; the event is not part of it. ``noisy`` counts (PRIVATE) and adds the
+    noise of the event. ``read`` makes the answer from the arrays that the ledger keeps. ``shown`` makes the
+    tables that a release shows to its reader, if there are any.
     """
 
     event: PrivacyEvent
@@ -38,7 +38,7 @@ class Inquiry(Generic[Answer]):
 class Behind:
     """PRIVATE: the counters behind the door, and its noise; ``rows_per_unit`` is public.
 
-    ``counts`` once the domain is complete, ``unknown`` as long as it is not.
+    ``counts`` exists once the domain is complete, ``unknown`` until then.
     """
 
     rows_per_unit: int

@@ -1,4 +1,4 @@
-"""How questions are named in the ledger; public, and the same for ever: ledgers of today replay."""
+"""The names of questions in the ledger. They are public and never change, so that stored ledgers replay."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def tables_named(ask: str, queries: Sequence[MarginalQuery]) -> dict[str, Any]:
 
 
 def column_named(what: str, name: str, sql_type: str, source: Fragment | None) -> dict[str, Any]:
-    """A question about a column, or about what ``source`` computes of some; an ENUM without its labels, which
-    may be the rows' own."""
+    """A question about a column, or about what ``source`` computes from columns. It has an ENUM without its
+    labels, which may come from the rows."""
     kind = "ENUM" if sql_type.startswith("ENUM(") else sql_type
     named = {"ask": "discover", "what": what, "attr": name, "type": kind}
     return named if source is None else {**named, "source": str(source)}
 
 
 def digest(text: str) -> str:
-    """Of public parts that are too long to keep, so that a replay with others is noticed."""
+    """A hash of public parts that are too long to keep; a replay with other parts is noticed."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -43,8 +43,8 @@ def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
 
 
 def explained_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
-    """One per step, to explain the plan: a reserved step as if it measured ``pairs_assumed`` tables whole
-    and paid for nothing else."""
+    """One event per step, to explain the plan. A reserved step counts as if it measured ``pairs_assumed``
+    whole tables and paid for nothing else."""
     rows, events = plan.source.unit.max_rows, list[GaussianEvent | LaplaceEvent]()
     for step in plan.steps:
         tables = step.pairs_assumed(plan.domain) if isinstance(step, ReservedStep) else len(step.queries)

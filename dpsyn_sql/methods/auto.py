@@ -15,24 +15,24 @@ from dpsyn_sql.source.relation import Source
 
 @dataclass(frozen=True, slots=True)
 class Auto(Recipe):
-    """Chooses by the number of columns alone; the plan and the certificate name the method chosen.
+    """Chooses by the number of columns alone; the plan and the certificate name the chosen method.
 
-    The first of the methods, most accurate first, that works in minutes with so many attributes. With a
-    workload only those that use one count, and if there are too many attributes for all of these, the first.
+    It takes the most accurate method that works in minutes with so many attributes. With a workload it
+    considers only methods that use one; if there are too many attributes for all of these, the most accurate.
     """
 
     name = "auto"
     takes_workload = True
 
     def chosen(self, domain: Domain, terms: Terms) -> Method:
-        """The method that is meant for a domain."""
+        """The method for a domain."""
         able = [one for one in METHODS.values() if one.takes_workload or not terms.workload.sets]
         number = len(domain.attributes)
         quick = (one for one in able if one.attributes is None or number <= one.attributes)
         return next(quick, able[0])
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """The plan of the method chosen."""
+        """The plan of the chosen method."""
         return self.chosen(domain, terms).plan(source, domain, budget, terms)
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:

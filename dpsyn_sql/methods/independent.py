@@ -1,7 +1,7 @@
-"""Attributes as if independent: one-way marginals only. Copy this file to start a method.
+"""Independent attributes: one-way marginals only. Copy this file to start a method.
 
-A method is two steps. ``steps`` decides from public facts alone what will be asked at which share of
-the budget; it must never depend on rows, counts or file sizes. ``fitted`` makes a model of the noisy
+A method has two steps. ``steps`` decides from public facts alone the questions and their shares of the
+budget; it must never depend on rows, counts or file sizes. ``fitted`` makes a model from the noisy
 answers; everything it does is post-processing. A method whose questions depend on answers has ``run`` in
 place of ``fitted``.
 """
@@ -32,5 +32,5 @@ class Independent(Static):
         return [MeasureStep("one-way", tuple(MarginalQuery((name,)) for name in domain.names), budget)]
 
     def fitted(self, domain: Domain, answers: Sequence[NoisyMarginal]) -> ProductModel:
-        """Totals reconciled, each marginal made a distribution."""
+        """Reconcile the totals, and make each marginal a distribution."""
         return ProductModel(domain, fit_margins(domain, Measurements(answers)))

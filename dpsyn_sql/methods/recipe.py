@@ -42,7 +42,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """The marginals and their shares of the budget, from public facts alone; ``planned`` makes the plan."""
+        """The marginals and their shares of the budget, from public facts; ``planned`` makes the plan."""
 
     @abstractmethod
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:

@@ -45,10 +45,10 @@ def with_values(method: Kind, given: Mapping[str, Any]) -> Kind:
 
 
 def with_texts(method: Kind, given: Mapping[str, str]) -> Kind:
-    """The same, of values as a command line has them.
+    """The same, from the texts of a command line.
 
     Raises:
-        InputError: it has no such setting, or a text is no value of its type.
+        InputError: it has no such setting, or a text is not a value of its type.
     """
     known = settings_of(type(method))
     for name in given:
@@ -69,7 +69,7 @@ def _check_known(method: Any, name: object, known: Mapping[str, type]) -> None:
 
 
 def _value(method: Any, name: str, value: Any, kind: type) -> Setting:
-    """A value of the type; whole numbers are numbers, and truth values are neither."""
+    """A value of the type. A whole number is a number; a truth value is not."""
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value, fits = float(value), True
@@ -82,7 +82,7 @@ def _value(method: Any, name: str, value: Any, kind: type) -> Setting:
 
 
 def _read(text: str, kind: type) -> Setting:
-    """The value that a text means, or the text itself where it means none."""
+    """The value that a text means, or the text itself if it means none."""
     if kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
     try:

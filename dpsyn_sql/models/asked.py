@@ -1,4 +1,4 @@
-"""The attributes a model is asked about: what is wrong with a question, the same for every model."""
+"""Check the attributes that a model is asked about, in the same way for every model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dpsyn_sql.errors import InputError, said
 
 
 def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
-    """Why a model over ``domain`` cannot answer for these attributes (a list of names, or one): none given,
-    one named twice or unknown, or more than ``most``. Empty if it can."""
+    """Why a model over ``domain`` cannot answer for these attributes (a list of names, or one name): none,
+    one twice, an unknown one, or more than ``most``. Empty if it can answer."""
     attrs = (attrs,) if isinstance(attrs, str) else attrs
     if not isinstance(attrs, list | tuple) or not all(isinstance(name, str) for name in attrs):
         return f"the attributes are {said(attrs)}: give a list of names of the model's attributes"
@@ -29,7 +29,7 @@ def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
 
 
 def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None) -> tuple[str, ...]:
-    """The attributes asked for, if a model over ``domain`` can answer them.
+    """The attributes of a question, if a model over ``domain`` can answer it.
 
     Raises:
         InputError: there is a ``fault``.

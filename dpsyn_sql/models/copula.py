@@ -1,4 +1,4 @@
-"""The Gaussian copula as a model: pairs as they were fitted, rows from latent normals."""
+"""The Gaussian copula as a model: the fitted pairs, and rows from latent normals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CopulaModel:
         return scale * fitted.pairs[second, first].T
 
     def network(self) -> None:
-        """Latent normals are no network of tables."""
+        """Latent normals are not a network of tables."""
         return
 
     def tables(self) -> ModelTables:
@@ -66,5 +66,5 @@ class CopulaModel:
         )
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> CopulaSampler:
-        """Rows with one-way counts met; there is no faster way to draw them."""
+        """Rows that meet the one-way counts; there is no faster way to draw them."""
         return CopulaSampler(self.fitted)

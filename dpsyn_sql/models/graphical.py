@@ -1,4 +1,4 @@
-"""A graphical model over working bins, and codes within bins: what adaptive marginals fit."""
+"""The model of adaptive marginals: a graphical model over working bins, and codes within bins."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GraphicalModel:
         max(0, total).
 
         Raises:
-            InputError: none given, one twice or unknown, or more than two that no clique holds.
+            InputError: no attribute, one twice, an unknown one, or more than two that no clique holds.
         """
         names = checked_names(self.domain, attrs)
         variables = tuple(self.domain.index(name) for name in names)
@@ -75,8 +75,8 @@ class GraphicalModel:
             own = marginals(self.beliefs, [(variable,) for variable in variables])
             return pair_tables(self.beliefs, variables[0], variables[1:], own, {})[variables[1]]
         raise InputError(
-            "this model answers marginals of one or two attributes, and larger ones of attributes that were "
-            "fitted together; count others in the synthetic table"
+            "this model answers marginals of one or two attributes, and of more attributes if they "
+            "were fitted together; count others in the synthetic table"
         )
 
     def network(self) -> Network:
@@ -84,7 +84,7 @@ class GraphicalModel:
         return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 
     def tables(self) -> ModelTables:
-        """The cliques without their twins, and pairs of attributes across cliques."""
+        """The cliques without their twins, and the pairs of attributes across cliques."""
         cliques, pairs = self._attribute_tables(), combinations(range(len(self.bins)), 2)
         inside = {pair for scope in cliques for pair in combinations(scope, 2)}
         across, _ = affordable((pair for pair in pairs if pair not in inside), self.beliefs.tree.sizes)
@@ -93,7 +93,7 @@ class GraphicalModel:
         )
 
     def _attribute_tables(self) -> dict[Scope, FloatArray]:
-        """Of every clique that no other holds, twins aside."""
+        """The attributes, without twins, of every clique that no other clique holds."""
         found: dict[Scope, FloatArray] = {}
         for clique, table in zip(self.beliefs.tree.cliques, self.beliefs.tables, strict=True):
             twins = [axis for axis, variable in enumerate(clique) if variable >= len(self.bins)]
@@ -103,5 +103,5 @@ class GraphicalModel:
         return {scope: found[scope] for scope in largest(found)}
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
-        """Rows with low variance, balanced where ``deadline`` leaves the time."""
+        """Rows with low variance, balanced if ``deadline`` leaves the time."""
         return GraphicalSampler(self.beliefs, self.bins, self.within, deadline)

@@ -1,4 +1,4 @@
-"""Any network of conditional tables as a model: what a method returns that has nothing better of its own."""
+"""Any network of conditional tables as a model, for methods without a class of their own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpsyn_sql.sample.network import NetworkSampler
 FloatArray = NDArray[np.float64]
 
 MOST_WORK = 2**23
-"""Lines of all steps to the tables that are kept, at most: some seconds."""
+"""The most lines of all steps to the stored tables; they take some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class NetworkModel:
     """A fitted network whose ``codes`` are those of a domain; ``total`` as in ``interfaces.Model``.
 
     Raises:
-        InternalError: the network is of another domain, or does not draw a code of several.
+        InternalError: the network has another domain, or does not draw a code of an attribute with several.
     """
 
     domain: Domain
@@ -45,7 +45,7 @@ class NetworkModel:
             raise InternalError("a network does not draw every attribute of its domain")
 
     def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether their marginal, and all that has to be summed on the way to it, is small enough."""
+        """Whether their marginal and all tables on the way to it are small enough."""
         return not fault(self.domain, attrs) and fits(self.fitted, self._variables(attrs))
 
     def _variables(self, attrs: Sequence[str]) -> list[int]:
@@ -53,28 +53,28 @@ class NetworkModel:
         return [self.fitted.codes[self.domain.index(name)] for name in names]
 
     def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts, summed over all that is not asked for; sums to max(0, total).
+        """Expected counts, summed over all other attributes; sums to max(0, total).
 
         Raises:
-            InputError: no attribute, one named twice or unknown, or too large a table on the way.
+            InputError: no attribute, one twice, an unknown one, or a table on the way is too large.
         """
         variables = self._variables(attrs)
         if not fits(self.fitted, variables):
             raise InputError(
-                f"this model answers marginals whose sums take no table above {MOST_LINES:,} cells; ask for "
-                "fewer attributes, or count them in the synthetic table"
+                f"this marginal needs a table of more than {MOST_LINES:,} cells on the way; ask for fewer "
+                "attributes, or count them in the synthetic table"
             )
         return np.asarray(max(0.0, self.total) * joint(self.fitted, variables))
 
     def network(self) -> Network:
-        """With neighbours drawn together where their common table stays small."""
+        """Its network; neighbours are drawn together if their common table stays small."""
         sizes = self.fitted.sizes
         return Network(sizes, joined(self.fitted.nodes, sizes), self.fitted.codes)
 
     def tables(self) -> ModelTables:
         """Attributes that a node joins, with its parents; pairs of others; single ones that are in none.
 
-        What would take too long beside the others is left out.
+        Tables that would take too long are left out.
         """
         sizes, codes = self.domain.shape(), self.fitted.codes
         families, room = affordable(self._families(), sizes)
@@ -90,7 +90,7 @@ class NetworkModel:
         )
 
     def _within(self, scopes: Sequence[Scope], work: int) -> tuple[list[Scope], int]:
-        """Those that can be had with so much work together, and what is left of it."""
+        """The tables that can be made with so much work together, and the work that is left."""
         kept = list[Scope]()
         for scope in scopes:
             needed = work_of(self.fitted, [self.fitted.codes[place] for place in scope])
@@ -108,5 +108,5 @@ class NetworkModel:
         return largest(family for family in families if family)
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> NetworkSampler:
-        """Rows with low variance; there is no faster way to draw them but SQL's."""
+        """Rows with low variance; only SQL draws faster."""
         return NetworkSampler(self.fitted)

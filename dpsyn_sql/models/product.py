@@ -1,4 +1,4 @@
-"""Attributes as if independent of each other."""
+"""A model of independent attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpsyn_sql.sample.independent import ProductSampler
 
 @dataclass(frozen=True, slots=True)
 class ProductModel:
-    """Independent attributes: ``margins`` holds the total and per attribute its probabilities."""
+    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
 
     domain: Domain
     margins: Margins
@@ -32,7 +32,7 @@ class ProductModel:
 
     @property
     def _probabilities(self) -> tuple[NDArray[np.float64], ...]:
-        """Of each attribute in domain order."""
+        """Of each attribute, in domain order."""
         return tuple(self.margins.probabilities[name] for name in self.domain.names)
 
     def supports(self, attrs: Sequence[str]) -> bool:
@@ -43,7 +43,7 @@ class ProductModel:
         """Expected counts: the outer product of the margins; sums to max(0, total).
 
         Raises:
-            InputError: no attribute, one named twice or an unknown one.
+            InputError: no attribute, one twice, or an unknown one.
         """
         names = checked_names(self.domain, attrs)
         return np.asarray(
@@ -61,7 +61,7 @@ class ProductModel:
         return Network(sizes, joined(nodes, sizes), tuple(range(len(sizes))))
 
     def tables(self) -> ModelTables:
-        """One bin each, so that every marginal is a product of shares."""
+        """One bin per attribute, so that every marginal is a product of shares."""
         sizes = self.domain.shape()
         return ModelTables(
             tuple(np.zeros(size, np.int64) for size in sizes),
@@ -70,5 +70,5 @@ class ProductModel:
         )
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> ProductSampler:
-        """Rows with one-way counts met; they take no longer than any."""
+        """Rows that meet the one-way counts; no way is faster."""
         return ProductSampler(self._probabilities)

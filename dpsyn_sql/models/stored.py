@@ -1,4 +1,4 @@
-"""A model as it is stored with a release: joint tables over working bins."""
+"""The stored form of a model: joint tables over working bins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StoredTable:
     """Joint probabilities over working bins.
 
     ``scope`` are positions of attributes, ``shape`` their numbers of bins. ``probabilities`` (float32) belong
-    to ``cells`` (int64, row-major numbers); cells that are not there have probability 0.
+    to ``cells`` (int64, row-major numbers); missing cells have probability 0.
     """
 
     scope: tuple[int, ...]
@@ -53,8 +53,8 @@ class StoredModel:
     """A model read back from where it is stored.
 
     ``bins[i]`` (int64, one per code of attribute i) is the working bin of each code, ``within[i]`` (float64)
-    its share of the bin. ``most``: attributes that the fitted model answers together at most, None for no
-    such limit. Rows are drawn of it by the database that stores it.
+    its share of the bin. ``most``: the most attributes that the fitted model answers together, None for no
+    limit. The database that stores the model draws its rows.
     """
 
     domain: Domain
@@ -75,7 +75,7 @@ class StoredModel:
         max(0, total).
 
         Raises:
-            InputError: none given, one twice or unknown, more than ``most``, or no table that holds them
+            InputError: no attribute, one twice, an unknown one, more than ``most``, or no table holds them
                 all.
         """
         names = checked_names(self.domain, attrs, self.most)
@@ -98,14 +98,14 @@ class StoredModel:
         return min(holding, key=lambda table: table.size, default=None)
 
     def _without(self, names: tuple[str, ...]) -> str:
-        """Why no table holds the attributes, as the fitted model says it; a pair is an answer of every fitted
-        model, so it was left out when the model was stored."""
+        """Why no table holds the attributes, in the words of the fitted model. Every fitted model answers
+        pairs, so a missing pair was left out when the model was stored."""
         if len(names) <= 2:
             return (
                 f"no table of {', '.join(map(repr, names))} is stored with the release, because the largest "
                 "tables are left out; count them in rows of sample()"
             )
         return (
-            "this model answers marginals of one or two attributes, and larger ones of attributes that were "
-            "fitted together; count others in the synthetic table"
+            "this model answers marginals of one or two attributes, and of more attributes if they "
+            "were fitted together; count others in the synthetic table"
         )

@@ -11,7 +11,7 @@ from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """``limits`` and ``workload`` may change questions; ``deadline`` changes only what follows the last one."""
+    """``limits`` and ``workload`` may change questions; ``deadline`` changes only later steps."""
 
     limits: Limits = NO_LIMITS
     workload: Workload = UNWEIGHTED

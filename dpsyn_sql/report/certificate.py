@@ -163,8 +163,8 @@ def _unit_in_words(plan: Plan) -> str:
 def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, Any]]:
     """The step that each event belongs to.
 
-    Discovery and the known steps ask one question each, in order. How many a reserved step asks only the
-    events show: those that no known step before or after it takes; several reserved steps share theirs.
+    Discovery and the known steps ask one question each, in order. The events of a reserved step
+    are those that no known step before or after it takes; several reserved steps share theirs.
     """
     steps: list[dict[str, Any]] = [
         {"step": f"discover {step.ask}", "column": step.attr} for step in plan.discovery
@@ -215,7 +215,7 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
 
 
 def _source_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
-    """The expression that gives the values, where it is not the column of the name."""
+    """The expression that gives the values, if it is not the column of the name."""
     return {} if item.source is None else {"source": str(item.source)}
 
 

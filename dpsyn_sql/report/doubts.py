@@ -1,6 +1,6 @@
-"""What the operator of a release is told beside its result: notes, most of them warnings too.
+"""Notes for the operator of a release; most of them are warnings too.
 
-All of it is judged by public facts and noisy answers alone.
+They depend on public facts and noisy answers only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OURS = ("dpsyn_sql", "contextlib")
 
 
 def warn(text: str) -> None:
-    """Warn at the line that called the package, however deep we are."""
+    """Warn at the line that called the package, at any depth of calls."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back
@@ -51,20 +51,20 @@ def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
 def doubts(
     made: Made, *, epsilon: Number, time_limit: float | None, cuts: Sequence[str], needed: Sequence[float]
 ) -> tuple[str, ...]:
-    """Notes on what makes the output weaker than it looks; those on the answers are warnings too.
+    """Notes on doubts about the output; those on the answers are warnings too.
 
     Args:
         made: the answers and their model.
-        epsilon: as it was asked for.
-        time_limit: as it was asked for.
-        cuts: what was left out to keep it; it depends on the machine.
-        needed: by each step of discovery the rows that a value must have to be found for sure, 0 where the
-            step finds no values.
+        epsilon: of the request.
+        time_limit: of the request.
+        cuts: what was left out to keep the limit; it depends on the machine.
+        needed: for each step of discovery the rows that a value must have to be found, 0 if the step finds
+            no values.
     """
     found = [note for note in (_uncertain_total(made), _rare_values(made, needed), _no_pairs(made)) if note]
     for note in found:
         warn(note)
-    weak = weakness(epsilon)  # the warning came before anything was charged
+    weak = weakness(epsilon)  # its warning comes before anything is charged
     cut = f"Within time_limit={time_limit:g} seconds {', and '.join(cuts)}." if cuts else None
     return tuple(note for note in (weak, cut, *found) if note)
 

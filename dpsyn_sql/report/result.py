@@ -47,25 +47,24 @@ class Release:
         """Counts of a marginal, denoised and as measured with a standard error; costs nothing.
 
         Columns: the attributes, ``estimate`` (of the model, denoised: closest on average, biased),
-        ``noisy`` (as measured: unbiased), ``standard_error`` (of ``noisy``, in rows), ``basis``, as
-        ``dpsyn_sql.report.marginals.marginal_table`` says.
+        ``noisy`` (as measured: unbiased), ``standard_error`` (of ``noisy``, in rows), ``basis``, as in
+        ``dpsyn_sql.report.marginals.marginal_table``.
 
         Raises:
-            InputError: unknown attributes, or a marginal the model cannot answer.
+            InputError: unknown attributes, or a marginal that the model cannot answer.
         """
         return marginal_table(self.model, self.measurements, attrs)
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """More rows of the model, in the columns of the release; costs nothing.
 
-        The database draws them from what is stored with the release, so these are the rows of
+        The database draws them from the stored model, so these are the rows of
         ``dpsyn_sample(name, rows, seed := seed)`` in SQL: keys and unit ids are NULL, rows that the owner
-        excludes are left out, and the released rows are others, whatever the seed. The connection or file
-        must still be there, and free to be read. The data frame is in memory: some 8 bytes a number
-        and 60 a text.
+        excludes are left out, and no seed gives the released rows. The connection or file must still
+        exist and be readable. The data frame is in memory: about 8 bytes per number and 60 per text.
 
         Args:
-            rows: how many; fewer come back where the owner's conditions exclude some.
+            rows: how many; the result has fewer if the owner's conditions exclude some.
             seed: 0 to 2^64 - 1; None: 1, as in SQL.
 
         Raises:

@@ -1,7 +1,7 @@
-"""The tables stored with a release, read back: domain, noisy answers, model. All of it is public.
+"""Read the tables stored with a release: domain, noisy answers, model. All of it is public.
 
-Anybody can edit these tables, so each fact is checked against the others: the certificate says the domain,
-the codes its labels; noisy answers have all their cells; probabilities add up.
+Anybody can edit these tables, so each fact is checked against the others: the certificate has the domain,
+the codes have its labels, noisy answers have all their cells, probabilities sum to 1.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Columns = Mapping[str, NDArray[Any]]
 _T = TypeVar("_T")
 
 _SLACK = 1e-3
-"""How far probabilities of seven digits may be from 1 together."""
+"""How far the sum of probabilities of seven digits may be from 1."""
 
 _MOST_TOGETHER = {"copula": 2}
-"""Attributes that a model answers together at most, by its method; others have no such limit."""
+"""The most attributes that a model answers together, by its method; other methods have no such limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredParts:
-    """What the tables say of a release: its certificate, noisy answers and model."""
+    """The content of the tables of a release: its certificate, noisy answers and model."""
 
     facts: dict[str, Any]
     measurements: tuple[NoisyMarginal, ...]
@@ -74,7 +74,7 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
 
 
 def _whole(read: Callable[[], _T], what: str) -> _T:
-    """What is read; whatever cannot be made of it is damage."""
+    """What is read; if a part cannot be made from it, it is damaged."""
     found: list[_T] = []
     try:
         found.append(read())
@@ -89,8 +89,8 @@ def _whole(read: Callable[[], _T], what: str) -> _T:
 def _require(holds: bool, what: str) -> None:
     if not holds:
         raise InputError(
-            f"What is stored of the release was changed or is damaged: {what}. The same call of release() "
-            "with replace=True stores it anew and costs nothing more; a backup of the file will do too."
+            f"The stored release was changed or is damaged: {what}. The same call of release() "
+            "with replace=True stores it again and costs nothing more; or restore a backup of the file."
         )
 
 
@@ -116,13 +116,13 @@ def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
         ("size", list(domain.shape())),
     ):
         same = attributes[column][order].tolist() == known
-        _require(same, f"table attributes, whose column {column} is not as in the certificate")
+        _require(same, f"table attributes, whose column {column} differs from the certificate")
     return domain
 
 
 def _attribute(facts: Mapping[str, Any]) -> Attribute:
-    """As ``certificate.attribute_facts`` wrote it. It does not say the granularity of values in bins, which
-    only decoding needs."""
+    """An attribute as ``certificate.attribute_facts`` wrote it. The granularity of values in bins is missing;
+    only decoding needs it."""
     made = Attribute(
         name=facts["name"],
         sql_type=facts["type"],
@@ -194,7 +194,7 @@ def _axes(axes: Columns, attributes: int) -> dict[tuple[str, int], tuple[_Axis, 
         found.setdefault((kind, number), []).append(_Axis(*rest))
     ordered = {}
     for table, own in found.items():
-        # Beside an axis of one place its neighbour has the same stride; the longer one comes first.
+        # An axis of one place has the same stride as its neighbour; the longer one comes first.
         own.sort(key=lambda axis: (-axis.stride, -axis.size))
         sizes = [axis.size for axis in own]
         strides = [math.prod(sizes[place + 1 :]) for place in range(len(own))]
@@ -221,9 +221,7 @@ def _measured(
         shape = tuple(axis.size for axis in own)
         sigma, size = float(heads["sigma"][order[place]]), int(heads["cells"][order[place]])
         whole = size == math.prod(shape) and np.array_equal(cells["cell"][rows], np.arange(size))
-        _require(
-            bool(whole) and 0 < sigma < math.inf, "the noisy answers, of which cells are missing or more"
-        )
+        _require(bool(whole) and 0 < sigma < math.inf, "the noisy answers, which lack cells or have too many")
         maps = tuple(_map(domain, axis, bins, mapped[place]) for axis in own)
         made.append(
             NoisyMarginal(
@@ -279,8 +277,8 @@ def _tables(
 
 
 def _parts(keys: NDArray[Any], rows: NDArray[np.int64], number: int) -> list[NDArray[np.int64]]:
-    """Of sorted keys 0..number-1 the rows of each; no other key may occur."""
+    """The rows of each of the sorted keys 0..number-1; no other key may occur."""
     inside = keys.size == 0 or (int(keys[0]) >= 0 and int(keys[-1]) < number)
-    _require(inside, "rows of attributes or tables that are not there")
+    _require(inside, "rows of attributes or tables that do not exist")
     ends = np.searchsorted(keys, np.arange(number + 1))
     return [rows[ends[place] : ends[place + 1]] for place in range(number)]

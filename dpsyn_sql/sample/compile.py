@@ -1,4 +1,4 @@
-"""Who draws the rows of a model: its own sampler, or SQL, each row by itself."""
+"""Who draws the rows of a model: its own sampler, or SQL, which draws each row independently."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ MOST_LOW_VARIANCE_ROWS = 20_000_000
 """Up to this number rows are drawn with low variance. Above it the gain is small and the time is long."""
 
 INDEPENDENTLY = "independently"
-"""How SQL draws rows, as certificates have it; ``Sampler.drawn`` says it of other rows."""
+"""How SQL draws rows, in the words of certificates; ``Sampler.drawn`` has the words for other rows."""
 
 _LOW_VARIANCE_PER_SECOND = 1e7
 # Values, on two cores.
 
 
 def independent_rows(model: Model, rows: int, deadline: Deadline = NO_DEADLINE) -> Network | None:
-    """The network that so many rows are drawn from by SQL, each by itself; None where the sampler of the
-    model draws them: few rows, a model that is no network, or one of too many variables."""
+    """The network from which SQL draws so many rows, each independently. None if the sampler of the model
+    draws them: few rows, a model that is not a network, or one of too many variables."""
     seconds = rows * len(model.domain.attributes) / _LOW_VARIANCE_PER_SECOND
     # One batch takes no longer than to plan a query.
     if rows <= BATCH_ROWS or (rows <= MOST_LOW_VARIANCE_ROWS and seconds <= deadline.left):

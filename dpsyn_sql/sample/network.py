@@ -19,14 +19,14 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class NetworkSampler:
-    """Draws rows of a network: of the rows of one parent configuration each outcome gets the number that is
-    expected, within one."""
+    """Draws rows of a network: among the rows of one parent configuration each outcome gets its expected
+    number, within one."""
 
     network: Network
     drawn: ClassVar[str] = LOW_VARIANCE
 
     def batches(self, rows: int, seed: int) -> Iterator[NDArray[np.integer[Any]]]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
+        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in total.
 
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
@@ -40,7 +40,7 @@ class NetworkSampler:
         own = [sizes[variable] for variable in self.network.codes]
         codes = np.zeros((rows, len(own)), dtype=code_type(max(own, default=1)))
         for place, variable in enumerate(self.network.codes):
-            if variable in columns:  # else it has one value
+            if variable in columns:  # otherwise it has one value
                 codes[:, place] = columns[variable]
         return codes
 
@@ -51,7 +51,7 @@ def _lines(
     """A line of the node for each row.
 
     Raises:
-        InternalError: a row's parents have a configuration that the node has no line for.
+        InternalError: the node has no line for the configuration of a row's parents.
     """
     groups, owners = np.zeros(rows, np.int64), np.zeros(node.weights.size, np.int64)
     if node.parents:

@@ -1,12 +1,12 @@
 """Systematic sampling: every conditional count close to its expectation.
 
 Independent draws would add an error as large as the privacy noise. Here the rows of one parent
-configuration stand in a random order of their own, and each outcome gets as many of them as its stretch
-of the cumulative distribution holds of the numbers 1 to n, shifted by a common jitter (systematic
-sampling): each count is within one row of its expectation, and unbiased.
+configuration have their own random order. The numbers 1 to n, shifted by a common jitter, are laid over the
+cumulative distribution, and each outcome gets the rows whose numbers lie in its part (systematic sampling):
+each count is within one row of its expectation, and unbiased.
 
-The order is drawn anew for every node and for every attribute's codes. Ranks in an order that two children
-of one parent share would make them move together, whatever the model says of them.
+Every node, and the codes of every attribute, get a new order. In a shared order two children of one parent
+would move together, which the model does not say.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH_ROWS = 2**18
 """Rows of a batch: a constant, so that a seed means the same rows on every machine."""
 
 LOW_VARIANCE = "with low variance"
-"""How rows are drawn here, as certificates have it."""
+"""How rows are drawn here, in the words of certificates."""
 
 _AT_A_TIME = 2
 # Batches that are drawn side by side, in memory together.
@@ -36,7 +36,7 @@ Batch = NDArray[np.integer[Any]]
 
 
 def side_by_side(rows: int, seed: int, drawn: Callable[[int, np.random.Generator], Batch]) -> Iterator[Batch]:
-    """Batches of ``drawn(rows, generator)`` in order, ``rows`` in all.
+    """Batches of ``drawn(rows, generator)`` in order, ``rows`` in total.
 
     Each has its own stream, so that the order in which they are drawn does not matter.
     """
@@ -79,8 +79,8 @@ def stratified(groups: Codes, weights: FloatArray, generator: np.random.Generato
     """One outcome per row from the distribution of its group, by ``systematic``.
 
     Args:
-        groups: (n,) row of ``weights`` each belongs to.
-        weights: (g, k) not negative; a row's outcomes are proportional to it.
+        groups: (n,) row of ``weights`` for each row.
+        weights: (g, k) not negative; the probabilities of the outcomes are proportional to them.
         generator: of the order of rows within a group and the jitter.
     """
     outcomes = weights.shape[1]

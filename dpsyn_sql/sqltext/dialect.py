@@ -1,7 +1,7 @@
 """What database engines spell differently, in one place.
 
-The rest of the text that counts keeps to what engines share. A second engine is one more value here and
-one class in ``engines``, which names it as its ``dialect``.
+Everything else in the counting statements is common to engines. A second engine needs one more value here
+and one class in ``engines``, which names it as its ``dialect``.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Label = bool | int | str
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one engine spells what others spell differently.
+    """The spellings of one engine.
 
     Args:
         name: of the engine; golden texts are kept in a folder of this name.
         code_types: unsigned types with their bits, narrowest first.
-        create_temporary: how a statement that makes a temporary table starts.
+        create_temporary: the start of a statement that makes a temporary table.
         temporary_schema: where temporary tables are.
         of_labels: (codes of labels, text) to the code of a text, NULL for others.
         of_places: (values, place) to one of the values, the first at place 0.
-        text_bytes: text to bytes, which know no collation.
-        guarded_cast: (text, type) to a value, NULL where the text is none.
+        text_bytes: text to bytes, which have no collation.
+        guarded_cast: (text, type) to a value, NULL if the text is not one.
         epoch: a moment to whole units since 1970-01-01: microseconds, or (True) nanoseconds.
         lot: (what is drawn, its unit, key) to a hash whose order draws among a unit's own; the
             unit passes through the key. Indented as an expression of a CTE.
@@ -72,12 +72,12 @@ def _duckdb_of_places(values: Sequence[int], place: str) -> Fragment:
 
 def _duckdb_guarded_cast(text: str, kind: str) -> Fragment:
     """A bare TRY_CAST of a column is pushed into DuckDB's CSV reader, which then drops the whole line
-    as an error of the file. What trim returns is cast here, line by line."""
+    as an error of the file. This casts the result of trim, line by line."""
     return Fragment(f"TRY_CAST(trim({text}) AS {kind})")
 
 
 def _duckdb_lot(drawn: Sequence[str], unit: str, key: int) -> Fragment:
-    """A hash of its own on the outside, because the last argument of hash() is only xored in."""
+    """One more hash outside, because hash() only xors its last argument in."""
     inner = f"hash({drawn[0]})"
     if len(drawn) > 1:
         inner = "hash(\n                " + ",\n                ".join(drawn) + "\n            )"

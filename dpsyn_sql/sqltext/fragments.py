@@ -11,7 +11,7 @@ from dpsyn_sql.errors import InternalError
 
 
 class Fragment(str):
-    """SQL text that is safe to place in a statement as it stands."""
+    """SQL text that is safe in a statement without change."""
 
     __slots__ = ()
 
@@ -56,5 +56,5 @@ def string_literal(text: str) -> Fragment:
 
 
 def comma(fragments: Iterable[str]) -> Fragment:
-    """Join fragments with commas, one a line."""
+    """Join fragments with commas, one per line."""
     return Fragment(",\n    ".join(fragments))

@@ -1,4 +1,4 @@
-"""The tables that keep models beside releases: their names and columns, as ``sql/macros`` makes them."""
+"""The tables that keep models beside releases: their names and columns, as in ``sql/macros``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLES = (
 )
 
 _WIDER = {("model_cells", "probability"): "DOUBLE"}
-"""Types of columns in tables that older versions of this package made: they hold what is written now."""
+"""Types of columns in tables of older versions of this package; the present rows fit in them."""
 
 _COLUMN = re.compile(r"^ +(\w+) (\w+) NOT NULL", re.MULTILINE)
 
@@ -35,6 +35,6 @@ def columns_of(table: str) -> tuple[tuple[str, str], ...]:
 
 
 def may_keep(table: str, columns: tuple[tuple[str, str], ...]) -> bool:
-    """Whether an existing table of these names and SQL types of columns can take what is kept now."""
+    """Whether an existing table with columns of these names and SQL types can hold the present rows."""
     older = tuple((name, _WIDER.get((table, name), kind)) for name, kind in columns_of(table))
     return columns in (columns_of(table), older)

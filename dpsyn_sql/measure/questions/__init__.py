@@ -1,4 +1,4 @@
-"""The questions of the door, a file each: claim, event, counting, noise, and what a stored answer says."""
+"""The questions of the door, one file each: claim, event, counting, noise, and reading of a stored answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any
     TreeQuery: tree.inquiry,
     ContributionQuery: contributions.inquiry,
 }
-"""Every question that can be asked; what is not here is refused."""
+"""Every question that can be asked; the door refuses all others."""
 
 
 def taken_apart(question: Question[Answer], budget: Budget, behind: Behind) -> Inquiry[Answer]:
@@ -38,7 +38,7 @@ def taken_apart(question: Question[Answer], budget: Budget, behind: Behind) -> I
 
     Raises:
         BudgetError: the budget cannot pay for it.
-        InternalError: no question of the door, or one that may not be asked now.
+        InternalError: the door does not know the question, or may not answer it now.
     """
     inquiry = QUESTIONS.get(type(question))
     if inquiry is None:

@@ -2,9 +2,9 @@
 
 Claim: docs/privacy.md, "Selection". The score of a candidate is its L1 distance to a public table less a
 public allowance: a whole number that one row changes by at most 1, the k rows of a unit by at most k. The
-cost grows with how many are chosen, not with how many candidates there are.
+cost grows with the number of chosen candidates, not with the number of all.
 
-References and allowances are no part of the question, as for distances.
+References and allowances are not part of the question, as for distances.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def inquiry(question: Choice, budget: Budget, behind: Behind) -> Inquiry[list[in
 
     Raises:
         BudgetError: as ``selection_event``.
-        InternalError: the domain is not complete, no candidates or not so many, references that are not
-            int64 tables of the full shape, or allowances out of range.
+        InternalError: the domain is not complete, there are too few candidates, references are not int64
+            tables of the full shape, or allowances are out of range.
     """
     counts, candidates, number = behind.marginals(), question.candidates, question.number
     counts.check_references(candidates, question.references)
     if not 1 <= number <= len(candidates):
-        raise InternalError("a choice takes at least one candidate, and no more than there are")
+        raise InternalError("a choice needs a number from one to that of the candidates")
     allowed = _allowances(question)
     event = selection_event(number, behind.rows_per_unit, budget)
 

@@ -3,8 +3,8 @@
 Claim: docs/privacy.md, "Distances". A row changes each of m distances by at most 1, up or down: L1
 sensitivity m, L2 sensitivity sqrt(m); the k rows of a unit at most k times that.
 
-References are no part of the question: they follow from earlier answers, which are stored, by a fit whose
-last bits differ between machines. A replay hands out the distances that were measured, whatever they are.
+References are not part of the question: a fit makes them from earlier, stored answers, and its last bits
+differ between machines. A replay hands out the measured distances, whatever its own references are.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def distances_event(distances: int, rows_per_unit: int, share: Budget) -> Gaussi
         BudgetError: the share is nothing.
     """
     if share.amount == 0:
-        raise BudgetError("distances were given no budget; raise epsilon")
+        raise BudgetError("distances have no budget: raise epsilon")
     return counts_event(distances * rows_per_unit, distances * rows_per_unit**2, share)
 
 
 def inquiry(question: Distances, budget: Budget, behind: Behind) -> Inquiry[list[int]]:
-    """All at the same noise.
+    """All distances get the same noise.
 
     Raises:
         BudgetError: as ``distances_event``.

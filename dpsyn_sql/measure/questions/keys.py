@@ -1,4 +1,4 @@
-"""Keys: which values a column has, shown where a noisy count reaches a threshold.
+"""Keys: the values of a column whose noisy count reaches a threshold.
 
 Claim: docs/privacy.md, "Keys". A unit counts for at most m values, once each: m = 1 where a row is the unit,
 ceil(sqrt(k)) for units of k rows; L2 sensitivity sqrt(m). Values of one unit alone are shown with at most the
@@ -28,8 +28,8 @@ from dpsyn_sql.planning.queries import KeyQuery, NoisyKeys
 def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
     """The event of asking which values a column has, within ``share``: noise, and the least threshold.
 
-    The delta is by our own exact tail: OpenDP's map of a threshold takes that of the continuous Gaussian,
-    which is smaller.
+    The delta comes from our own exact tail: OpenDP's map of a threshold takes the tail of the continuous
+    Gaussian, which is smaller.
 
     Raises:
         BudgetError: the share has no threshold delta (pure budgets have none), or no amount.
@@ -53,7 +53,7 @@ def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
 
 
 def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[NoisyKeys]:
-    """Only what is shown leaves, sorted by value.
+    """Only the shown values leave, sorted.
 
     Raises:
         BudgetError: as ``keys_event``.
@@ -73,7 +73,7 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
             counts = behind.noise.gaussian(units, event.sigma) if len(units) else units
             reached = np.flatnonzero(counts >= event.threshold)
             shown += [(keys[place], int(counts[place])) for place in reached.tolist()]
-        # Only what is shown is sorted by what it is, so that its order says nothing of other keys.
+        # Only shown keys are sorted, by their values, so that the order says nothing about other keys.
         shown.sort(key=lambda pair: _rank(pair[0]))
         return _packed(shown)
 

@@ -33,7 +33,7 @@ def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianE
 
 
 def inquiry(question: Marginals, budget: Budget, behind: Behind) -> Inquiry[list[NoisyMarginal]]:
-    """All at the same noise.
+    """All tables get the same noise.
 
     Raises:
         BudgetError: as ``marginals_event``.

@@ -1,4 +1,4 @@
-"""Tree: where a column is dense, as the nodes of public trees that PrivTree splits.
+"""Tree: the dense parts of a column, as the nodes of public trees that PrivTree splits.
 
 Claim: docs/privacy.md, "Trees". A unit counts for one of its points, whether it has one row or k; each test
 on the way of a point has sensitivity 1, and all of them together cost as much as three. No count is shown.
@@ -24,7 +24,7 @@ from dpsyn_sql.planning.queries import NoisyTree, TreeQuery
 
 
 def tree_event(points_per_unit: int, share: Budget) -> TreeEvent:
-    """The event of growing trees over the points of units, at most so many each, within ``share``.
+    """The event of growing trees over the points of units, at most so many per unit, within ``share``.
 
     Raises:
         BudgetError: the share is nothing.

@@ -1,4 +1,4 @@
-"""What is known after each round: the tables measured, and the model fitted to them."""
+"""What is known after each round: the measured tables, and the model fitted to them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _FIT_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: of the
-    last fit."""
+    """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: that of
+    the last fit."""
 
     total: float
     beliefs: Beliefs
@@ -36,7 +36,7 @@ def independence(task: Task) -> Known:
 
 
 def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, last: bool) -> Known:
-    """The graphical model of everything measured, from where the last fit ended.
+    """The graphical model of everything measured; its fit starts where the last fit ended.
 
     Only the last fit, after the last question, can be cut short; earlier fits form questions.
     """

@@ -3,10 +3,10 @@
     one-way tables -> denoise -> working bins, coarse twins          fit/denoise.py, working.py
     twice:  noisy distances of all pairs to the model -> score       questions.py, through the door
             greedy choice under a cap on the junction tree           rounds.py, selection.py
-            are the first ones worth their budget?                   worth.py, scores.py
+            are the first pairs worth their budget?                   worth.py, scores.py
             measure them, fit a graphical model                      known.py, fit/estimate.py
     once:   the same for three attributes within a clique, from epsilon 0.8 on
-    if no pair was: one-way tables again, with all that is left
+    if no pair was: one-way tables again, with the rest of the budget
 
 The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a
 time and refits after each; two rounds of many marginals need two fits, and spend less on choosing.
@@ -74,14 +74,16 @@ class Adaptive(Recipe):
         return self.planned(source, domain, budget, terms, steps)
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
-        """Measure the one-ways, then as many rounds as there are candidates for; fit."""
+        """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
         observed = one_way_tables(plan.domain, curator, plan.known)
         _, cap = self._caps(terms.limits)
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
         known = independence(task)
         if plan.reserved and total_of(observed) > 0:
             known, left = all_rounds(task, known, plan.reserved[0])
-            if left is not None and left.amount >= LEAST_UNITS:  # no pair stands out: all for the one-ways
+            if (
+                left is not None and left.amount >= LEAST_UNITS
+            ):  # no pair stands out: one-way tables get everything
                 steps = one_way_steps(plan.domain, left, terms.workload, self.constants)
                 again = one_way_tables(plan.domain, curator, steps)
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]

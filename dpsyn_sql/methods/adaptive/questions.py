@@ -1,4 +1,4 @@
-"""All that is asked through the door, and the references it is asked against."""
+"""All questions at the door, and the references of distances."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Margina
 from dpsyn_sql.progress import phase
 
 _LARGEST_TOTAL = 2.0**60
-# References of distances have to stay below 2^62.
+# References of distances must stay below 2^62.
 
 
 def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:
@@ -41,7 +41,7 @@ def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep
 def tables_measured(
     task: Task, known: Known, weights: Mapping[Scope, float], budget: Budget
 ) -> dict[Scope, Observation]:
-    """All tables known, with each of ``weights`` measured with its share; repeated ones are pooled."""
+    """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
     tables = dict(known.tables)
     shares = budget.split(list(weights.values()))
     for scope, share in zip(weights, shares, strict=True):
@@ -77,7 +77,7 @@ def _preselected(
     number: int,
     budget: Budget,
 ) -> list[Scope]:
-    """A private choice of ``number`` pairs, by their coarse twins where they have one; with the twins."""
+    """A private choice of ``number`` pairs, judged by their coarse twins if they have one; with the twins."""
     coarser = set(twins.values())
     pairs = [pair for pair in candidates if pair not in coarser]
     coarse = [twins.get(pair, pair) for pair in pairs]
@@ -90,12 +90,12 @@ def _preselected(
 def _compared(
     task: Task, known: Known, candidates: Sequence[Scope]
 ) -> tuple[list[MarginalQuery], list[NDArray[np.int64]]]:
-    """The tables of candidates, all pairs or all inside cliques, and what the model says they hold (rows)."""
+    """The tables of candidates, all pairs or all inside cliques, and the model's expected counts (rows)."""
     total = min(known.total, _LARGEST_TOTAL)
     with phase("model"):
         of = all_pairs if len(candidates[0]) == 2 else marginals
         expected = of(known.beliefs, candidates)
-    references = [  # each expectation goes as its reference comes
+    references = [  # each expectation is dropped when its reference is made
         np.rint(task.working.turned(scope, total * expected.pop(scope))).astype(np.int64)
         for scope in candidates
     ]
@@ -103,11 +103,11 @@ def _compared(
 
 
 def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[float]:
-    """The part of the L1 sampling error of each table that is no dependence (rows).
+    """The part of the L1 sampling error of each table that is not dependence (rows).
 
-    The expectation of |count - mean| is about sqrt(2 mean / pi) a cell, a product of one factor for
-    each variable. Independence stands in for the model: the choice must not depend on the last bits of
-    a fit, which differ between machines.
+    The expectation of |count - mean| is about sqrt(2 mean / pi) per cell, a product of one factor for
+    each variable. It uses independence in place of the model: the choice must not depend on the last bits
+    of a fit, which differ between machines.
     """
     working, total = task.working, min(known.total, _LARGEST_TOTAL)
     one_way = {scope[0]: np.exp(table) for scope, table in working.base.items()}

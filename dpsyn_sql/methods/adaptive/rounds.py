@@ -1,4 +1,4 @@
-"""The rounds: score what is not modelled yet, choose, measure, fit."""
+"""The rounds: score the pairs that are not modelled yet, choose, measure, fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST_UNITS = 10**8
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Candidates, of fine ones their coarse twins, and the ``budget`` of all rounds."""
+    """Candidates, the coarse twins of fine ones, and the ``budget`` of all rounds."""
 
     scopes: Sequence[Scope]
     twins: Mapping[Scope, Scope]
@@ -33,10 +33,10 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """After some rounds of pairs.
+    """The state after some rounds of pairs.
 
-    ``scores``: of the pairs, beside the model as it is. ``weights``: the pairs measured last, by their parts
-    of the budget. ``carried``: units of the budget that a round passes on.
+    ``scores``: of the pairs, against the present model. ``weights``: the pairs measured last, with their
+    parts of the budget. ``carried``: units of the budget that a round passes on.
     """
 
     known: Known
@@ -47,7 +47,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Pairs worth measuring, by their parts of ``budget``; none if nothing stands out."""
+    """Pairs worth measuring, with their parts of ``budget``; none if nothing stands out."""
 
     scores: Scores
     found: Mapping[Scope, float]
@@ -80,7 +80,7 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
 
 
 def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], int]:
-    """The budgets of the rounds of pairs, and the amount for triples, which the last of them gives."""
+    """The budgets of the rounds of pairs, and the amount for triples, which comes from the last round."""
     shares = [round(100 * share) for share in task.constants.rounds]
     if step.further is None:
         return list(step.budget.split(shares)), 0
@@ -95,7 +95,7 @@ def _larger(budget: Budget, amount: int) -> Budget:
 
 
 def _choice(task: Task, before: Progress, pairs: Pairs, share: Budget, *, last: bool) -> Choice:
-    """Score all pairs and choose; the scores of a model that is still the first one are pooled."""
+    """Score all pairs and choose; while the model is still the first one, scores are pooled."""
     known = before.known
     for_scores, for_tables = task.parts(share)
     for_tables = _larger(for_tables, before.carried)
@@ -132,7 +132,7 @@ def _selected(
 def _with_pairs(
     task: Task, before: Progress, choice: Choice, weights: Mapping[Scope, float], *, last: bool
 ) -> Progress:
-    """``weights`` measured with the budget of a choice and fitted; without any it is passed on."""
+    """Measure ``weights`` with the budget of a choice, and fit; without weights the budget is passed on."""
     if not weights:
         return replace(before, scores=choice.scores, carried=choice.budget.amount)
     tables = tables_measured(task, before.known, weights, choice.budget)
@@ -140,7 +140,7 @@ def _with_pairs(
 
 
 def _triples(task: Task, known: Known, step: ReservedStep, found: Iterable[Scope]) -> list[Scope]:
-    """Candidates inside the cliques that the model will have with the pairs found; none without pairs."""
+    """Candidates inside the cliques that the model will have with the chosen pairs; none without pairs."""
     pairs = [*known.tables, *found]
     if step.further is None or not pairs:
         return []
@@ -151,7 +151,7 @@ def _triples(task: Task, known: Known, step: ReservedStep, found: Iterable[Scope
 def _with_triples(
     task: Task, known: Known, triples: Sequence[Scope], pairs: Mapping[Scope, float], budget: Budget
 ) -> Known:
-    """The triples in which the model of the pairs is most wrong; else ``pairs`` again, with their weights.
+    """The triples where the model of the pairs is most wrong; otherwise ``pairs`` again, with their weights.
 
     Expected scores choose them: the noise of hundreds of distances alone would look like many triples. If
     no fit meets all of them (``hopeless``), the model of the pairs stays.

@@ -33,18 +33,18 @@ class Scores:
     kind: Literal["zcdp", "pure"]
 
     def beyond_luck(self, tolerated: float) -> dict[Scope, float]:
-        """Less what the luckiest of so many noises is expected to be beyond ``tolerated`` deviations."""
+        """Scores less the expected luck of the largest of so many noises beyond ``tolerated`` deviations."""
         number = math.log(len(self.rows))
         highest = number / math.sqrt(2) if self.kind == "pure" else math.sqrt(2 * number)
         curse = self.deviation * max(0.0, highest - tolerated)
         return _whole({pair: score - curse for pair, score in self.rows.items()})
 
     def expected(self, pairs: Collection[Scope]) -> dict[Scope, float]:
-        """What the chosen tables can be expected to hold, on the safe side (rows, none negative).
+        """A low estimate of what the chosen tables hold (rows, none negative).
 
-        The largest of many noisy scores are too large on average; the James-Stein estimate (Efron and Morris
-        1973) draws each score to the mean of all, the more the less they differ beyond their noise. Mean and
-        spread are taken two standard errors low: dependence that cannot be told from none is not counted on.
+        The largest of many noisy scores are too large on average. The James-Stein estimate (Efron and Morris
+        1973) draws each score to the mean of all; it draws more if they differ little beyond their noise.
+        Mean and spread are lowered by two standard errors: doubtful dependence does not count.
         """
         number = len(self.rows)
         mean = math.fsum(self.rows.values()) / number
@@ -55,7 +55,7 @@ class Scores:
         return {pair: max(0.0, sure + kept * (self.rows[pair] - mean)) for pair in pairs}
 
     def pooled(self, later: Scores) -> Scores:
-        """Inverse-variance means of two measurements of the same pairs; of others the later ones alone."""
+        """Inverse-variance means of two measurements of the same pairs; for other pairs the later one."""
         if self.rows.keys() != later.rows.keys():
             return later
         first, second = self.deviation**-2, later.deviation**-2

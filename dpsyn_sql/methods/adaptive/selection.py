@@ -1,4 +1,4 @@
-"""Which pairs, or triples, to measure next, at which share of the budget: greedy, from noisy distances.
+"""Which pairs or triples to measure next, and their shares of the budget: greedy, from noisy distances.
 
 Post-processing of noisy answers only.
 """
@@ -18,7 +18,7 @@ MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 
 @dataclass(frozen=True, slots=True)
 class NoiseLaw:
-    """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows a cell.
+    """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows per cell.
 
     ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
     under zCDP and 1 for Laplace noise under pure differential privacy.
@@ -50,7 +50,7 @@ class _Basket:
     spread: float = 0.0
 
     def price(self, pair: Scope) -> float:
-        """By how much the weighted L1 noise of all tables would grow."""
+        """The growth of the weighted L1 noise of all tables."""
         weight, spread = self._shares(pair)
         power = self.law.power
         now = self.weight**power * self.spread
@@ -81,7 +81,7 @@ def selected(
 ) -> dict[Scope, float]:
     """Pairs to measure, with their weights in the budget.
 
-    Greedy by weighted score / cells^greed. A pair is taken when its weighted score is more than the weighted
+    Greedy by weighted score / cells^greed. A pair is taken if its weighted score is more than the weighted
     noise (at ``charge`` of its full L1 norm) that it adds to all tables, and while the triangulated graph
     stays under the cap.
 
@@ -92,7 +92,7 @@ def selected(
         weights: of the workload, of pairs for which it is not 1.
         sizes: of the variables.
         held: scopes the graph has already.
-        cap: cells of the junction tree at most.
+        cap: the most cells of the junction tree.
         law: the noise that this round's budget buys.
         settings: of the recipe.
     """

@@ -14,7 +14,7 @@ class Settings:
     """Constants of the recipe; rows and sigmas refer to noisy counts."""
 
     one_way_share: float = 0.40
-    """Of the budget for one-way marginals: their error enters every pair (flat from 0.35 to 0.5)."""
+    """Share of the budget for one-way marginals: their error enters every pair (flat from 0.35 to 0.5)."""
 
     one_way_most: float = 0.60
     one_way_slope: float = 0.1
@@ -69,8 +69,8 @@ class Settings:
     """Half of the one-way budget is divided by codes^(2/3): the optimum for the L1 norm of raw noise."""
 
     merge_sigmas: float = 3.0
-    """Codes below this many sigmas do not stand alone: their pairs would be noise. Of k codes at least
-    sqrt(2 ln k) sigmas, the largest noise expected among them, so that noise makes no bins."""
+    """Codes below this many sigmas share a bin: their pairs would be noise. The limit is at least
+    sqrt(2 ln k) sigmas for k codes, the largest expected noise among them, so that noise makes no bins."""
 
     bins: float = 32.0
     bins_strength: float = 6000.0
@@ -116,5 +116,5 @@ class Settings:
     iterations: int = 200
     tolerance: float = 0.5
     tolerance_last: float = 0.3
-    """Steps of a fit at most, and the misfit that ends it: of fits that only form questions, and of the last.
-    Few fits need all of the steps."""
+    """The most steps of a fit, and the misfit that ends it: for fits that only form questions, and for the
+    last fit. Few fits need all of the steps."""

@@ -1,4 +1,4 @@
-"""What adaptive marginals may ask, and how their budget is divided: from public facts alone."""
+"""What adaptive marginals may ask, and how their budget is divided, from public facts alone."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import Workload
 
 MAX_PAIR_CELLS = 2**22
-"""Cells of a pair of original codes that is a candidate: 32 MB to count."""
+"""The most cells of a candidate pair of original codes: 32 MB to count."""
 
 MAX_CANDIDATE_CELLS = 2**25
-"""Cells of all candidates together: 256 MB, counted at once for the distances. Smaller pairs first."""
+"""The most cells of all candidates: 256 MB, counted at once for the distances. Smaller pairs first."""
 
 MAX_TRIPLE_CELLS = 2**20
-"""Cells of a triple of original codes that is a candidate: 8 MB to count."""
+"""The most cells of a candidate triple of original codes: 8 MB to count."""
 
 _FOR_PAIRS = 4
-# Cells of candidate pairs for one of candidate triples, which are all kept too.
+# Cells of candidate pairs per cell of candidate triples, which are all kept too.
 
 _BAND = 8
 # One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
 
 
 def one_way_share(rho: float, settings: Settings) -> int:
-    """Percent of the budget: whole ones, so that every machine plans the same."""
+    """A whole percentage of the budget, so that every machine plans the same."""
     share = settings.one_way_share + settings.one_way_slope * _powers_below(rho, settings)
     return round(100 * min(share, settings.one_way_most))
 
 
 def score_share(rho: float, settings: Settings) -> int:
-    """Percent of a round, likewise."""
+    """A whole percentage of a round."""
     return round(100 * (settings.score_share + settings.score_slope * _powers_below(rho, settings)))
 
 
 def triple_share(rho: float, settings: Settings) -> int:
-    """Percent of the budget of all rounds, likewise."""
+    """A whole percentage of the budget of all rounds."""
     powers = math.log10(max(rho / settings.one_way_rho, 1.0))
     return round(100 * min(settings.triple_share + settings.triple_slope * powers, settings.triple_most))
 
@@ -65,7 +65,7 @@ def _powers_below(rho: float, settings: Settings) -> float:
 
 
 def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
-    """Pairs of attributes within the limits, ``most`` cells in all, in domain order; public."""
+    """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public."""
     pairs = [
         pair
         for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
@@ -82,12 +82,12 @@ def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
 
 
 def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) -> Further | None:
-    """Three-way tables, if the budget is large enough for them, and there may be enough and not too many.
+    """Three-way tables, if the budget is large enough and their number neither too small nor too large.
 
     Args:
         domain: the public domain.
         rho: of the release, for units of one row.
-        pairs: cells that candidate pairs may have in all.
+        pairs: the most cells of candidate pairs.
         settings: of the recipe.
     """
     sizes = [attribute.size for attribute in domain.attributes if attribute.size > 1]
@@ -103,7 +103,7 @@ def one_way_steps(
     """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
 
     The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
-    m: both halves are multiplied by m^(2/3), and attributes of one band are of one weight.
+    m: both halves are multiplied by m^(2/3), and attributes of one band have the same weight.
     """
     means = workload.means(domain.names)
     bands: dict[tuple[int, Fraction], list[str]] = {}

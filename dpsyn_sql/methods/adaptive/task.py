@@ -19,7 +19,7 @@ from dpsyn_sql.planning.terms import Terms
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The plan, who answers, and what the one-way tables decide.
+    """The plan, the curator, and the results of the one-way tables.
 
     ``working``: the variables of the model. ``total``: rows, at least 1. ``cap``: cells of the junction tree
     in the last round.
@@ -53,11 +53,11 @@ class Task:
 
     @property
     def rho(self) -> float:
-        """Of the release, for units of one row."""
+        """The rho of the release, for units of one row."""
         return equivalent_rho(self.plan.source, self.plan.domain, self.plan.budget)
 
     def parts(self, budget: Budget) -> tuple[Budget, Budget]:
-        """Of a round: for the scores, and for the tables they choose."""
+        """The budget of a round for the scores, and for the tables that they choose."""
         share = score_share(self.rho, self.constants)
         scores, tables = budget.split((share, 100 - share))
         return scores, tables

@@ -32,16 +32,16 @@ _FORBIDDEN = -1e3
 """Log-factor of a structural zero: its exponential is 0 in float64, and it stays finite in sums."""
 
 _LEAST_PROBABILITY = 1e-3
-"""A bin starts with at least this share of an even one: a zero could never be corrected by the fit."""
+"""A bin starts with at least this share of an even one: the fit could never correct a zero."""
 
 _GRID = 2.0**-10
 # Rows.
 
 _MANY_CODES = 1_000
-# Above it the noise of empty neighbours adds up to bins of its own; below, raw counts give better bins.
+# Above it the noise of empty neighbours would make bins; below it raw counts give better bins.
 
 _TRACE = 1e-9
-"""Added to each code (of the total), so that every code can occur."""
+"""The part of the total that is added to each code, so that every code can occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """What the rounds start from.
+    """The start of the rounds.
 
     ``variables``: the attributes in their working bins, in domain order, then coarse twins. ``observed`` are
     the one-way tables over working bins, ``base`` their logarithms, ``links`` the 0/1 tables (as
@@ -153,7 +153,7 @@ def _twins(
     observed: Mapping[Scope, Observation],
     settings: Settings,
 ) -> tuple[list[Variable], dict[Scope, FloatArray]]:
-    """Coarse twins of ordered attributes with many working bins, and what ties them."""
+    """Coarse twins of ordered attributes with many working bins, and the tables that tie them."""
     twins = list[Variable]()
     links: dict[Scope, FloatArray] = {}
     for index, (attribute, variable) in enumerate(zip(attributes, variables, strict=False)):
@@ -169,9 +169,9 @@ def _twins(
 def candidate_pairs(
     working: Working, allowed: Sequence[MarginalQuery]
 ) -> tuple[list[Scope], dict[Scope, Scope]]:
-    """Pairs of variables that may be measured, and of fine pairs their coarse twins.
+    """Pairs of variables that may be measured, and the coarse twins of fine pairs.
 
-    ``allowed`` are the pairs of attributes the plan announced. A variable of one bin has nothing to say.
+    ``allowed`` are the pairs of attributes that the plan announces. A variable of one bin carries nothing.
     """
     named = {query.attrs for query in allowed}
     names, sizes = working.domain.names, working.sizes
@@ -194,7 +194,7 @@ def candidate_triples(
     working: Working, tree: JunctionTree, allowed: Further, settings: Settings
 ) -> list[Scope]:
     """Three attributes within a clique: measuring them does not let the model grow. Small tables of original
-    codes first, as far as allowed; none if there are too few."""
+    codes come first, up to the limit; none if there are too few."""
     attributes = {v for v in range(len(working.domain.attributes)) if working.sizes[v] > 1}
     triples = {
         triple
@@ -221,7 +221,7 @@ def table_weights(working: Working, workload: Workload, scopes: Iterable[Scope])
 
 
 def pair_weights(working: Working, workload: Workload) -> dict[Scope, float]:
-    """Weights other than 1 of pairs of variables; a twin weighs what its attribute does."""
+    """Weights other than 1 of pairs of variables; a twin has the weight of its attribute."""
     names = working.domain.names
     variables: dict[str, list[int]] = {}
     for number, variable in enumerate(working.variables):

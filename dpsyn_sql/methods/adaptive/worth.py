@@ -1,4 +1,4 @@
-"""Whether the tables that were chosen are worth their budget; judged by noisy answers alone."""
+"""Whether the chosen tables are worth their budget, by noisy answers alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def triples_worth_more(
     budget: Budget,
 ) -> bool:
     """Whether triples promise ``triple_worth`` times what measuring ``pairs`` again would gain: the noise
-    that pooling takes off their ``tables``, of which ``charge`` counts."""
+    that pooling removes from their ``tables``, of which ``charge`` counts."""
     weights = table_weights(task.working, task.terms.workload, [*expected, *pairs])
     gain = math.fsum(weights.get(triple, 1.0) * rows for triple, rows in expected.items())
     law, whole = task.noise_law(budget), math.fsum(pairs.values())
