@@ -15,8 +15,8 @@ def load(con: Connection, name: str | None = None) -> Release:
     """Load a stored release: marginals, certificate, noisy answers and more rows.
 
     It reads what ``release()`` stored in the schema ``dpsyn`` beside the synthetic table. All of it is
-    public. It writes nothing, needs neither source nor ledger, and charges nothing. It reads the model into memory:
-    at most about four million cells of pairs, and the cliques.
+    public. It writes nothing, needs neither source nor ledger, and charges nothing. It reads the model into
+    memory: at most about four million cells of pairs, and the cliques.
 
     Args:
         con: a DuckDB connection (its current database comes first, then the attached ones), the path of a
@@ -27,7 +27,8 @@ def load(con: Connection, name: str | None = None) -> Release:
     Returns:
         A ``Release``. Its ``marginal()`` gives the same answers as after the release (``estimate`` to seven
         digits, everything else exactly). ``table`` is the written file, by the path of the database,
-        otherwise the name of the release. ``replayed`` is true, because nothing is charged; ``notes`` is empty.
+        otherwise the name of the release. ``replayed`` is true, because nothing is charged; ``notes``
+        is empty.
 
     Raises:
         InputError: there is no such release (the message lists all releases), or its stored form

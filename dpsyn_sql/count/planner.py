@@ -21,8 +21,8 @@ of wall time per row of the encoded table, by the number of cells of the GROUP B
           3.0    4.5    6.0    9.0   25     52     83     95
 
 Up to 2^12 cells DuckDB counts in a plain array, up to about 2^16 its hash table stays in the
-processor's cache, beyond that each row costs a cache miss. Every statement costs about 1 ms, and a cell of its result
-about 30 ns to fetch, scatter and sum out.
+processor's cache. Beyond that each row costs a cache miss. Every statement costs about 1 ms,
+and a cell of its result about 30 ns to fetch, scatter and sum out.
 """
 
 from __future__ import annotations
