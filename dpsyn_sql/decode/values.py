@@ -70,6 +70,9 @@ def _lookup(values: Sequence[str], kind: Fragment, code: Fragment) -> Fragment:
     """Element of a constant list; NULL for every code past its end, such as the code of NULL."""
     if len(set(values)) > 1:
         index = f"CAST({code} AS BIGINT) + 1"
+        if kind.startswith("ENUM("):
+            # DuckDB 1.5 cannot store a macro with a list of an ENUM in a database file.
+            return Fragment(f"CAST(([{', '.join(values)}])[{index}] AS {kind})")
         return Fragment(f"(CAST([{', '.join(values)}] AS {kind}[]))[{index}]")
     return Fragment(f"CAST(CASE WHEN {code} < {len(values)} THEN {values[0]} END AS {kind})")
 

@@ -119,3 +119,20 @@ def _check_chain(con, model):
         0
     ]
     assert answered == pytest.approx(model.total, rel=1e-5)
+
+
+@pytest.mark.parametrize("into", ["out", "out.parquet"])
+def test_a_named_enum_is_released_from_a_database_file_with_a_macro_that_draws_it(into, tmp_path):
+    """Macros are stored in the file; DuckDB 1.5 cannot store one with a list of an ENUM."""
+    file, labels = tmp_path / "w.duckdb", ["it's", "b", "c"]
+    into = str(tmp_path / into) if "." in into else into
+    with duckdb.connect(str(file)) as con, warnings.catch_warnings(action="ignore"):
+        con.execute("CREATE TYPE e AS ENUM ('it''s', 'b', 'c')")
+        con.execute("CREATE TABLE t AS SELECT enum_range(NULL::e)[1 + i % 3]::e AS v FROM range(600) AS r(i)")
+        done = dpsyn_sql.release(con, "t", into=into, epsilon=10, rows=60)
+        written = con.execute(f"SELECT DISTINCT v, typeof(v) FROM '{into}'").fetchall()
+    kind = "VARCHAR" if into.endswith("parquet") else "ENUM('it''s', 'b', 'c')"
+    assert sorted(written) == sorted((label, kind) for label in labels)
+    drawn = dpsyn_sql.load(file if into == "out" else into).sample(90)
+    assert sorted(set(drawn["v"])) == sorted(labels) and len(drawn) == 90
+    assert done.rows == 60
