@@ -178,6 +178,10 @@ class LedgerEntry(Protocol):
     """A release in the ledger: the debit was made when it was opened; no refunds."""
 
     @property
+    def budget(self) -> Budget:
+        """What was debited: its kind is that of every question."""
+
+    @property
     def release_id(self) -> str:
         """Random public identifier of the release."""
 

@@ -170,6 +170,8 @@ def _to_bytes(answer: Sequence[NDArray[np.int64]]) -> bytes:
 
 
 def _from_bytes(content: bytes, shapes: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+    """Arrays that nobody can change: who is handed one shares it with the release."""
     flat = np.frombuffer(content, dtype=_LITTLE_ENDIAN).astype(np.int64)
+    flat.flags.writeable = False
     ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in shapes])[:-1]
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]

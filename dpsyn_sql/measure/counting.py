@@ -67,6 +67,9 @@ class Counts:
         """
         if not queries or len(queries) != len(references):
             raise InternalError("distances need one reference per candidate, and a candidate")
+        # The exact table is subtracted from it: an array of another class would see it.
+        if any(type(table) is not np.ndarray for table in references):
+            raise InternalError("a reference must be a plain numpy array")
         self.check_maps(queries)
         for query, table in zip(queries, references, strict=True):
             check_counts(table, query.shape(self.domain))

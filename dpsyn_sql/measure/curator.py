@@ -11,6 +11,7 @@ from dataclasses import replace
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_to_dict
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Counter, DiscoveryCounter, LedgerEntry, NoiseSource
 from dpsyn_sql.measure.counting import Counts
 from dpsyn_sql.measure.inquiry import Behind
@@ -57,9 +58,11 @@ class LocalCurator:
         Raises:
             BudgetError: the budget cannot pay for such a question; nothing was charged.
             InternalError: the door does not know the question or may not answer it now, or the stored
-                question of this number differs.
+                question of this number differs, or the budget is of another kind than the entry's.
             PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
         """
+        if budget.kind != self._entry.budget.kind:  # the kind chooses the noise, the entry's sets its price
+            raise InternalError(f"a release of {self._entry.budget.kind} budgets was asked for {budget.kind}")
         inquiry = taken_apart(question, budget, self._behind)
         self._asked += 1
         asked = self._entry.ask({**inquiry.named, **event_to_dict(inquiry.event)})

@@ -56,15 +56,16 @@ def inquiry(question: Choice, budget: Budget, behind: Behind) -> Inquiry[list[in
         InternalError: the domain is not complete, there are too few candidates, references are not int64
             tables of the full shape, or allowances are out of range.
     """
-    counts, candidates, number = behind.marginals(), question.candidates, question.number
-    counts.check_references(candidates, question.references)
+    counts, candidates, number = behind.marginals(), tuple(question.candidates), question.number
+    references = tuple(question.references)
+    counts.check_references(candidates, references)
     if not 1 <= number <= len(candidates):
         raise InternalError("a choice needs a number from one to that of the candidates")
     allowed = _allowances(question)
     event = selection_event(number, behind.rows_per_unit, budget)
 
     def noisy() -> Arrays:
-        scores = counts.distances(candidates, question.references) - np.array(allowed, dtype=np.int64)
+        scores = counts.distances(candidates, references) - np.array(allowed, dtype=np.int64)
         with phase("noise"):
             return [behind.noise.select(scores, event.scale, budget.kind, number)]
 

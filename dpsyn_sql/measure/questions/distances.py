@@ -39,7 +39,8 @@ def inquiry(question: Distances, budget: Budget, behind: Behind) -> Inquiry[list
         InternalError: the domain is not complete, no queries, or references that are not int64 tables of
             the full shape.
     """
-    counts, queries, references = behind.marginals(), question.queries, question.references
+    counts, queries = behind.marginals(), tuple(question.queries)
+    references = tuple(question.references)
     counts.check_references(queries, references)
     event = distances_event(len(queries), behind.rows_per_unit, budget)
 

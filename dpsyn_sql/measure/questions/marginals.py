@@ -39,7 +39,7 @@ def inquiry(question: Marginals, budget: Budget, behind: Behind) -> Inquiry[list
         BudgetError: as ``marginals_event``.
         InternalError: the domain is not complete, or maps that break the claim.
     """
-    counts, queries = behind.marginals(), question.queries
+    counts, queries = behind.marginals(), tuple(question.queries)
     counts.check_maps(queries)
     event = marginals_event(len(queries), behind.rows_per_unit, budget)
 

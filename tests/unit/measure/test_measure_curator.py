@@ -1,5 +1,7 @@
 """The order at the door: stored answer, charge, count, noise, store."""
 
+import typing
+
 import numpy as np
 import pytest
 from support.doors import FakeCounter, NoNoise, OneRelease
@@ -9,7 +11,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.planning.queries import MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 
 DOMAIN = Domain(
     tuple(
@@ -132,3 +134,52 @@ def test_repr_hides_everything(log):
     curator, _ = curator_with(log, Budget("zcdp", 10**13))
     assert repr(curator) == "LocalCurator(questions=0)"
     assert "FakeCounter" not in repr(curator._behind) + repr(curator._behind.counts)
+
+
+class Lying(list):
+    """Says that it is shorter than it is."""
+
+    def __len__(self):
+        return 1
+
+
+class Watching(np.ndarray):
+    """Is asked to compute with whatever an operator meets."""
+
+    seen: typing.ClassVar[list] = []
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        self.seen.append(np.asarray(inputs[0]).tolist())
+        plain = [np.asarray(one) for one in inputs]
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+
+def test_a_list_that_lies_about_its_length_is_charged_for_all_it_asks(log):
+    curator, entry = curator_with(log, Budget("zcdp", 10**13))
+    assert len(curator.ask(Marginals(Lying([A, A, A])), Budget("zcdp", 10**13))) == 3
+    assert entry.events[0].l2_squared == 3
+
+
+@pytest.mark.parametrize("question", [Distances, Choice])
+def test_no_operator_of_a_reference_sees_the_exact_table(log, question):
+    curator, _ = curator_with(log, Budget("zcdp", 10**13))
+    with pytest.raises(InternalError, match="plain numpy array"):
+        curator.ask(question([A], [np.zeros(2, np.int64).view(Watching)]), Budget("zcdp", 10**13))
+    assert log == [] and [10, 10] not in Watching.seen
+
+
+@pytest.mark.parametrize(("kind", "other"), [("zcdp", "pure"), ("pure", "zcdp")])
+def test_a_budget_of_another_kind_than_the_release_is_refused(log, kind, other):
+    """Permute-and-flip, the choice of pure budgets, is not worth the rho of an exponential mechanism."""
+    curator, entry = curator_with(log, Budget(kind, 10**15))
+    with pytest.raises(InternalError, match=f"{kind} budgets was asked for {other}"):
+        curator.ask(Choice([A, A], [np.zeros(2, np.int64)] * 2), Budget(other, 10**13))
+    assert log == [] and entry.events == ()
+
+
+def test_a_method_cannot_change_the_answers_that_a_release_shows(log):
+    curator, _ = curator_with(log, Budget("zcdp", 10**13))
+    (table,) = curator.ask(Marginals([A]), Budget("zcdp", 10**13))
+    with pytest.raises(ValueError, match="read-only"):
+        table.values[:] = 0
+    assert curator.measurements[0].values.tolist() == [11, 11]
