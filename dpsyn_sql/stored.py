@@ -17,6 +17,8 @@ def load(con: Connection, name: str | None = None) -> Release:
     It reads what ``release()`` stored in the schema ``dpsyn`` beside the synthetic table. All of it is
     public. It writes nothing, needs neither source nor ledger, and charges nothing. It reads the model into
     memory: at most about four million cells of pairs, and the cliques.
+    Give a database that somebody else made as a path: ``sample()`` runs one of its macros, which on a
+    connection can read what the connection can.
 
     Args:
         con: a DuckDB connection (its current database comes first, then the attached ones), the path of a

@@ -168,11 +168,13 @@ class StoredSession:
         return str(self._fetched(render("source/session"))["catalog"][0])
 
     def _databases(self) -> dict[str, dict[str, Identity]]:
-        """Databases with our tables, and where these are; the current one first."""
+        """Databases with tables of ours, and where these are; the current one first. A view does not count:
+        reading it would run the query of whoever made it."""
         found: dict[str, dict[str, Identity]] = {}
         for relation in self._told(lambda: list(DuckDBCatalog(self.engine).relations.values())):
             catalog, schema, table = relation.identity
-            if fold(schema) == SCHEMA and fold(table) in (*TABLES, _OLDER):
+            ours = relation.kind == "table" and fold(table) in (*TABLES, _OLDER)
+            if ours and fold(schema) == SCHEMA:
                 found.setdefault(catalog, {})[fold(table)] = relation.identity
         return dict(sorted(found.items(), key=lambda item: (item[0] != self._current, item[0])))
 

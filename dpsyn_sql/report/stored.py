@@ -80,7 +80,7 @@ def _whole(read: Callable[[], _T], what: str) -> _T:
         found.append(read())
     except InputError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         found = []
     _require(bool(found), what)
     return found[0]
@@ -166,7 +166,7 @@ def _codes(
         _require(codes["label"][rows].tolist() == text, told)
         own = codes["bin"][rows].astype(np.int64)
         share = codes["within"][rows].astype(np.float64)
-        occupied = np.array_equal(np.unique(own), np.arange(numbers[position]))
+        occupied = _numbered(np.unique(own), numbers[position])
         _require(occupied, f"table codes, the bins of {attribute.name!r}")
         whole = np.abs(np.bincount(own, share) - 1) < _SLACK
         _require(bool(whole.all() and (share >= 0).all()), f"table codes, the shares of {attribute.name!r}")
@@ -220,8 +220,8 @@ def _measured(
         own, rows = axes["measurement", place], values[place]
         shape = tuple(axis.size for axis in own)
         sigma, size = float(heads["sigma"][order[place]]), int(heads["cells"][order[place]])
-        whole = size == math.prod(shape) and np.array_equal(cells["cell"][rows], np.arange(size))
-        _require(bool(whole) and 0 < sigma < math.inf, "the noisy answers, which lack cells or have too many")
+        whole = size == math.prod(shape) and _numbered(cells["cell"][rows], size)
+        _require(whole and 0 < sigma < math.inf, "the noisy answers, which lack cells or have too many")
         maps = tuple(_map(domain, axis, bins, mapped[place]) for axis in own)
         made.append(
             NoisyMarginal(
@@ -274,6 +274,12 @@ def _tables(
         _require(inside and bool((one.probabilities >= 0).all()) and whole, "the tables of the model")
         made.append(one)
     return tuple(made)
+
+
+def _numbered(values: NDArray[Any], number: int) -> bool:
+    """Whether they are 0, 1, ... below ``number``. The size is compared first, because a table can hold any
+    number."""
+    return values.size == number and np.array_equal(values, np.arange(number))
 
 
 def _parts(keys: NDArray[Any], rows: NDArray[np.int64], number: int) -> list[NDArray[np.int64]]:

@@ -301,6 +301,19 @@ DAMAGE = {f"no {table}": f"DROP TABLE dpsyn.{table}" for table in TABLES} | {
     "a guarantee in words": "UPDATE dpsyn.releases SET certificate = replace(certificate::VARCHAR, '\"epsilon\"', '\"secret\"')",
     "a total that is none": "UPDATE dpsyn.releases SET total = 'inf'",
     "one number for two": "INSERT INTO dpsyn.releases FROM dpsyn.releases",
+    "a view for a table": (
+        "ALTER TABLE dpsyn.releases RENAME TO before;"
+        "CREATE VIEW dpsyn.releases AS SELECT release, release_id, content AS name, created, total, certificate "
+        f"FROM dpsyn.before, read_text('{__file__}')"
+    ),
+    "a certificate without end": "UPDATE dpsyn.releases SET certificate = repeat('[', 200000) || repeat(']', 200000)",
+    "bins without end": "UPDATE dpsyn.attributes SET bins = 4000000000000",
+    "cells without end": (
+        "UPDATE dpsyn.axes SET size = 4000000000000, stride = 1, original = false; "
+        "UPDATE dpsyn.measurements SET cells = 4000000000000; "
+        "DELETE FROM dpsyn.axes a WHERE attribute > (SELECT min(attribute) FROM dpsyn.axes b "
+        "WHERE (a.kind, a.number) = (b.kind, b.number))"
+    ),
 }
 
 
