@@ -10,11 +10,12 @@ from support.doors import FakeCurator
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.methods import METHODS, Static, Terms, method_of
+from dpsyn_sql.methods import METHODS, Terms, method_of
 from dpsyn_sql.planning.plan import Particulars
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.terms import NO_TERMS
 from dpsyn_sql.planning.workload import read_workload
+from dpsyn_sql.sample.quotas import ONE_WAYS_MET
 from dpsyn_sql.source.relation import Relation, Source
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -160,7 +161,7 @@ def test_a_seed_fixes_the_rows_and_another_changes_them(method):
     for axis, name in enumerate(shape.names):
         wanted = model.project([name]) * rows / model.total
         # Quotas meet one-way counts within rounding; conditional draws stay within those of chance.
-        allowed = 3 + 4 * np.sqrt(wanted) * (not isinstance(method, Static))
+        allowed = 3 + 4 * np.sqrt(wanted) * (model.sampler().drawn != ONE_WAYS_MET)
         assert np.all(np.abs(np.bincount(first[:, axis], minlength=wanted.size) - wanted) < allowed)
 
 
