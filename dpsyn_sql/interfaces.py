@@ -7,7 +7,7 @@ The ledger stands beside the door: it is charged before anything is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -43,6 +43,10 @@ class Engine(Protocol):
 
     dialect: Dialect
 
+    @property
+    def private(self) -> bool:
+        """Whether it is an instance of ours, which nobody else can look into."""
+
     def execute(self, sql: str, *, step: str) -> None:
         """Run a statement and drain its result; ``step`` names the work for messages."""
 
@@ -55,8 +59,14 @@ class Engine(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """One transaction: committed at the end, rolled back on any error."""
 
+    def drop_temporary(self) -> None:
+        """Drop every temporary table and view of this session: all of them are ours."""
+
+    def forbid(self, fragments: Iterable[str]) -> None:
+        """From now on refuse every statement that names one of ``fragments``, in any letter case."""
+
     def close(self) -> None:
-        """Drop what this session made for itself and let the database go."""
+        """Drop what this session made for itself and let the database go; harmless when repeated."""
 
 
 class Counter(Protocol):

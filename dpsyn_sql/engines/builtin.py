@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.query_words import ROWWISE_MACROS
 from dpsyn_sql.sqltext.render import render
@@ -45,7 +45,7 @@ class Function(NamedTuple):
         return self[:-1]
 
 
-def functions_of(engine: DuckDBEngine) -> list[Function]:
+def functions_of(engine: Engine) -> list[Function]:
     """Every function of a connection."""
     columns = engine.fetch(render("source/functions"), step="reading the catalog")
     lists = [values.tolist() for values in columns.values()]  # a masked cell is None

@@ -20,9 +20,9 @@ from dpsyn_sql.engines.builtin import (
     functions_of,
     overloads,
 )
-from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.syntax_tree import read_syntax
 from dpsyn_sql.errors import EngineFailure, SourceError
+from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.engine_syntax import Syntax
 from dpsyn_sql.source.expression_check import check_domains, check_expression, generated_columns
 from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes
@@ -63,7 +63,7 @@ class Session:
 class DuckDBCatalog:
     """The catalog as one connection sees it, read once; see ``query_check.QueryCatalog``."""
 
-    def __init__(self, engine: DuckDBEngine) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     @cached_property

@@ -16,6 +16,7 @@ import duckdb
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.folders import LockedFolder, locked_folder
+from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -65,12 +66,12 @@ def _scratch() -> LockedFolder:
     raise EngineFailure("making a private folder for temporary files (TMPDIR)", "OSError", "")
 
 
-def set_option(engine: DuckDBEngine, name: str, value: Fragment) -> None:
+def set_option(engine: Engine, name: str, value: Fragment) -> None:
     """Change a setting of an instance of ours."""
     engine.execute(render("source/set_option", name=ident(name), value=value), step=f"setting {name}")
 
 
-def lock(engine: DuckDBEngine, paths: Iterable[str]) -> None:
+def lock(engine: Engine, paths: Iterable[str]) -> None:
     """Shut the file system except ``paths`` and what is attached, and freeze the settings."""
     allowed = Fragment("[" + comma(literal(path) for path in paths) + "]")
     set_option(engine, "allowed_paths", allowed)
@@ -78,7 +79,7 @@ def lock(engine: DuckDBEngine, paths: Iterable[str]) -> None:
     set_option(engine, "lock_configuration", literal(True))
 
 
-def attach(engine: DuckDBEngine, path: Path, name: str, *, read_only: bool) -> None:
+def attach(engine: Engine, path: Path, name: str, *, read_only: bool) -> None:
     """Attach a database file and look names up in it.
 
     Raises:
@@ -91,13 +92,13 @@ def attach(engine: DuckDBEngine, path: Path, name: str, *, read_only: bool) -> N
     use(engine, name)
 
 
-def detach(engine: DuckDBEngine, name: str) -> None:
+def detach(engine: Engine, name: str) -> None:
     """Let an attached database file go."""
     use(engine, HOME)
     engine.execute(render("source/detach", name=ident(name)), step="letting the database file go")
 
 
-def use(engine: DuckDBEngine, name: str) -> None:
+def use(engine: Engine, name: str) -> None:
     """Look names up in the attached database ``name``."""
     engine.execute(render("source/use", name=ident(name)), step="choosing the database")
 

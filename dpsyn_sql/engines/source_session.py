@@ -20,6 +20,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored import StoredTable, named_query, refuse_one_table_twice, stored
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
+from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, is_query, shorten
@@ -53,7 +54,7 @@ class SourceSession:
     ``database`` and ``alias`` are set when the caller gave the path of a database file.
     """
 
-    engine: DuckDBEngine
+    engine: Engine
     relation: Relation
     default_into: str | None
     warnings: tuple[str, ...]
@@ -267,7 +268,7 @@ def _spellings(paths: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for path in paths for text in (path, escaped_path(path))))
 
 
-def _attach_source(engine: DuckDBEngine, path: Path, alias: str) -> None:
+def _attach_source(engine: Engine, path: Path, alias: str) -> None:
     failed = False
     try:
         instance.attach(engine, path, alias, read_only=True)
@@ -381,9 +382,7 @@ def _missing(text: str, near: list[str]) -> SourceError:
 # -- what it is ---------------------------------------------------------------------------------
 
 
-def _resolve(
-    engine: DuckDBEngine, text: str, trusted: bool, public_tables: Sequence[str]
-) -> SourceSession | None:
+def _resolve(engine: Engine, text: str, trusted: bool, public_tables: Sequence[str]) -> SourceSession | None:
     """The session of a query, table or view; None if the text is neither."""
     catalog = DuckDBCatalog(engine)
     catalog.refuse_shadowing()
@@ -406,7 +405,7 @@ def _resolve(
 
 
 def _checked_session(
-    engine: DuckDBEngine,
+    engine: Engine,
     catalog: DuckDBCatalog,
     name: str,
     checked: CheckedQuery,
@@ -462,7 +461,7 @@ def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[StoredTable]) -> 
 _NO_FILES = FileSet("", (), "csv", False, False)
 
 
-def _file_session(engine: DuckDBEngine, files: FileSet, text: str, strict: bool) -> SourceSession:
+def _file_session(engine: Engine, files: FileSet, text: str, strict: bool) -> SourceSession:
     catalog, strict = DuckDBCatalog(engine), strict and files.format == "csv"
     sql = catalog.file_call(files, strict=strict)
     columns = catalog.describe_files(sql, f"the file {shorten(text)!r}")
