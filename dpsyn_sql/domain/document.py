@@ -5,13 +5,14 @@ The file is public, so messages may quote it. Faults are collected, so that one 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import (
@@ -136,12 +137,20 @@ SqlTypeName = Annotated[
 ]
 
 
-class _Spec(BaseModel):
+class _Spec(BaseModel, ABC):
     model_config = ConfigDict(
         extra="forbid", frozen=True, arbitrary_types_allowed=True, populate_by_name=True
     )
 
     sql_type: SqlTypeName = None
+
+    @abstractmethod
+    def entry(self) -> Entry:
+        """The declaration as a plain value.
+
+        Raises:
+            ValueError: its parts contradict each other, or one is missing.
+        """
 
 
 class _Measured(_Spec):
@@ -158,6 +167,9 @@ class NumericSpec(_Measured):
     edges: Annotated[list[Number], Field(min_length=2)] | None = None
     granularity: Granularity | None = None
 
+    def entry(self) -> Bins:
+        return _bins(self)
+
 
 class TemporalSpec(_Measured):
     """A date or time column: lower and upper bound (both included) with bins, or edges."""
@@ -169,6 +181,9 @@ class TemporalSpec(_Measured):
     edges: Annotated[list[Moment], Field(min_length=2)] | None = None
     granularity: Granularity | None = None
 
+    def entry(self) -> Bins:
+        return _bins(self)
+
 
 class CategoricalSpec(_Measured):
     """A column of listed values; ``other: false`` states that the list is complete."""
@@ -177,6 +192,9 @@ class CategoricalSpec(_Measured):
     categories: list[StrictBool | StrictInt | StrictStr]
     other: StrictBool | None = None
     ordered: StrictBool = False
+
+    def entry(self) -> Categories:
+        return Categories(tuple(self.categories), self.other, self.ordered, self.nullable)
 
 
 class DiscoverSpec(_Spec):
@@ -191,11 +209,17 @@ class DiscoverSpec(_Spec):
     nullable: StrictBool | None = None
     granularity: Granularity | None = None
 
+    def entry(self) -> Discover:
+        return Discover(self.kind, self.max_codes, self.nullable, self.granularity)
+
 
 class KeySpec(_Spec):
     """A column that tells rows apart: the output gets fresh values, unique in it."""
 
     type: Literal["key"]
+
+    def entry(self) -> KeyColumn:
+        return KeyColumn()
 
 
 class ConstantSpec(_Spec):
@@ -204,6 +228,9 @@ class ConstantSpec(_Spec):
     type: Literal["constant"]
     value: Single
 
+    def entry(self) -> ConstantColumn:
+        return ConstantColumn(self.value)
+
 
 class DerivedSpec(_Spec):
     """A column computed from other columns of the output."""
@@ -211,6 +238,25 @@ class DerivedSpec(_Spec):
     type: Literal["derived"] = "derived"
     derived: Derivation
     otherwise: Annotated[Single, Field(alias="else", description="Where the mapping has no entry.")] = None
+
+    def entry(self) -> DerivedColumn:
+        if not isinstance(self.derived, str):
+            column, pairs = self.derived
+            return DerivedColumn(None, column, pairs, self.otherwise)
+        if "otherwise" in self.model_fields_set:
+            raise ValueError("else belongs to a mapping; write it into the expression")
+        return DerivedColumn(self.derived)
+
+
+def _bins(spec: NumericSpec | TemporalSpec) -> Bins:
+    if spec.edges is not None:
+        if spec.lower is not None or spec.upper is not None or spec.bins is not None:
+            raise ValueError("write either edges, or lower, upper and bins")
+        edges = tuple(spec.edges)
+        return Bins(spec.type, edges=edges, nullable=spec.nullable, granularity=spec.granularity)
+    if spec.lower is None or spec.upper is None:
+        raise ValueError("write lower and upper, or edges")
+    return Bins(spec.type, spec.lower, spec.upper, spec.bins, (), spec.nullable, spec.granularity)
 
 
 Spec = NumericSpec | TemporalSpec | CategoricalSpec | DiscoverSpec | KeySpec | ConstantSpec | DerivedSpec
@@ -226,14 +272,10 @@ class DomainDocument(BaseModel):
 
 
 _SPECS: dict[str, type[Spec]] = {
-    "numeric": NumericSpec,
-    "temporal": TemporalSpec,
-    "categorical": CategoricalSpec,
-    "discover": DiscoverSpec,
-    "key": KeySpec,
-    "constant": ConstantSpec,
-    "derived": DerivedSpec,
+    name: spec for spec in get_args(Spec) for name in get_args(spec.model_fields["type"].annotation)
 }
+*_NAMED, _LAST = [name for name, spec in _SPECS.items() if spec.model_fields["type"].is_required()]
+_KINDS = f"type: {', '.join(_NAMED)} or {_LAST}; or derived:"
 
 
 def json_schema() -> dict[str, Any]:
@@ -297,10 +339,7 @@ def _read_entry(name: str, entry: Any, faults: list[str]) -> Spec | None:
         kind = "derived"
     model = _SPECS.get(kind) if isinstance(kind, str) else None
     if model is None:
-        faults.append(
-            f"column {name!r}: write type: numeric, temporal, categorical, discover, key or constant; "
-            "or derived:"
-        )
+        faults.append(f"column {name!r}: write {_KINDS}")
         return None
     try:
         return model.model_validate(dict(entry))
@@ -330,36 +369,11 @@ def _explain(key: str, problem: Any, model: type[Spec]) -> str:
 
 
 def _plain(name: str, spec: Spec, faults: list[str]) -> Entry | None:
-    if isinstance(spec, CategoricalSpec):
-        return Categories(tuple(spec.categories), spec.other, spec.ordered, spec.nullable)
-    if isinstance(spec, DiscoverSpec):
-        return Discover(spec.kind, spec.max_codes, spec.nullable, spec.granularity)
-    if isinstance(spec, KeySpec):
-        return KeyColumn()
-    if isinstance(spec, ConstantSpec):
-        return ConstantColumn(spec.value)
-    if isinstance(spec, DerivedSpec):
-        return _derived(name, spec, faults)
-    if spec.edges is not None:
-        if spec.lower is not None or spec.upper is not None or spec.bins is not None:
-            faults.append(f"column {name!r}: write either edges, or lower, upper and bins")
-            return None
-        edges = tuple(spec.edges)
-        return Bins(spec.type, edges=edges, nullable=spec.nullable, granularity=spec.granularity)
-    if spec.lower is None or spec.upper is None:
-        faults.append(f"column {name!r}: write lower and upper, or edges")
-        return None
-    return Bins(spec.type, spec.lower, spec.upper, spec.bins, (), spec.nullable, spec.granularity)
-
-
-def _derived(name: str, spec: DerivedSpec, faults: list[str]) -> DerivedColumn | None:
-    if isinstance(spec.derived, str):
-        if "otherwise" in spec.model_fields_set:
-            faults.append(f"column {name!r}: else needs a mapping; write the other value into the expression")
-            return None
-        return DerivedColumn(spec.derived)
-    column, pairs = spec.derived
-    return DerivedColumn(None, column, pairs, spec.otherwise)
+    try:
+        return spec.entry()
+    except ValueError as error:
+        faults.append(f"column {name!r}: {error}")
+    return None
 
 
 class _Loader(yaml.SafeLoader):
