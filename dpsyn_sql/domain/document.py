@@ -244,7 +244,7 @@ class DerivedSpec(_Spec):
             column, pairs = self.derived
             return DerivedColumn(None, column, pairs, self.otherwise)
         if "otherwise" in self.model_fields_set:
-            raise ValueError("else belongs to a mapping; write it into the expression")
+            raise ValueError("else needs a mapping; write the other value into the expression")
         return DerivedColumn(self.derived)
 
 
