@@ -29,7 +29,7 @@ from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.write.persist import Kept, drawn_from, persist_beside
+from dpsyn_sql.write.persist import StoredRelease, drawn_from, persist_beside
 from dpsyn_sql.write.publish import stage
 
 SIZES = (16, 8, 12, 16, 7, 14, 6, 5, 2, 12, 10, 12, 16, 2, 9)
@@ -53,11 +53,21 @@ def random_model() -> GraphicalModel:
     return GraphicalModel(domain, 1e6, beliefs, tuple(bins), tuple(within))
 
 
-def kept(model: GraphicalModel) -> Kept:
+def kept(model: GraphicalModel) -> StoredRelease:
     """The model as a release keeps it."""
     shape = Shape(model.domain.attributes, order=model.domain.names)
     labels = [attribute.labels for attribute in model.domain.attributes]
-    return Kept("r", "id", "2026-01-01T00:00:00Z", {}, shape, model, drawn_from(model), (), labels)
+    return StoredRelease(
+        name="r",
+        release_id="id",
+        created="2026-01-01T00:00:00Z",
+        facts={},
+        shape=shape,
+        model=model,
+        drawn=drawn_from(model),
+        measurements=(),
+        labels=labels,
+    )
 
 
 def main() -> None:

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent, ThresholdEvent
 from dpsyn_sql.calls import taking
+from dpsyn_sql.count.cached import CachedCounter
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.discovery import discovered
 from dpsyn_sql.engines.released import drawing
 from dpsyn_sql.engines.source_session import Connection
@@ -99,7 +99,7 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
     asked_once = SqlCounter(
         engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit, further=plan.further
     )
-    counter = KeptCounter(asked_once, plan.queries, further=plan.further is not None)
+    counter = CachedCounter(asked_once, plan.queries, further=plan.further is not None)
     try:
         door.open(counter, shape.domain)
         model = job.method.run(plan, door, job.terms)

@@ -120,7 +120,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         for text in session.warnings:
             warn(text)
         protected, shape = _resolved(request, session)
-        workload = read_workload(request.workload).fitted(shape)
+        workload = read_workload(request.workload).matched(shape)
         terms = Terms(limits, workload, Deadline(request.time_limit))
         chosen = method.chosen(shape.planned(), terms)
         check_model(chosen)

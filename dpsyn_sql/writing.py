@@ -26,7 +26,7 @@ from dpsyn_sql.sample.compile import INDEPENDENTLY, independent_rows
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sample.units import unit_sizes
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
-from dpsyn_sql.write.persist import Drawn, Kept, drawn_from
+from dpsyn_sql.write.persist import Drawn, StoredRelease, drawn_from
 from dpsyn_sql.write.publish import publish
 from dpsyn_sql.write.staging import append, stage_rows
 
@@ -115,9 +115,9 @@ def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn
     )
 
 
-def _kept(job: Job, entry: LedgerEntry, made: Made, drawn: Drawn, facts: dict[str, Any]) -> Kept:
+def _kept(job: Job, entry: LedgerEntry, made: Made, drawn: Drawn, facts: dict[str, Any]) -> StoredRelease:
     """What is stored with the output, under a name without folders: readers need not know them."""
-    return Kept(
+    return StoredRelease(
         name=job.request.name or job.target.label,
         release_id=entry.release_id,
         created=entry.debited_at,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.count import statements
-from dpsyn_sql.count.marginalise import Kept, marginals, scatter
+from dpsyn_sql.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.encode.unit import Bound
@@ -219,14 +219,14 @@ class SqlCounter:
 
     def _asked(
         self, queries: Sequence[MarginalQuery], packs: Sequence[Pack]
-    ) -> dict[Kept, list[tuple[MarginalQuery, tuple[int, ...]]]]:
+    ) -> dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]]:
         """Queries by the places they keep in each pack, with the permutation from pack order to their own."""
         home = {
             attribute: (pack, place)
             for pack, held in enumerate(packs)
             for place, attribute in enumerate(held)
         }
-        asked: dict[Kept, list[tuple[MarginalQuery, tuple[int, ...]]]] = defaultdict(list)
+        asked: dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]] = defaultdict(list)
         for query in queries:
             homes = [home[self._position[name]] for name in query.attrs]
             in_order = sorted(homes)

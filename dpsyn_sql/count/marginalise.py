@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
 
-Kept = tuple[tuple[int, ...], ...]
+Axes = tuple[tuple[int, ...], ...]
 """For each axis of packs the places of the kept attributes, ascending."""
 
 
@@ -41,8 +41,8 @@ def scatter(codes: Sequence[NDArray[Any]], counts: NDArray[Any], shape: Sequence
 
 
 def marginals(
-    dense: NDArray[np.int64], packs: Sequence[Sequence[int]], wanted: Iterable[Kept]
-) -> Iterator[tuple[Kept, NDArray[np.int64]]]:
+    dense: NDArray[np.int64], packs: Sequence[Sequence[int]], wanted: Iterable[Axes]
+) -> Iterator[tuple[Axes, NDArray[np.int64]]]:
     """Sum the attributes that are not kept out of a GROUP BY over packs.
 
     Packs are reduced one after the other; marginals that keep the same attributes of the first
@@ -61,8 +61,8 @@ def marginals(
 
 
 def _reduce(
-    array: NDArray[np.int64], packs: Sequence[Sequence[int]], wanted: Sequence[Kept], axis: int
-) -> Iterator[tuple[Kept, NDArray[np.int64]]]:
+    array: NDArray[np.int64], packs: Sequence[Sequence[int]], wanted: Sequence[Axes], axis: int
+) -> Iterator[tuple[Axes, NDArray[np.int64]]]:
     """Reduce ``axis`` for every distinct choice of kept attributes, then the axes after it."""
     if axis == len(packs):
         for kept in wanted:

@@ -42,7 +42,7 @@ def categorical_attribute(
     """A declared categorical attribute of a VARCHAR, integer, BOOLEAN or ENUM column."""
     who = f"column {column.name!r}"
     if kind.family not in ("text", "integer", "boolean", "enum"):
-        faults.append(f"{who}: type {kind.text} cannot be categorical; write type: {fitting(kind)}")
+        faults.append(f"{who}: type {kind.text} cannot be categorical; write type: {natural_kind(kind)}")
         return None
     before = len(faults)
     _check_labels(who, column, kind, spec, faults)
@@ -69,7 +69,7 @@ def categorical_attribute(
     )
 
 
-def fitting(kind: SqlType) -> str:
+def natural_kind(kind: SqlType) -> str:
     """The kind of entry that suits a type."""
     if kind.family == "uuid":
         return "key"
@@ -127,10 +127,10 @@ def shown(kind: SqlType) -> str:
 def binned_attribute(column: Column, kind: SqlType, spec: Bins, faults: list[str]) -> Attribute | None:
     """A declared numeric or temporal attribute, cut exactly in the column's own type."""
     who = f"column {column.name!r}"
-    if fitting(kind) != spec.kind:
+    if natural_kind(kind) != spec.kind:
         faults.append(
-            f"{who}: type {shown(kind)} cannot be {spec.kind}; write type: {fitting(kind)}, or exclude the "
-            "column"
+            f"{who}: type {shown(kind)} cannot be {spec.kind}; write type: {natural_kind(kind)}, or exclude "
+            "the column"
         )
         return None
     if spec.bins is not None and not 1 <= spec.bins <= MAX_SIZE:

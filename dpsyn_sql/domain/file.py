@@ -25,7 +25,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.declared import shown
 from dpsyn_sql.domain.document import json_schema, read_document
 from dpsyn_sql.domain.entries import Entry
-from dpsyn_sql.domain.fitting import Fitting, Undeclared
+from dpsyn_sql.domain.matching import Matching, Undeclared
 from dpsyn_sql.domain.roles import unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
@@ -92,8 +92,8 @@ class DomainFile:
         faults.extend(_unsupported(kept, unit))
         read = [*kept, *([] if unit is None or unit in kept else [unit])]
         faults.extend(f"column {c.name!r} {c.refused}; leave it out with exclude=" for c in read if c.refused)
-        fitting = Fitting(self.columns, self.sql_types, entries, csv=csv, discover=discover)
-        found = [unit_role(c) if c == unit else fitting.column(c, faults) for c in kept]
+        matching = Matching(self.columns, self.sql_types, entries, csv=csv, discover=discover)
+        found = [unit_role(c) if c == unit else matching.column(c, faults) for c in kept]
         faults.extend(_undeclared([c for c, item in zip(kept, found, strict=True) if item is Undeclared]))
         made: list[Attribute | Undiscovered | Role] = [i for i in found if not isinstance(i, type)]
         measured = tuple(item for item in made if isinstance(item, Attribute | Undiscovered))

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.fitting import Fitting
+from dpsyn_sql.domain.matching import Matching
 from dpsyn_sql.domain.shape import Key
 from dpsyn_sql.domain.types import SqlType, parse_type
 from dpsyn_sql.source.relation import Column, Relation
@@ -83,18 +83,18 @@ def _entry(column: Column, *, csv: bool) -> str:
 
 def _known(column: Column, kind: SqlType) -> str:
     """What the catalog makes public of a column, in words; empty if nothing."""
-    fitted = Fitting({}, {}, {}, csv=False, discover=True).column(column, [])
-    if isinstance(fitted, Key):
+    matched = Matching({}, {}, {}, csv=False, discover=True).column(column, [])
+    if isinstance(matched, Key):
         why = "unique by a constraint of the table" if column.unique else "a UUID"
         return f"a key, {why}: gets fresh values"
-    if not isinstance(fitted, Attribute):
+    if not isinstance(matched, Attribute):
         return ""
     if kind.family == "boolean":
         return "BOOLEAN, known from the catalog"
     if kind.family == "enum":
         return f"ENUM of {len(column.enum_labels or ())} labels, known from the catalog"
-    if fitted.kind == "categorical":
-        return f"{kind.text} of {fitted.regular} values, known from a CHECK constraint"
+    if matched.kind == "categorical":
+        return f"{kind.text} of {matched.regular} values, known from a CHECK constraint"
     return f"{kind.text} with bounds, known from a CHECK constraint"
 
 

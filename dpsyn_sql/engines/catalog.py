@@ -35,7 +35,7 @@ from dpsyn_sql.source.names import (
     split_name,
     split_search_path,
 )
-from dpsyn_sql.source.query_check import Found, Identity, Scope
+from dpsyn_sql.source.query_check import Found, Identity, Namespace
 from dpsyn_sql.source.relation import Check, Column
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render
@@ -53,7 +53,7 @@ class Session:
     setting: str
 
     @property
-    def path(self) -> tuple[Scope, ...]:
+    def path(self) -> tuple[Namespace, ...]:
         """The (catalog, schema) pairs in order; the current catalog's main schema is always the last."""
         entries = split_search_path(self.setting) or ((self.catalog, self.schema),)
         pairs = [entry if len(entry) == 2 else (self.catalog, *entry) for entry in entries]
@@ -94,7 +94,7 @@ class DuckDBCatalog:
         return {fold(str(row["catalog"])): row for row in rows}
 
     @cached_property
-    def schemas(self) -> dict[tuple[str, str], Scope]:
+    def schemas(self) -> dict[tuple[str, str], Namespace]:
         """Schemas by folded (catalog, schema)."""
         rows = _rows(self._engine.fetch(render("source/schemas"), step=_READING))
         pairs = [(str(row["catalog"]), str(row["schema"])) for row in rows]
@@ -155,7 +155,7 @@ class DuckDBCatalog:
             named[f"ENUM({quoted})"] = labels
         return named
 
-    def find(self, parts: tuple[str, ...], scope: Scope | None = None) -> Found | None:
+    def find(self, parts: tuple[str, ...], scope: Namespace | None = None) -> Found | None:
         """The relation that ``[catalog.][schema.]name`` means, or None.
 
         Args:

@@ -29,7 +29,7 @@ from dpsyn_sql.source.names import fold, listed, shorten
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified, string_literal
-from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, columns_of, may_keep
+from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES, columns_of, may_keep
 from dpsyn_sql.sqltext.render import render
 
 _READING = "reading a stored release"

@@ -26,7 +26,7 @@ from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path, real_pattern
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
-from dpsyn_sql.sqltext.kept import SCHEMA, TABLES, may_keep
+from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES, may_keep
 
 
 @dataclass(frozen=True, slots=True)

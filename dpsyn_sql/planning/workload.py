@@ -59,7 +59,7 @@ class Workload:
                 excess[name] += weight - 1
         return {name: 1 + sum_ / max(1, len(names) - 1) for name, sum_ in excess.items()}
 
-    def fitted(self, shape: Shape) -> Workload:
+    def matched(self, shape: Shape) -> Workload:
         """The same with the names of the source's columns, in their order; equal sets are one.
 
         Raises:
@@ -89,7 +89,7 @@ UNWEIGHTED = Workload()
 
 
 def read_workload(spec: WorkloadSpec) -> Workload:
-    """Read weights as people write them; names are checked by ``Workload.fitted``.
+    """Read weights as people write them; names are checked by ``Workload.matched``.
 
     Raises:
         InputError: not such a mapping, or a weight that is not a number from 0.001 to 1000.

@@ -36,7 +36,7 @@ from dpsyn_sql.source.names import fold, shorten
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 Identity = tuple[str, str, str]
-Scope = tuple[str, str]
+Namespace = tuple[str, str]
 # sqlglot moved its base classes between releases we support, so its nodes carry no static type here.
 Node = Any
 
@@ -66,7 +66,7 @@ class Found:
 class QueryCatalog(Protocol):
     """What the check asks of the database; nothing here reads a row."""
 
-    def find(self, parts: tuple[str, ...], scope: Scope | None) -> Found | None:
+    def find(self, parts: tuple[str, ...], scope: Namespace | None) -> Found | None:
         """The relation a reference means, looked up in a view's own schema if ``scope`` is given."""
 
     def file(self, path: str) -> Fragment | None:
@@ -210,7 +210,7 @@ class _Check:
     multiplies: bool = False
     depth: int = 0
 
-    def finish(self, tree: Node, scope: Scope | None) -> CheckedQuery:
+    def finish(self, tree: Node, scope: Namespace | None) -> CheckedQuery:
         """Bind, check and print."""
         self._bind(tree, scope)
         if self.trusted:
@@ -262,7 +262,7 @@ class _Check:
 
     # -- names ----------------------------------------------------------------------------------
 
-    def _bind(self, tree: Node, scope: Scope | None) -> None:
+    def _bind(self, tree: Node, scope: Namespace | None) -> None:
         """Replace each table by its full name and remember what it is."""
         for table in list(tree.find_all(exp.Table)):
             if isinstance(table.this, exp.Func):
@@ -308,7 +308,7 @@ class _Check:
                     "trust_query=True: they can read tables that are not charged. Write out its definition."
                 )
 
-    def _bind_function(self, table: exp.Table, scope: Scope | None) -> None:
+    def _bind_function(self, table: exp.Table, scope: Namespace | None) -> None:
         """``read_parquet('path')`` and ``read_csv('path')`` with nothing else are files."""
         call = table.this
         name = fold(call.name if isinstance(call, exp.Anonymous) else call.sql_name())
@@ -348,7 +348,7 @@ class _Check:
 
     # -- structure: each method says which private tables and files what it checked reads --------
 
-    def _query(self, node: Node, ctes: Mapping[str, Private], scope: Scope | None) -> Private:
+    def _query(self, node: Node, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
         if isinstance(node, exp.Subquery):
             return self._subquery(node, ctes, scope)
         if isinstance(node, exp.Select):
@@ -369,7 +369,9 @@ class _Check:
             return frozenset()
         raise _refuse(node.key.upper() if isinstance(node, exp.Expression) else "an unknown construct")
 
-    def _with(self, node: Node, ctes: Mapping[str, Private], scope: Scope | None) -> Mapping[str, Private]:
+    def _with(
+        self, node: Node, ctes: Mapping[str, Private], scope: Namespace | None
+    ) -> Mapping[str, Private]:
         known = dict(ctes)
         if node is None:
             return known
@@ -378,7 +380,7 @@ class _Check:
             known[fold(cte.alias)] = self._query(arguments["this"], known, scope)
         return known
 
-    def _select(self, node: exp.Select, ctes: Mapping[str, Private], scope: Scope | None) -> Private:
+    def _select(self, node: exp.Select, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
         arguments = _only(node, "expressions", "from", "joins", "where", "order", "with", "exclude")
         ctes = self._with(arguments.get("with"), ctes, scope)
         for key in ("expressions", "exclude", "where", "order"):
@@ -388,7 +390,7 @@ class _Check:
             private = self._relation(_only(arguments["from"], "this")["this"], ctes, scope)
         return self._joins(private, arguments.get("joins", []), ctes, scope)
 
-    def _subquery(self, node: exp.Subquery, ctes: Mapping[str, Private], scope: Scope | None) -> Private:
+    def _subquery(self, node: exp.Subquery, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
         arguments = _only(node, "this", "alias", "joins", "with", "order")
         ctes = self._with(arguments.get("with"), ctes, scope)
         inner = arguments["this"]
@@ -397,7 +399,7 @@ class _Check:
         self._expressions(arguments.get("order"))
         return self._joins(private, arguments.get("joins", []), ctes, scope)
 
-    def _relation(self, node: Node, ctes: Mapping[str, Private], scope: Scope | None) -> Private:
+    def _relation(self, node: Node, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
         """One item of a FROM clause, with the joins that hang on it."""
         if not isinstance(node, exp.Table):
             if isinstance(node, exp.Lateral | exp.Unnest):
@@ -445,7 +447,7 @@ class _Check:
         )
 
     def _joins(
-        self, private: Private, joins: list[Node], ctes: Mapping[str, Private], scope: Scope | None
+        self, private: Private, joins: list[Node], ctes: Mapping[str, Private], scope: Namespace | None
     ) -> Private:
         """Left-associative joins; at most one side of each may be private."""
         for join in joins:

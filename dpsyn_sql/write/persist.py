@@ -27,7 +27,7 @@ from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.sample.sql_tables import share_table
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
-from dpsyn_sql.sqltext.kept import SCHEMA, TABLES
+from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES
 from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.sample_macro import parameters, sample_queries
 
@@ -55,7 +55,7 @@ def drawn_from(model: Model) -> Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredRelease:
     """What is kept of a release.
 
     ``created`` is the time of the debit, ``facts`` the certificate, ``drawn`` what SQL draws rows from,
@@ -90,7 +90,7 @@ def check_name(database: str | None, name: str) -> None:
         raise InputError("The name of a release holds a NUL character.")
 
 
-def persist(engine: Engine, database: str, kept: Kept) -> None:
+def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
     """Write a release's tables and macros; to be run in the transaction that publishes it.
 
     Args:
@@ -153,7 +153,7 @@ def _using(engine: Engine, database: str) -> Iterator[None]:
     engine.execute(restored, step=_STEP)
 
 
-def persist_beside(engine: Engine, path: Path, kept: Kept) -> None:
+def persist_beside(engine: Engine, path: Path, kept: StoredRelease) -> None:
     """As ``persist``, into a database file of its own.
 
     Raises:
@@ -174,7 +174,7 @@ def persist_beside(engine: Engine, path: Path, kept: Kept) -> None:
     engine.execute(render("source/detach", name=ident(name)), step=_STEP)
 
 
-def _contents(kept: Kept) -> Iterator[tuple[str, Columns]]:
+def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:
     """The rows of every table, without the release they belong to."""
     domain, tables = kept.shape.domain, kept.model.tables()
     yield (
@@ -295,7 +295,7 @@ def _axes(
 
 
 def _macros(
-    database: str, schema: Fragment, kept: Kept, number: int, names: Sequence[str]
+    database: str, schema: Fragment, kept: StoredRelease, number: int, names: Sequence[str]
 ) -> Iterator[Fragment]:
     """``names`` are those of all releases in the database, this one included."""
     home = ident(database)

@@ -24,15 +24,15 @@ from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
-from dpsyn_sql.write.persist import Kept, persist, persist_beside
+from dpsyn_sql.write.persist import StoredRelease, persist, persist_beside
 from dpsyn_sql.write.staging import stage, stage_rows, staged_rows
 
 _WORK = ".dpsyn-work-"
 
-__all__ = ["Target", "publish", "stage", "stage_rows"]
+__all__ = ["Destination", "publish", "stage", "stage_rows"]
 
 
-class Target(Protocol):
+class Destination(Protocol):
     """Where the synthetic rows go; resolved and checked before anything was charged."""
 
     @property
@@ -66,12 +66,12 @@ class Target(Protocol):
 
 def publish(
     engine: Engine,
-    target: Target,
+    target: Destination,
     shape: Shape,
     staged: Fragment,
     seed: int,
     units: NDArray[np.int64] | None = None,
-    kept: Kept | None = None,
+    kept: StoredRelease | None = None,
 ) -> None:
     """Write the staged rows as values; on any failure the target is as it was before.
 
@@ -115,7 +115,7 @@ def _check_capacity(shape: Shape, rows: int, units: int) -> None:
                 )
 
 
-def _publish_table(engine: Engine, target: Target, query: Fragment, kept: Kept | None) -> None:
+def _publish_table(engine: Engine, target: Destination, query: Fragment, kept: StoredRelease | None) -> None:
     if target.sql is None or target.database is None:
         raise InternalError("a table target has no name")
     statement = render("write/create_table", target=target.sql, replace=int(target.replace), query=query)
@@ -158,7 +158,7 @@ def _changed(what: str) -> str:
     )
 
 
-def _publish_file(engine: Engine, target: Target, query: Fragment, kept: Kept | None) -> None:
+def _publish_file(engine: Engine, target: Destination, query: Fragment, kept: StoredRelease | None) -> None:
     if target.path is None or target.format not in ("parquet", "csv"):
         raise InternalError("a file target needs a path and one of the formats parquet and csv")
     template = f"write/copy_{target.format}"

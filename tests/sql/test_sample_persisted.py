@@ -28,7 +28,7 @@ from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
-from dpsyn_sql.write.persist import Kept, check_name, drawn_from, persist, persist_beside
+from dpsyn_sql.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside
 
 HOSTILE = """it's "x"); DROP TABLE kept; --|"""
 SEED = 2**64 - 1
@@ -88,7 +88,7 @@ def kept(name="r", model=None, domain=DOMAIN, measured=MEASURED, release_id="id-
         "note": 'it\'s "quoted"\n',
     }
     model = model or graphical()
-    return Kept(
+    return StoredRelease(
         name,
         release_id,
         "2026-11-01T00:00:00Z",

@@ -10,7 +10,7 @@ from dpsyn_sql.engines.target_session import open_target
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.source.names import display_name
 from dpsyn_sql.sqltext.fragments import Fragment, ident
-from dpsyn_sql.sqltext.kept import TABLES
+from dpsyn_sql.sqltext.release_tables import TABLES
 from dpsyn_sql.sqltext.render import render
 
 

@@ -19,7 +19,7 @@ MAX_KEPT_CELLS = 3 * 2**24
 """Planned marginals are kept up to this number of cells: 400 MB."""
 
 
-class KeptCounter:
+class CachedCounter:
     """Counts everything planned at the first question and answers from memory (implements ``Counter``).
 
     Further marginals are counted when they are asked for, and kept from then on.
@@ -49,7 +49,7 @@ class KeptCounter:
         self._kept: dict[MarginalQuery, NDArray[np.int64]] = {}
 
     def __repr__(self) -> str:
-        return f"KeptCounter({self._counter!r})"
+        return f"CachedCounter({self._counter!r})"
 
     def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """As ``SqlCounter.count``; kept tables are handed out read-only. PRIVATE.

@@ -4,8 +4,8 @@ import duckdb
 import numpy as np
 import pytest
 
+from dpsyn_sql.count.cached import CachedCounter
 from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.count.kept import KeptCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
@@ -43,12 +43,12 @@ def counter(con, ran):
 
 
 def test_nothing_runs_before_the_first_question(counter, ran):
-    KeptCounter(counter, PLANNED).close()
+    CachedCounter(counter, PLANNED).close()
     assert ran == []
 
 
 def test_all_is_counted_at_the_first_question_and_the_codes_are_dropped(counter, con, ran):
-    kept = KeptCounter(counter, PLANNED)
+    kept = CachedCounter(counter, PLANNED)
     (first,) = kept.count([A])
     statements = len(ran)
     assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchone() == (0,)
@@ -61,7 +61,7 @@ def test_all_is_counted_at_the_first_question_and_the_codes_are_dropped(counter,
 
 @pytest.mark.parametrize("most", [10**6, 1])
 def test_the_counts_are_those_of_the_counter_kept_or_not(counter, con, most):
-    kept = KeptCounter(counter, PLANNED, most)
+    kept = CachedCounter(counter, PLANNED, most)
     plain = SqlCounter(DuckDBEngine(con), Fragment("source"), DOMAIN, PLANNED)
     for queries in ([A, B], [BC, AB], [AB, AB, TOTAL]):
         for one, other in zip(kept.count(queries), plain.count(queries), strict=True):
@@ -73,7 +73,7 @@ def test_the_counts_are_those_of_the_counter_kept_or_not(counter, con, most):
 
 
 def test_more_cells_than_allowed_are_counted_question_by_question(counter, ran):
-    kept = KeptCounter(counter, PLANNED, counter.plan.cells - 1)
+    kept = CachedCounter(counter, PLANNED, counter.plan.cells - 1)
     kept.count([A])
     before = len(ran)
     kept.count([A])
@@ -82,7 +82,7 @@ def test_more_cells_than_allowed_are_counted_question_by_question(counter, ran):
 
 
 def test_what_is_kept_cannot_be_changed_and_goes_at_the_end(counter):
-    kept = KeptCounter(counter, PLANNED)
+    kept = CachedCounter(counter, PLANNED)
     (table,) = kept.count([AB])
     with pytest.raises(ValueError, match="read-only"):
         table += 1
@@ -92,21 +92,21 @@ def test_what_is_kept_cannot_be_changed_and_goes_at_the_end(counter):
 
 def test_only_announced_marginals_are_counted(counter, ran):
     with pytest.raises(InternalError, match="not planned"):
-        KeptCounter(counter, PLANNED).count([MarginalQuery(("c",))])
+        CachedCounter(counter, PLANNED).count([MarginalQuery(("c",))])
     assert ran == []
 
 
 def test_repr_shows_no_count(counter):
-    kept = KeptCounter(counter, PLANNED)
+    kept = CachedCounter(counter, PLANNED)
     kept.count([AB])
-    assert repr(kept) == "KeptCounter(SqlCounter(packed))"
+    assert repr(kept) == "CachedCounter(SqlCounter(packed))"
 
 
 def test_further_marginals_are_counted_when_asked_for_and_kept_from_then_on(con, ran):
     triple = MarginalQuery(("c", "a", "b"))
     further = Further(3, 1_000, 1_000)
     engine = DuckDBEngine(con, trace=ran.append)
-    kept = KeptCounter(
+    kept = CachedCounter(
         SqlCounter(engine, Fragment("source"), DOMAIN, PLANNED, further=further), PLANNED, further=True
     )
     kept.count(PLANNED)
@@ -125,7 +125,7 @@ def test_further_marginals_are_counted_when_asked_for_and_kept_from_then_on(con,
 def test_a_resumed_release_may_ask_for_further_marginals_first(con):
     triple = MarginalQuery(("a", "b", "c"))
     counter = SqlCounter(DuckDBEngine(con), Fragment("source"), DOMAIN, PLANNED, further=Further(3, 999, 999))
-    kept = KeptCounter(counter, PLANNED, further=True)
+    kept = CachedCounter(counter, PLANNED, further=True)
     (table,) = kept.count([triple])
     np.testing.assert_array_equal(kept.count([AB])[0], table.sum(axis=2))
     kept.close()

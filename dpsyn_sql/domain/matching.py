@@ -15,8 +15,8 @@ from dpsyn_sql.domain.declared import (
     catalog_attribute,
     categorical_attribute,
     declared_type,
-    fitting,
     granularity_of,
+    natural_kind,
     shown,
 )
 from dpsyn_sql.domain.document import read_document
@@ -47,7 +47,7 @@ Fitted = Attribute | Undiscovered | Role | type[Faulty] | type[Undeclared]
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class Matching:
     """Declarations by declared name, and the declared name of each column."""
 
     entries: Mapping[str, Entry | None]
@@ -101,8 +101,8 @@ def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) ->
 def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[str]) -> Fitted:
     """A column to learn; whole numbers may be codes if the owner says so."""
     who = f"column {column.name!r}"
-    how = entry.kind or fitting(kind)
-    by_type = fitting(kind)
+    how = entry.kind or natural_kind(kind)
+    by_type = natural_kind(kind)
     if (
         entry.kind is not None
         and entry.kind != by_type
@@ -126,7 +126,7 @@ def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[st
 def _limits(column: Column, kind: SqlType) -> tuple[Fraction | None, Fraction | None]:
     """Bounds that CHECK constraints state, in ticks (values for FLOAT and DOUBLE); None where they do not."""
     check = column.check
-    if check is None or fitting(kind) == "categorical":
+    if check is None or natural_kind(kind) == "categorical":
         return None, None
     return _limit(kind, check.lower), _limit(kind, check.upper)
 
@@ -166,7 +166,7 @@ def _between(
     column: Column, kind: SqlType, check: CheckDomain, nullable: bool, faults: list[str]
 ) -> Attribute | None:
     """Bounds as the domain file would state them: dates are read from text."""
-    how = fitting(kind)
+    how = natural_kind(kind)
     if how not in ("numeric", "temporal"):
         return None
     entry = {"type": how, "lower": str(check.lower), "upper": str(check.upper)}
