@@ -197,7 +197,7 @@ def test_a_release_in_a_file_comes_from_the_database_beside_it(stored, tmp_path,
     beside.unlink()
     for ask in (lambda: dpsyn_sql.load(out), lambda: releases[0].sample(1)):
         with pytest.raises(
-            InputError, match=r"There is no file .*out\.csv\.gz\.dpsyn\.duckdb', where the model"
+            InputError, match=r"There is no file .*out\.csv\.gz\.dpsyn\.duckdb', the file for the model"
         ):
             ask()
 
@@ -212,7 +212,7 @@ def test_a_copy_is_found_under_any_name_of_an_attached_database(stored, loaded, 
         same_marginal(loaded["people_adaptive"], found, ["city", "pay"])
         pd.testing.assert_frame_equal(found.sample(9), loaded["people_adaptive"].sample(9))
         con.execute(f"ATTACH '{other}' AS second (READ_ONLY)")
-        with pytest.raises(InputError, match=r"2 releases.*'A\.b', 'second': USE the one"):
+        with pytest.raises(InputError, match=r"2 releases.*'A\.b', 'second': USE one of them"):
             dpsyn_sql.load(con, "people_adaptive")
         con.execute("USE second")
         assert dpsyn_sql.load(con, "people_adaptive").id == found.id
@@ -231,11 +231,11 @@ def test_a_name_is_needed_among_several_and_a_replaced_release_is_gone():
         assert dpsyn_sql.load(con).id == second.id != first.id
         for release in (old, first):
             same_marginal(first, release, ["b"])
-            with pytest.raises(InputError, match="'Only' is not in .* any more: another took its place"):
+            with pytest.raises(InputError, match="'Only' is no longer in .*: it was replaced"):
                 release.sample(5)
         dpsyn_sql.release(con, "t", into="p", name='it\'s "x"', epsilon=2, method="independent")
         assert len(dpsyn_sql.load(con, 'IT\'s "X"').sample(5)) == 5
-        with pytest.raises(InputError, match="several releases in .*: say name="):
+        with pytest.raises(InputError, match="several releases in .*: give name="):
             dpsyn_sql.load(con)
         with pytest.raises(InputError) as caught:
             dpsyn_sql.load(con, "ONLYY")
@@ -381,7 +381,8 @@ def test_what_is_no_stored_release_says_what_load_reads(small, tmp_path):
         empty: "There is no release in .*empty.duckdb'. load\\(\\) reads what release\\(\\) stores",
         text: "cannot be opened as a DuckDB database",
         tmp_path / "nothing.duckdb": "There is no file",
-        tmp_path / "nothing.parquet": "There is no file .*nothing.parquet.dpsyn.duckdb', where the model",
+        tmp_path
+        / "nothing.parquet": "There is no file .*nothing.parquet.dpsyn.duckdb', the file for the model",
         tmp_path: "There is no file",
         "": "path is empty",
         None: "give a DuckDB connection",

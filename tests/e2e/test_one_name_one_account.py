@@ -395,7 +395,7 @@ def test_a_refusal_for_want_of_budget_says_what_is_free(path):
     grant(path, "sales#row")
     release(path)
     with pytest.raises(
-        dpsyn_sql.PrivacyBudgetExceeded, match=r"name='main.sales_synthetic' replays it at no cost"
+        dpsyn_sql.PrivacyBudgetExceeded, match=r"name='main.sales_synthetic' replays it for free"
     ):
         release(path, into="o", name="other")
 

@@ -44,7 +44,7 @@ class Silent(Rowless):
             Rowless(),
             r"method='rowless' fits a model of class Answering, which has no network\(\) and no sampler",
         ),
-        (Silent(), "method='silent' does not say what class of model it fits"),
+        (Silent(), "method='silent' does not name the class of its model"),
     ],
     ids=["no sampler", "no class"],
 )

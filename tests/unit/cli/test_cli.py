@@ -46,7 +46,7 @@ def test_the_same_command_again_replays_at_no_cost(folder):
     first = run("release", "t.parquet", "--domain", "d.yml")
     again = run("release", "t.parquet", "--domain", "d.yml")
     assert first.exit_code == again.exit_code == 0
-    assert "Replayed" in again.output and "nothing was charged" in again.output
+    assert "Replayed" in again.output and "Nothing was charged" in again.output
     assert first.stdout.splitlines()[-1] == again.stdout.splitlines()[-1]
 
 

@@ -63,8 +63,8 @@ def test_the_variable_is_the_ledger_of_every_source(folder, monkeypatch):
     "place, message",
     [
         ("data", "There is no ledger at"),
-        ("data/t.parquet", "where that of data/t.parquet would be"),
-        ("w.duckdb", "w.duckdb.dpsyn-ledger, where that of w.duckdb would be"),
+        ("data/t.parquet", "the place of the ledger of data/t.parquet"),
+        ("w.duckdb", "w.duckdb.dpsyn-ledger, the place of the ledger of w.duckdb"),
         ("data/x.parquet", "There is no file data/x.parquet."),
         ("nothing", "There is no ledger at nothing."),
         ("notes.txt", "not a ledger"),

@@ -69,7 +69,7 @@ WRONG = {
     "rows of a row": ("plan", *KNOWN, "--max-rows-per-unit", "2"),
     "unit": ("plan", *KNOWN, "--privacy-unit", "nobody"),
     "empty unit": ("plan", *KNOWN, "--privacy-unit", ""),
-    "rows per unit": (
+    "many rows a unit": (
         "plan", "g", "-d", "w.duckdb", "--privacy-unit", "m", "--max-rows-per-unit", "20000",
     ),
     "exclude": ("plan", *KNOWN, "--exclude", "nothing"),
@@ -106,7 +106,7 @@ WRONG = {
     "public nothing": (
         "plan", "SELECT n FROM t", "-d", "w.duckdb", "--into", "o.csv", "--public-table", "missing",
     ),
-    "Several ledgers": ("plan", "[ot]*/*.parquet", "--into", "o.csv"),
+    "several ledgers": ("plan", "[ot]*/*.parquet", "--into", "o.csv"),
     "audit": ("audit", "--epsilon", "0"),
     "audit runs": ("audit", "--runs", "0"),
     "audit rows": ("audit", "--rows-per-unit", "0"),
@@ -119,7 +119,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_no_message_has_a_word_of_python(folder, case):
-    if case == "Several ledgers":
+    if case == "several ledgers":
         for place in (folder, folder / "one"):
             (place / ".dpsyn-ledger").touch()
     result = run(*WRONG[case])
@@ -145,7 +145,7 @@ def test_refusals_of_the_ledger_and_notes_have_none_either(folder):
     for result in said:
         assert result.exit_code == 2, result.output
         assert not PYTHON.search(result.output), result.output
-    assert "--name" in said[0].output and "--new-debit to pay for it" in said[0].output
+    assert "--name" in said[0].output and "add --new-debit; this costs" in said[0].output
     for result in (first, again):
         figures = re.sub(rf"\b({'|'.join(FIGURES)})=(?=\d)", "", result.output)
         assert not PYTHON.search(figures), result.output

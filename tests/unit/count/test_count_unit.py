@@ -75,9 +75,11 @@ def test_the_name_is_looked_up_as_the_database_does():
 
 def test_a_column_that_is_not_there():
     columns = (Column("customer", "BIGINT"), Column("age", "BIGINT"))
-    with pytest.raises(InputError, match=r"'custmer' is no column of the source, which has 'customer'; or"):
+    with pytest.raises(
+        InputError, match=r"'custmer' is not a column of the source: write one of 'customer', or"
+    ):
         check_unit(columns, PrivacyUnit("custmer"))
-    with pytest.raises(InputError, match=r"which has 'customer', 'age'; or write 'row'"):
+    with pytest.raises(InputError, match=r"write one of 'customer', 'age', or 'row'"):
         check_unit(columns, PrivacyUnit("zzz"))
 
 

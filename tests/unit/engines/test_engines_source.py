@@ -296,8 +296,8 @@ def test_empty_text(con, text):
 def test_missing_names_say_what_is_near(con):
     con.execute("CREATE TABLE adult (a INTEGER)")
     assert "memory.main.adult" in refused(con, "adlut", "no table, view or file")
-    refused(con, "main.missing", "not a table")
-    refused(con, "x" * 5000, "not a table")
+    refused(con, "main.missing", "no table")
+    refused(con, "x" * 5000, "no table")
     refused(con, "a\x00b", "NUL")
 
 
@@ -335,7 +335,7 @@ def test_a_frame_that_hides_a_table_is_refused(con):
 
 def test_a_data_frame_variable_is_never_read(con):
     frame = __import__("pandas").DataFrame({"a": [1]})  # noqa: F841 - DuckDB would find it by this name
-    refused(con, "frame", "not a table")
+    refused(con, "frame", "no table")
     refused(con, "SELECT * FROM frame", "not a table")
 
 

@@ -60,7 +60,7 @@ def test_an_empty_file_is_never_taken_for_a_new_ledger(path, content):
             con.execute("PRAGMA journal_mode = WAL")
     before = path.read_bytes()
     for create in (True, False):
-        with pytest.raises(LedgerError, match=r"is empty.*Restore it.*Only if nothing was ever released"):
+        with pytest.raises(LedgerError, match=r"is empty.*Restore it.*Only if no release was ever charged"):
             SqliteLedger(path, create=create)
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
@@ -70,7 +70,7 @@ def test_what_belongs_to_a_lost_ledger_is_not_mixed_into_a_new_one(path, suffix)
     beside = path.with_name(path.name + suffix)
     beside.write_bytes(b"what was spent")
     for create in (True, False):
-        with pytest.raises(LedgerError, match=f"is missing, but .*{suffix} .*exists"):
+        with pytest.raises(LedgerError, match=f"is missing, but .*{suffix}, .*exists"):
             SqliteLedger(path, create=create)
     assert list(path.parent.iterdir()) == [beside]
 
