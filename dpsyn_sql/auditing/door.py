@@ -102,7 +102,10 @@ class Witness:
             without, within = self._distances(question.candidates, question.references)
             allowed = _whole(question.allowances or [0] * len(question.candidates))
             return without - allowed, within - allowed, _whole(answer)
-        raise InternalError("a method asked something other than marginals, distances or a choice")
+        raise InternalError(
+            f"the audit does not know the exact answer to a question {type(question).__name__} on its two "
+            "tables; add it to Witness in auditing/door.py"
+        )
 
     def _cells(self, queries: Sequence[MarginalQuery], tables: Sequence[NoisyMarginal]) -> _Noted:
         """Of each table only the cell of the unit's rows differs, by their number."""

@@ -1,4 +1,4 @@
-"""The command ``dpsyn``: release, plan, init, audit, ledger."""
+"""The command ``dpsyn``, with all its commands."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.file import read_domain
+from dpsyn_sql.domain.file import json_schema, read_domain
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.source.relation import CheckDomain, Column, Relation
 
@@ -103,6 +103,12 @@ def test_what_constraints_say_need_not_be_written():
     assert '# "age": INTEGER with bounds, known from a CHECK constraint; nothing' in text
     assert '# "odd": {type: numeric, lower: FILL' in text
     assert '## TIME; or instead: {type: discover}\n  # "open": {type: temporal' in text
+
+
+def test_the_form_explains_every_kind():
+    head = template_text(Relation("t", "table", "t", ()))
+    explained = {f"{word.capitalize()}Spec" for word in re.findall(r"^#   (\w+) ", head, flags=re.MULTILINE)}
+    assert set(json_schema()["$defs"]) <= explained
 
 
 def test_the_entries_that_the_form_explains_are_valid():

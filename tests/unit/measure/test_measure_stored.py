@@ -8,11 +8,13 @@ import pytest
 from support.doors import OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import event_from_dict
+from dpsyn_sql.accounting.events import event_from_dict, event_to_dict
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.chain import canonical_json
+from dpsyn_sql.measure.counting import Counts
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.questions import QUESTIONS
+from dpsyn_sql.measure.inquiry import Behind
+from dpsyn_sql.measure.questions import QUESTIONS, taken_apart
 from dpsyn_sql.planning.queries import (
     Choice,
     ContributionQuery,
@@ -37,7 +39,7 @@ ROWS = 3
 ZCDP, PURE = Budget.from_epsilon(3, 1e-9), Budget("pure", 3 * 10**15)
 REFERENCES = [np.ones(query.shape(DOMAIN), dtype=np.int64) for query in (N, BINS)]
 
-# Question, budget, the question as it is stored, the answer as it is stored, what it says.
+# Question, budget, the question as it is stored (a test of {"ask":"..."} alone tells the rest of the text), the answer as it is stored, what it says.
 STORED = [
     (
         Marginals([N, BINS]),
@@ -124,8 +126,10 @@ OF_EVENTS |= {"keys_per_unit", "threshold", "points_per_unit"}
 @pytest.mark.parametrize("case", STORED, ids=lambda case: f"{type(case[0]).__name__}-{case[1].kind}")
 def test_a_stored_answer_is_found_by_its_question_and_read(case):
     question, whole, text, arrays, said, expected = case
-    stored, release = json.loads(text), OneRelease(whole)
-    assert canonical_json(stored) == text
+    stored, release, share = json.loads(text), OneRelease(whole), whole.split([1] * 12)[0]
+    counts = None if stored["ask"] == "discover" else Counts(Unread(), DOMAIN)
+    inquiry = taken_apart(question, share, Behind(ROWS, Unread(), counts, Unread()))
+    assert canonical_json({**inquiry.named, **event_to_dict(inquiry.event)}) == text
     entry = release.open()
     asked = entry.ask(stored)
     asked.charge(event_from_dict({name: stored[name] for name in OF_EVENTS & set(stored)}))
@@ -134,7 +138,7 @@ def test_a_stored_answer_is_found_by_its_question_and_read(case):
     door = LocalCurator(None, None, ROWS, release.open(), Unread(), Unread())
     if stored["ask"] != "discover":
         door.open(Unread(), DOMAIN)
-    assert said(door.ask(question, whole.split([1] * 12)[0])) == expected
+    assert said(door.ask(question, share)) == expected
 
 
 def test_every_question_of_the_door_is_here():
