@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +47,16 @@ class Counts:
         """A code in no bin or in two would break the proof (docs/privacy.md, "Marginals over bins").
 
         Raises:
-            InternalError: a map that is missing, of the wrong length, or with an empty bin.
+            InternalError: a map that is missing, of the wrong length, or with an empty bin, or a query that
+                could be another one when it is counted.
         """
         for query in queries:
+            if type(query) is not MarginalQuery or any(
+                type(bins) not in (tuple, NoneType) for bins in query.maps
+            ):
+                raise InternalError(
+                    "a marginal that is asked for cannot change: no subclass, and tuples as maps"
+                )
             if query.maps and len(query.maps) != len(query.attrs):
                 raise InternalError("a marginal over bins needs a map, or None, for every attribute")
             for name, bins in zip(query.attrs, query.maps, strict=False):

@@ -183,3 +183,24 @@ def test_a_method_cannot_change_the_answers_that_a_release_shows(log):
     with pytest.raises(ValueError, match="read-only"):
         table.values[:] = 0
     assert curator.measurements[0].values.tolist() == [11, 11]
+
+
+class Shifty(MarginalQuery):
+    """Shows the door good bins, and others to whoever counts: then row 'y' is in two of them."""
+
+    looks = 0
+
+    def __getattribute__(self, name):
+        if name != "maps":
+            return super().__getattribute__(name)
+        Shifty.looks += 1
+        return ((0, 1),) if Shifty.looks <= 6 else ((2, 0),)
+
+
+@pytest.mark.parametrize("query", [Shifty(("a",)), MarginalQuery(("a",), ([0, 0],))])
+def test_only_marginals_that_cannot_change_are_asked(log, query):
+    curator, _ = curator_with(log, Budget("zcdp", 10**13))
+    for question in (Marginals([query]), Distances([query], [np.zeros(2, np.int64)])):
+        with pytest.raises(InternalError, match="cannot change"):
+            curator.ask(question, Budget("zcdp", 10**12))
+    assert log == []
