@@ -5,6 +5,7 @@ Reads a JSON line with a list of jobs, runs them at the same time, answers with 
 """
 
 import contextlib
+import hashlib
 import json
 import logging
 import multiprocessing
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import duckdb
 
-import dpsyn_sql
+import dpsyn_sql.pipeline  # loaded by the first call otherwise, which is after the fork
 from dpsyn_sql.engines import builtin, instance
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError
@@ -39,10 +40,13 @@ class Steps:
     def __init__(self, job):
         self.at, self.during = job.get("step"), job.get("during")
         self.signal = getattr(signal, job.get("signal", "SIGKILL"))
-        self.labels = []
+        self.labels, self.files = [], []
+        self.watched = [Path(folder) for folder in job.get("watched", ())]
 
     def take(self, label):
         self.labels.append(label)
+        if self.watched:
+            self.files.append(what_lies_in(self.watched))
         if len(self.labels) - 1 == self.at:
             os.kill(os.getpid(), self.signal)
         if label == self.during:
@@ -80,6 +84,16 @@ class Steps:
         words = [line for line in statement.splitlines() if line and not line.startswith("--")]
         if words and words[0].split()[0] in ("BEGIN", "INSERT", "UPDATE", "COMMIT"):
             self.take(f"ledger: {words[0]}")
+
+
+def what_lies_in(folders):
+    """A digest of all files but the ledger's index, which whoever opens it next makes anew after a death."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in folders for path in folder.rglob("*")):
+        if not path.name.endswith("-shm"):
+            digest.update(f"{path}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes() if path.is_file() else b"").digest())
+    return digest.hexdigest()
 
 
 class DiesInPhase:
@@ -147,7 +161,7 @@ def run(job):
         told = {"error": type(error).__name__, "text": "".join(traceback.format_exception(error))}
         told["message"], told["notes"] = str(error), getattr(error, "__notes__", [])
         told["alone"] = error.__cause__ is None and error.__context__ is None
-    told["steps"] = steps.labels
+    told["steps"], told["files"] = steps.labels, steps.files
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     if job.get("connect"):
         connection.close()

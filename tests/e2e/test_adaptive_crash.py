@@ -28,11 +28,20 @@ def case(children, tmp_path, request):  # noqa: F811
     )
 
 
-# A later round begins with expectations of the model that was fitted in the one before.
+# One death for each number of answers that the ledger can hold, and one with the other kind of output: the
+# expectations of a later round ("model") and its choice ("select") store nothing before they are over.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("phase", "time"),
-    [("select", 1), ("fit", 1), ("model", 2), ("fit", 2), ("model", 3), ("select", 3), ("fit", 3)],
+    ("case", "phase", "time"),
+    [
+        ("database", "select", 1),
+        ("database", "fit", 1),
+        ("parquet", "model", 2),
+        ("database", "fit", 2),
+        ("database", "select", 3),
+        ("database", "fit", 3),
+    ],
+    indirect=["case"],
 )
 def test_killed_between_rounds_and_resumed(case, phase, time):
     assert case.run(phase=(phase, time)) is None

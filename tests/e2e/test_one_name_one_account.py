@@ -1,7 +1,6 @@
 """A table or file has one name in the ledger: whatever its letter case, alias, and after a move of the ledger."""
 
 import shutil
-import sys
 import warnings
 
 import duckdb
@@ -409,7 +408,7 @@ def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch
         into.write_text("somebody else's")
         return stage(*arguments)
 
-    monkeypatch.setattr(sys.modules["dpsyn_sql.writing"], "stage_rows", taken)
+    monkeypatch.setattr("dpsyn_sql.writing.stage_rows", taken)
     with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into= costs nothing more"):
         release(path, into=into)
     monkeypatch.undo()
