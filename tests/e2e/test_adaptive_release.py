@@ -8,6 +8,7 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.methods import METHODS
 
 pytestmark = pytest.mark.filterwarnings("ignore:The source is a database in memory")
 
@@ -149,8 +150,9 @@ def test_an_attribute_of_very_many_codes_is_coarsened(size, ordered):
 
 
 @pytest.mark.slow
-def test_five_hundred_attributes_go_to_the_copula():
-    names, con = [f"c{number}" for number in range(500)], duckdb.connect()
+def test_more_attributes_than_are_scored_in_time_go_to_the_copula():
+    names = [f"c{number}" for number in range(METHODS["adaptive"].attributes + 1)]
+    con = duckdb.connect()
     drawn = ", ".join(
         f"(hash(i, {number}) % 10 < {number % 9 + 1})::INTEGER AS {name}" for number, name in enumerate(names)
     )
@@ -160,7 +162,7 @@ def test_five_hundred_attributes_go_to_the_copula():
     assert release.certificate()["method"] == "copula" and abs(release.rows - 2000) < 300
     assert con.execute("DESCRIBE t").fetchall() == con.execute("DESCRIBE t_synthetic").fetchall()
     shares = con.execute("SELECT avg(COLUMNS(*)) FROM t_synthetic").fetchone()
-    expected = np.arange(500) % 9 / 10 + 0.1
+    expected = np.arange(len(names)) % 9 / 10 + 0.1
     assert np.abs(np.array(shares) - expected).mean() < 0.05
 
 
