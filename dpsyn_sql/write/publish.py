@@ -134,8 +134,9 @@ def _publish_table(engine: Engine, target: Destination, query: Fragment, kept: S
         return
     if failure.kind in ("CatalogException", "TransactionException"):
         raise PublishError(
-            f"The table {target.sql} cannot be created: something of this name has appeared, or its schema "
-            "was removed. Nothing was written. Choose another into=, or add replace=True for a table."
+            f"The table {target.sql} cannot be created: something of this name has appeared, its schema was "
+            "removed, or the database refused the commit. Nothing was written. Choose another into=, or add "
+            "replace=True for a table."
         )
     raise EngineFailure(failure.step, failure.kind, failure.statement)
 
