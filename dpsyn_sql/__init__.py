@@ -96,4 +96,4 @@ if not TYPE_CHECKING:  # a checker knows the names, and that there are no others
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -29,6 +29,17 @@ class Asked(Protocol[P, R_co]):
     def __call__(self, con: Connection, *args: P.args, **options: P.kwargs) -> R_co: ...
 
 
+def _bound(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], given: dict[str, Any]
+) -> dict[str, Any]:
+    """Arguments by name; a wrong one is refused as Python does it, with the name of the function."""
+    try:
+        return signature.bind(*args, **given).arguments
+    except TypeError as error:
+        message = f"{name}() {error}"
+    raise TypeError(message)
+
+
 def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Request], R]], Asked[P, R]]:
     """Let a function of a request also take the options of the request.
 
@@ -42,7 +53,7 @@ def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Reques
 
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> R:
-            arguments = signature.bind(*args, **given).arguments
+            arguments = _bound(function.__name__, signature, args, given)
             con, source = arguments.pop("con"), arguments.get("source")
             if not isinstance(source, Request):
                 return function(con, Request(**arguments))

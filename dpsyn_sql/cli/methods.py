@@ -27,12 +27,12 @@ class MethodCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Add the names, the default, and a line for each method."""
-        from dpsyn_sql.methods import DEFAULT, described, method_help, static_default
+        from dpsyn_sql.methods import described, method_help, static_default
 
-        default = static_default().name if self.audits else DEFAULT
+        default = f" Default: {static_default().name}." if self.audits else ""
         for item in self.params:
             if item.name == "method":
-                item.help = f"{method_help()}. Default: {default}."  # type: ignore[attr-defined]
+                item.help = f"{method_help()}.{default}"  # type: ignore[attr-defined]
         self.epilog = "\n\n".join(["Methods, with their settings:", *described()])
         super().format_help(ctx, formatter)
 

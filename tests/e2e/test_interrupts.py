@@ -27,6 +27,7 @@ WHERE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["connection", pytest.param("parquet", marks=pytest.mark.slow)])
 def test_an_interrupt_says_what_was_charged_and_how_to_go_on(children, tmp_path, kind):  # noqa: F811
     case = Case(children, tmp_path / "case", kind)
@@ -133,6 +134,7 @@ GOES_ON = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wanted, hooked, message",
     [

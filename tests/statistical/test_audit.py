@@ -52,6 +52,7 @@ SLOW = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", FAST)
 def test_the_real_noise_passes_and_half_of_it_does_not(settings, monkeypatch):
     passed = audit(**settings)
@@ -72,6 +73,7 @@ def test_the_audit_as_a_user_runs_it(settings, monkeypatch):
     assert caught.violated and caught.power > CERTAIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [pytest.param(0, marks=pytest.mark.slow), 1e-9])
 @pytest.mark.parametrize("fault", ["rows of a unit", "tables"])
 def test_forgotten_sensitivities_are_caught(delta, fault, monkeypatch):

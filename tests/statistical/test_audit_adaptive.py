@@ -120,7 +120,7 @@ class Chooser(Independent):
 @pytest.mark.parametrize(
     ("number", "epsilon", "delta", "runs"),
     [
-        (1, 8, 1e-9, 400),
+        pytest.param(1, 8, 1e-9, 400, marks=pytest.mark.slow),
         pytest.param(2, 8, 1e-9, 700, marks=pytest.mark.slow),
         pytest.param(1, 2, 0, 1500, marks=pytest.mark.slow),
     ],
