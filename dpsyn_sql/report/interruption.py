@@ -25,7 +25,7 @@ class Course:
         again = "the same call" if kept else "the same call on the same connection"
         again += " continues from here at no further cost."
         self._where = "while the ledger was being charged"
-        self._charged = f"'dpsyn ledger show' says whether the release {name!r} was charged; if so, {again}"
+        self._charged = f"The ledger says whether the release {name!r} was charged; if so, {again}"
         with opening as entry:
             self._where = "while the source was being measured"
             before = "Nothing was charged this time: the" if entry.replayed else "The"

@@ -41,7 +41,7 @@ def spent(folder):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stored_release_replays_its_answers_at_no_cost(shop, name):
     before = list(spent(shop))
-    with pytest.warns(UserWarning, match="Replayed .* nothing was charged"):
+    with pytest.warns(UserWarning, match="Replayed .* Nothing was charged"):
         release = released(shop, name, replace=True)
     assert release.replayed and release.id == (shop / f"{name}.id").read_text()
     with np.load(shop / f"{name}.npz") as stored:

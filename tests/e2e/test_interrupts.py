@@ -17,8 +17,8 @@ from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 BEFORE = "Interrupted before anything was charged."
-CHARGING = "Interrupted while the ledger was charged. The ledger says whether the release 'o' is in it; if so, the same call goes on from here at no further cost."
-STAYS = "The release 'o' stays charged; the same call goes on from here at no further cost."
+CHARGING = "Interrupted while the ledger was being charged. The ledger says whether the release 'o' was charged; if so, the same call continues from here at no further cost."
+STAYS = "The release 'o' stays charged; the same call continues from here at no further cost."
 WHERE = {
     "while the source was being measured": ["debited"],
     "after everything was measured, before the output was written": ["measured"],
@@ -97,7 +97,7 @@ def test_an_interrupted_replay_says_that_nothing_was_charged(tmp_path, monkeypat
     (note,) = caught.value.__notes__
     assert note == (
         "Interrupted after everything was measured, before the output was written. Nothing was charged this time: "
-        "the release ':memory:main.t_synthetic' stays charged; the same call on the same connection goes on from "
+        "the release ':memory:main.t_synthetic' stays charged; the same call on the same connection continues from "
         "here at no further cost."
     )
 
@@ -129,9 +129,7 @@ main()
 """
 
 NOTHING = "Interrupted before anything was done."
-GOES_ON = (
-    "The release 't_synthetic.parquet' stays charged; the same command goes on from here at no further cost."
-)
+GOES_ON = "The release 't_synthetic.parquet' stays charged; the same command continues from here at no further cost."
 
 
 @pytest.mark.slow
@@ -143,7 +141,7 @@ GOES_ON = (
         ("duckdb", False, BEFORE),
         ("scipy", False, BEFORE),
         ("opendp", False, BEFORE),
-        ("counting one-way marginals", True, f"Interrupted while the source was measured. {GOES_ON}"),
+        ("counting one-way marginals", True, f"Interrupted while the source was being measured. {GOES_ON}"),
         (
             "loading sampled rows",
             True,

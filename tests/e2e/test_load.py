@@ -143,7 +143,7 @@ def test_rows_are_the_same_from_the_release_from_load_and_from_sql(stored, loade
         for name, one in fresh.items():
             if "copula" in name:
                 for release in (one, loaded[name], by_connection[name]):
-                    with pytest.raises(InputError, match="is no network"):
+                    with pytest.raises(InputError, match="is not a network"):
                         release.sample(5)
                 continue
             for options, sql in (
@@ -369,7 +369,7 @@ def test_a_release_of_an_older_format_beside_a_new_one_is_loaded_with_its_rows(s
             CREATE OR REPLACE MACRO dpsyn.sample_r(dpsyn_rows, dpsyn_seed) AS TABLE
             SELECT min(node) AS drawn FROM dpsyn.distributions""")
         assert dpsyn_sql.load(con, "r").sample(1)["drawn"].tolist() == [0]
-        with pytest.raises(InputError, match="'new' is no network"):
+        with pytest.raises(InputError, match="'new' is not a network"):
             dpsyn_sql.load(con, "new").sample(1)
 
 

@@ -369,7 +369,7 @@ def test_no_column_passes_for_a_row_of_a_result(path):
 def test_the_same_settings_to_another_output_are_not_paid_twice(path):
     first = release(path)
     with pytest.raises(
-        dpsyn_sql.ReleaseExists, match=r"name='main.sales_synthetic'.*at no cost.*new_debit=True"
+        dpsyn_sql.ReleaseExists, match=r"at no cost, add name='main.sales_synthetic'.*new_debit=True"
     ):
         release(path, into="copy")
     assert "name='main.sales_synthetic'" in plan(path, into="copy")
@@ -474,7 +474,7 @@ def test_a_grant_below_what_is_spent_says_which_would_do(words):
         release(words, "words", version=str(count), into=f"o{count}")
     place = f"{words}.dpsyn-ledger"
     low = CliRunner().invoke(app, ["ledger", "grant", place, "main.words#row", "-e", "3", "--delta", "1e-9"])
-    assert low.exit_code == 2 and "--epsilon 3 --delta 3e-9 would do" in " ".join(low.output.split())
+    assert low.exit_code == 2 and "--epsilon 3 --delta 3e-9 is enough" in " ".join(low.output.split())
     assert CliRunner().invoke(app, ["ledger", "grant", place, "main.words#row", "-e", "3"]).exit_code == 0
 
 

@@ -29,7 +29,7 @@ SHAPE = Shape(
 
 
 def read(spec):
-    return read_workload(spec).fitted(SHAPE)
+    return read_workload(spec).matched(SHAPE)
 
 
 def test_a_name_weighs_all_pairs_with_it_a_set_all_pairs_within_and_the_largest_applies():
