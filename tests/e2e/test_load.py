@@ -133,6 +133,7 @@ def test_any_marginal_is_the_same_or_refused_alike(stored, loaded, data):
 
 @pytest.mark.parametrize("asked", [[], ["nobody"], ["city", "city"], "nobody", [1], None, ["CITY"]])
 def test_wrong_attributes_are_refused_in_the_same_words(stored, loaded, asked):
+    assert not any(release.model.supports(asked) for release in loaded.values())
     assert refusal(loaded["people_adaptive"], asked) == refusal(stored[1]["people_adaptive"], asked)
 
 
@@ -285,6 +286,7 @@ DAMAGE = {f"no {table}": f"DROP TABLE dpsyn.{table}" for table in TABLES} | {
     "another type": "UPDATE dpsyn.attributes SET sql_type = 'secret'",
     "another name": "UPDATE dpsyn.attributes SET name = 'secret' || attribute",
     "a size": "UPDATE dpsyn.attributes SET size = size + 1",
+    "NULL among the releases": "ALTER TABLE dpsyn.releases ALTER total DROP NOT NULL; UPDATE dpsyn.releases SET total = NULL",
     "no sigma": "UPDATE dpsyn.measurements SET sigma = 'nan'",
     "an answer less": "DELETE FROM dpsyn.measurements WHERE measurement = 0",
     "a noisy cell less": "DELETE FROM dpsyn.measured_cells WHERE cell = 1",

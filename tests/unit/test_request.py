@@ -202,9 +202,18 @@ def test_values_of_a_file_are_checked_as_arguments_are(tmp_path, text):
         asked.check()
 
 
+def test_a_misspelt_option_names_the_function_and_a_request_comes_alone():
+    with pytest.raises(TypeError, match=r"^plan\(\) got an unexpected keyword argument 'epsilom'$"):
+        dpsyn_sql.plan(None, "t.csv", epsilom=1)
+    with pytest.raises(dpsyn_sql.InputError, match="Give a Request alone"):
+        dpsyn_sql.release(None, Request("t.csv"), epsilon=2)
+
+
 def test_a_missing_file_is_said(tmp_path):
     with pytest.raises(dpsyn_sql.InputError, match="no.yml"):
         Request.from_yaml(tmp_path / "no.yml")
+    with pytest.raises(dpsyn_sql.InputError, match="from the path of a YAML file, not from"):
+        Request.from_yaml({"source": "t"})
     result = run("release", "--request", tmp_path / "no.yml")
     assert result.exit_code == 2 and "no.yml" in result.output and "Traceback" not in result.output
 

@@ -9,7 +9,7 @@ from support.doors import FakeCounter, NoNoise, OneRelease
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded
+from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 
@@ -204,3 +204,14 @@ def test_only_marginals_that_cannot_change_are_asked(log, query):
         with pytest.raises(InternalError, match="cannot change"):
             curator.ask(question, Budget("zcdp", 10**12))
     assert log == []
+
+
+def test_what_is_no_question_and_what_has_no_budget_is_refused_and_nothing_is_counted(log):
+    curator, entry = curator_with(log, Budget("zcdp", 10**13))
+    nothing, reference = Budget("zcdp", 0), tens(A)
+    with pytest.raises(InternalError, match="no such question"):
+        curator.ask("how many rows?", Budget("zcdp", 1))
+    for question in (Marginals([A]), Distances([A], [reference]), Choice([A], [reference])):
+        with pytest.raises(BudgetError, match="raise epsilon"):
+            curator.ask(question, nothing)
+    assert log == [] and entry.events == ()
