@@ -206,6 +206,7 @@ def test_auto_plans_and_runs_as_the_method_chosen():
     assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1e-6", "1e-5", "1e-4", "1e-3"])
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
 @pytest.mark.parametrize("shape", ["mixed", "sixty"])

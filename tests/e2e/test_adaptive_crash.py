@@ -8,6 +8,8 @@ import shutil
 import pytest
 from test_release_crash import Case, children  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.slow
+
 SPEC = {"columns": {name: {"type": "categorical", "categories": list(range(6))} for name in "abcdef"}}
 COLUMNS = [
     "i % 6",
@@ -30,7 +32,6 @@ def case(children, tmp_path, request):  # noqa: F811
 
 # One death for each number of answers that the ledger can hold, and one with the other kind of output: the
 # expectations of a later round ("model") and its choice ("select") store nothing before they are over.
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "phase", "time"),
     [
@@ -64,7 +65,6 @@ def test_killed_between_rounds_and_resumed(case, phase, time):
         shutil.copytree(backup, case.folder)
 
 
-@pytest.mark.slow
 def test_a_finished_release_is_replayed_without_the_source(case):
     first = case.run()
     _, stored = case.checked()

@@ -10,7 +10,7 @@ import dpsyn_sql
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
 
-pytestmark = pytest.mark.filterwarnings("ignore:The source is a database in memory")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:The source is a database in memory")]
 
 
 def coded(size, ordered=False):
@@ -149,7 +149,6 @@ def test_an_attribute_of_very_many_codes_is_coarsened(size, ordered):
     assert con.execute("SELECT count(DISTINCT wide) > 3 FROM t_synthetic").fetchone() == (True,)
 
 
-@pytest.mark.slow
 def test_more_attributes_than_are_scored_in_time_go_to_the_copula():
     names = [f"c{number}" for number in range(METHODS["adaptive"].attributes + 1)]
     con = duckdb.connect()
@@ -166,7 +165,6 @@ def test_more_attributes_than_are_scored_in_time_go_to_the_copula():
     assert np.abs(np.array(shares) - expected).mean() < 0.05
 
 
-@pytest.mark.slow
 def test_a_hundred_thousand_codes_are_coarsened_not_a_memory_error(tmp_path):
     con = duckdb.connect()
     con.execute("CREATE TABLE t AS SELECT least(i % 4, 1) * i AS n, i % 4 > 0 AS y FROM range(3000) r(i)")

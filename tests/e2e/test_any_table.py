@@ -7,7 +7,7 @@ import pytest
 
 import dpsyn_sql
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 DDL = """CREATE TABLE {name} (
     id INTEGER PRIMARY KEY,

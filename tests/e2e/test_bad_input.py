@@ -9,6 +9,8 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.ledger.memory import MemoryLedger
 
+pytestmark = pytest.mark.slow
+
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 
 

@@ -14,6 +14,7 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.measure.noise import OpenDPNoise
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:The source is a database in memory"),
     pytest.mark.filterwarnings("ignore:Rare values of"),
     pytest.mark.filterwarnings("ignore:The noisy total is not above zero"),

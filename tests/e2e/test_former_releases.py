@@ -10,6 +10,8 @@ from former.make import calls, released
 
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
+pytestmark = pytest.mark.slow
+
 ARCHIVE = Path(__file__).parent / "former" / "0.1.0.tar.gz"
 NAMES = sorted(calls(Path()))
 

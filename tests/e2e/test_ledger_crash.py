@@ -25,6 +25,8 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.pipeline import release as dpsyn_release
 from dpsyn_sql.planning.key import ReleaseKey
 
+pytestmark = pytest.mark.slow
+
 FILE_STEPS = ("open", "os.link", "os.remove", "os.rename", "os.listdir", "fcntl.flock")
 
 GRANT = Budget.from_epsilon(1, 1e-9)
@@ -247,7 +249,6 @@ def test_a_reader_holds_up_no_debit(path):
             ledger.verify()
 
 
-@pytest.mark.slow
 def test_killed_at_any_moment(path):
     """Not only between statements: a process that releases in a loop dies at a random time."""
 

@@ -11,6 +11,8 @@ import dpsyn_sql
 from dpsyn_sql.errors import InputError, PlanTooLarge, ReleaseChanged
 from dpsyn_sql.ledger.memory import MemoryLedger
 
+pytestmark = pytest.mark.slow
+
 
 def spec(columns, size):
     names = [f"a{i}" for i in range(columns)]

@@ -17,7 +17,7 @@ import dpsyn_sql
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.source.files import file_beside
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 PEOPLE = """CREATE TABLE people AS SELECT
     'p' || (i // 3) AS person,

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from dpsyn_sql.cli.main import app
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DOMAIN = "examples/adult.domain.yml"
 
@@ -35,7 +37,6 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_readme_runs_as_it_stands_and_its_second_run_costs_nothing(checkout):
     (command,) = re.findall(r"&& (dpsyn release .*)", "".join(blocks("")))
@@ -50,7 +51,6 @@ def test_the_readme_runs_as_it_stands_and_its_second_run_costs_nothing(checkout)
         assert shown.exit_code == 0 and shown.output.count("\nRelease ") == releases
 
 
-@pytest.mark.slow
 def test_each_command_once(checkout):
     source, options = (
         "examples/adult.parquet",

@@ -14,6 +14,8 @@ from dpsyn_sql.engines.stored import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.key import ReleaseKey
 
+pytestmark = pytest.mark.slow
+
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 CSV = {"columns": {"n": {"type": "numeric", "sql_type": "INTEGER", "lower": 0, "upper": 9}}}
 

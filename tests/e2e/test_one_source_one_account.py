@@ -8,6 +8,8 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
+pytestmark = pytest.mark.slow
+
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 
 

@@ -21,6 +21,8 @@ import pytest
 
 import dpsyn_sql
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY / "../shared/data"
 sys.path.insert(0, str(REPOSITORY / "benchmarks"))
@@ -218,7 +220,6 @@ def test_granularity_holds_in_the_shop(cases):
     assert shop.scalar('SELECT count(*) FROM copy WHERE epoch_us("InvoiceDate") % 60000000 <> 0') == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["copula", "adaptive"])
 @pytest.mark.parametrize("name", list(TABLES))
 @pytest.mark.parametrize("domains", ["declared", "discovered"])

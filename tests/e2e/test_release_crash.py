@@ -22,6 +22,8 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.write.staging import stage_rows
 
+pytestmark = pytest.mark.slow
+
 CHILD = Path(__file__).with_name("release_child.py")
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9, "bins": 3}}}
 ACCOUNT = "people"
@@ -230,7 +232,6 @@ def test_killed_before_every_change_of_a_file(case):
     assert len(seen) >= 5  # between two answers too
 
 
-@pytest.mark.slow
 def test_killed_at_any_moment(children, tmp_path):
     """Not only between steps: also while the database or the ledger is writing."""
     for kind in ("database", "connection", "parquet"):
@@ -258,7 +259,6 @@ def replaced_source(case, rows):
             con.execute(f"CREATE OR REPLACE TABLE t AS {query}")
 
 
-@pytest.mark.slow
 def test_what_was_measured_is_finished_from_the_transcript_whatever_the_rows_are_now(case):
     stored = measured_then_killed(case)
     replaced_source(case, 5000)
@@ -269,7 +269,6 @@ def test_what_was_measured_is_finished_from_the_transcript_whatever_the_rows_are
     assert only.state == "published" and len(case.output()) == again["rows"]
 
 
-@pytest.mark.slow
 def test_a_source_that_vanished_after_the_last_answer_is_a_clear_error_that_costs_nothing(case):
     """The names and types of its columns are still needed; any rows will do, or none."""
     stored = measured_then_killed(case)
@@ -285,7 +284,6 @@ def test_a_source_that_vanished_after_the_last_answer_is_a_clear_error_that_cost
     case.checked()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["connection", "parquet"])
 def test_interrupted_between_statements(children, tmp_path, kind):
     case = Case(children, tmp_path / "case", kind)
@@ -321,7 +319,6 @@ def raced(case, *options):
     return [told(job) for job in jobs]
 
 
-@pytest.mark.slow
 def test_four_writers_of_one_release_share_one_debit_and_one_transcript(children, tmp_path):
     case = Case(children, tmp_path / "case", "parquet")
     outcomes = raced(case, *[{}] * 4)
@@ -349,7 +346,6 @@ def test_four_writers_race_for_the_last_of_the_budget(children, tmp_path):
     assert {str(path) for path in case.folder.glob("o*")} == set(won) | beside
 
 
-@pytest.mark.slow
 def test_four_writers_into_one_database_file_never_spend_twice(children, tmp_path):
     """One process may write a file: the others get an error of ours, and finish later."""
     case = Case(children, tmp_path / "case", "database", epsilon="0.5")
@@ -366,7 +362,6 @@ def test_four_writers_into_one_database_file_never_spend_twice(children, tmp_pat
     assert [release.state for release in shown.releases] == ["published"] * 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["connection", "parquet"])
 def test_a_full_disk_under_the_ledger_is_a_clear_error(children, tmp_path, kind):
     case, outcomes = Case(children, tmp_path / "case", kind), set()
@@ -380,7 +375,6 @@ def test_a_full_disk_under_the_ledger_is_a_clear_error(children, tmp_path, kind)
     assert "LedgerError" in outcomes and outcomes <= {"LedgerError", "EngineFailure", None}
 
 
-@pytest.mark.slow
 def test_a_full_disk_under_the_output_writes_nothing(case):
     options = {"rows": 1_000_000}
     outcome = case.run(options, file_size=400_000)

@@ -11,6 +11,8 @@ import dpsyn_sql
 from dpsyn_sql.ledger import store
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
+pytestmark = pytest.mark.slow
+
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 
 
@@ -186,7 +188,6 @@ def rows_at(path, into):
         return con.execute(f"FROM '{into}'").fetchall()
 
 
-@pytest.mark.slow
 def test_a_hundred_small_releases_fit_their_sum(path):
     with SqliteLedgerFile(path) as ledger:
         ledger.grant("w.duckdb:main.t#row", "0.01", "1e-9")

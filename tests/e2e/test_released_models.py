@@ -15,6 +15,8 @@ from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.report.labels import code_labels
 
+pytestmark = pytest.mark.slow
+
 
 class Answering:
     """Answers marginals, and has no rows."""

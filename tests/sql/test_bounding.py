@@ -265,6 +265,7 @@ def test_the_encoded_table_holds_codes_and_nothing_of_the_unit(con):
     assert [(name, kind) for name, kind, *_ in described] == [("p0", "UTINYINT"), ("p1", "UTINYINT")]
 
 
+@pytest.mark.slow
 def test_a_thousand_attributes(con):
     names = [f"a{i}" for i in range(1000)]
     columns = ", ".join(f"i % {2 + j % 3} AS {name}" for j, name in enumerate(names))

@@ -126,6 +126,7 @@ def integer_case(draw):
     return sql_type, entry, values
 
 
+@pytest.mark.slow
 @QUICK
 @given(case=integer_case())
 def test_integers_at_every_limit(con, case):
@@ -162,6 +163,7 @@ def decimal_case(draw):
     return f"DECIMAL({precision},{scale})", entry, values
 
 
+@pytest.mark.slow
 @QUICK
 @given(case=decimal_case())
 def test_decimals_of_every_scale(con, case):

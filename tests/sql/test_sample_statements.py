@@ -194,6 +194,7 @@ def test_low_variance_meets_one_way_counts(scopes):
     assert np.all(found[:, 4] == 0)  # a code of probability 0 in its bin
 
 
+@pytest.mark.slow
 def test_every_conditional_count_is_within_one_and_unbiased():
     weights = np.array([[1.0, 2, 7], [1, 1, 0], [0, 3, 1]])
     network = Network(
@@ -227,6 +228,7 @@ def test_two_children_of_one_parent_do_not_move_together():
 # -- the same rows ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_rows_at_any_number_of_threads_and_others_for_another_seed(monkeypatch):
     monkeypatch.setattr(sql_text, "CHUNK_BITS", 14)
     monkeypatch.setattr(sql_sampler, "CHUNK_ROWS", 2**14)
@@ -282,6 +284,7 @@ def test_hardly_any_rows(mode, rows):
     assert sampled(model(SCOPES["chain"]).network(), rows, 1, mode).shape == (max(0, rows), 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["low_variance", "iid"])
 def test_constants_and_many_words(mode):
     """Attributes of one value have no node; 70 attributes of 1000 codes take several words."""
@@ -330,6 +333,7 @@ def test_more_rows_go_on_with_the_numbers():
     assert rows[:1000] == first and [row[0] for row in rows] == list(range(1500)) and told == [500]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [25, 60])
 def test_queries_of_many_variables_are_planned_in_time(variables):
     """On DuckDB 1.5 the time to plan doubled with every window that stood in one pipeline."""

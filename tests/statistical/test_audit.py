@@ -17,6 +17,8 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS, Static
 
+pytestmark = pytest.mark.slow
+
 CERTAIN = 1 - 1e-6
 ONE_COLUMN = {"columns": {"a": {"type": "categorical", "categories": ["x"], "other": True}}}
 
@@ -52,7 +54,6 @@ SLOW = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("settings", FAST)
 def test_the_real_noise_passes_and_half_of_it_does_not(settings, monkeypatch):
     passed = audit(**settings)
@@ -63,7 +64,6 @@ def test_the_real_noise_passes_and_half_of_it_does_not(settings, monkeypatch):
     assert caught.violated and caught.claim == passed.claim < caught.lower_bound
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("settings", SLOW.values(), ids=SLOW)
 def test_the_audit_as_a_user_runs_it(settings, monkeypatch):
     passed = audit(**settings)
@@ -73,7 +73,6 @@ def test_the_audit_as_a_user_runs_it(settings, monkeypatch):
     assert caught.violated and caught.power > CERTAIN
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("delta", [pytest.param(0, marks=pytest.mark.slow), 1e-9])
 @pytest.mark.parametrize("fault", ["rows of a unit", "tables"])
 def test_forgotten_sensitivities_are_caught(delta, fault, monkeypatch):

@@ -19,6 +19,8 @@ from dpsyn_sql.planning.queries import Choice, Marginals
 from dpsyn_sql.planning.terms import NO_TERMS
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
 
+pytestmark = pytest.mark.slow
+
 
 def halve(monkeypatch, *names):
     for name in names:
@@ -137,7 +139,6 @@ def test_a_choice_alone_passes_and_half_of_its_noise_does_not(number, epsilon, d
     assert caught.violated and caught.claim == passed.claim
 
 
-@pytest.mark.slow
 def test_adaptive_marginals_pass_and_half_of_their_noise_does_not(monkeypatch):
     passed = audit(epsilon=6, method="adaptive", runs=150)
     assert not passed.violated and passed.adaptive and passed.base_rows > 100

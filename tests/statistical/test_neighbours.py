@@ -17,6 +17,8 @@ from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.queries import MarginalQuery
 
+pytestmark = pytest.mark.slow
+
 SPEC = {
     "columns": {
         "n": {"type": "numeric", "lower": -5, "upper": 20, "bins": 4},

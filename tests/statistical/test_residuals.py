@@ -23,6 +23,8 @@ from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
 from dpsyn_sql.testing.recording import RecordingLedger
 
+pytestmark = pytest.mark.slow
+
 LOWEST_P = 1e-7
 SIZES = (40, 30, 20)
 MANY = 500  # cells for which sums are near enough to normal

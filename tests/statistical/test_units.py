@@ -21,6 +21,8 @@ from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
+pytestmark = pytest.mark.slow
+
 QUICK = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 A = Attribute("a", "INTEGER", "numeric", edges=tuple(range(5)))
 B = Attribute("b", "INTEGER", "numeric", edges=tuple(range(3)))

@@ -30,6 +30,7 @@ def python(code):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_public_names_are_the_functions_whatever_is_imported_first(order):
     told = python(

@@ -57,6 +57,7 @@ def test_the_shares_are_at_most_delta_and_lose_less_than_a_unit(delta):
     assert exact - UNIT < conversion + thresholds * UNIT <= exact
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(EPSILONS, DELTAS, st.integers(1, 5), st.lists(st.integers(0, 9), min_size=1, max_size=4).filter(any))
 @example(1, Fraction(1, 10**9), 1, [1])

@@ -86,6 +86,7 @@ def test_odd_names_work_as_they_are_and_quoted(con, name):
             assert session.default_into == display_name("memory", "main", f"{name}_synthetic")
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     name=st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1, max_size=20)

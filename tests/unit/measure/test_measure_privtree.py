@@ -92,6 +92,7 @@ def test_all_outputs_are_found():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.4, 1.0, 2.5, 6.0])
 @settings(max_examples=30)
 @given(data=st.data())
@@ -108,6 +109,7 @@ def test_one_point_more_costs_at_most_what_is_charged(scale, data):
         counts[cell] -= 1
 
 
+@pytest.mark.slow
 def test_deep_trees_come_close_to_the_bound_and_stay_below():
     """One path of depth 4 on which every level is as near to its threshold as the decay allows."""
     event = TreeEvent(2.5, 1)
@@ -128,6 +130,7 @@ def test_a_unit_of_several_points_costs_at_most_what_is_charged(counts, cells):
     assert cost <= float(event.cost("pure")) * len(cells) / 3 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_real_noise_gives_the_exact_distribution():
     event, counts, draws = TreeEvent(2.0, 1), [5, 0, 1, 2], 4_000
     exact = distribution((2,), counts, event)

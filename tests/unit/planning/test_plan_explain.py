@@ -25,6 +25,7 @@ def con():
         yield con
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.3, 0.8, 1.9, 2.1, 30.0])
 def test_the_mean_error_is_that_of_the_noise(scale):
     zeros, noise = np.zeros(40_000, np.int64), OpenDPNoise()
