@@ -132,9 +132,11 @@ def test_a_named_enum_is_released_from_a_database_file_with_a_macro_that_draws_i
         con.execute("CREATE TYPE e AS ENUM ('it''s', 'b', 'c')")
         con.execute("CREATE TABLE t AS SELECT enum_range(NULL::e)[1 + i % 3]::e AS v FROM range(600) AS r(i)")
         done = dpsyn_sql.release(con, "t", into=into, epsilon=10, rows=60)
-        written = con.execute(f"SELECT DISTINCT v, typeof(v) FROM '{into}'").fetchall()
+        written = con.execute(
+            f"SELECT DISTINCT v, typeof(v) FROM '{into}' WHERE v IS NOT NULL"  # noise may give a row to NULL
+        ).fetchall()
     kind = "VARCHAR" if into.endswith("parquet") else "ENUM('it''s', 'b', 'c')"
     assert sorted(written) == sorted((label, kind) for label in labels)
     drawn = dpsyn_sql.load(file if into == "out" else into).sample(90)
-    assert sorted(set(drawn["v"])) == sorted(labels) and len(drawn) == 90
+    assert sorted(set(drawn["v"].dropna())) == sorted(labels) and len(drawn) == 90
     assert done.rows == 60
