@@ -102,8 +102,25 @@ class Choice(Question[list[int]]):
 # -- what is asked about columns whose domain is not public ------------------------------------
 
 
+class ColumnQuestion(Question[Answer]):
+    """A question about one column of the source, or about an expression of it (``source``)."""
+
+    __slots__ = ()
+    attr: str
+    sql_type: str
+    source: Fragment | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", supported_type(self.sql_type, self.attr))
+
+    @property
+    def value(self) -> Fragment:
+        """What stands for the column's values in a query of the source."""
+        return ident(self.attr) if self.source is None else self.source
+
+
 @dataclass(frozen=True, slots=True)
-class KeyQuery(Question["NoisyKeys"]):
+class KeyQuery(ColumnQuestion["NoisyKeys"]):
     """The values of a text or integer column whose noisy count reaches the threshold.
 
     Counts are of distinct units per value; a unit counts for at most k values. NULL and text longer
@@ -115,14 +132,6 @@ class KeyQuery(Question["NoisyKeys"]):
     longest: int = 1_000
     source: Fragment | None = None
     type: SqlType = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "type", supported_type(self.sql_type, self.attr))
-
-    @property
-    def value(self) -> Fragment:
-        """What stands for the column's values in a query of the source."""
-        return ident(self.attr) if self.source is None else self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +167,7 @@ class TreeRoot:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeQuery(Question["NoisyTree"]):
+class TreeQuery(ColumnQuestion["NoisyTree"]):
     """The dense parts of a column: binary trees over disjoint intervals, split by PrivTree.
 
     Roots are ascending and disjoint, so a value lies in at most one; values outside, NULL and NaN are in
@@ -171,14 +180,6 @@ class TreeQuery(Question["NoisyTree"]):
     roots: tuple[TreeRoot, ...]
     source: Fragment | None = None
     type: SqlType = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "type", supported_type(self.sql_type, self.attr))
-
-    @property
-    def value(self) -> Fragment:
-        """What stands for the column's values in a query of the source."""
-        return ident(self.attr) if self.source is None else self.source
 
 
 @dataclass(frozen=True, slots=True)
