@@ -13,6 +13,7 @@ marginals, and the difference from the method as it is with its standard error o
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -46,19 +47,28 @@ class InMemory:
 
     def __init__(self, domain: Domain, codes: NDArray[np.int64]) -> None:
         self.domain, self.codes = domain, codes
-        self.tables: dict[tuple[str, ...], NDArray[np.int64]] = {}
+        self.tables: dict[MarginalQuery, NDArray[np.int64]] = {}
+
+    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
+        """Pairs over original codes, which all questions share; larger tables over their bins."""
+        return query.original if len(query.attrs) <= 2 else query
 
     def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """Full tables of original codes."""
-        return [self._table(query.attrs) for query in queries]
+        """Full tables."""
+        return [self._table(query) for query in queries]
 
-    def _table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
-        if attrs not in self.tables:
-            shape = self.domain.shape(attrs)
-            places = [self.domain.index(name) for name in attrs]
-            cells = np.ravel_multi_index(tuple(self.codes[:, place] for place in places), shape)
-            self.tables[attrs] = np.bincount(cells, minlength=self.domain.cells(attrs)).reshape(shape)
-        return self.tables[attrs]
+    def _table(self, query: MarginalQuery) -> NDArray[np.int64]:
+        if query not in self.tables:
+            shape = query.shape(self.domain)
+            columns = [
+                self.codes[:, self.domain.index(name)]
+                if bins is None
+                else np.array(bins)[self.codes[:, self.domain.index(name)]]
+                for name, bins in zip(query.attrs, query.maps or [None] * len(shape), strict=True)
+            ]
+            cells = np.ravel_multi_index(tuple(columns), shape)
+            self.tables[query] = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+        return self.tables[query]
 
 
 class SeededNoise:

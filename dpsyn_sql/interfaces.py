@@ -72,6 +72,10 @@ class Engine(Protocol):
 class Counter(Protocol):
     """PRIVATE: exact counts of marginals of the encoded source."""
 
+    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
+        """The marginal to count for a query over bins: over its original codes if others need these too,
+        else the query itself."""
+
     def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """One int64 array of the marginal's full shape per query."""
 

@@ -51,6 +51,10 @@ class CachedCounter:
     def __repr__(self) -> str:
         return f"CachedCounter({self._counter!r})"
 
+    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
+        """As ``SqlCounter.counted_as``."""
+        return self._counter.counted_as(query)
+
     def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """As ``SqlCounter.count``; kept tables are handed out read-only. PRIVATE.
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.count import statements
+from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.domain.attributes import Domain
@@ -68,7 +69,6 @@ class SqlCounter:
         self._engine = engine
         self._relation = relation_sql
         self._domain = domain
-        self._position = {name: index for index, name in enumerate(domain.names)}
         self._csv = csv
         self._bound = _bound_of(unit, key)
         self._plan = plan_counting(queries, domain, bounded=self._bound is not None)
@@ -86,6 +86,10 @@ class SqlCounter:
         """The way of counting; public."""
         return self._plan
 
+    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
+        """The marginal over original codes if it was planned; else the query itself, over its bins."""
+        return query.original if query.original in self._planned else query
+
     def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """Exact counts. PRIVATE.
 
@@ -98,6 +102,7 @@ class SqlCounter:
             EngineFailure: a statement failed.
             PlanTooLarge: further marginals have more cells than the limit.
         """
+        # Bins are counted in the database only for marginals whose original codes nobody needs.
         if not self._planned.issuperset(queries):
             found = self._group_further(queries)
         elif self._plan.strategy == "scan":
@@ -105,7 +110,7 @@ class SqlCounter:
         else:
             self._prepare()
             groups = groups_for(queries, self._plan.packs, self._domain)
-            found = self._group(self._table, self._plan.packs, groups)
+            found = self._group(self._table, self._domain, self._plan.packs, groups)
         repeated: set[MarginalQuery] = set()
         answers: list[NDArray[np.int64]] = []
         for query in queries:
@@ -145,36 +150,40 @@ class SqlCounter:
         size = self._domain.attributes[attribute].size
         return scatter([result["code"][rows]], result["n"][rows], (size,))
 
-    def _group(self, table: Fragment, packs: Sequence[Pack], groups: Sequence[Group]) -> Counts:
-        """Marginals from GROUP BYs over a table of codes in ``packs``."""
+    def _group(
+        self, table: Fragment, domain: Domain, packs: Sequence[Pack], groups: Sequence[Group]
+    ) -> Counts:
+        """Marginals of ``domain`` from GROUP BYs over a table of its codes in ``packs``."""
         found: Counts = {}
         with phase("count", len(groups)) as advance:
             for group in groups:
-                found.update(self._from_group(table, packs, group))
+                found.update(self._from_group(table, domain, packs, group))
                 advance(1)
         return found
 
     def _group_further(self, queries: Sequence[MarginalQuery]) -> Counts:
-        """Marginals that were not planned: the existing columns are packed again for them alone."""
+        """Marginals that were not planned: the existing columns are packed again for them alone, as bins."""
         self._check_further(queries)
-        plan = plan_counting(queries, self._domain, bounded=True)
+        binned = BinnedMarginals.of(queries, self._domain)
+        plan = plan_counting(binned.queries, binned.domain, bounded=True)
         self._prepare()
         repacked = self._engine.dialect.temporary(_STEM)
         statement = statements.repack(
-            repacked, self._table, self._domain, self._plan.packs, plan.packs, self._engine.dialect
+            repacked, self._table, self._domain, self._plan.packs, binned, plan.packs, self._engine.dialect
         )
         with phase("encode"):
             self._engine.execute(statement, step="repacking the codes")
         try:
-            return self._group(repacked, plan.packs, plan.groups)
+            found = self._group(repacked, binned.domain, plan.packs, plan.groups)
         finally:
             self._engine.execute(statements.drop(repacked), step="dropping the repacked table")
+        return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
 
     def _check_further(self, queries: Sequence[MarginalQuery]) -> None:
         """Unplanned marginals, together with all earlier ones, must keep to what was announced."""
         held = {attribute for pack in self._plan.packs for attribute in pack}
         asked = self._unplanned | (set(queries) - self._planned)
-        cells = sum(self._domain.cells(query.attrs) for query in asked)
+        cells = sum(math.prod(query.shape(self._domain)) for query in asked)
         if (
             self._further is None
             or cells > self._further.together
@@ -201,40 +210,39 @@ class SqlCounter:
             self._engine.execute(sql, step="encoding the source")
         self._encoded = True
 
-    def _from_group(self, table: Fragment, columns: Sequence[Pack], group: Group) -> Counts:
+    def _from_group(self, table: Fragment, domain: Domain, columns: Sequence[Pack], group: Group) -> Counts:
         """Run one GROUP BY and take all its marginals from the result."""
         result = self._engine.fetch(
             statements.marginal(table, group.packs), step="counting marginals on the codes"
         )
         packs = [columns[pack] for pack in group.packs]
-        sizes = [[self._domain.attributes[attribute].size for attribute in pack] for pack in packs]
+        sizes = [[domain.attributes[attribute].size for attribute in pack] for pack in packs]
         codes = [result[statements.pack_column(pack)] for pack in group.packs]
         dense = scatter(codes, result["n"], [math.prod(pack) for pack in sizes])
-        asked = self._asked(group.queries, packs)
+        asked = _asked(group.queries, domain, packs)
         return {
             query: array.transpose(axes).copy()
             for kept, array in marginals(dense, sizes, asked)
             for query, axes in asked[kept]
         }
 
-    def _asked(
-        self, queries: Sequence[MarginalQuery], packs: Sequence[Pack]
-    ) -> dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]]:
-        """Queries by the places they keep in each pack, with the permutation from pack order to their own."""
-        home = {
-            attribute: (pack, place)
-            for pack, held in enumerate(packs)
-            for place, attribute in enumerate(held)
-        }
-        asked: dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]] = defaultdict(list)
-        for query in queries:
-            homes = [home[self._position[name]] for name in query.attrs]
-            in_order = sorted(homes)
-            kept = tuple(
-                tuple(place for owner, place in in_order if owner == pack) for pack in range(len(packs))
-            )
-            asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
-        return asked
+
+def _asked(
+    queries: Sequence[MarginalQuery], domain: Domain, packs: Sequence[Pack]
+) -> dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]]:
+    """Queries by the places they keep in each pack, with the permutation from pack order to their own."""
+    home = {
+        domain.attributes[attribute].name: (pack, place)
+        for pack, held in enumerate(packs)
+        for place, attribute in enumerate(held)
+    }
+    asked: dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]] = defaultdict(list)
+    for query in queries:
+        homes = [home[name] for name in query.attrs]
+        in_order = sorted(homes)
+        kept = tuple(tuple(place for owner, place in in_order if owner == pack) for pack in range(len(packs)))
+        asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
+    return asked
 
 
 def _bound_of(unit: PrivacyUnit, key: int | None) -> Bound | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.encode.codes import encode_expression, encode_statement, mixed_radix
@@ -59,17 +60,19 @@ def repack(
     table: Fragment,
     domain: Domain,
     stored: Sequence[tuple[int, ...]],
+    binned: BinnedMarginals,
     packs: Sequence[tuple[int, ...]],
     dialect: Dialect = DUCKDB,
 ) -> Fragment:
-    """Make a temporary table of the same codes in other packs.
+    """Make a temporary table of the same rows with bins of their codes, in other packs.
 
     Args:
         repacked: the table to make.
         table: with the columns p0, p1, ... of ``stored``.
         domain: the public domain.
         stored: packs of the table, each with its attributes from the most significant digit down.
-        packs: the wanted packs, in the same form; every attribute is in one of ``stored``.
+        binned: the wanted attributes; each is one of ``stored``, over its codes or bins.
+        packs: the wanted packs of ``binned.domain``, in the same form.
         dialect: of the engine that runs the statement.
     """
     digits = {
@@ -77,8 +80,15 @@ def repack(
         for index, pack in enumerate(stored)
         for attribute in pack
     }
+    codes = {
+        column: digits[attribute]
+        if bins is None
+        else dialect.of_places(bins, f"CAST({digits[attribute]} AS BIGINT)")  # 255 + 1 overflows UTINYINT
+        for column, (attribute, bins) in enumerate(binned.columns)
+    }
     columns = [
-        Fragment(f"{mixed_radix(domain, pack, digits, dialect)} AS p{i}") for i, pack in enumerate(packs)
+        Fragment(f"{mixed_radix(binned.domain, pack, codes, dialect)} AS p{i}")
+        for i, pack in enumerate(packs)
     ]
     return render("count/repack", dialect=dialect, repacked=repacked, table=table, columns=columns)
 

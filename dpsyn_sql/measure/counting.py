@@ -27,17 +27,17 @@ class Counts:
 
     def exact(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """Exact tables, int64; over bins if a query has maps."""
-        found = self._originals(queries)
-        return [_aggregated(found[query.original], query.maps) for query in queries]
+        found = self._counted(queries)
+        return [self._over_bins(found, query) for query in queries]
 
     def distances(
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.int64]:
         """Exact L1 distances, one table over bins at a time."""
-        found = self._originals(queries)
+        found = self._counted(queries)
         return np.array(
             [
-                np.abs(_aggregated(found[query.original], query.maps) - reference).sum()
+                np.abs(self._over_bins(found, query) - reference).sum()
                 for query, reference in zip(queries, references, strict=True)
             ],
             dtype=np.int64,
@@ -84,13 +84,20 @@ class Counts:
         if any(np.abs(table.astype(np.float64)).sum() >= LARGEST_REFERENCE for table in references):
             raise InternalError("a reference is too large: its cells must sum to less than 2^62")
 
-    def _originals(self, queries: Sequence[MarginalQuery]) -> dict[MarginalQuery, NDArray[np.int64]]:
-        """Tables over original codes, each counted once for all its bins."""
-        originals = list(dict.fromkeys(query.original for query in queries))
-        counts = dict(zip(originals, self.counter.count(originals), strict=True))
+    def _counted(self, queries: Sequence[MarginalQuery]) -> dict[MarginalQuery, NDArray[np.int64]]:
+        """What is counted for the queries; a table over original codes once for all its bins."""
+        wanted = list(dict.fromkeys(map(self.counter.counted_as, queries)))
+        counts = dict(zip(wanted, self.counter.count(wanted), strict=True))
         for query, table in counts.items():
             check_counts(table, query.shape(self.domain))
         return counts
+
+    def _over_bins(
+        self, counts: dict[MarginalQuery, NDArray[np.int64]], query: MarginalQuery
+    ) -> NDArray[np.int64]:
+        """The table of a query from what was counted for it."""
+        counted = self.counter.counted_as(query)
+        return counts[counted] if counted == query else _aggregated(counts[counted], query.maps)
 
 
 def check_counts(counts: NDArray[np.int64], shape: tuple[int, ...]) -> None:

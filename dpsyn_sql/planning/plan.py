@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,10 +26,11 @@ class MeasureStep:
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """Marginals of ``attributes`` attributes and at most ``cells`` cells that may be asked for too.
+    """Marginals of at most ``attributes`` attributes and ``cells`` cells that may be asked for too.
 
     There are too many to count them ahead. Noisy answers decide which are asked for, and these are counted
-    then. All that are asked for have at most ``together`` cells.
+    then, over bins if they are asked for over bins: cells are those of the table that is asked for. All that
+    are asked for have at most ``together`` cells.
     """
 
     attributes: int
@@ -37,7 +39,7 @@ class Further:
 
     def holds(self, query: MarginalQuery, domain: Domain) -> bool:
         """Whether a marginal is one of these."""
-        return len(query.attrs) == self.attributes and domain.cells(query.attrs) <= self.cells
+        return len(query.attrs) <= self.attributes and math.prod(query.shape(domain)) <= self.cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from datetime import date
 from fractions import Fraction
 
 from dpsyn_sql.count import statements
+from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.cells import cell_expression
 from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
 from dpsyn_sql.decode.values import decode_statement
@@ -17,7 +18,7 @@ from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.encode.codes import encode_statement
 from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.encode.unit import Bound
-from dpsyn_sql.planning.queries import TreeRoot
+from dpsyn_sql.planning.queries import MarginalQuery, TreeRoot
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
 
@@ -72,6 +73,7 @@ SAMPLER = {
     "last": F("step0"),
 }
 QUERY = F("SELECT 1 AS a")
+BINNED = BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 HOURS, ROOT = parse_type("TIMESTAMP"), TreeRoot(Fraction(0), Fraction(3_600_000_000), 3)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)")}
 (SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
@@ -80,7 +82,9 @@ THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)")}
 EXAMPLES = {
     "count/drop": {"": {"table": CODED}},
     "count/marginal": {"": {"table": qualified("temp", "main", "codes"), "columns": [F("p0"), F("p2")]}},
-    "count/repack": {"": statements.repack(F("again"), CODED, DOMAIN, [(0, 1), (2,)], [(0,), (1, 2)])},
+    "count/repack": {
+        "": statements.repack(F("again"), CODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)])
+    },
     "count/scan": {"": SCAN[1]},
     "discover/contributions": {"": {"relation": SRC, "unit": F("encode(id)"), "most": 3}},
     "discover/keys": {"": {"table": F("temp.main.k"), "counted": QUERY}},

@@ -32,6 +32,9 @@ class Counts:
             x[i] = np.where(rng.random(ROWS) < 0.6, together % 4, x[i])
         self.codes = x
 
+    def counted_as(self, query):
+        return query.original
+
     def count(self, queries):
         return [table_of(DOMAIN, self.codes, query) for query in queries]
 
