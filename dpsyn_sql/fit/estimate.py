@@ -55,6 +55,13 @@ def pooled(first: Observation, second: Observation) -> Observation:
     return Observation((a * first.values + b * second.values) / (a + b), (a + b) ** -0.5)
 
 
+def total_of(observations: Sequence[Observation]) -> float:
+    """Inverse-variance mean of the totals of independent tables (rows, may be negative)."""
+    weights = [1.0 / max(table.variance_of_total, 1e-12) for table in observations]
+    totals = [math.fsum(table.values.ravel()) for table in observations]
+    return math.fsum(w * x for w, x in zip(weights, totals, strict=True)) / math.fsum(weights)
+
+
 class Likelihood:
     """The penalised objective over the flat vector of all potentials, in units of one row.
 

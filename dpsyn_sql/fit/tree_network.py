@@ -13,14 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.fit.belief import Beliefs, summed
-from dpsyn_sql.fit.network import Network, Node, configurations, joined, node_of, proper, slot_bits_of
+from dpsyn_sql.fit.code_nodes import code_nodes
+from dpsyn_sql.fit.network import Network, Node, joined, node_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-MOST_EMPTY = 2**16
-"""Above this number, the slots of codes within bins may be at most four times the codes: a bin with most
-codes of its attribute would give as many slots to every other bin."""
 
 
 def tree_network(
@@ -42,8 +39,8 @@ def tree_network(
         codes[index] = len(tree.sizes) + place
     nodes, needed = list[Node](), set(range(len(names)))
 
-    def code_nodes(v: int) -> list[Node]:
-        return _code_nodes(names[v], v, codes[v], sizes, bins[v], within[v])
+    def codes_of(v: int) -> list[Node]:
+        return code_nodes(names[v], v, codes[v], sizes, bins[v], within[v])
 
     for clique in reversed(tree.order):  # children first: a variable that nothing depends on is not drawn
         new = [v for v in tree.cliques[clique] if v not in tree.separators[clique] and v in needed]
@@ -52,12 +49,12 @@ def tree_network(
         needed.update(tree.separators[clique])
         own = _clique_node(beliefs, names, clique, [v for v in new if sizes[v] > 1])
         after = [v for v in new if v < len(names) and codes[v] != v]
-        nodes[:0] = [own, *(node for v in after for node in code_nodes(v))]
+        nodes[:0] = [own, *(node for v in after for node in codes_of(v))]
     drawn = {variable for node in nodes for variable in node.variables}
     # A bin that holds all codes of its attribute is not drawn; only the codes are.
     for v in folded:
         if codes[v] not in drawn and sizes[codes[v]] > 1:
-            nodes += code_nodes(v)
+            nodes += codes_of(v)
     return Network(tuple(sizes), joined(nodes, sizes), tuple(codes))
 
 
@@ -89,41 +86,3 @@ def _over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> Floa
     gone = [axis for axis, variable in enumerate(clique) if variable not in kept]
     left = [variable for variable in clique if variable in kept]
     return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in kept]))
-
-
-def _code_nodes(
-    name: str, attribute: int, variable: int, sizes: list[int], bins: IntArray, within: FloatArray
-) -> list[Node]:
-    """The codes of an attribute given its working bin.
-
-    If one bin has far more codes than others, blocks of codes are one more variable in between; its size is
-    added to ``sizes``.
-    """
-    if sizes[attribute] == 1:
-        return [node_of(f"{name}|code", (), (variable,), proper(within))]
-    node = _parted(f"{name}|code", attribute, variable, bins, within)
-    bits = slot_bits_of(node)
-    if configurations(node, sizes) << bits <= max(MOST_EMPTY, 4 * len(node.weights)):
-        return [node]
-    order = np.argsort(bins, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(bins.size) - np.searchsorted(bins[order], bins[order])
-    (bin_of, _), block_of = np.unique(np.stack([bins, rank >> bits // 2]), axis=1, return_inverse=True)
-    block_of, block = block_of.ravel(), len(sizes)
-    sizes.append(bin_of.size)
-    shares = np.bincount(block_of, within).astype(np.float64)
-    return [
-        _parted(f"{name}|block", attribute, block, bin_of, shares),
-        _parted(f"{name}|code", block, variable, block_of, within),
-    ]
-
-
-def _parted(label: str, parent: int, variable: int, of: IntArray, weights: FloatArray) -> Node:
-    """A variable each of whose values belongs to one value ``of[value]`` of its parent, with ``weights``."""
-    weights = np.where(np.bincount(of, weights)[of] > 0, weights, 1.0)
-    values = np.flatnonzero(weights)
-    values = values[np.argsort(of[values], kind="stable")]
-    shares = (weights / np.bincount(of, weights)[of])[values]
-    return Node(
-        label, (variable,), (parent,), of[values][:, None], values[:, None], shares, np.ones(values.size)
-    )

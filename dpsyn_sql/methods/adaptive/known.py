@@ -7,10 +7,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from dpsyn_sql.fit.belief import Beliefs, calibrate
-from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials
+from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, total_of
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.adaptive.working import total_of
 from dpsyn_sql.progress import phase
 
 _FIT_SHARE = 0.5

@@ -19,10 +19,9 @@ from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.estimate import pooled
+from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.known import Known, independence
-from dpsyn_sql.methods.adaptive.questions import one_way_tables
 from dpsyn_sql.methods.adaptive.rounds import LEAST_UNITS, all_rounds
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.methods.adaptive.shares import (
@@ -30,10 +29,9 @@ from dpsyn_sql.methods.adaptive.shares import (
     candidate_queries,
     further_queries,
     one_way_share,
-    one_way_steps,
 )
 from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.adaptive.working import total_of
+from dpsyn_sql.methods.one_way import one_way_steps, one_way_tables
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
@@ -61,14 +59,14 @@ class Adaptive(Recipe):
         most, _ = self._caps(terms.limits)
         pairs, rho = candidate_queries(domain, most), equivalent_rho(source, domain, budget)
         if not pairs:
-            one_ways = one_way_steps(domain, budget, terms.workload, self.constants)
+            one_ways = one_way_steps(domain, budget, terms.workload)
             return self.planned(source, domain, budget, terms, one_ways)
         share = one_way_share(rho, self.constants)
         first, rest = budget.split((share, 100 - share))
         triples = further_queries(domain, rho, most, self.constants)
         name = "two-way, in two rounds" + (", then three-way" if triples else "")
         steps: list[MeasureStep | ReservedStep] = [
-            *one_way_steps(domain, first, terms.workload, self.constants),
+            *one_way_steps(domain, first, terms.workload),
             ReservedStep(name, pairs, rest, triples),
         ]
         return self.planned(source, domain, budget, terms, steps)
@@ -84,7 +82,7 @@ class Adaptive(Recipe):
             if (
                 left is not None and left.amount >= LEAST_UNITS
             ):  # no pair stands out: one-way tables get everything
-                steps = one_way_steps(plan.domain, left, terms.workload, self.constants)
+                steps = one_way_steps(plan.domain, left, terms.workload)
                 again = one_way_tables(plan.domain, curator, steps)
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)

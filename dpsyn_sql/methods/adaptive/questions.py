@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.belief import all_pairs, marginals
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reproducible import snapped
-from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.known import Known
 from dpsyn_sql.methods.adaptive.scores import Scores
 from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE
 from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.adaptive.working import as_observation
-from dpsyn_sql.planning.plan import MeasureStep, Plan
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.progress import phase
 
 _LARGEST_TOTAL = 2.0**60
 # References of distances must stay below 2^62.
-
-
-def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:
-    """The one-way tables that the steps ask for, in domain order."""
-    measured = {
-        table.attrs: as_observation(table)
-        for step in steps
-        for table in curator.ask(Marginals(step.queries), step.budget)
-    }
-    return [measured[name,] for name in domain.names]
 
 
 def tables_measured(

@@ -65,9 +65,6 @@ class Settings:
     """Misfit of the last fit above which its three-way tables are left out: a model that misses its tables by
     so much is worse than that of the pairs. Usual misfits are at most 1 (docs/results.md)."""
 
-    size_power: float = 2 / 3
-    """Half of the one-way budget is divided by codes^(2/3): the optimum for the L1 norm of raw noise."""
-
     merge_sigmas: float = 3.0
     """Codes below this many sigmas share a bin: their pairs would be noise. The limit is at least
     sqrt(2 ln k) sigmas for k codes, the largest expected noise among them, so that noise makes no bins."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from itertools import combinations
 
-from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.methods.adaptive.settings import Settings
-from dpsyn_sql.planning.plan import Further, MeasureStep
+from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.workload import Workload
 
 MAX_PAIR_CELLS = 2**22
 """The most cells of a candidate pair of original codes: 32 MB to count."""
@@ -24,9 +21,6 @@ MAX_TRIPLE_CELLS = 2**20
 
 _FOR_PAIRS = 4
 # Cells of candidate pairs per cell of candidate triples, which are all kept too.
-
-_BAND = 8
-# One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
 
 
 def one_way_share(rho: float, settings: Settings) -> int:
@@ -95,33 +89,3 @@ def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) 
         return None
     there = sum(math.prod(triple) <= MAX_TRIPLE_CELLS for triple in combinations(sizes, 3))
     return Further(3, MAX_TRIPLE_CELLS, pairs // _FOR_PAIRS) if there >= settings.fewest_triples else None
-
-
-def one_way_steps(
-    domain: Domain, budget: Budget, workload: Workload, settings: Settings
-) -> list[MeasureStep]:
-    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
-
-    The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
-    m: both halves are multiplied by m^(2/3), and attributes of one band have the same weight.
-    """
-    means = workload.means(domain.names)
-    bands: dict[tuple[int, Fraction], list[str]] = {}
-    for attribute in domain.attributes:
-        band = max(1, math.ceil(math.log(attribute.size, _BAND)))
-        bands.setdefault((band, means[attribute.name]), []).append(attribute.name)
-    even = {name: float(mean) ** settings.size_power for name, mean in means.items()}
-    powers = {a.name: even[a.name] * a.size**settings.size_power for a in domain.attributes}
-    apart, shared = sum(even.values()), sum(powers.values())
-    weights = {name: 0.5 * even[name] / apart + 0.5 * power / shared for name, power in powers.items()}
-    ordered = sorted(bands)
-    shares = budget.split([sum(weights[name] for name in bands[band]) for band in ordered])
-    return [
-        MeasureStep(_one_way_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), share)
-        for band, share in zip(ordered, shares, strict=True)
-    ]
-
-
-def _one_way_name(band: int, mean: Fraction) -> str:
-    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
-    return f"one-way, up to {_BAND**band} codes{weight}"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE, NoiseLaw
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.methods.adaptive.shares import score_share, tree_cap
-from dpsyn_sql.methods.adaptive.working import Working, total_of, working_domain
+from dpsyn_sql.methods.adaptive.working import Working, working_domain
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.terms import Terms
 

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.consistency import simplex_projection
-from dpsyn_sql.fit.denoise import denoised, merged_neighbours, within_bins, working_bins
+from dpsyn_sql.fit.bins import binned
+from dpsyn_sql.fit.denoise import merged_neighbours
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
-from dpsyn_sql.fit.reproducible import snapped
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.planning.plan import Further
-from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -33,15 +32,6 @@ _FORBIDDEN = -1e3
 
 _LEAST_PROBABILITY = 1e-3
 """A bin starts with at least this share of an even one: the fit could never correct a zero."""
-
-_GRID = 2.0**-10
-# Rows.
-
-_MANY_CODES = 1_000
-# Above it the noise of empty neighbours would make bins; below it raw counts give better bins.
-
-_TRACE = 1e-9
-"""The part of the total that is added to each code, so that every code can occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +86,6 @@ class Working:
         return np.asarray(table if places == sorted(places) else table.T, dtype=np.float64)
 
 
-def total_of(observations: Sequence[Observation]) -> float:
-    """Inverse-variance mean of the totals of independent tables (rows, may be negative)."""
-    weights = [1.0 / max(table.variance_of_total, 1e-12) for table in observations]
-    totals = [math.fsum(table.values.ravel()) for table in observations]
-    return math.fsum(w * x for w, x in zip(weights, totals, strict=True)) / math.fsum(weights)
-
-
-def as_observation(table: NoisyMarginal) -> Observation:
-    """A noisy answer as an observation."""
-    return Observation(table.values.astype(np.float64), np.asarray(table.sigma, dtype=np.float64))
-
-
 def working_domain(
     domain: Domain, one_ways: Sequence[Observation], strength: float, settings: Settings
 ) -> Working:
@@ -119,32 +97,22 @@ def working_domain(
         strength: N sqrt(rho), how much there is to see.
         settings: of the recipe.
     """
-    total = max(total_of(one_ways), 1.0)
     most = settings.bins * (strength / settings.bins_strength) ** settings.bins_power
     most = float(np.clip(most, *settings.bins_range))
-    variables, within = list[Variable](), list[FloatArray]()
-    observed: dict[Scope, Observation] = {}
+    least = [
+        max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size))) * float(table.sigma)
+        for attribute, table in zip(domain.attributes, one_ways, strict=True)
+    ]
+    found = binned(domain, one_ways, least, most)
+    variables = [Variable(index, bins) for index, bins in enumerate(found.bins)]
+    observed: dict[Scope, Observation] = {(i,): table for i, table in enumerate(found.observed)}
     base: dict[Scope, FloatArray] = {}
-    for index, (attribute, table) in enumerate(zip(domain.attributes, one_ways, strict=True)):
-        sigma = float(table.sigma)
-        smooth = denoised(attribute, table.values, sigma)
-        fine = simplex_projection(smooth, total) / total + _TRACE
-        sigmas = max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size)))
-        many = attribute.ordered and attribute.size > _MANY_CODES
-        seen = snapped(total * fine, _GRID) if many else table.values
-        bins = working_bins(attribute, seen, sigmas * sigma, most)
-        codes = np.bincount(bins)
-        variables.append(Variable(index, bins))
-        observed[index,] = Observation(
-            np.asarray(np.bincount(bins, weights=smooth), dtype=np.float64),
-            np.asarray(sigma * np.sqrt(codes)),
-        )
-        start = np.maximum(np.bincount(bins, weights=fine), _LEAST_PROBABILITY / codes.size)
+    for index, shares in enumerate(found.shares):
+        start = np.maximum(shares, _LEAST_PROBABILITY / shares.size)
         base[index,] = np.log(start / start.sum())
-        within.append(within_bins(fine, bins))
     coarse = strength < settings.twin_strength
     twins, links = _twins(domain.attributes if coarse else (), variables, observed, settings)
-    return Working(domain, (*variables, *twins), observed, base, links, tuple(within))
+    return Working(domain, (*variables, *twins), observed, base, links, found.within)
 
 
 def _twins(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import cells_of, junction_tree, triangulated
 from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
 from dpsyn_sql.methods.adaptive.settings import Settings
@@ -17,7 +17,6 @@ from dpsyn_sql.methods.adaptive.working import (
     candidate_pairs,
     candidate_triples,
     table_weights,
-    total_of,
     working_domain,
 )
 from dpsyn_sql.planning.plan import Further
