@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit import code_nodes
+from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree

@@ -1,0 +1,41 @@
+"""Ripple: negative cells become zero, and their neighbours pay for it (PriView, section 4.4).
+
+Neighbours of a cell differ from it in the value of one attribute; a table of l1 x l2 x ... cells has
+h = (l1 - 1) + (l2 - 1) + ... of them. So a deficit is taken from similar cells, where a projection takes it
+from all cells.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+MOST_STEPS = 200
+"""Steps, at most. A table of negative total has no cell to pay: what is left is for the projection."""
+
+
+def ripple(table: FloatArray, theta: float, most: int = MOST_STEPS) -> FloatArray:
+    """The table without cells below -``theta``; its sum stays what it was.
+
+    Every cell c < -theta becomes 0, and each of its h neighbours loses |c| / h. Others may then fall below
+    -theta, so this repeats until none is, or ``most`` times. All cells of a step change at once.
+
+    Args:
+        table: counts (rows), any shape.
+        theta: rows, not negative.
+        most: steps.
+    """
+    found = np.array(table, np.float64)
+    neighbours = sum(size - 1 for size in found.shape)
+    if neighbours == 0 or found.sum() <= 0:
+        return found
+    for _ in range(most):
+        deficit = np.where(found < -theta, -found, 0.0)
+        if not deficit.any():
+            break
+        found += deficit
+        for axis in range(found.ndim):
+            found -= (deficit.sum(axis=axis, keepdims=True) - deficit) / neighbours
+    return found
