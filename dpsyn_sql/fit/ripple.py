@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 MOST_STEPS = 200
-"""Steps, at most. A table of negative total has no cell to pay: what is left is for the projection."""
+"""Steps, at most: a deficit among many others takes thousands to reach the few cells that can pay."""
 
 
 def ripple(table: FloatArray, theta: float, most: int = MOST_STEPS) -> FloatArray:
     """The table without cells below -``theta``; its sum stays what it was.
 
     Every cell c < -theta becomes 0, and each of its h neighbours loses |c| / h. Others may then fall below
-    -theta, so this repeats until none is, or ``most`` times. All cells of a step change at once.
+    -theta, so this repeats until none is, or ``most`` times. All cells of a step change at once. After the
+    last step what is left is taken from all positive cells, in proportion. A table whose sum is not positive
+    has no cells to pay: it stays as it is.
 
     Args:
         table: counts (rows), any shape.
@@ -34,8 +36,10 @@ def ripple(table: FloatArray, theta: float, most: int = MOST_STEPS) -> FloatArra
     for _ in range(most):
         deficit = np.where(found < -theta, -found, 0.0)
         if not deficit.any():
-            break
+            return found
         found += deficit
         for axis in range(found.ndim):
             found -= (deficit.sum(axis=axis, keepdims=True) - deficit) / neighbours
-    return found
+    deficit = np.where(found < -theta, -found, 0.0)
+    rich = np.maximum(found, 0.0)
+    return np.asarray(found + deficit - rich * (deficit.sum() / rich.sum()))

@@ -113,14 +113,28 @@ def test_shared_sets_come_in_topological_order():
     assert [len(shared.owners) for shared in found] == [3, 2, 2]
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), SEEDS, st.sampled_from([0.0, 1.0, 10.0]))
-def test_ripple_keeps_the_total_and_leaves_no_deficit(shape, seed, theta):
-    table = np.random.default_rng(seed).normal(3, 20, shape)
-    found = ripple(table, theta)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    SEEDS,
+    st.sampled_from([0.0, 1.0, 10.0]),
+    st.floats(-3, 3),
+    st.sampled_from([0, 1, 200]),
+)
+def test_ripple_keeps_the_total_and_leaves_no_deficit(shape, seed, theta, mean, most):
+    table = np.random.default_rng(seed).normal(mean, 20, shape)
+    found = ripple(table, theta, most)
     assert math.isclose(found.sum(), table.sum(), abs_tol=1e-7)
-    neighbours = sum(size - 1 for size in shape)
-    if neighbours and table.sum() > theta * table.size:
-        assert found.min() >= -theta - 1e-6
+    assert np.minimum(found, 0).sum() >= np.minimum(table, 0).sum() - 1e-7
+    if sum(size - 1 for size in shape) and table.sum() > 1e-6:
+        assert found.min() >= -theta
+
+
+def test_ripple_ends_where_one_cell_pays_for_all():
+    table = np.full([2] * 8, -1.0)
+    table[(0,) * 8] = 255.001
+    found = ripple(table, 0.0)
+    assert found.min() >= 0
+    assert math.isclose(found.sum(), 0.001, rel_tol=1e-6)
 
 
 def test_ripple_takes_a_deficit_from_the_neighbours():
