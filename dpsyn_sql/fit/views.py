@@ -36,9 +36,6 @@ from dpsyn_sql.fit.shrinkage import shrink_singular_values
 FloatArray = NDArray[np.float64]
 Views = dict[Scope, FloatArray]
 
-MOST_TOGETHER = 12
-"""The most attributes of a view: all its subsets, 4,096, are looked at."""
-
 ROUNDS = 100
 """Rounds of non-negativity and consistency, at most: what is negative falls by half in one to five rounds."""
 
@@ -89,7 +86,7 @@ def consistent(views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float])
     """Views that agree on every marginal they share, by weighted least squares.
 
     Args:
-        views: tables (rows) by ascending scope, at most ``MOST_TOGETHER`` attributes each.
+        views: tables (rows) by ascending scope, at most ``planning.views.MOST_TOGETHER`` attributes each.
         sigmas: standard deviation of the noise of each cell of a view, above 0.
     """
     found = {scope: np.array(table, np.float64) for scope, table in views.items()}

@@ -1,0 +1,333 @@
+"""Which views to measure: sets of attributes, from public facts and the noisy total alone.
+
+A view is a table over a few attributes (PriView: Qardaji, Yang and Li 2014; DPSyn, section 3). Few large
+views hold many pairs each, and get much budget each; but a pair that is summed from a large view has the
+noise of all its cells. ``best_views`` weighs the two before anything but one-way tables has been asked for.
+
+**Noise.** View v has C_v cells and the share w_v of the budget. Its noise has the standard deviation
+u w_v^-a a cell: a = 1/2 for Gaussian noise (zCDP), a = 1 for Laplace noise (pure epsilon); u is the
+deviation that the whole budget buys. A cell of a marginal over p, of |p| cells, is the sum of C_v/|p| cells
+of v, so the expected L1 error of the marginal is
+
+    sqrt(2/pi) |p| sqrt(C_v/|p|) u w_v^-a = sqrt(2/pi) u w_v^-a sqrt(C_v |p|).
+
+The error of a pair is the mean over the views that hold it. With A_v = sqrt(C_v) * sum over the pairs of v of
+sqrt(|p|) / (views that hold p), the sum over all pairs is sqrt(2/pi) u * sum A_v w_v^-a. Under sum w_v = 1
+it is least (Lagrange: A_v w_v^(-a-1) is the same for all v) at
+
+    Gaussian: w_v ~ A_v^(2/3), the sum becomes (sum A_v^(2/3))^(3/2)
+    Laplace:  w_v ~ A_v^(1/2), the sum becomes (sum A_v^(1/2))^2.
+
+Averaging the views that hold a pair does better than their mean, so this is an upper bound. For the sum of
+many Laplace variables sqrt(2/pi) is right, for a single one it is 13 % too much.
+
+**Coverage.** A pair in no view is taken as independent, and three attributes in no view as what their pairs
+say. What that costs depends on the data, which no question may depend on: it is a constant
+(``PAIR_APART``, ``TRIPLE_APART``). A triple in a view costs at most this much: where its noise is larger, its
+pairs serve.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.errors import InputError
+
+Scope = tuple[int, ...]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_TOGETHER = 12
+"""The most attributes of a view: all its subsets, 4,096, are looked at."""
+
+MOST_VIEW_CELLS = 2**16
+"""The most cells of a view: a larger one is hardly anything but noise."""
+
+PAIR_APART, TRIPLE_APART = 0.07, 0.03
+"""Total variation distance of a pair from independence, and of a triple from what its pairs say: about the
+means of Adult."""
+
+MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
+"""Of a normal variable of standard deviation 1."""
+
+_HOPELESS = 1.5
+# Errors that many times the best end the search for smaller views: these get worse from there on.
+
+_MANY = 40
+# Above this number of attributes limits go down by a factor of 4, not 2: a covering takes a second.
+
+
+@dataclass(frozen=True, slots=True)
+class Covering:
+    """``views``, and the pairs or triples of too many cells for any view (``apart``)."""
+
+    views: tuple[Scope, ...]
+    apart: tuple[Scope, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Standard deviation of a cell of a view with the share w of the budget: ``unit`` w^-``power`` (rows)."""
+
+    unit: float
+    power: float
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Views with their shares of the budget (sum 1) and the expected error, a mean total variation distance.
+
+    ``most_cells``: of a view.
+    """
+
+    views: tuple[Scope, ...]
+    shares: tuple[float, ...]
+    error: float
+    most_cells: int
+    apart: tuple[Scope, ...] = ()
+
+
+def covering_views(sizes: Sequence[int], cover: int, most_cells: int) -> Covering:
+    """Views such that every ``cover`` (2 or 3) attributes lie in one.
+
+    Greedy: a view starts where most is missing, and takes the attribute that brings most for its size (on a
+    logarithmic scale) while one fits. Ties go to the first attribute.
+
+    Args:
+        sizes: of the attributes; those of size 1 carry nothing and are in no view.
+        cover: if there are fewer attributes, all of them lie in one view.
+        most_cells: of a view.
+    """
+    used = [index for index, size in enumerate(sizes) if size > 1]
+    cover = min(cover, len(used))
+    own = np.array([sizes[index] for index in used], np.float64)
+    if cover < 2:
+        return Covering(())
+    numbers = np.array(list(combinations(range(len(used)), cover)), np.int64)
+    fits = own[numbers].prod(axis=1) <= most_cells
+    apart = tuple(tuple(used[place] for place in one) for one in numbers[~fits].tolist())
+    smallest = np.sort(own)[: cover + 1].prod()
+    if len(used) == cover or smallest > most_cells:  # nothing larger fits
+        found = [tuple(one) for one in numbers[fits].tolist()]
+    else:
+        found = list((_pairs_covered if cover == 2 else _triples_covered)(own, numbers[fits], most_cells))
+    return Covering(tuple(sorted(tuple(used[place] for place in view) for view in found)), apart)
+
+
+def _pairs_covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
+    missing = np.zeros((len(sizes), len(sizes)), np.int64)
+    missing[wanted[:, 0], wanted[:, 1]] = missing[wanted[:, 1], wanted[:, 0]] = 1
+    of_each = missing.sum(axis=1)
+    cost = np.log2(sizes)
+    while (first := int(np.argmax(of_each))) >= 0 and of_each[first]:
+        view, gain, cells = [first], missing[first].copy(), sizes[first]
+        while len(view) < MOST_TOGETHER:
+            worth = np.where(cells * sizes <= most, gain / cost, 0)
+            worth[view] = 0
+            best = int(np.argmax(worth))
+            if worth[best] <= 0:
+                break
+            view.append(best)
+            cells *= sizes[best]
+            gain += missing[best]
+        view.sort()
+        of_each[view] -= missing[np.ix_(view, view)].sum(axis=1)
+        missing[np.ix_(view, view)] = 0
+        yield tuple(view)
+
+
+def _triples_covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
+    missing = np.zeros((len(sizes),) * 3, np.int16)
+    for axes in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
+        missing[tuple(wanted[:, axis] for axis in axes)] = 1
+    of_each = missing.sum(axis=2, dtype=np.int64)
+    cost = np.log2(sizes)
+    while (start := int(np.argmax(of_each))) >= 0 and of_each.flat[start]:
+        view = list(divmod(start, len(sizes)))
+        gain, cells = missing[view[0], view[1]].astype(np.int64), sizes[view].prod()
+        while len(view) < MOST_TOGETHER:
+            worth = np.where(cells * sizes <= most, gain / cost, 0)
+            worth[view] = 0
+            best = int(np.argmax(worth))
+            if worth[best] <= 0:
+                break
+            gain += missing[view, best].sum(axis=0, dtype=np.int64)
+            view.append(best)
+            cells *= sizes[best]
+        view.sort()
+        for one in view:
+            of_each[one, view] -= missing[one][np.ix_(view, view)].sum(axis=1, dtype=np.int64)
+        missing[np.ix_(view, view, view)] = 0
+        yield tuple(view)
+
+
+def check_covered(covering: Covering, sizes: Sequence[int], cover: int, most_cells: int) -> None:
+    """Refuse a covering that leaves sets out.
+
+    Raises:
+        InputError: it says by how much the limit is too small.
+    """
+    if covering.apart:
+        most = max(math.prod(sizes[index] for index in one) for one in covering.apart)
+        sets = math.comb(sum(size > 1 for size in sizes), cover)
+        raise InputError(
+            f"{len(covering.apart):,} of {sets:,} sets of {cover} attributes have "
+            f"more cells than the limit of {most_cells:,} for a view: up to {most:,}. Use a smaller cover, "
+            "declare fewer bins or categories, or leave a column out with exclude=."
+        )
+
+
+def random_views(sizes: Sequence[int], number: int, most_cells: int, seed: str) -> tuple[Scope, ...]:
+    """At most ``number`` different views of attributes in random order, each with as many as fit.
+
+    A larger number gives the same views and further ones.
+
+    Args:
+        sizes: those of size 1 are in no view.
+        number: of views that are drawn; repeated ones are dropped.
+        most_cells: of a view.
+        seed: public. The same seed gives the same views on every machine.
+    """
+    drawn = (_random_view(sizes, most_cells, f"{place} {seed}") for place in range(number))
+    return tuple(dict.fromkeys(view for view in drawn if len(view) > 1))
+
+
+def _random_view(sizes: Sequence[int], most: int, seed: str) -> Scope:
+    used = [index for index, size in enumerate(sizes) if size > 1]
+    view, cells = list[int](), 1
+    for index in sorted(used, key=lambda index: _digest(f"{index} {seed}")):
+        if cells * sizes[index] <= most and len(view) < MOST_TOGETHER:
+            view.append(index)
+            cells *= sizes[index]
+    return tuple(sorted(view))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def best_views(
+    sizes: Sequence[int], total: float, noise: Noise, cover: int, room: int, seed: str | None = None
+) -> Design | None:
+    """The covering of least expected error, or None if none keeps to ``room``.
+
+    Args:
+        sizes: of the attributes.
+        total: rows, noisy.
+        noise: of the whole budget of all views.
+        cover: 2 or 3; with a ``seed`` it plays no part.
+        room: the most cells of all views together.
+        seed: for randomly chosen views, whose number is chosen by the same error.
+    """
+    found = list[Design]()
+    for most in _limits(sizes, cover if seed is None else 2):
+        here = list[Design]()
+        for covering in _coverings(sizes, cover, most, seed):
+            if sum(math.prod(sizes[index] for index in view) for view in covering.views) > room:
+                break
+            shares, error = expected_error(sizes, covering.views, total, noise)
+            here.append(Design(covering.views, shares, error, most, covering.apart))
+            if error > _HOPELESS * min(map(_error, here)):
+                break
+        best = min(here, key=_error, default=None)
+        if best is not None:
+            found.append(best)
+            if best.error > _HOPELESS * min(map(_error, found)):
+                break
+    return min(found, key=_error, default=None)
+
+
+def _error(design: Design) -> float:
+    return design.error
+
+
+def _limits(sizes: Sequence[int], together: int) -> Iterator[int]:
+    """Limits for a view, the largest first, down to the one under which so many of the largest fit."""
+    used = sorted(size for size in sizes if size > 1)
+    step = 2 if len(used) <= _MANY else 4
+    least, most = math.prod(used[-together:]), min(MOST_VIEW_CELLS, math.prod(used))
+    while most >= least:
+        yield most
+        most //= step
+    if least < most * step:
+        yield least
+
+
+def _coverings(sizes: Sequence[int], cover: int, most: int, seed: str | None) -> Iterator[Covering]:
+    """The one covering under a limit, or more and more random views."""
+    if seed is None:
+        yield covering_views(sizes, cover, most)
+        return
+    number, drawn = 0, dict[Scope, None]()
+    while number < 2 * math.comb(sum(size > 1 for size in sizes), 2):
+        more = max(number + 1, number * 4 // 3)
+        views = (_random_view(sizes, most, f"{place} {seed}") for place in range(number, more))
+        drawn |= dict.fromkeys(view for view in views if len(view) > 1)
+        number = more
+        yield Covering(tuple(drawn))
+
+
+def expected_error(
+    sizes: Sequence[int], views: Sequence[Scope], total: float, noise: Noise
+) -> tuple[tuple[float, ...], float]:
+    """The best shares of views, and the expected total variation distance: its mean over pairs and its mean
+    over triples, added up."""
+    weights, covered = noise_weights(sizes, views)
+    shares = weights ** (1 / (1 + noise.power))
+    shares /= max(float(shares.sum()), np.finfo(float).tiny)
+    rows = 2 * max(total, 1.0)
+    there = sum(size > 1 for size in sizes)
+    pairs, triples = math.comb(there, 2), math.comb(there, 3)
+    deviations = noise.unit * shares**-noise.power
+    error = MEAN_ABSOLUTE * float(deviations @ weights) / rows + PAIR_APART * (pairs - covered)
+    found = error / max(pairs, 1)
+    if triples:
+        found += TRIPLE_APART - _triples_gained(sizes, views, MEAN_ABSOLUTE * deviations / rows) / triples
+    return tuple(shares.tolist()), found
+
+
+def noise_weights(sizes: Sequence[int], views: Sequence[Scope]) -> tuple[FloatArray, int]:
+    """A_v of each view: what a deviation of one row a cell costs the pairs that it holds (L1, rows). And the
+    number of pairs that a view holds."""
+    pairs, owners = _held(views, 2)
+    own = np.asarray(sizes, np.float64)
+    _, place, holding = np.unique(pairs @ np.array([len(sizes), 1]), return_inverse=True, return_counts=True)
+    each = np.sqrt(own[pairs].prod(axis=1)) / holding[place]
+    return np.sqrt(_cells(own, views)) * np.bincount(owners, each, len(views)), holding.size
+
+
+def _triples_gained(sizes: Sequence[int], views: Sequence[Scope], deviations: FloatArray) -> float:
+    """By how much the triples that lie in a view are better than ``TRIPLE_APART``, summed."""
+    triples, owners = _held(views, 3)
+    own = np.asarray(sizes, np.float64)
+    errors = (deviations * np.sqrt(_cells(own, views)))[owners] * np.sqrt(own[triples].prod(axis=1))
+    key = triples @ np.array([len(sizes) ** 2, len(sizes), 1])
+    order = np.lexsort((errors, key))  # the best view of each triple first
+    first = np.ones(key.size, bool)
+    first[1:] = key[order][1:] != key[order][:-1]
+    return float(np.maximum(TRIPLE_APART - errors[order][first], 0.0).sum())
+
+
+def _held(views: Sequence[Scope], together: int) -> tuple[IntArray, IntArray]:
+    """All sets of so many attributes that lie in a view, a row each, and the number of the view."""
+    found, owners = [np.zeros((0, together), np.int64)], [np.zeros(0, np.int64)]
+    by_length: dict[int, list[int]] = {}
+    for number, view in enumerate(views):
+        by_length.setdefault(len(view), []).append(number)
+    for length, numbers in by_length.items():
+        if length >= together:
+            places = np.array(list(combinations(range(length), together)))
+            found.append(np.array([views[number] for number in numbers])[:, places].reshape(-1, together))
+            owners.append(np.repeat(np.array(numbers), len(places)))
+    return np.concatenate(found), np.concatenate(owners)
+
+
+def _cells(sizes: FloatArray, views: Sequence[Scope]) -> FloatArray:
+    return np.array([sizes[list(view)].prod() for view in views], np.float64)

@@ -1,0 +1,175 @@
+"""Views: everything is covered, limits are kept, and the expected error is that of simulated noise."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.planning.views import (
+    MOST_TOGETHER,
+    PAIR_APART,
+    TRIPLE_APART,
+    Noise,
+    best_views,
+    check_covered,
+    covering_views,
+    expected_error,
+    random_views,
+)
+
+SIZES = st.lists(st.integers(1, 40), min_size=0, max_size=12)
+GAUSSIAN, LAPLACE = Noise(5.0, 0.5), Noise(5.0, 1.0)
+
+
+def cells(sizes, scope):
+    return math.prod(sizes[index] for index in scope)
+
+
+@settings(max_examples=150)
+@given(SIZES, st.sampled_from([2, 3]), st.sampled_from([4, 16, 100, 1000, 2**16]))
+def test_every_set_lies_in_a_view_or_is_said_to_be_too_large(sizes, cover, most):
+    found = covering_views(sizes, cover, most)
+    used = [index for index, size in enumerate(sizes) if size > 1]
+    together = min(cover, len(used))
+    sets = set(combinations(used, together)) if together > 1 else set()
+    held = {one for view in found.views for one in combinations(view, together)}
+    assert set(found.apart) == {one for one in sets if cells(sizes, one) > most}
+    assert held == sets - set(found.apart)
+    assert all(cells(sizes, view) <= most and len(view) <= MOST_TOGETHER for view in found.views)
+    assert all(list(view) == sorted(set(view)) and set(view) <= set(used) for view in found.views)
+    assert len(set(found.views)) == len(found.views)
+    assert covering_views(sizes, cover, most) == found
+
+
+def test_small_designs_are_near_the_best_that_are_known():
+    """Covering designs of the La Jolla repository: C(8, 4, 2) = 6 views, C(9, 3, 2) = 12, C(16, 4, 2) = 20."""
+    assert len(covering_views([2] * 8, 2, 2**4).views) <= 7
+    assert len(covering_views([2] * 9, 2, 2**3).views) <= 14
+    assert len(covering_views([2] * 16, 2, 2**4).views) <= 28
+    assert covering_views([2] * 8, 2, 2**8).views == (tuple(range(8)),)
+    assert covering_views([2] * 20, 3, 2**20).views[0] == tuple(range(MOST_TOGETHER))
+
+
+def test_three_hundred_attributes_are_covered():
+    found = covering_views([2] * 300, 2, 2**8)
+    assert len({pair for view in found.views for pair in combinations(view, 2)}) == math.comb(300, 2)
+    assert len(found.views) < 2 * math.comb(300, 2) / math.comb(8, 2)
+
+
+def test_what_no_view_can_hold_is_refused_with_its_size():
+    sizes = [100, 90, 2, 1]
+    check_covered(covering_views(sizes, 2, 9000), sizes, 2, 9000)
+    with pytest.raises(InputError, match=r"1 of 3 sets of 2 attributes .* limit of 1,000 .* up to 9,000"):
+        check_covered(covering_views(sizes, 2, 1000), sizes, 2, 1000)
+
+
+@given(SIZES, st.integers(0, 20), st.sampled_from([4, 100, 2**12]), st.text(max_size=5))
+def test_random_views_keep_to_the_limit_and_follow_from_the_seed(sizes, number, most, seed):
+    found = random_views(sizes, number, most, seed)
+    assert len(set(found)) == len(found) <= number
+    assert all(cells(sizes, view) <= most and 2 <= len(view) <= MOST_TOGETHER for view in found)
+    assert all(sizes[index] > 1 for view in found for index in view)
+    assert random_views(sizes, number + 3, most, seed)[: len(found)] == found
+
+
+def test_random_views_of_a_seed_are_the_same_everywhere():
+    assert random_views([3] * 6, 3, 9, "a, b") == ((4, 5), (2, 4), (1, 2))
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
+def test_the_expected_error_of_pairs_is_that_of_simulated_noise(noise):
+    sizes, views, total = (3, 4, 2, 5), ((0, 1, 2), (1, 2, 3), (0, 3)), 1000.0
+    shares, error = expected_error(sizes, views, total, noise)
+    assert math.isclose(sum(shares), 1)
+    rng, pairs, rounds = np.random.default_rng(0), list(combinations(range(4), 2)), 4000
+    distances = {pair: [] for pair in pairs}
+    for view, share in zip(views, shares, strict=True):
+        deviation = noise.unit * share**-noise.power
+        shape = (rounds, *(sizes[index] for index in view))
+        drawn = (
+            rng.normal(0, deviation, shape)
+            if noise.power == 0.5
+            else rng.laplace(0, deviation / math.sqrt(2), shape)
+        )
+        for pair in combinations(view, 2):
+            gone = tuple(axis + 1 for axis, index in enumerate(view) if index not in pair)
+            table = np.abs(drawn.sum(axis=gone))
+            distances[pair].append(table.reshape(rounds, -1).sum(axis=1).mean() / 2 / total)
+    measured = np.mean([np.mean(found) for found in distances.values()])
+    triples = {(0, 1, 2), (1, 2, 3)}
+    gained = 0.0
+    for view, share in zip(views, shares, strict=True):
+        if view in triples:
+            deviation = noise.unit * share**-noise.power
+            own = math.sqrt(2 / math.pi) * deviation * cells(sizes, view) / 2 / total
+            gained += max(0, TRIPLE_APART - own) / 4
+    assert error - (TRIPLE_APART - gained) == pytest.approx(measured, rel=0.13 if noise.power == 1 else 0.01)
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
+def test_no_other_shares_have_a_smaller_error(noise):
+    sizes, views = (3, 4, 2, 5), ((0, 1, 2), (1, 3), (2, 3))
+    shares, _ = expected_error(sizes, views, 1.0, noise)
+    roots = [
+        math.sqrt(cells(sizes, view)) * sum(math.sqrt(cells(sizes, pair)) for pair in combinations(view, 2))
+        for view in views
+    ]
+
+    def noise_of(parts):
+        return sum(root * part**-noise.power for root, part in zip(roots, parts, strict=True))
+
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        other = np.array(shares) * rng.uniform(0.5, 2, len(shares))
+        assert noise_of(shares) <= noise_of(other / other.sum()) + 1e-12
+    power = 1 / (1 + noise.power)
+    assert noise_of(shares) == pytest.approx(sum(root**power for root in roots) ** (1 / power))
+
+
+def test_pairs_in_no_view_cost_what_independence_costs():
+    assert expected_error((2, 2, 2), (), 10.0, GAUSSIAN) == ((), PAIR_APART + TRIPLE_APART)
+    assert expected_error((2, 2), (), 10.0, GAUSSIAN) == ((), PAIR_APART)
+    assert expected_error((2,), (), 10.0, GAUSSIAN) == ((), 0.0)
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("seed", [None, "names"])
+def test_more_rows_give_larger_views_and_smaller_errors(noise, seed):
+    """Less noise for a row, as of a larger epsilon, is the same as more rows."""
+    designs = [best_views([2] * 20, total, noise, 2, 2**22, seed) for total in (1e3, 1e5, 1e8)]
+    widest = [max(map(len, design.views)) for design in designs]
+    assert widest == sorted(widest) and widest[0] < widest[-1]
+    errors = [design.error for design in designs]
+    assert errors == sorted(errors, reverse=True)
+    assert all(math.isclose(sum(design.shares), 1) for design in designs)
+    assert all(not design.apart for design in designs)
+
+
+def test_the_best_views_are_the_best_of_all_limits():
+    sizes = [2, 3, 4, 5, 6, 2, 3]
+    found = best_views(sizes, 1e5, GAUSSIAN, 2, 2**22)
+    others = [
+        expected_error(sizes, covering_views(sizes, 2, 2**power).views, 1e5, GAUSSIAN)[1]
+        for power in range(5, 13)
+    ]
+    assert found.error <= min(others) * 1.2
+
+
+@given(SIZES, st.sampled_from([2, 3]), st.floats(-1e3, 1e9), st.sampled_from([None, "s"]))
+@settings(max_examples=40, deadline=None)
+def test_all_kinds_of_sizes_have_a_design_within_their_room(sizes, cover, total, seed):
+    design = best_views(sizes, total, GAUSSIAN, cover, 2**22, seed)
+    used = [index for index, size in enumerate(sizes) if size > 1]
+    if len(used) < 2:
+        assert design is None or design.views == ()
+    else:
+        assert sum(cells(sizes, view) for view in design.views) <= 2**22
+        assert len(design.shares) == len(design.views) and math.isfinite(design.error)
+
+
+def test_too_little_room_is_no_design():
+    assert best_views([10] * 5, 1e5, GAUSSIAN, 2, 500) is None
