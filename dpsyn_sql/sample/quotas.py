@@ -68,27 +68,32 @@ def meet_quotas(scores: NDArray[np.floating[Any]], winners: Codes, quota: NDArra
         if short.size == 0:
             return
         rows = np.flatnonzero((surplus > 0)[winners])
-        rows = rows[_first_of_each(winners[rows], CANDIDATES * np.maximum(surplus, 0))]
+        rows = rows[first_of_each(winners[rows], CANDIDATES * np.maximum(surplus, 0))]
         offered = scores[rows[:, None], short]
         best = offered.argmax(axis=1)
         own = winners[rows]
         loss = scores[rows, own] - offered[np.arange(rows.size), best]
         order = np.argsort(loss, kind="stable")
-        order = order[_first_of_each(own[order], np.maximum(surplus, 0))]
+        order = order[first_of_each(own[order], np.maximum(surplus, 0))]
         target = short[best[order]]
-        accepted = _first_of_each(target, np.maximum(-surplus, 0))
+        accepted = first_of_each(target, np.maximum(-surplus, 0))
         winners[rows[order[accepted]]] = target[accepted].astype(winners.dtype)
 
 
-def _first_of_each(groups: Codes, limits: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the first ``limits[g]`` occurrences of each g in ``groups``."""
+def by_group(groups: Codes, number: int) -> NDArray[np.int64]:
+    """Places by group (below ``number``), ascending within each."""
     # numpy sorts 16-bit integers by radix, several times faster than wider ones.
-    by_group = np.argsort(groups.astype(np.uint16) if limits.size <= 2**16 else groups, kind="stable")
-    sorted_groups = groups[by_group]
+    return np.argsort(groups.astype(np.uint16) if number <= 2**16 else groups, kind="stable")
+
+
+def first_of_each(groups: Codes, limits: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mask of the first ``limits[g]`` occurrences of each g in ``groups``."""
+    order = by_group(groups, limits.size)
+    sorted_groups = groups[order]
     starts = np.searchsorted(sorted_groups, np.arange(limits.size))
     position = np.arange(groups.size) - starts[sorted_groups]
     mask = np.empty(groups.size, dtype=np.bool_)
-    mask[by_group] = position < limits[sorted_groups]
+    mask[order] = position < limits[sorted_groups]
     return mask
 
 

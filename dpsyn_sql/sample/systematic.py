@@ -54,7 +54,9 @@ def side_by_side(rows: int, seed: int, drawn: Callable[[int, np.random.Generator
             yield pending.popleft().result()
 
 
-def systematic(groups: Codes, owners: Codes, upper: FloatArray, generator: np.random.Generator) -> Codes:
+def systematic(
+    groups: NDArray[np.integer[Any]], owners: Codes, upper: FloatArray, generator: np.random.Generator
+) -> Codes:
     """One line of its group's distribution per row: systematic sampling, in a random order of the rows.
 
     Args:
@@ -91,7 +93,7 @@ def stratified(groups: Codes, weights: FloatArray, generator: np.random.Generato
     return np.asarray(lines % outcomes)
 
 
-def _grouped(groups: Codes, generator: np.random.Generator) -> Codes:
+def _grouped(groups: NDArray[np.integer[Any]], generator: np.random.Generator) -> Codes:
     """Rows by group, in a random order within each."""
     order = generator.permutation(groups.size)
     # numpy sorts 16-bit integers by radix, several times faster than wider ones: least significant first.

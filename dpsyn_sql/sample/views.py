@@ -1,0 +1,142 @@
+"""Rows that meet views, in one of four ways.
+
+- ``exchange``: rows of a graphical model of the strongest views, then exchanges of values (``balance.py``);
+- ``gum``: rows of the one-way tables, then the gradual update of PrivSyn (``gradual.py``);
+- ``mcf``: rows of the one-way tables, then the fewest moves for each view (``flow.py``);
+- ``sts``: rows from topologically sorted views (``sorted_views.py``).
+
+Rows come in batches, each updated by itself, so that work is linear in rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.fit.belief import Beliefs, marginals
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.sample.balance import balanced
+from dpsyn_sql.sample.cells import Codes, whole
+from dpsyn_sql.sample.cliques import drawn_bins, drawn_codes
+from dpsyn_sql.sample.flow import ROUNDS as FLOW_ROUNDS
+from dpsyn_sql.sample.flow import moved_least
+from dpsyn_sql.sample.gradual import ROUNDS as GRADUAL_ROUNDS
+from dpsyn_sql.sample.gradual import updated_gradually
+from dpsyn_sql.sample.quotas import batch_sizes
+from dpsyn_sql.sample.sorted_views import PARTS, sorted_rows, topologically_sorted
+from dpsyn_sql.sample.systematic import side_by_side
+
+FloatArray = NDArray[np.float64]
+
+Synthesis = Literal["exchange", "gum", "mcf", "sts"]
+SYNTHESES: tuple[Synthesis, ...] = get_args(Synthesis)
+
+PASSES: Mapping[str, int] = {"exchange": 6, "gum": GRADUAL_ROUNDS, "mcf": FLOW_ROUNDS}
+"""Passes over all rows and views, where they fit ``MOST_WORK``."""
+
+MOST_WORK: Mapping[str, float] = {"exchange": 3e9, "gum": 1e10, "mcf": 1e10}
+"""The most rows x attributes of all views x passes (minutes)."""
+
+_PER_SECOND: Mapping[str, float] = {"exchange": 2e7, "gum": 1e8, "mcf": 1e8}
+
+_DRAWN: Mapping[str, str] = {
+    "exchange": "with low variance, then moved towards the views by exchanges of values",
+    "gum": "from one-way tables, then moved towards the views by gradual update",
+    "mcf": "from one-way tables, then moved towards the views by min-cost flow",
+    "sts": "from topologically sorted views",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsSampler:
+    """Draws rows that meet consistent views, as well as ``deadline`` leaves the time.
+
+    The variables of ``beliefs`` and ``views`` (by ascending scope, not negative) are the attributes in their
+    working bins; ``bins`` (int64) and ``within`` (float64) have an entry per code: its bin, and its
+    probability given the bin.
+    """
+
+    beliefs: Beliefs
+    views: Mapping[Scope, FloatArray]
+    bins: tuple[NDArray[np.int64], ...]
+    within: tuple[FloatArray, ...]
+    synthesis: Synthesis = "exchange"
+    deadline: Deadline = NO_DEADLINE
+
+    @property
+    def drawn(self) -> str:
+        """How rows are drawn, in the words of certificates."""
+        return _DRAWN[self.synthesis]
+
+    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
+        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
+
+        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
+        """
+        passes = self._passes(rows)
+        return side_by_side(rows, seed, lambda size, generator: self._batch(size, generator, passes))
+
+    def _passes(self, rows: int) -> float:
+        """Passes over the rows that fit the limits; below 1 a pass visits that part of the rows."""
+        if self.synthesis == "sts":
+            return 1.0
+        work = max(rows, 1) * max(sum(len(scope) for scope in self.views), 1)
+        passes = min(float(PASSES[self.synthesis]), MOST_WORK[self.synthesis] / work)
+        seconds = passes * work / _PER_SECOND[self.synthesis]
+        if self.deadline.forbids(seconds, "the rows were moved towards the views in fewer passes"):
+            passes *= max(self.deadline.left, 0.0) / seconds
+        return passes
+
+    def _batch(self, rows: int, generator: np.random.Generator, passes: float) -> Codes:
+        return drawn_codes(self.bins, self.within, self._drawn(rows, generator, passes), generator)
+
+    def _drawn(self, rows: int, generator: np.random.Generator, passes: float) -> Mapping[int, Codes]:
+        """Columns of all attributes over working bins."""
+        sizes = self.beliefs.tree.sizes
+        if self.synthesis == "sts":
+            return self._sorted(rows, generator)
+        if self.synthesis == "exchange":
+            start = _columns(drawn_bins(self.beliefs, rows, generator))
+            expected = {scope: rows * _shares(table) for scope, table in self.views.items()}
+            times = max(1, math.ceil(passes))
+            return dict(enumerate(balanced(start, sizes, expected, generator, times, passes / times)))
+        wanted = {scope: whole(table, rows, generator) for scope, table in self.views.items()}
+        start = _columns(self._independent(rows, generator))
+        move = updated_gradually if self.synthesis == "gum" else moved_least
+        return dict(enumerate(move(start, sizes, wanted, generator, max(1, int(passes)))))
+
+    def _sorted(self, rows: int, generator: np.random.Generator) -> Mapping[int, Codes]:
+        """Parts of the rows, each from views in an order of its own; attributes of no view by themselves."""
+        sizes, columns = self.beliefs.tree.sizes, self._independent(rows, generator)
+        ends = np.cumsum(batch_sizes(rows, -(-rows // PARTS)))
+        parts = np.split(generator.permutation(rows), ends[:-1])
+        for part in parts:
+            order = topologically_sorted(list(self.views), generator)
+            for variable, own in sorted_rows(sizes, self.views, part.size, order, generator).items():
+                columns[variable][part] = own
+        return columns
+
+    def _independent(self, rows: int, generator: np.random.Generator) -> dict[int, Codes]:
+        """Columns of independent attributes."""
+        wanted = marginals(self.beliefs, [(variable,) for variable in range(len(self.bins))])
+        return {
+            variable: generator.permutation(np.repeat(np.arange(table.size), whole(table, rows, generator)))
+            for (variable,), table in wanted.items()
+        }
+
+
+def _columns(drawn: Mapping[int, Codes]) -> list[Codes]:
+    """By variable, in half the memory."""
+    return [drawn[variable].astype(np.int32) for variable in range(len(drawn))]
+
+
+def _shares(table: FloatArray) -> FloatArray:
+    """Probabilities; uniform for a table of zeros."""
+    total = float(table.sum())
+    return table / total if total > 0 else np.full(table.shape, 1 / table.size)
