@@ -41,6 +41,11 @@ _CLOSE = 1e-9
 # Rounds, and the largest departure (of a total of 1) at which nothing is left to do.
 
 
+def most_cells(how: str) -> int:
+    """The most cells of a marginal that is reconstructed in one of ``RECONSTRUCTIONS``."""
+    return MOST_PROGRAM_CELLS if how == RECONSTRUCTIONS[2] else MOST_CELLS
+
+
 def reconstructed(
     views: Mapping[Scope, FloatArray], scope: Scope, sizes: Sequence[int], how: str
 ) -> FloatArray:
@@ -56,7 +61,7 @@ def reconstructed(
         InputError: the marginal has too many cells.
     """
     shape = [sizes[index] for index in scope]
-    most = MOST_PROGRAM_CELLS if how == RECONSTRUCTIONS[2] else MOST_CELLS
+    most = most_cells(how)
     if math.prod(shape) > most:
         raise InputError(
             f"a marginal of {math.prod(shape):,} cells is too large to be reconstructed from views: allowed "

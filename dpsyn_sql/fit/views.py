@@ -82,15 +82,20 @@ def spread(table: FloatArray, kept: Scope, scope: Scope) -> FloatArray:
     return table.reshape([next(shape) if v in kept else 1 for v in scope])
 
 
-def consistent(views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float]) -> Views:
+def consistent(
+    views: Mapping[Scope, FloatArray],
+    sigmas: Mapping[Scope, float],
+    sets: Sequence[Shared] | None = None,
+) -> Views:
     """Views that agree on every marginal they share, by weighted least squares.
 
     Args:
         views: tables (rows) by ascending scope, at most ``planning.views.MOST_TOGETHER`` attributes each.
         sigmas: standard deviation of the noise of each cell of a view, above 0.
+        sets: ``shared_sets`` of the views, if they have been found before.
     """
     found = {scope: np.array(table, np.float64) for scope, table in views.items()}
-    for shared in shared_sets(list(found)):
+    for shared in shared_sets(list(found)) if sets is None else sets:
         sums = [summed_to(found[owner], owner, shared.scope) for owner in shared.owners]
         cells = [
             found[owner].size / max(part.size, 1) for owner, part in zip(shared.owners, sums, strict=True)
@@ -154,30 +159,34 @@ def settled(
 ) -> Views:
     """Views without negative cells that agree and sum to ``total``.
 
-    Non-negativity (projection to the simplex, or Ripple with the threshold ``theta`` in rows) and consistency
-    take turns until what is negative is small. It is then mixed away: uniform views agree too, so every mean
-    of the two families does.
+    Non-negativity (projection to the simplex, or Ripple with the threshold ``theta``) and consistency take
+    turns until what is negative is small. It is then mixed away: uniform views agree too, so every mean of
+    the two families does.
 
     Args:
         views: tables (rows) by ascending scope.
         sigmas: as for ``consistent``.
         total: rows, above 0.
-        theta: None for the projection.
+        theta: in standard deviations of a view's noise; None for the projection.
         rounds: the most rounds.
     """
+    sets = shared_sets(list(views))
     found = {
         scope: table + (total - table.sum()) / table.size
-        for scope, table in consistent(views, sigmas).items()
+        for scope, table in consistent(views, sigmas, sets).items()
     }
     for _ in range(rounds):
         if _needed(found, total) <= _SETTLED:
             break
         found = consistent(
             {
-                scope: simplex_projection(table if theta is None else ripple(table, theta), total)
+                scope: simplex_projection(
+                    table if theta is None else ripple(table, theta * sigmas[scope]), total
+                )
                 for scope, table in found.items()
             },
             sigmas,
+            sets,
         )
     part = _needed(found, total)
     return {

@@ -15,6 +15,7 @@ from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
+from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
 from dpsyn_sql.methods.settings import in_words, with_texts, with_values
@@ -28,6 +29,7 @@ __all__ = [
     "Adaptive",
     "Auto",
     "Copula",
+    "DPSyn",
     "Independent",
     "Recipe",
     "Static",
@@ -42,6 +44,7 @@ __all__ = [
 
 for _method in (  # the most accurate first
     Adaptive(),
+    DPSyn(),
     Copula(),
     Independent(),
 ):

@@ -1,0 +1,266 @@
+"""DPSyn: noisy views that cover all pairs or triples, made consistent, and rows that meet them.
+
+    one-way tables -> total, working bins                            methods/one_way.py, fit/bins.py
+    views: a covering design, or randomly chosen                     planning/views.py
+    measure them, over bins                                          through the door
+    agree -> less noise -> not negative                              fit/views.py
+    a graphical model of the strongest views                         fit/strongest.py
+    any marginal from the views; rows that meet them                 fit/reconstruct.py, sample/views.py
+
+After PriView (Qardaji, Yang, Li, SIGMOD 2014) and DPSyn (Li, Zhang, Wang 2018); docs/decisions/0016 says what
+differs. The claim: docs/privacy.md, "Views".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InputError, PlanTooLarge, said
+from dpsyn_sql.fit.bins import Binned, binned
+from dpsyn_sql.fit.estimate import Observation, total_of
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
+from dpsyn_sql.fit.strongest import graphical_views
+from dpsyn_sql.fit.views import Views, consistent, settled, shrunk
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.one_way import one_way_steps, one_way_tables
+from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.models.views import ViewsModel
+from dpsyn_sql.planning.limits import NO_LIMITS, Limits
+from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals
+from dpsyn_sql.planning.terms import NO_TERMS, Terms
+from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
+from dpsyn_sql.progress import phase
+from dpsyn_sql.sample.views import SYNTHESES
+from dpsyn_sql.source.relation import Source
+
+ONE_WAY_SHARE = 15
+"""Percent of the budget for the one-way tables. They set the bins; views measure them again."""
+
+LEAST_SIGMAS = 4.0
+"""A code with fewer rows than so many standard deviations of a pair's cell shares its bin with others."""
+
+MOST_BINS = (32, 24, 16, 12, 8, 6, 4, 3, 2)
+"""About the most bins of an attribute: the first at which the views keep to ``MOST_CELLS``."""
+
+SMALL = 4
+"""Attributes of so few codes keep them all: a bin less saves no noise worth it."""
+
+MOST_CELLS = 2**22
+"""Cells of all views together: 32 MB, and a few times that while they are made consistent."""
+
+MOST_TREE_CELLS = 2**18
+"""Cells of the junction tree of the strongest views."""
+
+MOST_ATTRIBUTES = {2: 500, 3: 60}
+"""The most attributes whose pairs, or triples, are covered in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class DPSyn(Recipe):
+    """Views of a few attributes each that cover all pairs or triples, made consistent; rows that meet them.
+
+    After PriView (Qardaji, Yang, Li 2014) and DPSyn (Li, Zhang, Wang 2018). ``cover``: 2 or 3. ``views``:
+    covering or random. ``nonnegativity``: simplex or ripple; ``theta`` is the threshold of ripple, in
+    standard deviations of a view's noise. ``synthesis``: exchange, gum, mcf or sts. ``reconstruction``:
+    maximum_entropy, least_norm or linear_programming.
+    """
+
+    cover: int = 2
+    views: str = "covering"
+    nonnegativity: str = "simplex"
+    theta: float = 0.0
+    synthesis: str = "exchange"
+    reconstruction: str = "maximum_entropy"
+
+    name = "dpsyn"
+    model = ViewsModel
+    attributes = 300  # above this number its views take minutes
+
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """One-way marginals by bands of size; the rest is reserved for the views.
+
+        Raises:
+            InputError: a setting has no such value.
+            PlanTooLarge: the views would have too many cells, whatever the bins.
+        """
+        self._check_settings()
+        used = [attribute.name for attribute in domain.attributes if attribute.size > 1]
+        if len(used) < 2:
+            return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
+        room, _ = _caps(terms.limits)
+        self._check_size(len(used), room)
+        first, rest = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
+        cells = min(MOST_VIEW_CELLS, math.prod(domain.shape(used)))
+        step = ReservedStep("views over bins", (), rest, Further(min(MOST_TOGETHER, len(used)), cells, room))
+        return self.planned(source, domain, budget, terms, [*one_way_steps(domain, first), step])
+
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> ViewsModel:
+        """Measure the one-way tables, choose and measure the views, and make them agree."""
+        observed = one_way_tables(plan.domain, curator, plan.known)
+        total, measured = total_of(observed), dict[Scope, Observation]()
+        if plan.reserved and total > 0:
+            found, design = self._designed(plan, observed, total, terms)
+            measured = _measured(plan, found, design, curator)
+        else:
+            found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
+        with terms.deadline.running(), phase("fit"):
+            return self._fitted(found, measured, observed, terms)
+
+    def particulars(self, terms: Terms) -> Particulars:
+        """Also lower caps under a limit on memory, on which the questions depend."""
+        own = Recipe.particulars(self, terms)
+        caps = _caps(terms.limits)
+        if caps == _caps(NO_LIMITS):
+            return own
+        line = f"            within the memory limit: {caps[0]} cells of views, {caps[1]} model cells"
+        return replace(own, identity={**own.identity, "caps": list(caps)}, lines=(*own.lines, line))
+
+    def _check_settings(self) -> None:
+        allowed: Mapping[str, Sequence[object]] = {
+            "cover": tuple(MOST_ATTRIBUTES),
+            "views": ("covering", "random"),
+            "nonnegativity": ("simplex", "ripple"),
+            "synthesis": SYNTHESES,
+            "reconstruction": RECONSTRUCTIONS,
+        }
+        for name, values in allowed.items():
+            given = getattr(self, name)
+            if given not in values:
+                raise InputError(
+                    f"method={self.name!r} has the setting {name}={said(given)}; it can be "
+                    f"{', '.join(map(repr, values[:-1]))} or {values[-1]!r}"
+                )
+        if not 0 <= self.theta < math.inf:
+            raise InputError(
+                f"method={self.name!r} has the setting theta={said(self.theta)}; it can be 0 or "
+                "a positive number"
+            )
+
+    def _check_size(self, attributes: int, room: int) -> None:
+        cover = min(self.cover, attributes)
+        cells = math.comb(attributes, cover) * 2**cover
+        if attributes > MOST_ATTRIBUTES[self.cover]:
+            raise PlanTooLarge(
+                f"The plan is too large: cover={self.cover} takes at most {MOST_ATTRIBUTES[self.cover]} "
+                f"columns of two or more values, and there are {attributes}, with "
+                f"{math.comb(attributes, cover):,} sets of {cover}. Use "
+                + ("cover=2, " if self.cover == 3 and attributes <= MOST_ATTRIBUTES[2] else "")
+                + "another method, or leave columns out with exclude=."
+            )
+        if cells > room:
+            raise PlanTooLarge(
+                f"The plan is too large for memory_limit: its views have up to {cells:,} cells even with two "
+                f"bins a column, and {room:,} fit. Raise the limit, or leave columns out with exclude=."
+            )
+
+    def _designed(
+        self, plan: Plan, observed: Sequence[Observation], total: float, terms: Terms
+    ) -> tuple[Binned, Design]:
+        """Working bins and views, from noisy one-way tables and public facts.
+
+        Raises:
+            PlanTooLarge: not even two bins an attribute keep to the limits, which ``plan`` rules out.
+        """
+        noise, (room, _) = noise_of(plan), _caps(terms.limits)
+        seed = ",".join(plan.domain.names) if self.views == "random" else None
+        used = sum(attribute.size > 1 for attribute in plan.domain.attributes)
+        least = LEAST_SIGMAS * noise.unit * math.comb(used, 2) ** noise.power
+        for most in MOST_BINS:
+            pairs = zip(plan.domain.attributes, observed, strict=True)
+            found = binned(plan.domain, observed, [_least(a, t, least, most) for a, t in pairs], most)
+            design = best_views(found.sizes, total, noise, self.cover, room, seed)
+            if design is not None and not design.apart:
+                return found, design
+        raise PlanTooLarge("the views have too many cells with two bins a column")
+
+    def _fitted(
+        self,
+        found: Binned,
+        measured: Mapping[Scope, Observation],
+        observed: Sequence[Observation],
+        terms: Terms,
+    ) -> ViewsModel:
+        total = total_of([*observed, *measured.values()])
+        sigmas = {scope: float(table.sigma) for scope, table in measured.items()}
+        views: Views = {scope: table.values for scope, table in measured.items()}
+        for index, table in enumerate(found.observed):
+            views[index,] = table.values
+            sigmas[index,] = math.sqrt(table.variance_of_total / table.values.size)
+        if total > 0:
+            theta = self.theta if self.nonnegativity == "ripple" else None
+            views = settled(shrunk(consistent(views, sigmas), sigmas, total), sigmas, total, theta)
+        else:
+            views = {scope: np.ones(table.shape) for scope, table in views.items()}
+        _, cap = _caps(terms.limits)
+        beliefs = graphical_views(found.sizes, views, sigmas, total, cap, terms.deadline)
+        return ViewsModel(
+            found.domain,
+            total,
+            {scope: table / table.sum() for scope, table in views.items()},
+            beliefs,
+            found.bins,
+            found.within,
+            next(one for one in SYNTHESES if one == self.synthesis),
+            self.reconstruction,
+        )
+
+
+def noise_of(plan: Plan) -> Noise:
+    """Of a view that gets all of the budget for views."""
+    budget, rows = plan.reserved[0].budget, plan.source.unit.max_rows
+    if budget.kind == "pure":
+        return Noise(math.sqrt(2) * rows / float(budget.fraction), 1.0)
+    return Noise(rows / math.sqrt(2 * float(budget.rho)), 0.5)
+
+
+def _least(attribute: Attribute, table: Observation, least: float, most: int) -> float:
+    """The rows that a code needs for a bin of its own; of unordered codes about ``most`` have them."""
+    if attribute.size <= min(SMALL, most):
+        return -math.inf
+    if attribute.ordered or attribute.size <= most:
+        return least
+    return max(least, float(np.sort(table.values)[-most]))
+
+
+def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> dict[Scope, Observation]:
+    """The views' noisy tables. Those of about the same share are asked for together, at the same noise."""
+    shares = dict(zip(design.views, design.shares, strict=True))
+    bands = [
+        list(own) for _, own in groupby(sorted(shares, key=shares.__getitem__), lambda v: _band(shares[v]))
+    ]
+    measured = dict[Scope, Observation]()
+    if not bands:
+        return measured
+    budgets = plan.reserved[0].budget.split([math.fsum(shares[view] for view in band) for band in bands])
+    for band, budget in zip(bands, budgets, strict=True):
+        tables = curator.ask(Marginals([_query(found, view) for view in band]), budget)
+        for view, table in zip(band, tables, strict=True):
+            measured[view] = Observation(table.values.astype(np.float64), np.asarray(table.sigma))
+    return measured
+
+
+def _band(share: float) -> int:
+    return math.floor(2 * math.log2(share))
+
+
+def _query(found: Binned, view: Scope) -> MarginalQuery:
+    attributes = [found.domain.attributes[index] for index in view]
+    maps = tuple(
+        None if found.sizes[index] == attribute.size else tuple(found.bins[index].tolist())
+        for index, attribute in zip(view, attributes, strict=True)
+    )
+    return MarginalQuery(tuple(a.name for a in attributes), maps if any(maps) else ())
+
+
+def _caps(limits: Limits) -> tuple[int, int]:
+    """Most cells of all views and of the junction tree."""
+    return limits.candidate_cells(MOST_CELLS), limits.tree_cells(MOST_TREE_CELLS)
