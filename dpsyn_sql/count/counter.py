@@ -105,7 +105,7 @@ class SqlCounter:
         # Bins are counted in the database only for marginals whose original codes nobody needs.
         if not self._planned.issuperset(queries):
             found = self._group_further(queries)
-        elif self._plan.strategy == "scan":
+        elif self._plan.strategy == "scan" and self._further is None:
             found = self._scan(queries)
         else:
             self._prepare()

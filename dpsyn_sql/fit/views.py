@@ -39,6 +39,9 @@ Views = dict[Scope, FloatArray]
 ROUNDS = 100
 """Rounds of non-negativity and consistency, at most: what is negative falls by half in one to five rounds."""
 
+_FIRM = 1e-4
+# The part of its noise that a one-way view counts with once it is settled.
+
 _SETTLED = 1e-5
 # The part of uniform tables that is mixed in at the end, if no more is needed.
 
@@ -171,10 +174,12 @@ def settled(
         rounds: the most rounds.
     """
     sets = shared_sets(list(views))
-    found = {
+    agreed = {
         scope: table + (total - table.sum()) / table.size
         for scope, table in consistent(views, sigmas, sets).items()
     }
+    found, sigmas = _with_margins(agreed, sigmas, total)
+    found = consistent(found, sigmas, sets)
     for _ in range(rounds):
         if _needed(found, total) <= _SETTLED:
             break
@@ -193,6 +198,22 @@ def settled(
         scope: np.maximum((1 - part) * table + part * total / table.size, 0.0)
         for scope, table in found.items()
     }
+
+
+def _with_margins(
+    views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float], total: float
+) -> tuple[Views, dict[Scope, float]]:
+    """The views with one-way views that are not negative, and the deviations with which they stay so.
+
+    Non-negativity lifts the many cells of a large view that are nothing but noise, and so flattens its
+    margins: one-way views are settled first, and the others follow them.
+    """
+    found, firm = dict(views), dict(sigmas)
+    for scope, table in views.items():
+        if len(scope) == 1:
+            found[scope] = simplex_projection(table, total)
+            firm[scope] = sigmas[scope] * _FIRM
+    return found, firm
 
 
 def _needed(views: Mapping[Scope, FloatArray], total: float) -> float:

@@ -34,7 +34,7 @@ from dpsyn_sql.methods.one_way import one_way_steps, one_way_tables
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
-from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep
+from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
@@ -42,10 +42,11 @@ from dpsyn_sql.progress import phase
 from dpsyn_sql.sample.views import SYNTHESES
 from dpsyn_sql.source.relation import Source
 
-ONE_WAY_SHARE = 15
-"""Percent of the budget for the one-way tables. They set the bins; views measure them again."""
+ONE_WAY_SHARE, ONE_WAY_SLOPE, ONE_WAY_MOST, ONE_WAY_RHO = 25, 17, 60, 0.0149
+"""Percent of the budget for the one-way tables at epsilon 1, whose rho is the last, more for each power of ten
+that rho is below it, and the most. They set the bins; views measure them again."""
 
-LEAST_SIGMAS = 4.0
+LEAST_SIGMAS = 6.0
 """A code with fewer rows than so many standard deviations of a pair's cell shares its bin with others."""
 
 MOST_BINS = (32, 24, 16, 12, 8, 6, 4, 3, 2)
@@ -98,7 +99,8 @@ class DPSyn(Recipe):
             return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
         room, _ = _caps(terms.limits)
         self._check_size(len(used), room)
-        first, rest = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
+        share = _one_way_share(equivalent_rho(source, domain, budget))
+        first, rest = budget.split((share, 100 - share))
         cells = min(MOST_VIEW_CELLS, math.prod(domain.shape(used)))
         step = ReservedStep("views over bins", (), rest, Further(min(MOST_TOGETHER, len(used)), cells, room))
         return self.planned(source, domain, budget, terms, [*one_way_steps(domain, first), step])
@@ -214,6 +216,12 @@ class DPSyn(Recipe):
         )
 
 
+def _one_way_share(rho: float) -> int:
+    """A whole percentage, so that every machine plans the same."""
+    powers = max(0.0, math.log10(ONE_WAY_RHO / max(rho, 1e-30)))
+    return round(min(ONE_WAY_SHARE + ONE_WAY_SLOPE * powers, ONE_WAY_MOST))
+
+
 def noise_of(plan: Plan) -> Noise:
     """Of a view that gets all of the budget for views."""
     budget, rows = plan.reserved[0].budget, plan.source.unit.max_rows
@@ -223,12 +231,12 @@ def noise_of(plan: Plan) -> Noise:
 
 
 def _least(attribute: Attribute, table: Observation, least: float, most: int) -> float:
-    """The rows that a code needs for a bin of its own; of unordered codes about ``most`` have them."""
+    """The rows that a code needs for a bin of its own; of unordered codes at most ``most`` have them."""
     if attribute.size <= min(SMALL, most):
         return -math.inf
     if attribute.ordered or attribute.size <= most:
         return least
-    return max(least, float(np.sort(table.values)[-most]))
+    return max(least, float(np.nextafter(np.sort(table.values)[-most - 1], math.inf)))
 
 
 def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> dict[Scope, Observation]:

@@ -113,11 +113,17 @@ def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     for step, own in zip(plan.steps, noise, strict=True):
         share = step.budget.amount / plan.budget.amount
         if isinstance(step, ReservedStep):
+            about = f", about {len(step.queries)} candidate marginals" if step.queries else ""
             yield (
                 f"  {step.name}: {share:.1%} of the budget, for questions that depend on earlier noisy "
-                f"answers, about {len(step.queries)} candidate marginals"
+                f"answers{about}"
             )
-            if step.further is not None:
+            if step.further is not None and not step.queries:
+                yield (
+                    f"    marginals of at most {step.further.attributes} attributes and {step.further.cells} "
+                    f"cells each, {step.further.together} cells in all"
+                )
+            elif step.further is not None:
                 yield (
                     f"    and for marginals of {step.further.attributes} attributes that the model of the "
                     f"first marginals ties together, of at most {step.further.cells} cells each"

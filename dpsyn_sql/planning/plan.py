@@ -47,7 +47,7 @@ class ReservedStep:
     """Several questions about ``queries``, or coarser tables of them, that depend on noisy answers.
 
     Their number and content are not known in advance. ``budget`` pays for all of them, also for those about
-    ``further`` marginals.
+    ``further`` marginals; there may be these alone.
     """
 
     name: str
@@ -56,8 +56,9 @@ class ReservedStep:
     further: Further | None = None
 
     def pairs_assumed(self, domain: Domain) -> int:
-        """The number of tables that explains a plan: the number of attributes, or of all tables if fewer."""
-        return min(len(domain.names), len(self.queries))
+        """The number of tables that explains a plan: the number of attributes, or of all tables if fewer.
+        How many further marginals there are is not known: then the number of attributes."""
+        return min(len(domain.names), len(self.queries) or len(domain.names))
 
 
 @dataclass(frozen=True, slots=True)

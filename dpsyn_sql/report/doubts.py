@@ -102,8 +102,10 @@ def _rare_values(made: Made, needed: Sequence[float]) -> str | None:
 
 def _no_pairs(made: Made) -> str | None:
     """Pairs could have been measured, but none was worth its cost."""
-    candidates = [query for step in made.plan.reserved for query in step.queries]
-    possible = any(len(query.attrs) > 1 for query in candidates)
+    possible = any(
+        step.further is not None or any(len(query.attrs) > 1 for query in step.queries)
+        for step in made.plan.reserved
+    )
     if not possible or any(len(table.attrs) > 1 for table in made.measurements):
         return None
     return (

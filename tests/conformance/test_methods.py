@@ -56,8 +56,12 @@ class Answering(FakeCurator):
         return self.rng.choice(len(candidates), number, replace=False).tolist()
 
     @property
+    def as_asked(self):
+        return [query for _, queries, _ in self.asked for query in queries]
+
+    @property
     def queries(self):
-        return [query.original for _, queries, _ in self.asked for query in queries]
+        return [query.original for query in self.as_asked]
 
     @property
     def budgets(self):
@@ -118,9 +122,11 @@ def test_any_answer_gives_a_usable_model(method, shape, answer):
     model = method.run(plan, curator)
     if plan.static:
         assert curator.queries == list(plan.queries)
-    unplanned = set(curator.queries) - set(plan.queries)
+    unplanned = {query for query in curator.as_asked if query.original not in plan.queries}
     assert all(plan.further is not None and plan.further.holds(query, shape) for query in unplanned)
-    assert not unplanned or sum(shape.cells(query.attrs) for query in unplanned) <= plan.further.together
+    assert sum(np.prod(query.shape(shape)) for query in unplanned) <= (
+        plan.further.together if unplanned else 0
+    )
     assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
     assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
     assert type(model) is method.model

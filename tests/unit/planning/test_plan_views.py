@@ -165,7 +165,7 @@ def test_all_kinds_of_sizes_have_a_design_within_their_room(sizes, cover, total,
     design = best_views(sizes, total, GAUSSIAN, cover, 2**22, seed)
     used = [index for index, size in enumerate(sizes) if size > 1]
     if len(used) < 2 or design is None:
-        assert cover == 3 or len(used) < 2 and (design is None or design.views == ())
+        assert cover == 3 or (len(used) < 2 and (design is None or design.views == ()))
     else:
         assert sum(cells(sizes, view) for view in design.views) <= 2**22
         assert len(design.shares) == len(design.views) and math.isfinite(design.error)
