@@ -43,8 +43,8 @@ from dpsyn_sql.sample.views import SYNTHESES
 from dpsyn_sql.source.relation import Source
 
 ONE_WAY_SHARE, ONE_WAY_SLOPE, ONE_WAY_MOST, ONE_WAY_RHO = 25, 17, 60, 0.0149
-"""Percent of the budget for the one-way tables at epsilon 1, whose rho is the last, more for each power of ten
-that rho is below it, and the most. They set the bins; views measure them again."""
+"""Percent of the budget for the one-way tables at epsilon 1, whose rho is the last; more for each power of
+ten that rho is below it; and the most. They set the bins; views measure them again."""
 
 LEAST_SIGMAS = 6.0
 """A code with fewer rows than so many standard deviations of a pair's cell shares its bin with others."""
