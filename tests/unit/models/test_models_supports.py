@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit import elimination
-from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.graph import junction_tree
@@ -16,6 +16,7 @@ from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.models.product import ProductModel
+from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 SIZES = (2, 3, 4, 1, 3)
@@ -38,6 +39,14 @@ def copula():
     return CopulaModel(DOMAIN, fit_copula(DOMAIN, tables))
 
 
+def views(reconstruction):
+    beliefs = graphical().beliefs
+    tables = marginals(beliefs, [(0, 1, 2), (2, 4), (0,), (1,), (2,), (3,), (4,)])
+    every = tuple(np.arange(k) for k in SIZES)
+    within = tuple(np.ones(k) for k in SIZES)
+    return ViewsModel(DOMAIN, 100.0, tables, beliefs, every, within, "exchange", reconstruction)
+
+
 MODELS = {
     "product": ProductModel(
         DOMAIN, Margins(9.0, {n: np.full(k, 1 / k) for n, k in zip(NAMES, SIZES, strict=True)})
@@ -45,6 +54,8 @@ MODELS = {
     "copula": copula(),
     "graphical": graphical(),
     "network": NetworkModel(DOMAIN, 100.0, graphical().network()),
+    "views": views("maximum_entropy"),
+    "views, least norm": views("least_norm"),
 }
 QUESTIONS = st.one_of(
     st.lists(st.sampled_from([*NAMES, "nobody"]), max_size=5),
@@ -73,3 +84,16 @@ def test_a_clique_answers_three_and_a_pair_across_cliques_two():
     assert model.supports(["x2", "x0", "x1"]) and model.supports(["x4", "x0"])
     assert not model.supports(["x0", "x2", "x4"]) and not MODELS["copula"].supports(NAMES[:3])
     assert MODELS["network"].supports(NAMES)
+
+
+def test_views_answer_everything_and_their_tables_hold_every_pair():
+    model = MODELS["views"]
+    assert model.supports(NAMES)
+    np.testing.assert_allclose(model.project(["x2", "x0"]), MODELS["graphical"].project(["x2", "x0"]))
+    scopes = [set(scope) for scope, _ in model.tables().tables]
+    assert all(any({i, j} <= scope for scope in scopes) for i in range(5) for j in range(i))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpsyn_sql.fit.reconstruct.MOST_CELLS", 10)
+        assert model.supports(["x0", "x1", "x2"])
+        with pytest.raises(InputError, match=r"72 cells is too large, as it is reconstructed .* are 10; ask"):
+            model.project(NAMES)
