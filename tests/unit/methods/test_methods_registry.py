@@ -120,7 +120,7 @@ def test_help_texts_name_it():
     assert "toy: One-way marginals, each of them so many times; degree (a whole number, 1)" in described()[-1]
     for command in ("release", "plan", "audit"):
         shown = " ".join(run(command, "--help").output.split())
-        assert "auto, adaptive, copula, independent or toy." in shown and "toy: One-way marginals" in shown
+        assert "auto, adaptive, dpsyn, copula, independent or toy." in shown and "toy: One-way marginals" in shown
 
 
 def test_the_command_takes_its_settings(tmp_path, con, monkeypatch):
