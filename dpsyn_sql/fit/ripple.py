@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-MOST_STEPS = 200
+MOST_STEPS = 50
 """Steps, at most: a deficit among many others takes thousands to reach the few cells that can pay."""
 
 

@@ -78,7 +78,7 @@ class DPSyn(Recipe):
     cover: int = 2
     views: str = "covering"
     nonnegativity: str = "simplex"
-    theta: float = 0.0
+    theta: float = 1.0
     synthesis: str = "exchange"
     reconstruction: str = "maximum_entropy"
 
