@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,9 @@ def affordable(
 
 def largest(scopes: Iterable[Scope]) -> list[Scope]:
     """The tables without those whose attributes another table holds too."""
-    kept = list[Scope]()
-    for scope in sorted(scopes, key=lambda scope: -len(scope)):
-        if not any(set(scope) <= set(other) for other in kept):
-            kept.append(scope)
+    kept, longer = list[Scope](), list[set[int]]()
+    for _, group in groupby(sorted(dict.fromkeys(scopes), key=len, reverse=True), key=len):
+        alone = [scope for scope in group if not any(other.issuperset(scope) for other in longer)]
+        kept += alone
+        longer += map(set, alone)
     return kept

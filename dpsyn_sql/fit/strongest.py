@@ -40,6 +40,9 @@ ITERATIONS = 100
 TOLERANCE = 0.5
 """The most steps of the fit, and the misfit (in units of the noise that it assumes) that ends it."""
 
+PATIENCE = 60
+"""Pairs that would make the tree too large, after which it is full: each costs a triangulation."""
+
 _MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 # Of a standard normal variable.
 
@@ -94,9 +97,8 @@ def _chosen(
     distances = _distances(views, sigmas, total)
     ranked = sorted(distances, key=lambda pair: -distances[pair] / cells_of([pair], sizes) ** GREED)
     graph, chosen, misses = Triangulation(sizes, []), list[Scope](), 0
-    patience = 4 * len(sizes) + 40
     for pair in ranked:
-        if misses > patience or deadline.over(0.3, "fewer pairs of views entered the graphical model"):
+        if misses > PATIENCE or deadline.over(0.3, "fewer pairs of views entered the graphical model"):
             break  # the tree is full
         if not graph.holds(pair):
             larger = graph.grown(pair)

@@ -24,7 +24,7 @@ Counts = NDArray[np.int64]
 ROUNDS = 30
 """Rounds over all views, at most."""
 
-SMALL = 0.01
+SMALL = 0.03
 """A round ends the work if it changes this part less than the round before did."""
 
 

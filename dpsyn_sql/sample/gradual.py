@@ -21,11 +21,11 @@ from dpsyn_sql.sample.quotas import by_group, first_of_each
 
 Counts = NDArray[np.int64]
 
-ROUNDS = 60
+ROUNDS = 20
 """Rounds over all views."""
 
-STEP, FALL = 6, 0.84
-"""Alpha is 1 for 6 rounds, then 0.84 for the next 6, and so on."""
+STEP, FALL = 2, 0.84
+"""Alpha is 1 for 2 rounds, then 0.84 for the next 2, and so on."""
 
 COPIED = 0.5
 """The part of the added rows that copy a whole row."""
