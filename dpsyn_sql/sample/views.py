@@ -42,8 +42,8 @@ PASSES: Mapping[str, int] = {"exchange": 6, "gum": GRADUAL_ROUNDS, "mcf": FLOW_R
 """Passes over all rows and views, where they fit ``MOST_WORK``."""
 
 MOST_WORK = 3e9
-"""The most rows x attributes of all views x passes: one to two minutes. A million rows of 14 attributes in
-pairs get all passes of exchanges, a million of 100 attributes in 350 views of 8 get one."""
+"""The most rows x attributes of all views x passes: two to three minutes of processor time. A million rows
+of 14 attributes in pairs get all passes of exchanges, a million of 100 in 350 views of 8 get one."""
 
 _PER_SECOND: Mapping[str, float] = {"exchange": 2e7, "gum": 4e7, "mcf": 1e8}
 
