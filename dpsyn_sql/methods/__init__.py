@@ -17,6 +17,7 @@ from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
 from dpsyn_sql.methods.settings import in_words, with_texts, with_values
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
@@ -31,6 +32,7 @@ __all__ = [
     "Copula",
     "DPSyn",
     "Independent",
+    "PrivBayes",
     "Recipe",
     "Static",
     "Terms",
@@ -45,6 +47,7 @@ __all__ = [
 for _method in (  # the most accurate first
     Adaptive(),
     DPSyn(),
+    PrivBayes(),
     Copula(),
     Independent(),
 ):
@@ -89,7 +92,7 @@ def _named(name: object) -> Recipe:
 
 
 def method_help() -> str:
-    """``auto, adaptive, copula or independent``."""
+    """``auto, adaptive, privbayes, copula or independent``."""
     *others, last = [_AUTO.name, *METHODS]
     return f"{', '.join(others)} or {last}"
 

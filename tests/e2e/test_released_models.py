@@ -83,6 +83,7 @@ class Chain(Independent):
     ("method", "drawn"),
     [
         ("adaptive", "with low variance"),
+        ("privbayes", "with low variance"),
         ("copula", "with one-way counts met"),
         ("independent", "with one-way counts met"),
         ("chain", "with low variance"),

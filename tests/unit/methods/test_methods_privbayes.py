@@ -1,0 +1,331 @@
+"""PrivBayes: scores against brute force, the networks it finds, its bounds, budgets and refusals."""
+
+import math
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from support.doors import FakeCurator, table_of
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.methods import PrivBayes, method_of
+from dpsyn_sql.methods.privbayes import candidates
+from dpsyn_sql.methods.privbayes.scores import (
+    distance_to_dependence,
+    distance_to_independence,
+    mutual_information,
+)
+from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
+from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+PEOPLE = Relation("people", "table", "people", ())
+SOURCE = Source(PEOPLE)
+ONE = Budget.from_epsilon(1, 1e-9).without_thresholds()
+LARGE = Budget("zcdp", 10**18)
+ROWS = 20_000
+
+
+def domain_of(sizes, ordered=False):
+    return Domain(
+        tuple(
+            Attribute(f"x{i}", "INTEGER", "categorical", labels=tuple(range(size)), ordered=ordered)
+            for i, size in enumerate(sizes)
+        )
+    )
+
+
+class Noting(FakeCurator):
+    """Exact answers, or the noise of ``noise``; notes all questions."""
+
+    def __init__(self, domain, table, noise=None):
+        super().__init__(domain, table, sigma=1e-3)
+        self.questions, self.noise = [], noise
+
+    def ask(self, question, budget):
+        self.questions.append(question)
+        return super().ask(question, budget)
+
+
+def run(codes, sizes, method, budget=LARGE, ordered=False, source=SOURCE):
+    domain = domain_of(sizes, ordered)
+    curator = Noting(domain, partial(table_of, domain, codes))
+    return method.run(method.plan(source, domain, budget), curator), curator
+
+
+def families(model):
+    """Child and parents of each node that draws an attribute."""
+    return {node.variables[0]: set(node.parents) for node in model.fitted.nodes if "|" not in node.label}
+
+
+def variation(model, codes, names):
+    exact = table_of(model.domain, codes, MarginalQuery(names))
+    return np.abs(model.project(names) / model.total - exact / exact.sum()).sum() / 2
+
+
+# -- scores ------------------------------------------------------------------------------------
+
+
+def joints(parents, child, number=20):
+    rng = np.random.default_rng(3)
+    for _ in range(number):
+        joint = rng.dirichlet(np.full(parents * child, 0.4)).reshape(parents, child)
+        joint[rng.random(joint.shape) < 0.2] = 0
+        if joint.sum():
+            yield joint / joint.sum()
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 3), (1, 5)])
+def test_mutual_information_and_r_are_their_definitions_cell_by_cell(shape):
+    for joint in joints(*shape):
+        above, own = joint.sum(axis=1), joint.sum(axis=0)
+        cells = list(product(*map(range, shape)))
+        bits = sum(joint[c] * math.log2(joint[c] / (above[c[0]] * own[c[1]])) for c in cells if joint[c])
+        assert mutual_information(joint) == pytest.approx(bits, abs=1e-12)
+        apart = sum(abs(joint[c] - above[c[0]] * own[c[1]]) for c in cells) / 2
+        assert distance_to_independence(joint) == pytest.approx(apart, abs=1e-12)
+
+
+def nearest_of_most_information(joint):
+    """Half the L1 distance to the nearest joint distribution of one bit of mutual information: for every way to
+    give the parents' values to the child's, a linear program over all distributions with that support."""
+    parents = len(joint)
+    best = math.inf
+    for given in product((0, 1), repeat=parents):
+        support = np.zeros((parents, 2))
+        support[np.arange(parents), given] = 1
+        # Variables: the distribution p, and t >= |joint - p|.
+        cells = joint.size
+        above = np.block([[np.eye(cells), -np.eye(cells)], [-np.eye(cells), -np.eye(cells)]])
+        halves = np.array([[(cell % 2 == x) for cell in range(cells)] + [0] * cells for x in (0, 1)], float)
+        bounds = [(0, None if allowed else 0) for allowed in support.ravel()] + [(0, None)] * cells
+        found = linprog(
+            np.r_[np.zeros(cells), np.ones(cells)],
+            A_ub=above,
+            b_ub=np.r_[joint.ravel(), -joint.ravel()],
+            A_eq=halves,
+            b_eq=[0.5, 0.5],
+            bounds=bounds,
+        )
+        if found.success:
+            best = min(best, found.fun / 2)
+    return best
+
+
+@pytest.mark.parametrize("parents", [2, 4])
+def test_f_is_the_distance_to_the_nearest_joint_distribution_of_most_information(parents):
+    for joint in joints(parents, 2, 12):
+        assert -distance_to_dependence(joint) == pytest.approx(nearest_of_most_information(joint), abs=1e-8)
+
+
+def test_f_of_the_example_in_the_slides():
+    assert distance_to_dependence(np.array([[0.5, 0.2], [0.0, 0.3]])) == pytest.approx(-0.2)
+    assert distance_to_dependence(np.array([[0.5, 0.0], [0.0, 0.5]])) == 0
+
+
+def test_f_of_sixteen_configurations_is_the_best_of_all_divisions():
+    joint = next(joints(16, 2))
+    given = np.array(list(product((0, 1), repeat=16)))
+    missing = np.maximum(0.5 - (1 - given) @ joint[:, 0], 0) + np.maximum(0.5 - given @ joint[:, 1], 0)
+    assert -distance_to_dependence(joint) == pytest.approx(missing.min(), abs=1e-6)
+
+
+# -- what it finds -----------------------------------------------------------------------------
+
+
+def chain(rng, flip=0.1):
+    codes = [rng.integers(0, 2, ROWS)]
+    for _ in range(4):
+        codes.append(np.where(rng.random(ROWS) < flip, 1 - codes[-1], codes[-1]))
+    return codes
+
+
+@pytest.mark.parametrize("score", ["l1", "mi", "f", "r"])
+def test_a_chain_is_found(score):
+    codes = chain(np.random.default_rng(1))
+    model, _ = run(codes, [2] * 5, PrivBayes(degree=1, score=score))
+    edges = {frozenset((child, parent)) for child, own in families(model).items() for parent in own}
+    assert edges == {frozenset((i, i + 1)) for i in range(4)}
+    assert all(variation(model, codes, names) < 0.01 for names in combinations(model.domain.names, 3))
+
+
+@pytest.mark.parametrize("score", ["l1", "mi", "r"])
+def test_both_causes_of_an_effect_are_found(score):
+    rng = np.random.default_rng(2)
+    first, second = rng.integers(0, 3, ROWS), rng.integers(0, 3, ROWS)
+    noise = rng.integers(0, 3, ROWS)
+    codes = [first, second, noise, first + second]
+    model, _ = run(codes, [3, 3, 3, 5], PrivBayes(degree=2, score=score))
+    assert variation(model, codes, ("x0", "x1", "x3")) < 0.03
+    assert all({child, *own} != {2, 3} for child, own in families(model).items())
+
+
+def test_an_exclusive_or_needs_two_parents_and_a_private_choice():
+    rng = np.random.default_rng(2)
+    first, second = rng.integers(0, 2, ROWS), rng.integers(0, 2, ROWS)
+    codes = [first, second, first ^ second, rng.integers(0, 2, ROWS)]
+    names = ("x0", "x1", "x2")
+    assert variation(run(codes, [2] * 4, PrivBayes(degree=2))[0], codes, names) < 0.01
+    assert variation(run(codes, [2] * 4, PrivBayes(degree=1))[0], codes, names) > 0.4
+    assert variation(run(codes, [2] * 4, PrivBayes(degree=2, score="mi"))[0], codes, names) > 0.4
+
+
+def test_parents_are_fewer_with_a_smaller_budget_and_a_larger_theta():
+    rng = np.random.default_rng(4)
+    group = rng.integers(0, 8, ROWS)
+    codes = [(group >> (i % 3)) % 2 ^ (rng.random(ROWS) < 0.1) for i in range(8)]
+
+    def degree(budget, theta=4.0):
+        model, _ = run([c.astype(int) for c in codes], [2] * 8, PrivBayes(theta=theta), budget)
+        return max(map(len, families(model).values()))
+
+    found = [degree(Budget.from_epsilon(epsilon, 1e-9)) for epsilon in ("0.01", "0.1", "10")]
+    assert found[0] == 1 < found[2] == 4 and found == sorted(found)
+    assert degree(Budget.from_epsilon(10, 1e-9), theta=1e6) == 1
+
+
+@pytest.mark.parametrize("encoding", ["vanilla", "hierarchical"])
+def test_columns_keep_their_own_distributions_and_those_of_parents(encoding):
+    rng = np.random.default_rng(5)
+    base = rng.integers(0, 40, ROWS)
+    codes = [base, np.minimum(base // 3 + rng.integers(0, 3, ROWS), 14), base % 7, rng.integers(0, 2, ROWS)]
+    sizes = [40, 15, 7, 2]
+    model, _ = run(codes, sizes, PrivBayes(encoding=encoding), ordered=True)
+    for place, name in enumerate(model.domain.names):
+        wanted = np.bincount(codes[place], minlength=sizes[place]) / ROWS
+        assert np.abs(model.project((name,)) / model.total - wanted).sum() < 0.02
+    assert variation(model, codes, ("x0", "x1")) < 0.1
+
+
+def test_parents_enter_at_coarser_levels_where_more_of_them_fit():
+    rng = np.random.default_rng(6)
+    base = rng.integers(0, 16, ROWS)
+    other = np.where(rng.random(ROWS) < 0.3, base, rng.integers(0, 16, ROWS))
+    codes = [base, other, (base // 8) ^ (other // 8), rng.integers(0, 2, ROWS)]
+    sizes, budget = [16, 16, 2, 2], Budget("zcdp", 10**12)
+    found = {}
+    for encoding in ("vanilla", "hierarchical"):
+        model, _ = run(codes, sizes, PrivBayes(encoding=encoding, theta=30.0), budget, ordered=True)
+        found[encoding] = variation(model, codes, ("x0", "x1", "x2")), {n.label for n in model.fitted.nodes}
+    assert not any("level" in label for label in found["vanilla"][1])
+    assert any("level" in label for label in found["hierarchical"][1])
+    assert found["hierarchical"][0] < 0.5 * found["vanilla"][0]
+
+
+# -- what it asks ------------------------------------------------------------------------------
+
+
+class Constant(Noting):
+    """The same answers whatever the rows are: choices and tables do not depend on them."""
+
+    def chosen(self, queries, references, number, allowances):
+        return [len(queries) - 1]
+
+
+def test_equal_answers_lead_to_equal_questions_and_one_row_changes_a_score_by_at_most_one():
+    rng = np.random.default_rng(7)
+    shape, method = domain_of([2, 3, 4, 2, 5]), PrivBayes(degree=2)
+    codes = [rng.integers(0, size, 500) for size in shape.shape()]
+    more = [np.append(column, 0) for column in codes]
+    answered = partial(table_of, shape, [np.repeat(column, 40) for column in codes])
+    runs = []
+    for _ in range(2):
+        curator = Constant(shape, answered)
+        method.run(method.plan(SOURCE, shape, LARGE), curator)
+        runs.append(curator.questions)
+    choices = [[q for q in questions if isinstance(q, Choice)] for questions in runs]
+    assert len(choices[0]) == 4
+    for one, two in zip(*choices, strict=True):
+        assert one.candidates == two.candidates and list(one.allowances) == list(two.allowances)
+        for query, table, again in zip(one.candidates, one.references, two.references, strict=True):
+            np.testing.assert_array_equal(table, again)
+            scores = [np.abs(table_of(shape, c, query) - table).sum() for c in (codes, more)]
+            assert abs(scores[1] - scores[0]) == 1
+
+
+@pytest.mark.parametrize("number", [40, *(pytest.param(n, marks=pytest.mark.slow) for n in (100, 300))])
+def test_candidates_are_bounded_however_many_attributes_there_are(number):
+    shape, method = domain_of([2] * number), PrivBayes()
+    rng = np.random.default_rng(8)
+    curator = Noting(shape, lambda q: rng.integers(10**5, 2 * 10**5, q.shape(shape)))
+    plan = method.plan(SOURCE, shape, ONE)
+    model = method.run(plan, curator)
+    choices = [question for question in curator.questions if isinstance(question, Choice)]
+    assert len(choices) == number - 1
+    assert all(len(question.candidates) <= candidates.MOST_CANDIDATES for question in choices)
+    assert len([q for q in curator.questions if type(q).__name__ == "Distances"]) == 1
+    asked = {q for question in choices for q in question.candidates} - set(plan.queries)
+    assert all(plan.further.holds(query, shape) for query in asked)
+    assert sum(math.prod(query.shape(shape)) for query in asked) <= plan.further.together
+    assert set(families(model)) == set(range(number))
+
+
+@pytest.mark.parametrize("score", ["l1", "r"])
+@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+def test_the_whole_budget_is_spent_and_no_more(score, kind):
+    budget = Budget(kind, 10**15)
+    codes = chain(np.random.default_rng(1))
+    _, curator = run(codes, [2] * 5, PrivBayes(score=score), budget)
+    assert sum(part.amount for *_, part in curator.asked) == budget.amount
+    assert {part.kind for *_, part in curator.asked} == {kind}
+
+
+def test_attributes_of_one_bin_leave_their_budget_to_others_or_to_one_way_tables():
+    rng = np.random.default_rng(9)
+    codes = [rng.integers(0, 2, ROWS), np.zeros(ROWS, int), np.zeros(ROWS, int)]
+    _, curator = run(codes, [2, 1, 1], PrivBayes())
+    assert sum(part.amount for *_, part in curator.asked) == LARGE.amount
+    assert all(len(query.attrs) == 1 for _, queries, _ in curator.asked for query in queries)
+
+
+def test_noise_of_units_of_several_rows_makes_fewer_tables_useful():
+    rng = np.random.default_rng(4)
+    codes = [rng.integers(0, 2, ROWS) for _ in range(6)]
+    codes[5] = codes[0] ^ codes[1] ^ codes[2]
+    most = []
+    for rows in (1, 60):
+        source = Source(PEOPLE, PrivacyUnit("who", rows))
+        _, curator = run(codes, [2] * 6, PrivBayes(), Budget.from_epsilon(1, 1e-9), source=source)
+        tables = [q for q in curator.questions if isinstance(q, Marginals)]
+        most.append(max(len(query.attrs) for question in tables for query in question.queries))
+    assert most[0] > 2 >= most[1]
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"degree": 5}, "degree=5, which is 0 .* at most 4"),
+        ({"degree": -1}, "degree=-1"),
+        ({"theta": 0.0}, "theta=0.0, which is above 0"),
+        ({"score": "MI"}, "score='MI', which is one of l1, mi, f, r"),
+        ({"encoding": "binary"}, "encoding='binary', which is one of vanilla, hierarchical"),
+        ({"degree": 9, "score": "x"}, "degree=9.*; and score='x'"),
+    ],
+)
+def test_settings_out_of_range_are_refused_with_all_faults(settings, words):
+    with pytest.raises(InputError, match=words):
+        method_of({"name": "privbayes", **settings})
+
+
+def test_f_is_refused_for_columns_of_more_values_before_anything_is_asked():
+    with pytest.raises(InputError, match="score='f' needs columns of two values, but 'x1' has 3 codes"):
+        PrivBayes(score="f").plan(SOURCE, domain_of([2, 3]), ONE)
+
+
+def test_columns_too_large_for_any_pair_are_planned_alone_and_a_memory_limit_lowers_the_caps():
+    plan = PrivBayes().plan(SOURCE, domain_of([5000, 4000]), ONE)
+    assert plan.static and Fraction(sum(step.budget.amount for step in plan.steps)) == ONE.amount
+    limited = PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE, Terms(limits=Limits(600 * 2**20)))
+    assert limited.further.together < PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE).further.together
+    assert "caps" in limited.particulars.identity
