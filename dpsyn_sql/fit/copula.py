@@ -61,6 +61,46 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedCopula:
+    """A copula whose correlation matrix is not fitted: the identity, or all ones (``one``).
+
+    A matrix of all ones is singular: every latent column is the same normal. Under the value rule it
+    cancels (the largest of z + offset is the largest offset), and under the paper's equation 6 all bits of
+    codes more probable than some level are set at once. One value of each attribute remains if the codes,
+    from the most to the least probable, take consecutive parts of that one normal. Two codes then come
+    together as often as the parts overlap: the commonest ones with min(p, q), which is cop-1's answer.
+    """
+
+    margins: Margins
+    one: bool
+
+    def pair(self, first: str, second: str) -> FloatArray:
+        """Joint probabilities of two attributes."""
+        p, q = self.margins.probabilities[first], self.margins.probabilities[second]
+        if not self.one:
+            return np.outer(p, q)
+        lower, upper = np.array(parts_of(p)), np.array(parts_of(q))
+        overlap = np.minimum.outer(lower[1], upper[1]) - np.maximum.outer(lower[0], upper[0])
+        return np.asarray(np.maximum(overlap, 0.0))
+
+
+def parts_of(probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Where the part of each code begins and ends in [0, 1], the most probable code first."""
+    order = commonest_first(probabilities)
+    ends = np.empty(probabilities.size)
+    ends[order] = np.minimum(np.cumsum(probabilities[order]), 1.0)
+    ends[order[-1]] = 1.0
+    begins = np.empty(probabilities.size)
+    begins[order] = np.concatenate([[0.0], ends[order[:-1]]])
+    return begins, ends
+
+
+def commonest_first(probabilities: FloatArray) -> NDArray[np.int64]:
+    """Codes in falling order of probability, equal ones in their own order."""
+    return np.argsort(-probabilities, kind="stable")
+
+
+@dataclass(frozen=True, slots=True)
 class FittedCopula:
     """A fitted copula.
 
@@ -74,6 +114,12 @@ class FittedCopula:
     blocks: tuple[Block, ...]
     factor: NDArray[np.float32]
     offsets: NDArray[np.float32]
+
+    def pair(self, first: str, second: str) -> FloatArray:
+        """Joint probabilities of two attributes."""
+        if (first, second) in self.pairs:
+            return self.pairs[first, second]
+        return self.pairs[second, first].T
 
 
 def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> FittedCopula:

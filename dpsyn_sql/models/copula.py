@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.copula import FittedCopula
+from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
 from dpsyn_sql.fit.model_tables import ModelTables, affordable, tables_of_codes
 from dpsyn_sql.models.asked import checked_names, fault
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.sample.copula import CopulaSampler
+from dpsyn_sql.sample.copula import CopulaSampler, OneNormalSampler
+from dpsyn_sql.sample.independent import ProductSampler
 
 FloatArray = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ class CopulaModel:
     """A fitted copula over the codes of a domain."""
 
     domain: Domain
-    fitted: FittedCopula
+    fitted: FittedCopula | FixedCopula
 
     @property
     def total(self) -> float:
@@ -47,10 +48,7 @@ class CopulaModel:
         scale, fitted = max(0.0, self.total), self.fitted
         if len(names) == 1:
             return scale * fitted.margins.probabilities[names[0]]
-        first, second = names
-        if (first, second) in fitted.pairs:
-            return scale * fitted.pairs[first, second]
-        return scale * fitted.pairs[second, first].T
+        return scale * fitted.pair(*names)
 
     def network(self) -> None:
         """Latent normals are not a network of tables."""
@@ -65,6 +63,9 @@ class CopulaModel:
             sizes, ((scope, self.project([names[i] for i in scope]) / total) for scope in (*ones, *pairs))
         )
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CopulaSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CopulaSampler | ProductSampler | OneNormalSampler:
         """Rows that meet the one-way counts; there is no faster way to draw them."""
-        return CopulaSampler(self.fitted)
+        if isinstance(self.fitted, FittedCopula):
+            return CopulaSampler(self.fitted)
+        probabilities = tuple(self.fitted.margins.probabilities[name] for name in self.domain.names)
+        return OneNormalSampler(probabilities) if self.fitted.one else ProductSampler(probabilities)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import strmm
 
-from dpsyn_sql.fit.copula import FittedCopula
+from dpsyn_sql.fit.copula import FittedCopula, commonest_first
 from dpsyn_sql.sample.quotas import ONE_WAYS_MET, Quotas, batch_sizes, code_type, meet_quotas
 
 BATCH_ROWS = 32768
@@ -51,6 +51,31 @@ class CopulaSampler:
                 winners = scores.argmax(axis=1)
                 meet_quotas(scores, winners, quota.next(size))
                 codes[:, column] = block.codes[winners]
+            yield codes
+
+
+@dataclass(frozen=True, slots=True)
+class OneNormalSampler:
+    """Draws rows whose attributes all follow one latent normal (``FixedCopula``); one-way counts are met.
+
+    ``probabilities`` (float64, one per code) of each attribute in domain order.
+    """
+
+    probabilities: tuple[NDArray[np.float64], ...]
+    drawn: ClassVar[str] = ONE_WAYS_MET
+
+    def batches(self, rows: int, seed: int) -> Iterator[NDArray[np.integer[Any]]]:
+        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all."""
+        quotas = [Quotas(own) for own in self.probabilities]
+        orders = [commonest_first(own) for own in self.probabilities]
+        dtype = code_type(max((own.size for own in self.probabilities), default=1))
+        for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
+            generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+            # Only the ranks of the normals matter: the order of the rows.
+            place = generator.permutation(size)
+            codes = np.empty((size, len(quotas)), dtype=dtype)
+            for column, (quota, order) in enumerate(zip(quotas, orders, strict=True)):
+                codes[place, column] = np.repeat(order, quota.next(size)[order])
             yield codes
 
 
