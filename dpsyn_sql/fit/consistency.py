@@ -135,23 +135,31 @@ def fit_margins(domain: Domain, measurements: Measurements) -> Margins:
 
 
 def fit_pair(measurements: Measurements, margins: Margins, attrs: tuple[str, str]) -> PairTable:
-    """Joint probabilities of two attributes, consistent with the margins, denoised.
+    """Joint probabilities of two attributes, consistent with the margins, denoised (``fit_joint``).
 
-    In order: (1) the averaged noisy table is shifted to the margins by least squares (every cell of
-    a row or column moves equally); (2) what it says beyond independence is shrunk for its known
-    noise (``shrink_singular_values``); (3) projection to the simplex; (4) proportional fitting
-    back to the margins. A pair that no table contains is independent.
+    A pair that no table contains is independent.
     """
     first, second = (margins.probabilities[name] for name in attrs)
-    independent = np.outer(first, second)
     if margins.total <= 0 or not measurements.contain(attrs):
-        return PairTable(independent, 0.0)
+        return PairTable(np.outer(first, second), 0.0)
     estimate = measurements.estimate(attrs)
-    residual = _double_centred(estimate.values - margins.total * independent)
     sigma = float(np.sqrt(estimate.variance))
-    signal = shrink_singular_values(residual, sigma)
-    joint = simplex_projection(margins.total * independent + signal, margins.total) / margins.total
-    return PairTable(raked(joint, first, second), sigma)
+    return PairTable(fit_joint(estimate.values, sigma, first, second, margins.total), sigma)
+
+
+def fit_joint(
+    values: FloatArray, sigma: float, first: FloatArray, second: FloatArray, total: float
+) -> FloatArray:
+    """Joint probabilities (l1, l2) from a noisy table, consistent with the margins, denoised; total > 0.
+
+    In order: (1) the table is shifted to the margins by least squares (every cell of a row or column moves
+    equally); (2) what it says beyond independence is shrunk for its known noise (``shrink_singular_values``);
+    (3) projection to the simplex; (4) proportional fitting back to the margins.
+    """
+    independent = np.outer(first, second)
+    signal = shrink_singular_values(_double_centred(values - total * independent), sigma)
+    joint = simplex_projection(total * independent + signal, total) / total
+    return raked(joint, first, second)
 
 
 def _double_centred(table: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
+from dpsyn_sql.methods.dpcopula import DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.privbayes import PrivBayes
@@ -30,6 +31,7 @@ __all__ = [
     "Adaptive",
     "Auto",
     "Copula",
+    "DPCopula",
     "DPSyn",
     "Independent",
     "PrivBayes",
@@ -49,6 +51,7 @@ for _method in (  # the most accurate first
     DPSyn(),
     PrivBayes(),
     Copula(),
+    DPCopula(),
     Independent(),
 ):
     METHODS[_method.name] = _method

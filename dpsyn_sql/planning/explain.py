@@ -112,6 +112,15 @@ def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     yield "Questions"
     for step, own in zip(plan.steps, noise, strict=True):
         share = step.budget.amount / plan.budget.amount
+        if isinstance(step, ReservedStep) and step.tables is not None:
+            yield (
+                f"  {step.name}: {share:.1%} of the budget, about {step.tables:,} marginals over bins that "
+                "earlier noisy answers decide"
+            )
+            if step.further is not None:
+                yield f"    each of at most {step.further.cells:,} cells"
+            yield f"    noise of standard deviation {own.deviation:,.4g} rows a cell"
+            continue
         if isinstance(step, ReservedStep):
             about = f", about {len(step.queries)} candidate marginals" if step.queries else ""
             yield (

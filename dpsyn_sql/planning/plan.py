@@ -47,17 +47,20 @@ class ReservedStep:
     """Several questions about ``queries``, or coarser tables of them, that depend on noisy answers.
 
     Their number and content are not known in advance. ``budget`` pays for all of them, also for those about
-    ``further`` marginals; there may be these alone.
+    ``further`` marginals; there may be these alone. ``tables``: how many are measured, if that is known.
     """
 
     name: str
     queries: tuple[MarginalQuery, ...]
     budget: Budget
     further: Further | None = None
+    tables: int | None = None
 
     def pairs_assumed(self, domain: Domain) -> int:
-        """The number of tables that explains a plan: the number of attributes, or of all tables if fewer.
-        How many further marginals there are is not known: then the number of attributes."""
+        """The number of tables that explains a plan: ``tables``, else the number of attributes, or of all
+        tables if fewer. How many further marginals there are is not known: then the number of attributes."""
+        if self.tables is not None:
+            return self.tables
         return min(len(domain.names), len(self.queries) or len(domain.names))
 
 

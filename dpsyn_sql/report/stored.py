@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 _SLACK = 1e-3
 """How far the sum of probabilities of seven digits may be from 1."""
 
-_MOST_TOGETHER = {"copula": 2}
+_MOST_TOGETHER = {"copula": 2, "dpcopula": 2}
 """The most attributes that a model answers together, by its method; other methods have no such limit."""
 
 

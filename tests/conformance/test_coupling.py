@@ -29,7 +29,7 @@ from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.measure.noise import OpenDPNoise
-from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, Recipe, Static
+from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, Recipe, Static
 from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
@@ -96,7 +96,15 @@ class Tripling(Adaptive):
     constants = replace(Adaptive.constants, triple_rho=0.0, fewest_triples=1, charge=0.0, sampling=0.0)
 
 
-ADDED_HERE = {method.name: method for method in (Chooser(), Preselecting(), Tripling())}
+@dataclass(frozen=True, slots=True)
+class Parting(DPCopula):
+    """DPCopula in parts."""
+
+    name = "parting"
+    hybrid: bool = True
+
+
+ADDED_HERE = {method.name: method for method in (Chooser(), Preselecting(), Tripling(), Parting())}
 EVERY = {**METHODS, **ADDED_HERE}
 STATIC = sorted(name for name, method in METHODS.items() if isinstance(method, Static))
 
@@ -327,6 +335,19 @@ def test_three_way_tables_are_asked_for_and_change_by_as_much_as_is_declared(uni
         if any(len(attrs) == 3 for attrs in question.get("tables", ()))
     ]
     assert asked[0] == "distance" and "measure" in asked
+    check_coupled(run, rows, rows + eve, Extreme("exact"), K if unit == "unit" else 1)
+
+
+@pytest.mark.parametrize("unit", sorted(UNITS))
+def test_tables_of_parts_change_by_as_much_as_is_declared(unit):
+    """A part is a cell of a marginal: rows of one unit that lie in different parts change one table by k."""
+    rows = [(f"p{i}", 9 * (i % 2), i // 2 % 2 / 2, "ab"[i % 4 == 0], "2001-05-05") for i in range(400)]
+    eve = [
+        ("eve", 3 + 9 * (i % 2), 0.1, "ab"[i % 2], "2002-05-05") for i in range(K if unit == "unit" else 1)
+    ]
+    run = partial(on_table, method=Parting.name, delta=1e-9, rows=30, epsilon=100.0, **UNITS[unit])
+    asked = run(rows, Extreme("exact")).questions
+    assert max(len(attrs) for question in asked for attrs in question.get("tables", ())) >= 3
     check_coupled(run, rows, rows + eve, Extreme("exact"), K if unit == "unit" else 1)
 
 

@@ -56,12 +56,12 @@ class Answering(FakeCurator):
         return self.rng.choice(len(candidates), number, replace=False).tolist()
 
     @property
-    def as_asked(self):
-        return [query for _, queries, _ in self.asked for query in queries]
-
-    @property
     def queries(self):
-        return [query.original for query in self.as_asked]
+        return [query.original for _, queries, _ in self.asked for query in queries]
+
+    def unplanned(self, plan):
+        """What was asked beyond the queries of a plan: these are counted as they are asked, over bins or not."""
+        return {q for _, queries, _ in self.asked for q in queries if q.original not in plan.queries}
 
     @property
     def budgets(self):
@@ -122,11 +122,10 @@ def test_any_answer_gives_a_usable_model(method, shape, answer):
     model = method.run(plan, curator)
     if plan.static:
         assert curator.queries == list(plan.queries)
-    unplanned = {query for query in curator.as_asked if query.original not in plan.queries}
+    unplanned = curator.unplanned(plan)
     assert all(plan.further is not None and plan.further.holds(query, shape) for query in unplanned)
-    assert sum(np.prod(query.shape(shape)) for query in unplanned) <= (
-        plan.further.together if unplanned else 0
-    )
+    cells = sum(int(np.prod(query.shape(shape))) for query in unplanned)
+    assert not unplanned or cells <= plan.further.together
     assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
     assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
     assert type(model) is method.model

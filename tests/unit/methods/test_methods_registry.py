@@ -84,7 +84,7 @@ def test_a_method_is_a_name_a_value_or_a_mapping():
     [
         (
             "tow",
-            "method='tow' is not known; use one of auto, adaptive, copula, dpsyn, independent, privbayes, toy",
+            "method='tow' is not known; use one of auto, adaptive, copula, dpcopula, dpsyn, independent, privbayes, toy",
         ),
         (None, "method=None is not known"),
         (Toy, "is not known"),
@@ -120,7 +120,7 @@ def test_text_that_is_no_value_of_a_setting_is_refused(texts):
 
 
 def test_help_texts_name_it():
-    assert method_help() == "auto, adaptive, dpsyn, privbayes, copula, independent or toy"
+    assert method_help() == "auto, adaptive, dpsyn, privbayes, copula, dpcopula, independent or toy"
     assert "toy: One-way marginals, each of them so many times; degree (a whole number, 1)" in described()[-1]
     for command in ("release", "plan", "audit"):
         shown = " ".join(run(command, "--help").output.split())

@@ -1,0 +1,240 @@
+"""DPCopula: one latent normal per attribute, its codes cut by the noisy margin (Li, Xiong, Jiang 2014).
+
+    noisy one-way tables -> margins over codes, working bins           consistency.py, denoise.py
+    noisy pair tables over bins -> concordance, shrunk for its noise   kendall.py
+                 -> latent correlation                                  kendall.py
+                 -> correlation matrix                                  correlation.py
+
+DPHybrid: some attributes of few values split the table into parts, and each part has margins and a matrix
+of its own. Without a split there is one part. Post-processing of noisy answers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.consistency import RAKING_ROUNDS, Margins, fit_joint, simplex_projection
+from dpsyn_sql.fit.correlation import floored, nearest_correlation
+from dpsyn_sql.fit.denoise import merged_neighbours, within_bins
+from dpsyn_sql.fit.kendall import concordance, concordance_variance, correlation_of, untied
+from dpsyn_sql.fit.reproducible import snapped
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Pair = tuple[int, int]
+
+_GRID = 2.0**-10
+# Rows.
+
+_TRACE = 1e-9
+# Weight of independence among the attributes that split the table, so that raking can reach their margins.
+
+_FEWEST_ROWS = 0.5
+# Rows of a part below which its correlations are not used.
+
+_CELLS = 2**20
+# Cells of pair tables that are worked on together.
+
+_SMALLEST_EIGENVALUE = 1e-4
+_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-4, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """Attributes in working bins: neighbouring codes together, in code order.
+
+    ``bins[i]`` (int64, one per code) is the bin of each code, ``within[i]`` (float64, one per code) its
+    probability given the bin, ``shares[i]`` (float64, one per bin) the probabilities of bins.
+    """
+
+    bins: tuple[IntArray, ...]
+    within: tuple[FloatArray, ...]
+    shares: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLatent:
+    """A fitted copula in each part.
+
+    ``split``: positions of the attributes that split the table, ``parts`` (one axis each) their joint
+    probabilities; no axis if there are none. ``latent``: positions of the other attributes, and for each
+    ``margins`` (parts, bins), the probabilities of its bins in every part. ``correlations``
+    (parts, latent, latent). ``ordered``: of all attributes.
+    """
+
+    total: float
+    ordered: Ordered
+    split: tuple[int, ...]
+    parts: FloatArray
+    latent: tuple[int, ...]
+    margins: tuple[FloatArray, ...]
+    correlations: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class PartTable:
+    """Noisy counts by part: (parts, bins) or (parts, bins, bins), and the noise of a cell (rows)."""
+
+    values: FloatArray
+    sigma: float
+
+
+def in_order(domain: Domain, margins: Margins, least: Sequence[float], most: float) -> Ordered:
+    """Bins of neighbouring codes, for attributes with an order and without: DPCopula knows no other.
+
+    Args:
+        domain: the public domain.
+        margins: of all attributes.
+        least: for each attribute the rows below which a code does not stand alone.
+        most: about how many bins an attribute gets at most.
+    """
+    bins, within, shares = [], [], []
+    for name, rows in zip(domain.names, least, strict=True):
+        own = margins.probabilities[name]
+        counts = snapped(max(margins.total, 0.0) * own, _GRID)
+        found = merged_neighbours(counts, rows, most)
+        bins.append(found)
+        within.append(within_bins(own, found))
+        shares.append(np.bincount(found, own).astype(np.float64))
+    return Ordered(tuple(bins), tuple(within), tuple(shares))
+
+
+def whole(ordered: Ordered, places: Sequence[int], probabilities: Sequence[FloatArray]) -> Ordered:
+    """The same, but every code of the attributes at ``places`` is a bin; with their probabilities."""
+    bins, within, shares = list(ordered.bins), list(ordered.within), list(ordered.shares)
+    for place, own in zip(places, probabilities, strict=True):
+        bins[place], within[place], shares[place] = np.arange(own.size), np.ones(own.size), own
+    return Ordered(tuple(bins), tuple(within), tuple(shares))
+
+
+def fit_parts(
+    split: Sequence[FloatArray], sizes: PartTable | None, tables: Sequence[PartTable], total: float
+) -> FloatArray:
+    """Probabilities (a, b, ...) of the parts, with the margins ``split`` of the attributes that split.
+
+    ``sizes``: counts (parts,) and their noise; ``tables``: of parts and bins, whose sums say the same.
+    """
+    if sizes is None:
+        return np.ones(())
+    estimates = [sizes.values, *(table.values.sum(axis=1) for table in tables)]
+    variances = [sizes.sigma**2, *(table.values.shape[1] * table.sigma**2 for table in tables)]
+    weights = 1.0 / np.maximum(variances, 1e-6)
+    mean = np.average(estimates, axis=0, weights=weights)
+    found = simplex_projection(mean, total) / total
+    shape = tuple(margin.size for margin in split)
+    even = np.full(found.size, 1.0 / found.size)
+    joint = ((1 - _TRACE) * found + _TRACE * even).reshape(shape)
+    for _ in range(RAKING_ROUNDS):
+        for axis, margin in enumerate(split):
+            others = tuple(other for other in range(joint.ndim) if other != axis)
+            own = joint.sum(axis=others)
+            ratio = np.divide(margin, own, out=np.zeros_like(own), where=own > 0)
+            joint = joint * ratio.reshape([-1 if other == axis else 1 for other in range(joint.ndim)])
+    return np.asarray(joint / joint.sum())
+
+
+def fit_part_margins(
+    parts: FloatArray, table: PartTable | None, share: FloatArray, total: float
+) -> FloatArray:
+    """Probabilities of bins in each part (parts, bins); over all parts they are ``share``."""
+    shares = parts.ravel()
+    everywhere = np.broadcast_to(share, (shares.size, share.size))
+    if table is None:
+        return np.array(everywhere)
+    joint = fit_joint(table.values, table.sigma, shares, share, total)
+    held = joint.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(held > 0, joint / np.where(held > 0, held, 1.0), everywhere))
+
+
+def fit_correlations(
+    parts: FloatArray, margins: Sequence[FloatArray], tables: Mapping[Pair, PartTable], total: float
+) -> FloatArray:
+    """Correlation matrices (parts, k, k) of k latent normals; 0 for pairs without a table.
+
+    Args:
+        parts: probabilities of the parts.
+        margins: of each latent attribute (parts, bins).
+        tables: counts (parts, bins, bins) of pairs of latent attributes.
+        total: rows, above 0.
+    """
+    shares, number = parts.ravel(), len(margins)
+    result = np.broadcast_to(np.eye(number), (shares.size, number, number)).copy()
+    if not tables:
+        return result
+    for group in _stacks(margins, tables, shares.size):
+        first, second = (np.stack([margins[pair[side]] for pair in group]) for side in (0, 1))
+        values = np.stack([tables[pair].values for pair in group])
+        sigma = np.array([tables[pair].sigma for pair in group])
+        tau = _shrunk_tau(shares * total, first, second, values, sigma)
+        flat = (first.reshape(-1, first.shape[2]), second.reshape(-1, second.shape[2]))
+        solved = correlation_of(*flat, (tau * untied(first, second)).ravel()).reshape(tau.shape)
+        for (i, j), own in zip(group, solved, strict=True):
+            result[:, i, j] = result[:, j, i] = own
+    # A part without rows is hardly drawn: its matrix must be one, no more.
+    held = shares * total >= _FEWEST_ROWS
+    return np.array(
+        [_matrix(one) if rows else np.eye(number) for one, rows in zip(result, held, strict=True)]
+    )
+
+
+def _stacks(margins: Sequence[FloatArray], tables: Iterable[Pair], parts: int) -> Iterator[list[Pair]]:
+    """Pairs whose tables have one shape, as many as are worked on together."""
+    alike: dict[Pair, list[Pair]] = {}
+    for i, j in tables:
+        alike.setdefault((margins[i].shape[1], margins[j].shape[1]), []).append((i, j))
+    for (a, b), pairs in alike.items():
+        step = max(1, _CELLS // (parts * a * b))
+        yield from (pairs[start : start + step] for start in range(0, len(pairs), step))
+
+
+def _shrunk_tau(
+    rows: FloatArray, first: FloatArray, second: FloatArray, values: FloatArray, sigma: FloatArray
+) -> FloatArray:
+    """Kendall's tau-b (pairs, parts), shrunk for its known noise.
+
+    The table of a pair in a part is shifted to its margins by least squares; its concordance is then
+    unbiased, because noise in different cells is independent. Positive-part shrinkage of James and Stein
+    (1961), twice: the mean of the parts towards 0, and every part towards that mean.
+
+    Args:
+        rows: (parts,).
+        first: (pairs, parts, a), margins.
+        second: (pairs, parts, b), margins.
+        values: (pairs, parts, a, b), noisy counts.
+        sigma: (pairs,), deviation of a cell (rows).
+    """
+    rows = np.maximum(rows, 1.0)
+    independent = first[..., :, None] * second[..., None, :]
+    residual = values / rows[:, None, None] - independent
+    residual = residual - residual.mean(axis=-2, keepdims=True)
+    joint = independent + residual - residual.mean(axis=-1, keepdims=True)
+    divisor = np.maximum(untied(first, second), 1e-12)
+    tau = np.clip(concordance(joint) / divisor, -1.0, 1.0)
+    noise = concordance_variance(joint, sigma[:, None] / rows)
+    variance = np.maximum(noise / divisor**2, 1e-12)
+    precision = (1.0 / variance).sum(axis=1, keepdims=True)
+    mean = (tau / variance).sum(axis=1, keepdims=True) / precision
+    mean = mean * _kept(mean, 1.0 / precision)
+    if rows.size == 1:
+        return np.asarray(mean)
+    return np.asarray(np.clip(mean + (tau - mean) * _kept(tau - mean, variance), -1.0, 1.0))
+
+
+def _kept(value: FloatArray, variance: FloatArray) -> FloatArray:
+    return np.asarray(np.maximum(0.0, 1.0 - variance / np.maximum(value**2, 1e-30)))
+
+
+def _matrix(wanted: FloatArray) -> FloatArray:
+    nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
+    return floored(nearest, _SMALLEST_EIGENVALUE)
+
+
+def all_pairs(number: int) -> list[Pair]:
+    """Pairs of positions below ``number``."""
+    return list(combinations(range(number), 2))

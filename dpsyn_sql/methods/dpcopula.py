@@ -1,0 +1,255 @@
+"""DPCopula and DPHybrid (Li, Xiong, Jiang, EDBT 2014), from noisy tables.
+
+    one-way tables -> margins -> working bins in code order        fit/latent.py
+    hybrid: as many attributes of few values as the noisy total allows split the table into parts
+            tables of parts x bins of each other attribute -> margins of every part
+    tables of (parts x) pairs of bins -> Kendall's tau -> latent correlations
+
+What differs from the paper, and why, is in docs/decisions/0019-dpcopula.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError, PlanTooLarge
+from dpsyn_sql.fit.consistency import Margins, Measurements, fit_margins
+from dpsyn_sql.fit.latent import (
+    FittedLatent,
+    Ordered,
+    PartTable,
+    all_pairs,
+    fit_correlations,
+    fit_part_margins,
+    fit_parts,
+    in_order,
+    whole,
+)
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.one_way import one_way_steps
+from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.models.latent import LatentModel
+from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal
+from dpsyn_sql.planning.terms import NO_TERMS, Terms
+from dpsyn_sql.source.relation import Source
+
+BINS = 8
+"""About how many working bins an attribute gets. The noise of tau grows with their number, and eight say
+nearly all that the codes say about it."""
+
+LEAST_SIGMAS = 4.0
+"""A code below so many sigmas of its one-way table joins its neighbours."""
+
+SMALL = 10
+"""DPHybrid splits by attributes of fewer values (section 4.4 of the paper)."""
+
+ROWS_PER_SIGMA = 3.0
+"""Rows that a part must have on average, in sigmas of a cell of pair tables. Tau of one part is then mostly
+noise, but it is shrunk to the mean of the parts (docs/decisions/0019-dpcopula.md)."""
+
+PART_SHARE = 0.25
+"""Of what is left after the one-way tables, for the margins of the parts."""
+
+MOST_CELLS = 2**24
+"""The most cells of all pairs over bins, without parts: 128 MB."""
+
+MOST_PART_CELLS = 2**22
+"""The most cells of all tables of parts. More parts than that have fewer rows than their noise anyway."""
+
+LEAST_UNITS = 10**8
+# Units of a budget below which nothing more is asked: a part of it could be nothing.
+
+
+@dataclass(frozen=True, slots=True)
+class DPCopula(Recipe):
+    """One-way tables and Kendall's tau of all pairs, joined by a Gaussian copula over ordered codes.
+
+    After DPCopula (Li, Xiong, Jiang 2014). ``hybrid``: attributes of fewer than ten values split the table
+    into parts with a copula each (DPHybrid). ``ratio``: the budget of the margins over that of the pairs.
+    """
+
+    name = "dpcopula"
+    model = LatentModel
+    hybrid: bool = False
+    ratio: float = 1.0
+
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """One-way tables; the rest is reserved for tables over bins.
+
+        Raises:
+            InputError: the ratio is not above 0 and at most 1000.
+            PlanTooLarge: all pairs could have more than ``MOST_CELLS`` cells over bins, or more than fit
+                the limit on memory.
+        """
+        if not 0 < self.ratio <= 1000:
+            raise InputError(
+                f"ratio={self.ratio!r} of method='dpcopula' divides the budget between margins and pairs: "
+                "give a number above 0 and at most 1000"
+            )
+        sizes = [min(size, 2 * BINS + 1) for size in domain.shape() if size > 1]
+        if len(sizes) < 2:
+            return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
+        cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+        if cells > MOST_CELLS:
+            raise PlanTooLarge(
+                f"The plan is too large: the pairs of {len(sizes):,} columns have up to {cells:,} cells over "
+                f"bins, above the limit of {MOST_CELLS:,}. Leave out columns with exclude=, or use "
+                "method='adaptive'."
+            )
+        further = self._further(domain, cells)
+        terms.limits.check_measured(further.together)
+        first, rest = budget.split((self.ratio, 1))
+        pairs = len(all_pairs(len(sizes)))
+        steps: list[MeasureStep | ReservedStep] = [
+            *one_way_steps(domain, first),
+            ReservedStep(self._named(), (), rest, further, pairs),
+        ]
+        return self.planned(source, domain, budget, terms, steps)
+
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> LatentModel:
+        """Measure one-way tables, then the tables over bins that they lead to; fit."""
+        domain = plan.domain
+        answers = _answers(curator, plan.known)
+        margins = fit_margins(domain, Measurements(answers))
+        ordered = in_order(domain, margins, _least(domain, answers), BINS)
+        seen = [place for place, share in enumerate(ordered.shares) if share.size > 1]
+        if not plan.reserved or margins.total <= 0 or len(seen) < 2:
+            if plan.reserved and plan.reserved[0].budget.amount >= LEAST_UNITS:
+                # No two columns have bins that stand out: one-way tables get everything.
+                answers += _answers(curator, one_way_steps(domain, plan.reserved[0].budget))
+                margins = fit_margins(domain, Measurements(answers))
+                ordered = in_order(domain, margins, _least(domain, answers), BINS)
+            return LatentModel(domain, _independent(domain, margins, ordered))
+        split = self._split(plan, margins.total, ordered) if self.hybrid else ()
+        ordered = whole(ordered, split, [margins.probabilities[domain.names[place]] for place in split])
+        return LatentModel(domain, _fitted(plan, curator, margins, ordered, split))
+
+    def _named(self) -> str:
+        return "pairs over bins" + (", in parts" if self.hybrid else "")
+
+    def _further(self, domain: Domain, cells: int) -> Further:
+        if not self.hybrid:
+            return Further(2, (2 * BINS + 1) ** 2, cells)
+        most = max(cells, MOST_PART_CELLS)
+        return Further(2 + len(_small(domain)), MOST_PART_CELLS, most)
+
+    def _split(self, plan: Plan, total: float, ordered: Ordered) -> tuple[int, ...]:
+        """The attributes that split the table: those of the fewest values, as long as the noisy total gives
+        every part enough rows, and the tables have few enough cells."""
+        chosen: tuple[int, ...] = ()
+        for place in _small(plan.domain):
+            if ordered.shares[place].size == 1:
+                continue  # all but one value are noise
+            trial = (*chosen, place)
+            parts = math.prod(plan.domain.attributes[one].size for one in trial)
+            sizes = [s.size for i, s in enumerate(ordered.shares) if i not in trial and s.size > 1]
+            cells = parts * (sum(sizes) ** 2 - sum(s**2 for s in sizes)) // 2 + parts * (sum(sizes) + 1)
+            tables = max(1, len(all_pairs(len(sizes))))
+            sigma = _deviation(plan.source, tables, _pair_budget(plan.reserved[0].budget, True)[1])
+            # Values that do not stand out of the noise, such as a NULL that never occurs, make no part.
+            held = math.prod(ordered.shares[one].size for one in trial)
+            if total / held < ROWS_PER_SIGMA * sigma or cells > MOST_PART_CELLS:
+                break
+            chosen = trial
+        return tuple(sorted(chosen))
+
+
+def _small(domain: Domain) -> list[int]:
+    """Attributes of 2 to 9 values, those of fewer values first."""
+    found = [place for place, size in enumerate(domain.shape()) if 1 < size < SMALL]
+    return sorted(found, key=lambda place: domain.attributes[place].size)
+
+
+def _answers(curator: Curator, steps: Sequence[MeasureStep]) -> list[NoisyMarginal]:
+    return [table for step in steps for table in curator.ask(Marginals(step.queries), step.budget)]
+
+
+def _least(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[float]:
+    """Of each attribute the rows that stand out of the noise of its one-way table."""
+    sigmas = {table.attrs: table.sigma for table in answers}
+    return [LEAST_SIGMAS * sigmas[name,] for name in domain.names]
+
+
+def _deviation(source: Source, tables: int, budget: Budget) -> float:
+    """Standard deviation of a cell of so many tables that are asked together (rows)."""
+    rows = source.unit.max_rows
+    if budget.kind == "pure":
+        return math.sqrt(2) * tables * rows / float(budget.fraction)
+    return rows * math.sqrt(tables / (2 * float(budget.rho)))
+
+
+def _pair_budget(budget: Budget, parts: bool) -> tuple[Budget | None, Budget]:
+    """For the margins of parts, and for the pairs."""
+    if not parts:
+        return None, budget
+    first, second = budget.split((PART_SHARE, 1 - PART_SHARE))
+    return first, second
+
+
+def _fitted(
+    plan: Plan, curator: Curator, margins: Margins, ordered: Ordered, split: tuple[int, ...]
+) -> FittedLatent:
+    """Ask for the tables over bins, and fit margins and correlations of every part."""
+    domain, total = plan.domain, margins.total
+    latent = tuple(place for place in range(len(domain.names)) if place not in split)
+    seen = [i for i, place in enumerate(latent) if ordered.shares[place].size > 1]
+    pairs = [(seen[i], seen[j]) for i, j in all_pairs(len(seen))]
+    for_parts, for_pairs = _pair_budget(plan.reserved[0].budget, bool(split) and bool(pairs))
+    if split and for_parts is None:
+        for_parts = plan.reserved[0].budget
+    sizes, own = None, dict[int, PartTable]()
+    if for_parts is not None:
+        asked = [_query(domain, ordered, split, scope) for scope in ((), *((latent[i],) for i in seen))]
+        counts, *tables = curator.ask(Marginals(asked), for_parts)
+        sizes = _part_table(counts, 0)
+        own = {i: _part_table(table, 1) for i, table in zip(seen, tables, strict=True)}
+    found = dict[tuple[int, int], PartTable]()
+    if pairs:
+        asked = [_query(domain, ordered, split, (latent[i], latent[j])) for i, j in pairs]
+        tables = curator.ask(Marginals(asked), for_pairs)
+        found = {pair: _part_table(table, 2) for pair, table in zip(pairs, tables, strict=True)}
+    parts = fit_parts([ordered.shares[place] for place in split], sizes, list(own.values()), total)
+    of_bins = tuple(
+        fit_part_margins(parts, own.get(i), ordered.shares[place], total) for i, place in enumerate(latent)
+    )
+    correlations = fit_correlations(parts, of_bins, found, total)
+    return FittedLatent(total, ordered, split, parts, latent, of_bins, correlations)
+
+
+def _query(domain: Domain, ordered: Ordered, split: tuple[int, ...], scope: tuple[int, ...]) -> MarginalQuery:
+    """The table over the codes of ``split`` and the bins of ``scope``, in this order."""
+    maps = [
+        None if share.size == bins.size else tuple(bins.tolist())
+        for bins, share in ((ordered.bins[place], ordered.shares[place]) for place in scope)
+    ]
+    names = tuple(domain.names[place] for place in (*split, *scope))
+    return MarginalQuery(names, (*(None for _ in split), *maps) if any(maps) else ())
+
+
+def _part_table(table: NoisyMarginal, axes: int) -> PartTable:
+    """A table with the attributes that split as one axis."""
+    shape = table.values.shape
+    kept = shape[len(shape) - axes :]
+    parts = math.prod(shape[: len(shape) - axes])
+    return PartTable(table.values.astype(np.float64).reshape(parts, *kept), table.sigma)
+
+
+def _independent(domain: Domain, margins: Margins, ordered: Ordered) -> FittedLatent:
+    """Without pairs: latent normals that know nothing of each other."""
+    number = len(domain.names)
+    return FittedLatent(
+        margins.total,
+        ordered,
+        (),
+        np.ones(()),
+        tuple(range(number)),
+        tuple(share[None, :] for share in ordered.shares),
+        np.eye(number)[None],
+    )
