@@ -42,7 +42,7 @@ _CELLS = 2**20
 # Cells of pair tables that are worked on together.
 
 _SMALLEST_EIGENVALUE = 1e-4
-_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-4, 50
+_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 20
 
 
 @dataclass(frozen=True, slots=True)
