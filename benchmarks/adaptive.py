@@ -28,7 +28,7 @@ import duckdb
 import numpy as np
 from comparison import codes_of, mean_distances
 from harness import DATA, Stopwatch, machine, medians, need, peak_mebibytes, print_table, timed
-from peers import MEASURED_ONCE, run_peers
+from peers import MEASURED_ONCE, Codes, run_peers
 from real_tables import REAL_TABLES
 
 import dpsyn_sql
@@ -125,14 +125,24 @@ TABLES: dict[str, Callable[[], Table]] = {
 }
 
 
-def released(
-    table: Table, method: str, epsilon: float, delta: float
-) -> tuple[tuple[float, float], Stopwatch, float]:
-    """Distances, times and peak memory so far (MiB) of one whole release of a table into its database."""
+@dataclass(frozen=True)
+class Written:
+    """Codes of the source and of the written table, and what the release took (peak memory in MiB)."""
+
+    source: Codes
+    copy: Codes
+    sizes: list[int]
+    watch: Stopwatch
+    peak: float
+    release: dpsyn_sql.Release
+
+
+def written(table: Table, method: object, epsilon: float, delta: float) -> Written:
+    """One whole release of a table into its database."""
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(str(Path(folder) / "a.duckdb")) as con:
         table.load(con)
         with timed() as watch:
-            dpsyn_sql.release(
+            release = dpsyn_sql.release(
                 con,
                 "source",
                 epsilon=epsilon,
@@ -143,7 +153,15 @@ def released(
             )
         peak = peak_mebibytes()
         codes, sizes = codes_of(con, ("source", "source_synthetic"), table.scored)
-    return mean_distances(codes[0], codes[1], sizes), watch, peak
+    return Written(codes[0], codes[1], sizes, watch, peak, release)
+
+
+def released(
+    table: Table, method: object, epsilon: float, delta: float
+) -> tuple[tuple[float, float], Stopwatch, float]:
+    """Distances, times and peak memory so far (MiB) of one whole release of a table into its database."""
+    made = written(table, method, epsilon, delta)
+    return mean_distances(made.source, made.copy, made.sizes), made.watch, made.peak
 
 
 def line(name: str, table: Table, method: str, arguments: argparse.Namespace, epsilon: float) -> list[object]:

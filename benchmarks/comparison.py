@@ -7,6 +7,7 @@ They are for benchmarks on public data, and never steer a release.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ EQUAL_BINS = 20
 """Bins of equal width over the declared range of a number where pairs and triples are compared."""
 
 TRIPLES, TRIPLE_SEED = 200, 0
+
+LISTED = 100_000
+"""So many sets of attributes are listed and chosen from; of more, sets are drawn."""
 
 _TEMPORAL = ("DATE", "TIMESTAMP", "TIME")
 
@@ -161,6 +165,24 @@ def _nulls(con: duckdb.DuckDBPyConnection, source: str, copy: str, value: str) -
     return after - before
 
 
+def chosen(attributes: int, ways: int, most: int | None = None) -> list[tuple[int, ...]]:
+    """All sets of ``ways`` attributes, or ``most`` of them: the same ones in every script.
+
+    Sets are drawn one by one where there are too many to list; none comes twice.
+    """
+    rng = np.random.default_rng(TRIPLE_SEED)
+    number = math.comb(attributes, ways)
+    if most is None or number <= max(most, LISTED):
+        every = list(combinations(range(attributes), ways))
+        if most is None or most >= number:
+            return every
+        return [every[index] for index in rng.choice(number, most, replace=False)]
+    found: dict[tuple[int, ...], None] = {}
+    while len(found) < most:
+        found[tuple(sorted(rng.choice(attributes, ways, replace=False).tolist()))] = None
+    return list(found)
+
+
 def mean_distances(
     source: NDArray[np.int64], copy: NDArray[np.int64], sizes: Sequence[int]
 ) -> tuple[float, float]:
@@ -168,28 +190,35 @@ def mean_distances(
 
     ``source`` and ``copy`` hold codes below ``sizes``, a column each.
     """
-    pairs = list(combinations(range(len(sizes)), 2))
-    triples = list(combinations(range(len(sizes)), 3))
-    chosen = np.random.default_rng(TRIPLE_SEED).choice(
-        len(triples), min(TRIPLES, len(triples)), replace=False
-    )
-    groups = (pairs, [triples[index] for index in chosen])
     two, three = (
-        statistics.mean(_joint_distance(source, copy, sizes, list(axes)) for axes in group)
-        for group in groups
+        statistics.mean(variations(source, copy, sizes, group))
+        for group in (chosen(len(sizes), 2), chosen(len(sizes), 3, TRIPLES))
     )
     return two, three
 
 
-def _joint_distance(
-    source: NDArray[np.int64], copy: NDArray[np.int64], sizes: Sequence[int], axes: Sequence[int]
-) -> float:
-    shape = [sizes[axis] for axis in axes]
-    tables = [
-        np.bincount(np.ravel_multi_index(rows[:, axes].T, shape), minlength=int(np.prod(shape))) / len(rows)
-        for rows in (source, copy)
+def variations(
+    source: NDArray[np.int64],
+    copy: NDArray[np.int64],
+    sizes: Sequence[int],
+    groups: Sequence[Sequence[int]],
+) -> list[float]:
+    """Total variation distance of the marginal over each group of columns."""
+    return [
+        float(np.abs(shares(source, sizes, axes) - shares(copy, sizes, axes)).sum() / 2) for axes in groups
     ]
-    return float(np.abs(tables[0] - tables[1]).sum() / 2)
+
+
+def shares(rows: NDArray[np.int64], sizes: Sequence[int], axes: Sequence[int]) -> NDArray[np.float64]:
+    """The marginal over some columns as shares of the rows, flat in row-major order."""
+    shape = [sizes[axis] for axis in axes]
+    cells = np.ravel_multi_index(tuple(rows[:, axes].T), shape)
+    return np.bincount(cells, minlength=math.prod(shape)) / len(rows)
+
+
+def squared_error(true: NDArray[np.float64], answered: NDArray[np.float64]) -> float:
+    """Sum of squared differences of the shares of all cells: the SSE of one marginal."""
+    return float(np.square(true - answered).sum())
 
 
 def codes_of(

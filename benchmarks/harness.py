@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import multiprocessing
 import os
 import platform
 import resource
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import dpsyn_sql
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.methods import METHODS, method_of
 from dpsyn_sql.progress import listening
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -93,6 +100,50 @@ def print_table(header: list[str], rows: list[list[object]], caption: str = "") 
     if caption:
         print(f"\n{caption}")
     print(flush=True)
+
+
+def apart(function: Callable[..., Any], *arguments: object) -> Any:
+    """What a function of a module gives in a process of its own, so that its peak memory is its own."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def methods_wanted(names: Sequence[str], variants: Sequence[str] = ()) -> dict[str, dict[str, object]]:
+    """Methods by a label, as ``release(method=)`` takes them; what is not registered is told and left out.
+
+    Each variant is a text like ``dpsyn synthesis=sts cover=3``. Values are read as JSON if they are JSON.
+    """
+    wanted: dict[str, dict[str, object]] = {}
+    for text in (*names, *variants):
+        name, *pairs = text.split()
+        given = dict(pair.partition("=")[::2] for pair in pairs)
+        method: dict[str, object] = {"name": name, **{key: _read(value) for key, value in given.items()}}
+        try:
+            method_of(method)
+        except InputError as error:
+            print(f"{text} is left out: {error}\n", flush=True)
+            continue
+        wanted[text] = method
+    return wanted
+
+
+def add_methods(parser: argparse.ArgumentParser, default: Sequence[str] = tuple(METHODS)) -> None:
+    """Options for ``methods_wanted``."""
+    parser.add_argument("--methods", nargs="*", default=[*default], help="default: %(default)s")
+    parser.add_argument(
+        "--variants",
+        nargs="*",
+        default=[],
+        help="methods with settings, each in quotes: 'dpsyn synthesis=sts cover=3'",
+    )
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def repeat(count: int, run: Callable[[], Stopwatch]) -> dict[str, float]:

@@ -36,3 +36,18 @@ def test_codes_of_two_tables_follow_one_rule():
     assert a[:, 2].tolist() == [1, 0] and b[:, 2].tolist() == [2, 1, 1]
     words = np.concatenate([a[:, 0], b[:, 0]]).tolist()
     assert words[0] == words[3] == words[4] and len({*words}) == 3
+
+
+def test_the_same_sets_of_attributes_are_chosen_every_time_and_none_comes_twice():
+    assert comparison.chosen(4, 3) == [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
+    for attributes, ways in ((14, 3), (128, 6)):  # few enough to list, and too many
+        sets = comparison.chosen(attributes, ways, 200)
+        assert sets == comparison.chosen(attributes, ways, 200)
+        assert len({*sets}) == 200 and all(len({*one}) == ways and [*one] == sorted(one) for one in sets)
+
+
+def test_squared_error_is_of_shares():
+    rows = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
+    assert comparison.shares(rows, [2, 2], (0, 1)).tolist() == [0.25, 0.25, 0, 0.5]
+    true = comparison.shares(rows, [2, 2], (1,))
+    assert comparison.squared_error(true, np.array([0.5, 0.5])) == pytest.approx(2 * 0.25**2)
