@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import duckdb
 import numpy as np
@@ -51,3 +52,57 @@ def test_squared_error_is_of_shares():
     assert comparison.shares(rows, [2, 2], (0, 1)).tolist() == [0.25, 0.25, 0, 0.5]
     true = comparison.shares(rows, [2, 2], (1,))
     assert comparison.squared_error(true, np.array([0.5, 0.5])) == pytest.approx(2 * 0.25**2)
+
+
+def test_a_plan_on_paper_multiplies_what_grows_and_keeps_what_does_not():
+    scaling = pytest.importorskip("scaling", reason="the benchmarks are not beside the tests")
+    small = {"count": 1.0, "fit": 5.0, "write": 2.0, "total": 10.0}
+    large = {"count": 5.0, "fit": 6.0, "write": 2.0, "total": 15.0}
+    lines, whole = scaling.paper_steps(small, large, 100, 500, 10_000)
+    # count: 100 rows a second and no constant; write: 500 in 2 s, because the difference says nothing.
+    assert {line[0]: line[-1] * 60 for line in lines} == pytest.approx(
+        {"count": 100, "fit": 6, "write": 40, "the rest": 2}
+    )
+    assert whole == pytest.approx(148)
+
+
+def test_charts_are_svg_with_every_point_and_survive_one_value(tmp_path):
+    charts = pytest.importorskip("charts", reason="the benchmarks are not beside the tests")
+    lines = {"a < b": [(1, 0.1), (10, 0.001), (5, float("nan"))], "one": [(2, 0.1)], "none": []}
+    charts.write_chart(tmp_path / "pictures" / "x.svg", "t & u", "x", "y", lines)
+    root = ElementTree.parse(tmp_path / "pictures" / "x.svg").getroot()
+    circles = root.findall("{http://www.w3.org/2000/svg}circle")
+    assert len(circles) == 3
+    places = [float(one.get("cx")) for one in circles]
+    assert places[0] == charts.LEFT and places[1] == charts.WIDTH - charts.RIGHT
+    assert "a < b" in {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    charts.write_chart(tmp_path / "y.svg", "t", "x", "y", {"same": [(1, 0), (1, 0)]})
+
+
+def test_transactions_become_a_row_each_with_the_most_frequent_items_first(tmp_path, monkeypatch):
+    transactions = pytest.importorskip("transactions", reason="the benchmarks are not beside the tests")
+    (tmp_path / "transactions").mkdir()
+    monkeypatch.setattr(transactions, "DATA", tmp_path)
+    with duckdb.connect() as con:
+        con.execute(
+            "COPY (FROM (VALUES (0, 'b'), (0, 'a'), (1, 'a'), (2, 'c'), (2, 'a'), (3, 'b'), (4, 'd')) "
+            f"t(tid, item)) TO '{tmp_path / 'transactions' / 'groceries.parquet'}' (FORMAT parquet)"
+        )
+        table = transactions.transactions("groceries", 2)
+        table.load(con)
+        rows = con.execute("SELECT i0, i1 FROM source ORDER BY ALL").fetchall()
+    assert rows == [(0, 0), (0, 1), (1, 0), (1, 0), (1, 1)]  # of d nothing is left, its row stays
+    assert list(transactions.transactions("groceries", 99).scored) == ["i0", "i1", "i2", "i3"]
+
+
+def test_classifiers_learn_each_target_from_the_other_attributes():
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    classifiers = pytest.importorskip("classifiers", reason="the benchmarks are not beside the tests")
+    names, sizes = [name for name, _, _ in classifiers.TARGETS.values()], [16, 2, 7, 2]
+    rng = np.random.default_rng(0)
+    bit = rng.integers(0, 2, 500)
+    rows = np.stack([15 * bit, bit, 2 * bit, bit], axis=1)
+    assert [*classifiers.misclassified(rows, rows, names, sizes).values()] == [0, 0, 0, 0]
+    alone = np.zeros_like(rows)  # nothing to learn: the other half is wrong
+    wrong = classifiers.misclassified(alone, rows, names, sizes)
+    assert [*wrong.values()] == pytest.approx([bit.mean()] * 4)
