@@ -2,8 +2,8 @@
 
     python benchmarks/run_all.py [--peers] [--list]
 
-Takes several hours and 10 GB of disk: an hour without the scripts that run every method. The data sets are expected
-where ``harness.DATA`` says.
+Takes several hours (an hour without the scripts that run every method) and 10 GB of disk. The data sets are
+expected where ``harness.DATA`` says.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/transactions.py [--inputs bms_webview_1 groceries mushroom] [--items 32 64 128]
         [--methods dpsyn adaptive] [--variants "dpsyn views=random"] [--ways 2 4 6] [--epsilon 1]
-        [--seeds 3] [--against "dpsyn width=4,6,8"] [--pictures docs/pictures] [--quick]
+        [--seeds 3] [--against "dpsyn cover=2,3"] [--pictures docs/pictures] [--quick]
 
 The most frequent items of each input are binary attributes, a row for each transaction. They are chosen from
 the true rows, as the papers do: that choice is part of the benchmark and not of any promise.
@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     parser.add_argument("--delta", type=float, default=1e-9)
     parser.add_argument("--seeds", type=int, default=3, help="releases of each")
-    parser.add_argument("--against", nargs="*", default=[], help="'dpsyn views=random width=4,6,8'")
+    parser.add_argument("--against", nargs="*", default=[], help="'dpsyn cover=2,3'")
     parser.add_argument("--pictures", type=Path, help="folder for charts")
     parser.add_argument("--quick", action="store_true", help="32 items, one release of each")
     arguments = parser.parse_args()
