@@ -6,7 +6,8 @@
 The question of the DPSyn proposal: how many views of how many cells? ``method="dpsyn"`` answers it by its
 expected error alone and has no setting for it, so this script measures views by themselves: m views of at
 most L cells of binary transactions, randomly chosen, or a covering of all pairs (its m follows from L).
-Gaussian noise of sigma sqrt(m / (2 rho)), weighted least squares, non-negativity, and maximum entropy for a
+One-way tables get 15 % of rho and the views the rest, so that their Gaussian noise has sigma
+sqrt(m / (1.7 rho)). Then come weighted least squares, non-negativity, and maximum entropy for a
 marginal that no view holds. The noise is numpy's, from a seed, on counts in memory, and the total is the true
 one: no privacy, only for public tables. SSE as in ``transactions.py``.
 """
@@ -14,6 +15,7 @@ one: no privacy, only for public tables. SSE as in ``transactions.py``.
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,42 +29,46 @@ from harness import machine, print_table
 from numpy.typing import NDArray
 from transactions import INPUTS, groups_of, transactions
 
-from dpsyn_sql.fit.reconstruct import reconstructed
-from dpsyn_sql.fit.views import consistent, settled
-from dpsyn_sql.planning.views import covering_views, random_views
+from dpsyn_sql.fit import reconstruct
+from dpsyn_sql.fit import views as fit_views
+from dpsyn_sql.planning import views as planned_views
+
+ONE_WAY_SHARE = 0.15
+"""Of the budget, as in the method."""
 
 Scopes = Sequence[tuple[int, ...]]
 
 
 def fitted(
-    rows: NDArray[np.int64], scopes: Scopes, sigma: float, rng: np.random.Generator
+    rows: NDArray[np.int64], scopes: Scopes, epsilon: float, delta: float, rng: np.random.Generator
 ) -> dict[tuple[int, ...], NDArray[np.float64]]:
-    """Views with noise, made consistent and non-negative, as probabilities; one-way views where none are."""
+    """One-way tables and views with noise, made consistent and non-negative, as probabilities."""
     sizes, number = [2] * rows.shape[1], len(rows)
-    noisy = {}
-    for scope in scopes:
-        counts = number * shares(rows, sizes, scope).reshape([2] * len(scope))
-        noisy[tuple(scope)] = counts + rng.normal(0, sigma, counts.shape)
-    sigmas = dict.fromkeys(noisy, sigma)
-    views = settled(consistent(noisy, sigmas), sigmas, float(number))
-    seen = {place for scope in scopes for place in scope}
-    alone = {(place,): np.array([0.5, 0.5]) for place in range(rows.shape[1]) if place not in seen}
-    return {scope: view / view.sum() for scope, view in views.items()} | alone
+    alone = [(place,) for place in range(len(sizes))]
+    noisy, sigmas = {}, {}
+    for group, share in ((alone, ONE_WAY_SHARE), (scopes, 1 - ONE_WAY_SHARE)):
+        sigma = gaussian_sigma(len(group), epsilon, delta) / math.sqrt(share)
+        for scope in group:
+            counts = number * shares(rows, sizes, scope).reshape([2] * len(scope))
+            noisy[scope] = counts + rng.normal(0, sigma, counts.shape)
+            sigmas[scope] = sigma
+    agreed = fit_views.settled(fit_views.consistent(noisy, sigmas), sigmas, float(number))
+    return {scope: view / view.sum() for scope, view in agreed.items()}
 
 
 def errors(
     rows: NDArray[np.int64], scopes: Scopes, epsilon: float, delta: float, ways: Sequence[int], seed: int
 ) -> list[float]:
     """Average SSE by number of attributes."""
-    rng = np.random.default_rng(seed)
     sizes = [2] * rows.shape[1]
-    views = fitted(rows, scopes, gaussian_sigma(len(scopes), epsilon, delta), rng)
+    views = fitted(rows, scopes, epsilon, delta, np.random.default_rng(seed))
+
+    def answer(axes: tuple[int, ...]) -> NDArray[np.float64]:
+        return reconstruct.reconstructed(views, axes, sizes, "maximum_entropy").ravel()
+
     return [
         statistics.mean(
-            squared_error(
-                shares(rows, sizes, axes), reconstructed(views, axes, sizes, "maximum_entropy").ravel()
-            )
-            for axes in groups_of(len(sizes), number)
+            squared_error(shares(rows, sizes, axes), answer(axes)) for axes in groups_of(len(sizes), number)
         )
         for number in ways
     ]
@@ -94,9 +100,10 @@ def main() -> None:
     charts: dict[int, dict[str, list[tuple[float, float]]]] = {ways: {} for ways in arguments.ways}
     for cells in arguments.cells:
         designs = [
-            (f"random, L = {cells}", random_views(sizes, m, cells, "view_sizes")) for m in arguments.numbers
+            (f"random, L = {cells}", planned_views.random_views(sizes, m, cells, "view_sizes"))
+            for m in arguments.numbers
         ]
-        designs.append(("covering of all pairs", covering_views(sizes, 2, cells).views))
+        designs.append(("covering of all pairs", planned_views.covering_views(sizes, 2, cells).views))
         for label, scopes in designs:
             found = [
                 errors(rows, scopes, arguments.epsilon, arguments.delta, arguments.ways, seed)
