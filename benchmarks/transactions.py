@@ -47,6 +47,7 @@ def transactions(name: str, items: int) -> Table:
     file = need(DATA / "transactions" / f"{name}.parquet")
 
     def load(con: duckdb.DuckDBPyConnection) -> None:
+        con.execute("SET enable_progress_bar = false")
         found = con.execute(
             "SELECT item FROM read_parquet($1) GROUP BY item "
             "ORDER BY count(DISTINCT tid) DESC, item LIMIT $2",
