@@ -11,6 +11,9 @@ Points = Sequence[tuple[float, float]]
 
 WIDTH, HEIGHT = 720, 360
 LEFT, RIGHT, TOP, BOTTOM = 70, 250, 34, 46
+APART = 28
+"""Marks of an axis are at least so far from each other."""
+
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555", "#000000")
 """Told apart by colour-blind readers too; with more lines they begin again, dashed."""
 
@@ -79,7 +82,11 @@ class _Axis:
         """The values themselves if they are few, otherwise powers of ten, or five values evenly apart."""
         known = sorted(set(self.values))
         if len(known) <= 8:
-            return known
+            apart = known[:1]
+            for value in known[1:]:
+                if abs(self.place(value) - self.place(apart[-1])) >= APART:
+                    apart.append(value)
+            return apart
         powers = [10.0**power for power in range(math.ceil(self.low), math.floor(self.high) + 1)]
         if self.logarithmic and len(powers) > 1:
             return powers
