@@ -24,13 +24,13 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.fit.bins import Binned, binned
-from dpsyn_sql.fit.estimate import Observation, total_of
+from dpsyn_sql.fit.estimate import Observation, pooled, total_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.fit.strongest import graphical_views
 from dpsyn_sql.fit.views import Views, consistent, settled, shrunk
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.methods.one_way import one_way_steps, one_way_tables
+from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
@@ -109,11 +109,18 @@ class DPSyn(Recipe):
         """Measure the one-way tables, choose and measure the views, and make them agree."""
         observed = one_way_tables(plan.domain, curator, plan.known)
         total, measured = total_of(observed), dict[Scope, Observation]()
-        if plan.reserved and total > 0:
-            found, design = self._designed(plan, observed, total, terms)
-            measured = _measured(plan, found, design, curator)
-        else:
-            found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
+        found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
+        if plan.reserved and total > 0 and plan.reserved[0].budget.amount >= LEAST_UNITS:
+            own, design = self._designed(plan, observed, total, terms)
+            measured = _measured(plan, own, design, curator)
+            if measured:
+                found = own
+            else:  # no two attributes have bins that stand out: one-way tables get everything
+                again = one_way_tables(
+                    plan.domain, curator, one_way_steps(plan.domain, plan.reserved[0].budget)
+                )
+                observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
+                found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
         with terms.deadline.running(), phase("fit"):
             return self._fitted(found, measured, observed, terms)
 
@@ -231,9 +238,13 @@ def noise_of(plan: Plan) -> Noise:
 
 
 def _least(attribute: Attribute, table: Observation, least: float, most: int) -> float:
-    """The rows that a code needs for a bin of its own; of unordered codes at most ``most`` have them."""
+    """The rows that a code needs for a bin of its own; of unordered codes at most ``most`` have them.
+
+    Noise of the one-way table alone makes no bins: of k codes the largest is about sqrt(2 ln k) deviations.
+    """
     if attribute.size <= min(SMALL, most):
         return -math.inf
+    least = max(least, math.sqrt(2 * math.log(attribute.size)) * float(table.sigma))
     if attribute.ordered or attribute.size <= most:
         return least
     return max(least, float(np.nextafter(np.sort(table.values)[-most - 1], math.inf)))

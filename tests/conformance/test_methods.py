@@ -191,7 +191,8 @@ def attributes_of(number):
 
 
 def test_auto_is_the_first_method_that_works_in_minutes():
-    auto, (first, second, *_) = method_of("auto"), METHODS.values()
+    auto, (first, *others) = method_of("auto"), METHODS.values()
+    second = next(one for one in others if one.attributes is None or one.attributes > first.attributes)
     for number, name in (
         (3, first.name),
         (first.attributes, first.name),

@@ -210,10 +210,20 @@ def test_noise_larger_than_the_table_gives_uniform_rows():
 
 def test_attributes_of_many_values_are_measured_over_bins():
     sizes = (5000, 3000, 2)
-    model, curator, plan = run(DPSyn(), domain(*sizes), codes_of(sizes))
+    common = np.random.default_rng(1).geometric(0.1, 20_000) - 1
+    columns = [common, common // 2, common % 2]
+    model, curator, plan = run(DPSyn(), domain(*sizes), columns)
     shapes = [q.shape(plan.domain) for _, queries, _ in curator.asked for q in queries if len(q.attrs) > 1]
     assert max(max(shape) for shape in shapes) <= 40
     assert model.project(["x2"]).sum() == pytest.approx(model.total)
+
+
+def test_one_way_tables_get_the_whole_budget_where_no_code_stands_out():
+    sizes = (5000, 3000)
+    model, curator, plan = run(DPSyn(), domain(*sizes), codes_of(sizes, 2000))
+    assert views_asked(curator) == []
+    assert sum(budget.amount for _, _, budget in curator.asked) > 0.99 * plan.budget.amount
+    assert model.project(["x0"]).sum() == pytest.approx(model.total)
 
 
 @pytest.mark.slow

@@ -84,7 +84,8 @@ def test_a_method_is_a_name_a_value_or_a_mapping():
     [
         (
             "tow",
-            "method='tow' is not known; use one of auto, adaptive, copula, dpcopula, dpsyn, independent, privbayes, toy",
+            "method='tow' is not known; use one of auto, adaptive, copula, dpcopula, dpsyn, "
+            "independent, privbayes, toy",
         ),
         (None, "method=None is not known"),
         (Toy, "is not known"),
@@ -125,7 +126,7 @@ def test_help_texts_name_it():
     for command in ("release", "plan", "audit"):
         shown = " ".join(run(command, "--help").output.split())
         assert (
-            "auto, adaptive, dpsyn, privbayes, copula, independent or toy." in shown
+            "auto, adaptive, dpsyn, privbayes, copula, dpcopula, independent or toy." in shown
             and "toy: One-way marginals" in shown
         )
 
