@@ -101,16 +101,21 @@ def simplex_projection(values: FloatArray, total: float) -> FloatArray:
 
     ``values`` may have any shape. Duchi et al. 2008, figure 1: sort, find the one threshold.
     """
-    if total <= 0:
+    return np.asarray(simplex_projections(np.asarray(values)[None], total)[0])
+
+
+def simplex_projections(values: FloatArray, total: float) -> FloatArray:
+    """``simplex_projection`` of many tables of one shape (tables, cells ...)."""
+    if total <= 0 or np.size(values) == 0:
         return np.zeros_like(values, dtype=np.float64)
     # Measured from the largest cell, so that huge values keep their small differences.
-    flat = np.asarray(values, dtype=np.float64).ravel()
-    flat = flat - flat.max()
-    descending = np.sort(flat)[::-1]
-    excess = (np.cumsum(descending) - total) / np.arange(1, flat.size + 1)
-    last = int(np.flatnonzero(descending > excess)[-1])
-    projected = np.maximum(flat - excess[last], 0.0)
-    return np.asarray(projected * (total / projected.sum())).reshape(np.shape(values))
+    flat = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    flat = flat - flat.max(axis=1, keepdims=True)
+    descending = np.sort(flat, axis=1)[:, ::-1]
+    excess = (np.cumsum(descending, axis=1) - total) / np.arange(1, flat.shape[1] + 1)
+    last = flat.shape[1] - 1 - np.argmax((descending > excess)[:, ::-1], axis=1)
+    projected = np.maximum(flat - np.take_along_axis(excess, last[:, None], axis=1), 0.0)
+    return np.asarray(projected * (total / projected.sum(axis=1, keepdims=True))).reshape(np.shape(values))
 
 
 def fit_margins(domain: Domain, measurements: Measurements) -> Margins:

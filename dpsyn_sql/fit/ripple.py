@@ -29,17 +29,26 @@ def ripple(table: FloatArray, theta: float, most: int = MOST_STEPS) -> FloatArra
         theta: rows, not negative.
         most: steps.
     """
-    found = np.array(table, np.float64)
-    neighbours = sum(size - 1 for size in found.shape)
-    if neighbours == 0 or found.sum() <= 0:
+    return np.asarray(rippled(np.asarray(table)[None], np.array([theta]), most)[0])
+
+
+def rippled(tables: FloatArray, thetas: FloatArray, most: int = MOST_STEPS) -> FloatArray:
+    """``ripple`` of many tables of one shape (tables, cells ...), each with its threshold."""
+    found = np.array(tables, np.float64)
+    axes, neighbours = tuple(range(1, found.ndim)), sum(size - 1 for size in found.shape[1:])
+    if neighbours == 0 or found.size == 0:
         return found
+    able = found.sum(axis=axes, keepdims=True) > 0
+    lowest = np.where(able, -np.reshape(thetas, able.shape), -np.inf)
     for _ in range(most):
-        deficit = np.where(found < -theta, -found, 0.0)
+        deficit = np.where(found < lowest, -found, 0.0)
         if not deficit.any():
             return found
         found += deficit
-        for axis in range(found.ndim):
+        for axis in axes:
             found -= (deficit.sum(axis=axis, keepdims=True) - deficit) / neighbours
-    deficit = np.where(found < -theta, -found, 0.0)
+    deficit = np.where(found < lowest, -found, 0.0)
     rich = np.maximum(found, 0.0)
-    return np.asarray(found + deficit - rich * (deficit.sum() / rich.sum()))
+    owed, paying = (part.sum(axis=axes, keepdims=True) for part in (deficit, rich))
+    share = np.divide(owed, paying, out=np.zeros_like(owed), where=owed > 0)
+    return np.asarray(found + deficit - rich * share)

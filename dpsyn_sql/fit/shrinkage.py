@@ -23,9 +23,26 @@ def shrink_singular_values(residual: NDArray[np.float64], sigma: float) -> NDArr
     if sigma <= 0 or min(residual.shape) < 2:
         return residual
     sides = sorted(size - 1 for size in residual.shape)
-    unit, beta = sigma * np.sqrt(sides[1]), sides[0] / sides[1]
     left, singular, right = np.linalg.svd(residual, full_matrices=False)
-    kept = singular / unit > 1.0 + np.sqrt(beta)
-    y = singular[kept] / unit
+    return np.asarray((left * _shrunk(singular, np.asarray(sigma), sides)) @ right)
+
+
+def shrink_contrasts(residuals: NDArray[np.float64], sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same of many tables (tables, l1 - 1, l2 - 1) in orthonormal contrasts along both axes, each with
+    its noise above 0."""
+    if residuals.size == 0:
+        return residuals
+    left, singular, right = np.linalg.svd(residuals, full_matrices=False)
+    kept = _shrunk(singular, sigmas[:, None], sorted(residuals.shape[1:]))
+    return np.asarray((left * kept[:, None, :]) @ right)
+
+
+def _shrunk(
+    singular: NDArray[np.float64], sigma: NDArray[np.float64], sides: list[int]
+) -> NDArray[np.float64]:
+    """Singular values of a table with these free sides, ascending."""
+    unit, beta = sigma * np.sqrt(sides[1]), sides[0] / sides[1]
+    least = 1.0 + np.sqrt(beta)
+    y = np.maximum(singular / unit, least)
     shrunk = unit * np.sqrt(np.maximum((y**2 - beta - 1.0) ** 2 - 4.0 * beta, 0.0)) / y
-    return np.asarray((left[:, kept] * shrunk) @ right[kept])
+    return np.where(y > least, shrunk, 0.0)

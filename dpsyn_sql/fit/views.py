@@ -9,29 +9,29 @@ share attributes estimate the same marginal several times. ``consistent`` makes 
 - Sets come in topological order, smaller before larger, from the empty set (the total). A later step keeps
   what earlier ones reached: it moves the marginal over a smaller set by nothing, because there views agree.
 
-One pass is the exact weighted least squares solution. Split each table into its interactions (the
-components of the analysis of variance). They are orthogonal, so each is estimated by itself, from the
-views that hold its set S, with weights 1/(C_i(S) sigma_i^2). The closure A of S, the intersection of these
-views, has the same views, and C_i(S) / C_i(A) is the same for all of them: the step for A averages the
-component of S with the right weights, and no other step changes it.
+All steps together are one mean for each interaction (``fit/interactions.py``), and so they are made: tens of
+thousands of views take as many array operations as they have shapes. For the step for A moves the interaction
+of every set S of which A is the closure, the intersection of the views that hold S, and no other step does. A
+and S have the same views, and C_i(S) / C_i(A) is the same for all of them: so are the weights.
+
+It is the exact weighted least squares solution: interactions are orthogonal, so each is estimated by itself,
+from the views that hold its set S, with weights 1/(C_i(S) sigma_i^2).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import reduce
-from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.fit.consistency import simplex_projection
+from dpsyn_sql.fit.consistency import simplex_projections
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.ripple import ripple
-from dpsyn_sql.fit.shrinkage import shrink_singular_values
+from dpsyn_sql.fit.interactions import Layout, Stack
+from dpsyn_sql.fit.ripple import rippled
+from dpsyn_sql.fit.shrinkage import shrink_contrasts
 
 FloatArray = NDArray[np.float64]
 Views = dict[Scope, FloatArray]
@@ -46,32 +46,9 @@ _SETTLED = 1e-5
 # The part of uniform tables that is mixed in at the end, if no more is needed.
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """A set of attributes that several views hold (``owners``), and nothing more is in all of them."""
-
-    scope: Scope
-    owners: tuple[Scope, ...]
-
-
-def shared_sets(scopes: Sequence[Scope]) -> list[Shared]:
-    """Every intersection of two or more views, smaller sets first."""
-    holding: dict[Scope, list[Scope]] = {}
-    for scope in scopes:
-        for subset in subsets(scope):
-            holding.setdefault(subset, []).append(scope)
-    closures: dict[tuple[Scope, ...], Scope] = {}
-    for subset, owners in holding.items():
-        if len(owners) > 1:
-            key = tuple(owners)
-            closures[key] = max(closures.get(key, ()), subset, key=len)
-    found = (Shared(scope, owners) for owners, scope in closures.items())
-    return sorted(found, key=lambda shared: (len(shared.scope), shared.scope))
-
-
-def subsets(scope: Scope, least: int = 0) -> Iterator[Scope]:
-    """All subsets of at least ``least`` attributes, smaller first."""
-    return chain.from_iterable(combinations(scope, size) for size in range(least, len(scope) + 1))
+def layout_of(views: Mapping[Scope, FloatArray]) -> Layout:
+    """Where the views lie, and what they share: the same for all views of these scopes and sizes."""
+    return Layout.of({scope: table.shape for scope, table in views.items()})
 
 
 def summed_to(table: FloatArray, scope: Scope, kept: Scope) -> FloatArray:
@@ -86,70 +63,77 @@ def spread(table: FloatArray, kept: Scope, scope: Scope) -> FloatArray:
 
 
 def consistent(
-    views: Mapping[Scope, FloatArray],
-    sigmas: Mapping[Scope, float],
-    sets: Sequence[Shared] | None = None,
+    views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float], layout: Layout | None = None
 ) -> Views:
     """Views that agree on every marginal they share, by weighted least squares.
 
     Args:
-        views: tables (rows) by ascending scope, at most ``planning.views.MOST_TOGETHER`` attributes each.
+        views: tables (rows) by ascending scope.
         sigmas: standard deviation of the noise of each cell of a view, above 0.
-        sets: ``shared_sets`` of the views, if they have been found before.
+        layout: ``layout_of`` the views, if it has been found before.
     """
-    found = {scope: np.array(table, np.float64) for scope, table in views.items()}
-    for shared in shared_sets(list(found)) if sets is None else sets:
-        sums = [summed_to(found[owner], owner, shared.scope) for owner in shared.owners]
-        cells = [
-            found[owner].size / max(part.size, 1) for owner, part in zip(shared.owners, sums, strict=True)
-        ]
-        weights = np.array([1 / (c * sigmas[o] ** 2) for c, o in zip(cells, shared.owners, strict=True)])
-        mean = sum(w * part for w, part in zip(weights / weights.sum(), sums, strict=True))
-        for owner, part, count in zip(shared.owners, sums, cells, strict=True):
-            found[owner] += spread(np.asarray(mean - part) / count, shared.scope, owner)
-    return found
+    layout = layout_of(views) if layout is None else layout
+    precisions = _precisions(layout, layout.of_each(sigmas))
+    found = layout.tables(_agreed(layout, layout.stacked(views), precisions))
+    return {scope: found[scope] for scope in views}
 
 
-def interactions(
-    views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float], least: int
-) -> Iterator[tuple[Scope, FloatArray, float, list[Scope]]]:
-    """Of consistent views each interaction of at least ``least`` attributes: its set, its table (sums to zero
-    along every axis), the standard deviation of a cell of the marginal that it is part of, and its views."""
-    holding: dict[Scope, list[Scope]] = {}
-    for scope in views:
-        for subset in subsets(scope, least):
-            holding.setdefault(subset, []).append(scope)
-    for subset, owners in holding.items():
-        table = centred(summed_to(views[owners[0]], owners[0], subset))
-        precision = sum(table.size / (views[owner].size * sigmas[owner] ** 2) for owner in owners)
-        yield subset, table, precision**-0.5, owners
+def _agreed(layout: Layout, arrays: Sequence[FloatArray], precisions: FloatArray) -> list[FloatArray]:
+    return layout.arrays(layout.averaged(layout.coefficients(arrays), precisions))
 
 
-def centred(table: FloatArray) -> FloatArray:
-    """The interaction of all axes: means removed along each."""
-    for axis in range(table.ndim):
-        table = table - table.mean(axis=axis, keepdims=True)
-    return table
+def _precisions(layout: Layout, sigmas: FloatArray) -> FloatArray:
+    """Of the sum of all cells of each view."""
+    sizes = [stack.cells for stack in layout.stacks for _ in stack.scopes]
+    return np.asarray(1 / (np.maximum(sizes, 1) * sigmas**2))
 
 
-def shrunk(views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float], total: float) -> Views:
+def shrunk(
+    views: Mapping[Scope, FloatArray],
+    sigmas: Mapping[Scope, float],
+    total: float,
+    layout: Layout | None = None,
+) -> Views:
     """Consistent views with less noise in their interactions; they stay consistent.
 
     What an interaction of two attributes has beyond independence is shrunk by its singular values
     (``fit/shrinkage.py``), that of more attributes by the factor 1 - (freedom) sigma^2 / |table|^2 of James
     and Stein (1961), 0 if that is negative.
     """
-    found = {scope: np.array(table, np.float64) for scope, table in views.items()}
-    margins = margins_of(views)
-    for subset, table, sigma, owners in list(interactions(views, sigmas, 2)):
-        table = table - centred(product_of(subset, margins, total))
-        if len(subset) == 2:
-            change = shrink_singular_values(table, sigma) - table
-        else:
-            noise = sigma**2 * math.prod(size - 1 for size in table.shape)
-            change = -table * min(1.0, noise / max(float((table**2).sum()), np.finfo(float).tiny))
-        for owner in owners:
-            found[owner] += spread(change, subset, owner) * (change.size / found[owner].size)
+    layout = layout_of(views) if layout is None else layout
+    coefficients, margins = layout.coefficients(layout.stacked(views)), margins_of(views)
+    independent = layout.coefficients([_independent(stack, margins, total) for stack in layout.stacks])
+    precisions = layout.summed(_precisions(layout, layout.of_each(sigmas)))
+    for stack, own, apart, sums in zip(
+        layout.stacks,
+        layout.by_stack(coefficients),
+        layout.by_stack(independent),
+        precisions,
+        strict=True,
+    ):
+        for mask, places in stack.places.items():
+            axes = [axis for axis in range(len(stack.sizes)) if mask >> axis & 1]
+            if len(axes) > 1:
+                shape = [stack.sizes[axis] for axis in axes]
+                sigma = (sums[mask] * np.prod(shape)) ** -0.5  # of a cell of the marginal
+                beyond = (own[places] - apart[places]).T
+                if len(axes) == 2:
+                    free = beyond.reshape(-1, *(size - 1 for size in shape))
+                    change = shrink_contrasts(free, sigma).reshape(beyond.shape) - beyond
+                else:
+                    energy = np.maximum((beyond**2).sum(axis=1), np.finfo(float).tiny)
+                    change = -beyond * np.minimum(1.0, sigma**2 * len(places) / energy)[:, None]
+                own[places] += change.T
+    found = layout.tables(layout.arrays(coefficients))
+    return {scope: found[scope] for scope in views}
+
+
+def _independent(stack: Stack, margins: Mapping[int, FloatArray], total: float) -> FloatArray:
+    """The tables of a stack if all attributes were independent."""
+    found = np.full(len(stack.scopes), total)
+    for column in stack.variables.T.tolist():
+        own = np.array([margins[variable] for variable in column])
+        found = found[..., None] * own.reshape(len(own), *[1] * (found.ndim - 1), -1)
     return found
 
 
@@ -159,6 +143,7 @@ def settled(
     total: float,
     theta: float | None = None,
     rounds: int = ROUNDS,
+    layout: Layout | None = None,
 ) -> Views:
     """Views without negative cells that agree and sum to ``total``.
 
@@ -172,53 +157,52 @@ def settled(
         total: rows, above 0.
         theta: in standard deviations of a view's noise; None for the projection.
         rounds: the most rounds.
+        layout: as for ``consistent``.
     """
-    sets = shared_sets(list(views))
-    agreed = {
-        scope: table + (total - table.sum()) / table.size
-        for scope, table in consistent(views, sigmas, sets).items()
-    }
-    found, sigmas = _with_margins(agreed, sigmas, total)
-    found = consistent(found, sigmas, sets)
+    layout = layout_of(views) if layout is None else layout
+    own = layout.of_each(sigmas)
+    agreed = _agreed(layout, layout.stacked(views), _precisions(layout, own))
+    found, firm = _with_margins(layout, [_of_total(array, total) for array in agreed], own, total)
+    precisions, deviations = _precisions(layout, firm), layout.parts(firm)
+    found = _agreed(layout, found, precisions)
     for _ in range(rounds):
         if _needed(found, total) <= _SETTLED:
             break
-        found = consistent(
-            {
-                scope: simplex_projection(
-                    table if theta is None else ripple(table, theta * sigmas[scope]), total
-                )
-                for scope, table in found.items()
-            },
-            sigmas,
-            sets,
-        )
+        found = [
+            simplex_projections(array, total) if theta is None else rippled(array, theta * deviation)
+            for array, deviation in zip(found, deviations, strict=True)
+        ]
+        found = _agreed(layout, found, precisions)
     part = _needed(found, total)
-    return {
-        scope: np.maximum((1 - part) * table + part * total / table.size, 0.0)
-        for scope, table in found.items()
-    }
+    tables = layout.tables(
+        [np.maximum((1 - part) * a + part * total * len(a) / max(a.size, 1), 0.0) for a in found]
+    )
+    return {scope: tables[scope] for scope in views}
+
+
+def _of_total(array: FloatArray, total: float) -> FloatArray:
+    """Tables that are lifted or lowered to one total."""
+    axes = tuple(range(1, array.ndim))
+    lacking = total - array.sum(axis=axes, keepdims=True)
+    return np.asarray(array + lacking * len(array) / max(array.size, 1))
 
 
 def _with_margins(
-    views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float], total: float
-) -> tuple[Views, dict[Scope, float]]:
+    layout: Layout, arrays: Sequence[FloatArray], sigmas: FloatArray, total: float
+) -> tuple[list[FloatArray], FloatArray]:
     """The views with one-way views that are not negative, and the deviations with which they stay so.
 
     Non-negativity lifts the many cells of a large view that are nothing but noise, and so flattens its
     margins: one-way views are settled first, and the others follow them.
     """
-    found, firm = dict(views), dict(sigmas)
-    for scope, table in views.items():
-        if len(scope) == 1:
-            found[scope] = simplex_projection(table, total)
-            firm[scope] = sigmas[scope] * _FIRM
-    return found, firm
+    found = [simplex_projections(array, total) if array.ndim == 2 else array for array in arrays]
+    lengths = np.array([len(stack.sizes) for stack in layout.stacks for _ in stack.scopes])
+    return found, np.where(lengths == 1, sigmas * _FIRM, sigmas)
 
 
-def _needed(views: Mapping[Scope, FloatArray], total: float) -> float:
+def _needed(arrays: Sequence[FloatArray], total: float) -> float:
     """The part of uniform tables that lifts the lowest cell of all to 0."""
-    lowest = [max(0.0, -float(table.min())) * table.size / total for table in views.values()]
+    lowest = (max(0.0, -float(a.min())) * a.size / len(a) / total for a in arrays if a.size)
     return max((low / (1 + low) for low in lowest), default=0.0)
 
 

@@ -28,7 +28,7 @@ from dpsyn_sql.fit.estimate import Observation, pooled, total_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.fit.strongest import graphical_views
-from dpsyn_sql.fit.views import Views, consistent, settled, shrunk
+from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
 from dpsyn_sql.methods.recipe import Recipe
@@ -206,7 +206,9 @@ class DPSyn(Recipe):
             sigmas[index,] = math.sqrt(table.variance_of_total / table.values.size)
         if total > 0:
             theta = self.theta if self.nonnegativity == "ripple" else None
-            views = settled(shrunk(consistent(views, sigmas), sigmas, total), sigmas, total, theta)
+            layout = layout_of(views)
+            views = shrunk(consistent(views, sigmas, layout), sigmas, total, layout)
+            views = settled(views, sigmas, total, theta, layout=layout)
         else:
             views = {scope: np.ones(table.shape) for scope, table in views.items()}
         _, cap = _caps(terms.limits)

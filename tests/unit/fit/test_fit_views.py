@@ -1,6 +1,7 @@
 """Views against brute force: least squares over the full table, agreement, non-negativity."""
 
 import math
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.ripple import ripple
-from dpsyn_sql.fit.views import consistent, settled, shared_sets, shrunk, summed_to
+from dpsyn_sql.fit.ripple import ripple, rippled
+from dpsyn_sql.fit.shrinkage import shrink_singular_values
+from dpsyn_sql.fit.views import consistent, settled, shrunk, spread, summed_to
 
 SCOPES = st.lists(
     st.sets(st.integers(0, 4), min_size=1, max_size=4).map(lambda scope: tuple(sorted(scope))),
@@ -107,10 +109,66 @@ def test_no_table_agrees_with_three_contradictory_pairs():
         np.testing.assert_allclose(found[scope], table, atol=1e-9)
 
 
-def test_shared_sets_come_in_topological_order():
-    found = shared_sets([(0, 1, 2), (1, 2, 3), (2, 3, 4)])
-    assert [shared.scope for shared in found] == [(2,), (1, 2), (2, 3)]
-    assert [len(shared.owners) for shared in found] == [3, 2, 2]
+def one_after_the_other(views, sigmas):
+    """The update of DPSyn, section 3.2: shared sets in topological order, each averaged by 1/(C sigma^2)."""
+    found = {scope: table.copy() for scope, table in views.items()}
+    shared = {()} | {tuple(sorted(set(a) & set(b))) for a, b in combinations(views, 2)}
+    while more := {tuple(sorted(set(a) & set(b))) for a, b in combinations(shared, 2)} - shared:
+        shared |= more
+    for scope in sorted(shared, key=len):
+        owners = [owner for owner in found if set(scope) <= set(owner)]
+        sums = [summed_to(found[owner], owner, scope) for owner in owners]
+        cells = [found[owner].size / part.size for owner, part in zip(owners, sums, strict=True)]
+        weights = [1 / (c * sigmas[owner] ** 2) for c, owner in zip(cells, owners, strict=True)]
+        mean = np.average(sums, axis=0, weights=weights)
+        for owner, part, count in zip(owners, sums, cells, strict=True):
+            found[owner] += spread((mean - part) / count, scope, owner)
+    return found
+
+
+@given(SCOPES, SIZES, SEEDS)
+def test_all_interactions_at_once_are_the_sets_one_after_the_other(scopes, sizes, seed):
+    views, sigmas = noisy(scopes, sizes, seed)
+    found, wanted = consistent(views, sigmas), one_after_the_other(views, sigmas)
+    for scope in scopes:
+        np.testing.assert_allclose(found[scope], wanted[scope], atol=1e-9)
+
+
+def interaction(table):
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
+
+
+@given(SIZES, SEEDS)
+def test_what_a_view_says_beyond_independence_is_shrunk_by_its_noise(sizes, seed):
+    views, sigmas = noisy([(0, 1, 2), (1, 2, 3)], sizes, seed, mean=100.0)
+    views = consistent(views, sigmas)
+    total = float(views[0, 1, 2].sum())
+    found = shrunk(views, sigmas, total)
+    own = {v: summed_to(views[s], s, (v,)) for s in views for v in s}
+    own = {v: np.maximum(t, 0) + 1e-6 * np.maximum(t, 0).sum() / t.size for v, t in own.items()}
+    for scope, owners in {(0, 1): [(0, 1, 2)], (1, 2): list(views), (0, 1, 2): [(0, 1, 2)]}.items():
+        before, after = (interaction(summed_to(part[owners[0]], owners[0], scope)) for part in (views, found))
+        margins = [own[v] / own[v].sum() for v in scope]
+        product = interaction(total * reduce(np.multiply.outer, margins))
+        sizes_of = [views[o].size * sigmas[o] ** 2 / before.size for o in owners]
+        sigma = sum(1 / v for v in sizes_of) ** -0.5
+        rest = before - product
+        if len(scope) == 2:
+            wanted = product + shrink_singular_values(rest, sigma)
+        else:
+            noise = sigma**2 * math.prod(size - 1 for size in before.shape)
+            wanted = product + rest * max(0.0, 1 - noise / max((rest**2).sum(), 1e-300))
+        np.testing.assert_allclose(after, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("theta", [0.0, 5.0])
+def test_many_tables_ripple_as_each_by_itself(theta):
+    tables = np.random.default_rng(0).normal([[[3]], [[-3]], [[0]]], 20, (3, 4, 5))
+    thetas = theta * np.arange(3.0)
+    for one, own, together in zip(tables, thetas, rippled(tables, thetas), strict=True):
+        np.testing.assert_allclose(ripple(one, own), together)
 
 
 @given(
