@@ -136,8 +136,13 @@ def _observed(
 ) -> dict[Scope, Observation]:
     """What views say within cliques: the largest marginals of views that a clique holds."""
     found = dict[Scope, Observation]()
+    around = [set[int]() for _ in tree.sizes]  # the cliques of each variable
+    for number, clique in enumerate(tree.cliques):
+        for variable in clique:
+            around[variable].add(number)
     for scope, table in views.items():
-        held = {tuple(v for v in scope if v in clique) for clique in map(set, tree.cliques)} - {()}
+        met = set[int]().union(*(around[variable] for variable in scope))
+        held = {tuple(v for v in scope if number in around[v]) for number in met}
         for part in largest(held):
             own = summed_to(table, scope, part)
             sigma = sigmas[scope] * math.sqrt(table.size / own.size)

@@ -35,7 +35,7 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
 from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Map, MarginalQuery, Marginals
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
 from dpsyn_sql.progress import phase
@@ -261,9 +261,13 @@ def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> di
     measured = dict[Scope, Observation]()
     if not bands:
         return measured
+    maps = [
+        None if size == bins.size else tuple(bins.tolist())
+        for size, bins in zip(found.sizes, found.bins, strict=True)
+    ]
     budgets = plan.reserved[0].budget.split([math.fsum(shares[view] for view in band) for band in bands])
     for band, budget in zip(bands, budgets, strict=True):
-        tables = curator.ask(Marginals([_query(found, view) for view in band]), budget)
+        tables = curator.ask(Marginals([_query(found.domain, maps, view) for view in band]), budget)
         for view, table in zip(band, tables, strict=True):
             measured[view] = Observation(table.values.astype(np.float64), np.asarray(table.sigma))
     return measured
@@ -273,13 +277,10 @@ def _band(share: float) -> int:
     return math.floor(2 * math.log2(share))
 
 
-def _query(found: Binned, view: Scope) -> MarginalQuery:
-    attributes = [found.domain.attributes[index] for index in view]
-    maps = tuple(
-        None if found.sizes[index] == attribute.size else tuple(found.bins[index].tolist())
-        for index, attribute in zip(view, attributes, strict=True)
-    )
-    return MarginalQuery(tuple(a.name for a in attributes), maps if any(maps) else ())
+def _query(domain: Domain, maps: Sequence[Map | None], view: Scope) -> MarginalQuery:
+    own = tuple(maps[index] for index in view)
+    names = tuple(domain.attributes[index].name for index in view)
+    return MarginalQuery(names, own if any(own) else ())
 
 
 def _caps(limits: Limits) -> tuple[int, int]:
