@@ -64,7 +64,10 @@ MOST_PART_CELLS = 2**22
 """The most cells of all tables of parts. More parts than that have fewer rows than their noise anyway."""
 
 LEAST_UNITS = 10**8
-# Units of a budget below which nothing more is asked: a part of it could be nothing.
+# Units of a budget below which one-way tables are not asked again: a part of it could be nothing.
+
+LEAST_FOR_PAIRS = 4
+# The same for pairs, whose smaller part is a quarter.
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,9 @@ class DPCopula(Recipe):
         margins = fit_margins(domain, Measurements(answers))
         ordered = in_order(domain, margins, _least(domain, answers), BINS)
         seen = [place for place, share in enumerate(ordered.shares) if share.size > 1]
-        if not plan.reserved or margins.total <= 0 or len(seen) < 2:
-            if plan.reserved and plan.reserved[0].budget.amount >= LEAST_UNITS:
+        left = plan.reserved[0].budget.amount if plan.reserved else 0
+        if left < LEAST_FOR_PAIRS or margins.total <= 0 or len(seen) < 2:
+            if left >= LEAST_UNITS:
                 # No two columns have bins that stand out: one-way tables get everything.
                 answers += _answers(curator, one_way_steps(domain, plan.reserved[0].budget))
                 margins = fit_margins(domain, Measurements(answers))

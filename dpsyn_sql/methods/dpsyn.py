@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, count, groupby
 
 import numpy as np
 
@@ -52,8 +52,18 @@ LEAST_SIGMAS = 6.0
 MOST_BINS = (32, 24, 16, 12, 8, 6, 4, 3, 2)
 """About the most bins of an attribute: the first at which the views keep to ``MOST_CELLS``."""
 
+COARSER = 4.0
+"""If the views have too many cells even so, codes need so many times as many rows, until few enough stand
+alone. In noise the counts above zero add up to far more than the total, and many bins have enough rows."""
+
 SMALL = 4
 """Attributes of so few codes keep them all: a bin less saves no noise worth it."""
+
+SHARE_UNITS = 2**20
+# Of the budget for views. A share is a whole number of them: the last bit of a float changes no noise.
+
+LEAST_UNITS = 2**22
+"""The least budget for the views (4e-9): of less, a share can round to 0."""
 
 MOST_CELLS = 2**22
 """Cells of all views together: 32 MB, and a few times that while they are made consistent."""
@@ -176,20 +186,23 @@ class DPSyn(Recipe):
     ) -> tuple[Binned, Design]:
         """Working bins and views, from noisy one-way tables and public facts.
 
-        Raises:
-            PlanTooLarge: not even two bins an attribute keep to the limits, which ``plan`` rules out.
+        It ends: with enough rows needed, no attribute has more than two bins, and ``plan`` makes sure that
+        views of these fit.
         """
         noise, (room, _) = noise_of(plan), _caps(terms.limits)
         seed = ",".join(plan.domain.names) if self.views == "random" else None
         used = sum(attribute.size > 1 for attribute in plan.domain.attributes)
         least = LEAST_SIGMAS * noise.unit * math.comb(used, 2) ** noise.power
-        for most in MOST_BINS:
+        coarser = ((MOST_BINS[-1], COARSER**power) for power in count(1))
+        steps = chain(((most, 1.0) for most in MOST_BINS), coarser)
+        while True:
+            most, times = next(steps)
             pairs = zip(plan.domain.attributes, observed, strict=True)
-            found = binned(plan.domain, observed, [_least(a, t, least, most) for a, t in pairs], most)
+            needed = [_least(a, table, times * least, most) for a, table in pairs]
+            found = binned(plan.domain, observed, needed, most)
             design = best_views(found.sizes, total, noise, self.cover, room, seed)
             if design is not None and not design.apart:
                 return found, design
-        raise PlanTooLarge("the views have too many cells with two bins a column")
 
     def _fitted(
         self,
@@ -254,7 +267,10 @@ def _least(attribute: Attribute, table: Observation, least: float, most: int) ->
 
 def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> dict[Scope, Observation]:
     """The views' noisy tables. Those of about the same share are asked for together, at the same noise."""
-    shares = dict(zip(design.views, design.shares, strict=True))
+    shares = {
+        view: max(1, round(SHARE_UNITS * share))
+        for view, share in zip(design.views, design.shares, strict=True)
+    }
     bands = [
         list(own) for _, own in groupby(sorted(shares, key=shares.__getitem__), lambda v: _band(shares[v]))
     ]
@@ -265,7 +281,7 @@ def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> di
         None if size == bins.size else tuple(bins.tolist())
         for size, bins in zip(found.sizes, found.bins, strict=True)
     ]
-    budgets = plan.reserved[0].budget.split([math.fsum(shares[view] for view in band) for band in bands])
+    budgets = plan.reserved[0].budget.split([sum(shares[view] for view in band) for band in bands])
     for band, budget in zip(bands, budgets, strict=True):
         tables = curator.ask(Marginals([_query(found.domain, maps, view) for view in band]), budget)
         for view, table in zip(band, tables, strict=True):
@@ -273,8 +289,9 @@ def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> di
     return measured
 
 
-def _band(share: float) -> int:
-    return math.floor(2 * math.log2(share))
+def _band(share: int) -> int:
+    """Twice the logarithm to base 2, rounded down."""
+    return (share**2).bit_length() - 1
 
 
 def _query(domain: Domain, maps: Sequence[Map | None], view: Scope) -> MarginalQuery:

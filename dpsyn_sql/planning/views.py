@@ -60,6 +60,13 @@ MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 _HOPELESS = 1.5
 # Errors that many times the best end the search for smaller views: these get worse from there on.
 
+_FINE = 2**20
+# Costs are whole multiples of 1/_FINE: logarithms of two machines can differ in the last bit, and a tie of
+# two attributes (1 pair for 3 codes, 2 pairs for 9) must be the same tie everywhere.
+
+_DIGITS = 9
+# Of an expected error, for the same reason.
+
 _MANY = 40
 # Above this number of attributes limits go down by a factor of 4, not 2: a covering takes a second.
 
@@ -125,7 +132,7 @@ def _pairs_covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[S
     missing = np.zeros((len(sizes), len(sizes)), np.int64)
     missing[wanted[:, 0], wanted[:, 1]] = missing[wanted[:, 1], wanted[:, 0]] = 1
     of_each = missing.sum(axis=1)
-    cost = np.log2(sizes)
+    cost = _costs(sizes)
     while (first := int(np.argmax(of_each))) >= 0 and of_each[first]:
         view, gain, cells = [first], missing[first].copy(), sizes[first]
         while len(view) < MOST_TOGETHER:
@@ -143,12 +150,16 @@ def _pairs_covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[S
         yield tuple(view)
 
 
+def _costs(sizes: FloatArray) -> FloatArray:
+    return np.asarray(np.rint(_FINE * np.log2(sizes)))
+
+
 def _triples_covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
     missing = np.zeros((len(sizes),) * 3, np.int16)
     for axes in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
         missing[tuple(wanted[:, axis] for axis in axes)] = 1
     of_each = missing.sum(axis=2, dtype=np.int64)
-    cost = np.log2(sizes)
+    cost = _costs(sizes)
     while (start := int(np.argmax(of_each))) >= 0 and of_each.flat[start]:
         view = list(divmod(start, len(sizes)))
         gain, cells = missing[view[0], view[1]].astype(np.int64), sizes[view].prod()
@@ -233,7 +244,7 @@ def best_views(
             if sum(math.prod(sizes[index] for index in view) for view in covering.views) > room:
                 break
             shares, error = expected_error(sizes, covering.views, total, noise)
-            here.append(Design(covering.views, shares, error, most, covering.apart))
+            here.append(Design(covering.views, shares, round(error, _DIGITS), most, covering.apart))
             if error > _HOPELESS * min(map(_error, here)):
                 break
         best = min(here, key=_error, default=None)
@@ -256,7 +267,7 @@ def _limits(sizes: Sequence[int], together: int) -> Iterator[int]:
     while most >= least:
         yield most
         most //= step
-    if least < most * step:
+    if least < most * step and least <= MOST_VIEW_CELLS:
         yield least
 
 
