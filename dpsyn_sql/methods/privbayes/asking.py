@@ -110,6 +110,8 @@ class Task:
     def distances(self, budget: Budget) -> dict[Pair, float]:
         """Of every pair its noisy distance to independence, less what sampling explains (rows)."""
         families, total = self.pairs(), min(self.total, _LARGEST_TOTAL)
+        if not families:
+            return {}
         shares = self.encoded.shares
         expected = [total * np.outer(shares[f.parents[0][0]], shares[f.child]) for f in families]
         references = [np.rint(table).astype(np.int64) for table in expected]

@@ -104,7 +104,8 @@ def _families(encoded: Encoded, child: int, inside: Sequence[int], bounds: Bound
 
 
 def _finest(encoded: Encoded, child: int, chosen: Sequence[int], bounds: Bounds) -> list[tuple[Parent, ...]]:
-    """Levels that fit, and do not with any one of them finer by one."""
+    """Levels that fit, and do not with any one of them finer by one: of these the largest tables, as many as
+    there are parents (``largest_number`` counts on it)."""
     finest = tuple((attribute, 0) for attribute in chosen)
     if bounds.fits(encoded, child, finest):
         return [finest]
@@ -122,4 +123,5 @@ def _finest(encoded: Encoded, child: int, chosen: Sequence[int], bounds: Bounds)
             for place, level in enumerate(combination)
         )
     ]
-    return [tuple(zip(chosen, combination, strict=True)) for combination in kept]
+    found = [tuple(zip(chosen, combination, strict=True)) for combination in kept]
+    return sorted(found, key=lambda parents: -cells_of(encoded, parents))[: len(chosen)]

@@ -100,7 +100,7 @@ class Encoded:
 
 def _levels(attribute: Attribute, bins: IntArray, shares: FloatArray) -> tuple[IntArray, ...]:
     levels = [np.arange(shares.size)]
-    regular = int(bins[: attribute.regular].max()) + 1
+    regular = int(bins[: attribute.regular].max(initial=-1)) + 1  # discovery can find no category at all
     while True:
         last = levels[-1]
         coarser = _paired(last, regular) if attribute.ordered else _rarer_joined(last, shares)

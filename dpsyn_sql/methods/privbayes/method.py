@@ -30,7 +30,7 @@ from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.shares import MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.one_way import one_way_steps, one_way_tables
 from dpsyn_sql.methods.privbayes.asking import Task, cell_noise
-from dpsyn_sql.methods.privbayes.candidates import FEW_CANDIDATES, Bounds
+from dpsyn_sql.methods.privbayes.candidates import FEW_CANDIDATES, MOST_CANDIDATES, Bounds
 from dpsyn_sql.methods.privbayes.encoding import Encoded
 from dpsyn_sql.methods.privbayes.scores import SCORES
 from dpsyn_sql.methods.privbayes.structure import interleaved, two_phases
@@ -167,7 +167,9 @@ class PrivBayes(Recipe):
         families = max(1, len(active) - 1)
         noise = cell_noise(measuring, families, rows)
         useful = total / (self.theta * noise.mean) if self.degree == 0 else math.inf
-        further = 0 if step.further is None else step.further.together // (FEW_CANDIDATES * families)
+        # Tables that may be asked for: the candidates of every step, or of fewer a step, and all pairs.
+        tables = max(FEW_CANDIDATES * families, MOST_CANDIDATES * families + math.comb(families + 1, 2))
+        further = 0 if step.further is None else step.further.together // tables
         bounds = Bounds(self._degree, useful, min(further, MOST_CELLS), frozenset(planned))
         return Task(curator, encoded, total, active, noise, choosing, measuring, bounds)
 

@@ -99,6 +99,8 @@ def _with_independent(grown: Grown) -> Grown:
 def _pair_joints(task: Task) -> dict[Pair, FloatArray]:
     """Joint distributions of all pairs of active attributes that may be counted, from noisy tables."""
     found, families = dict[Pair, FloatArray](), task.pairs()
+    if not families:
+        return found
     for family, table in zip(families, task.measured(families, task.choosing), strict=True):
         ((parent, _),), child = family.parents, family.child
         first, second = task.encoded.shares[parent], task.encoded.shares[child]
