@@ -71,6 +71,9 @@ MOST_CELLS = 2**22
 MOST_TREE_CELLS = 2**18
 """Cells of the junction tree of the strongest views."""
 
+_SMALLEST_SIGMA = 1e-3
+# Rows. Without it a table with no noise to speak of, at a pure epsilon of hundreds, had an infinite weight.
+
 MOST_ATTRIBUTES = {2: 500, 3: 60}
 """The most attributes whose pairs, or triples, are covered in seconds."""
 
@@ -212,11 +215,12 @@ class DPSyn(Recipe):
         terms: Terms,
     ) -> ViewsModel:
         total = total_of([*observed, *measured.values()])
-        sigmas = {scope: float(table.sigma) for scope, table in measured.items()}
+        sigmas = {scope: max(float(table.sigma), _SMALLEST_SIGMA) for scope, table in measured.items()}
         views: Views = {scope: table.values for scope, table in measured.items()}
         for index, table in enumerate(found.observed):
             views[index,] = table.values
-            sigmas[index,] = math.sqrt(table.variance_of_total / table.values.size)
+            own = math.sqrt(table.variance_of_total / table.values.size)
+            sigmas[index,] = max(own, _SMALLEST_SIGMA)
         if total > 0:
             theta = self.theta if self.nonnegativity == "ripple" else None
             layout = layout_of(views)

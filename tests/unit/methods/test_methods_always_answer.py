@@ -1,6 +1,7 @@
 """After the debit a method asks for nothing that was not announced, whatever the noise: else the budget is gone
 and there is no release."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,9 +12,12 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.bins import binned
 from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.questions.marginals import marginals_event
+from dpsyn_sql.methods import one_way
 from dpsyn_sql.methods.dpcopula import DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
+from dpsyn_sql.methods.one_way import one_way_steps
 from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.privbayes.candidates import FEW_CANDIDATES, Bounds, candidates, largest_number
 from dpsyn_sql.methods.privbayes.encoding import Encoded
@@ -55,9 +59,10 @@ class Held(FakeCurator):
         event = marginals_event(len(tables), 1, budget)
         scale = event.sigma if budget.kind == "zcdp" else event.scale
         draw = self.rng.normal if budget.kind == "zcdp" else self.rng.laplace
+        sigma = standard_deviation(event)
         return [
-            type(one)(
-                one.attrs, one.values + np.rint(draw(0, scale, one.values.shape)).astype(int), scale, one.maps
+            dataclasses.replace(
+                one, values=one.values + np.rint(draw(0, scale, one.values.shape)).astype(int), sigma=sigma
             )
             for one in found
         ]
@@ -115,6 +120,18 @@ def test_a_budget_of_a_few_units_pays_for_what_is_asked(method, budget):
         run(method, domain(4, 4, 9, 3), columns, budget, seed)
 
 
+@pytest.mark.parametrize("method", [DPSyn(), DPSyn(views="random"), DPCopula(hybrid=True), PrivBayes()])
+def test_noise_of_nearly_no_deviation_gives_a_model(method):
+    """Laplace noise at the largest pure epsilons."""
+    shape = domain(3, 5, 4, 11)
+    for epsilon in (900, 999):
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            columns = [rng.integers(0, size, 1 + 20 * seed) for size in shape.shape()]
+            model, _ = run(method, shape, columns, Budget.from_epsilon(epsilon, 0), seed)
+            assert all(np.isfinite(model.project([name])).all() for name in shape.names)
+
+
 @pytest.mark.parametrize("score", ["l1", "mi"])
 def test_a_column_without_any_category_has_levels(score):
     """Discovery may show no value: then a column has __other__ and NULL alone."""
@@ -147,3 +164,12 @@ def test_candidates_with_levels_are_no_more_than_was_counted_on():
     for placed in range(1, 7):
         found = candidates(encoded, range(placed), range(placed, 7), bounds, None)
         assert len(found) <= largest_number(encoded, range(7), 4)
+
+
+@pytest.mark.parametrize("epsilon", [1, 100])
+def test_the_last_bits_of_a_power_change_no_budget(epsilon, monkeypatch):
+    rng, budget = np.random.default_rng(0), Budget.from_epsilon(epsilon, 1e-9)
+    domains = [domain(*rng.integers(2, 900, 12).tolist()) for _ in range(20)]
+    here = [[step.budget for step in one_way_steps(one, budget)] for one in domains]
+    monkeypatch.setattr(one_way, "SIZE_POWER", math.nextafter(one_way.SIZE_POWER, 1))
+    assert here == [[step.budget for step in one_way_steps(one, budget)] for one in domains]
