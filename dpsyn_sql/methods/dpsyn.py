@@ -62,9 +62,6 @@ SMALL = 4
 SHARE_UNITS = 2**20
 # Of the budget for views. A share is a whole number of them: the last bit of a float changes no noise.
 
-LEAST_UNITS = 2**22
-"""The least budget for the views (4e-9): of less, a share can round to 0."""
-
 MOST_CELLS = 2**22
 """Cells of all views together: 32 MB, and a few times that while they are made consistent."""
 
