@@ -115,7 +115,7 @@ checked AS (
                 OR (SELECT count(DISTINCT attribute) FROM axes) < (SELECT count(*) FROM wanted)
                 THEN error('dpsyn_marginal: name attributes of the release, each once')
             WHEN NOT EXISTS (SELECT 1 FROM chosen)
-                THEN error('dpsyn_marginal: the model keeps no table of these attributes; count them in dpsyn_sample()')
+                THEN error('dpsyn_marginal: the model keeps no table of these attributes; count them in the released table or in dpsyn_sample()')
             ELSE CAST((SELECT product(size) FROM axes) AS BIGINT)
         END AS cells
 ),

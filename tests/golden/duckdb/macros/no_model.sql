@@ -1,1 +1,2 @@
-SELECT error('it''s no network') AS problem
+SELECT 1 AS problem
+WHERE error('it''s no network') IS NULL
