@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.errors import InputError, PlanTooLarge, said
+from dpsyn_sql.errors import PlanTooLarge
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.copula import FixedCopula, fit_copula
 from dpsyn_sql.methods.recipe import Static
+from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
@@ -47,6 +49,8 @@ class Copula(Static):
     model = CopulaModel
     correlation: str = "fitted"
 
+    choices: ClassVar = {"correlation": CORRELATIONS}
+
     def steps(self, domain: Domain, budget: Budget) -> list[MeasureStep]:
         """One-way marginals, then all pairs; only one-way marginals of a single attribute, or if the
         correlation is not fitted.
@@ -56,12 +60,7 @@ class Copula(Static):
             PlanTooLarge: more than ``MAX_CODES`` codes.
         """
         one_way = tuple(MarginalQuery((name,)) for name in domain.names)
-        if self.correlation not in CORRELATIONS:
-            raise InputError(
-                f"correlation={said(self.correlation)} is not known to method='copula'; "
-                f"use one of {', '.join(CORRELATIONS)}"
-            )
-        if self.correlation != "fitted":
+        if checked(self).correlation != "fitted":
             return [MeasureStep("one-way", one_way, budget)]
         codes = sum(domain.shape())
         if codes > MAX_CODES:

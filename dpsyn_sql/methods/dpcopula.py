@@ -93,8 +93,8 @@ class DPCopula(Recipe):
         """
         if not 0 < self.ratio <= 1000:
             raise InputError(
-                f"ratio={self.ratio!r} of method='dpcopula' divides the budget between margins and pairs: "
-                "give a number above 0 and at most 1000"
+                f"method={self.name!r} has the setting ratio={self.ratio!r}; it can be a number above 0 and "
+                "at most 1000"
             )
         sizes = [min(size, 2 * BINS + 1) for size in domain.shape() if size > 1]
         if len(sizes) < 2:

@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, groupby
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
 from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep, equivalent_rho
@@ -95,6 +97,13 @@ class DPSyn(Recipe):
     name = "dpsyn"
     model = ViewsModel
     attributes = 300  # above this number its views take minutes
+    choices: ClassVar = {
+        "cover": tuple(MOST_ATTRIBUTES),
+        "views": ("covering", "random"),
+        "nonnegativity": ("simplex", "ripple"),
+        "synthesis": SYNTHESES,
+        "reconstruction": RECONSTRUCTIONS,
+    }
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the views.
@@ -103,7 +112,11 @@ class DPSyn(Recipe):
             InputError: a setting has no such value.
             PlanTooLarge: the views would have too many cells, whatever the bins.
         """
-        self._check_settings()
+        if not 0 <= checked(self).theta < math.inf:
+            raise InputError(
+                f"method={self.name!r} has the setting theta={said(self.theta)}; it can be 0 or "
+                "a positive number"
+            )
         used = [attribute.name for attribute in domain.attributes if attribute.size > 1]
         if len(used) < 2:
             return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
@@ -142,27 +155,6 @@ class DPSyn(Recipe):
             return own
         line = f"            within the memory limit: {caps[0]} cells of views, {caps[1]} model cells"
         return replace(own, identity={**own.identity, "caps": list(caps)}, lines=(*own.lines, line))
-
-    def _check_settings(self) -> None:
-        allowed: Mapping[str, Sequence[object]] = {
-            "cover": tuple(MOST_ATTRIBUTES),
-            "views": ("covering", "random"),
-            "nonnegativity": ("simplex", "ripple"),
-            "synthesis": SYNTHESES,
-            "reconstruction": RECONSTRUCTIONS,
-        }
-        for name, values in allowed.items():
-            given = getattr(self, name)
-            if given not in values:
-                raise InputError(
-                    f"method={self.name!r} has the setting {name}={said(given)}; it can be "
-                    f"{', '.join(map(repr, values[:-1]))} or {values[-1]!r}"
-                )
-        if not 0 <= self.theta < math.inf:
-            raise InputError(
-                f"method={self.name!r} has the setting theta={said(self.theta)}; it can be 0 or "
-                "a positive number"
-            )
 
     def _check_size(self, attributes: int, room: int) -> None:
         cover = min(self.cover, attributes)

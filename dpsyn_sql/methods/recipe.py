@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Curator, Method, Model
-from dpsyn_sql.methods.settings import changed_settings
+from dpsyn_sql.methods.settings import Setting, changed_settings
 from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
@@ -28,13 +28,15 @@ class Recipe(ABC):
     A subclass is a frozen dataclass; its fields are settings (int, float, bool or str, each with a default)
     that a user may change, from Python, YAML or the command line. Class variables describe it: ``name``;
     ``model``, the class that ``run`` fits; ``attributes``, the most with which it works in minutes (None: any
-    number); ``takes_workload``, whether it divides its budget by the weights of a workload.
+    number); ``takes_workload``, whether it divides its budget by the weights of a workload; ``choices``, the
+    values of the settings that have few.
     """
 
     name: ClassVar[str]
     model: ClassVar[type[Model]]
     attributes: ClassVar[int | None] = None
     takes_workload: ClassVar[bool] = False
+    choices: ClassVar[Mapping[str, Sequence[Setting]]] = {}
 
     def chosen(self, domain: Domain, terms: Terms) -> Method:
         """Itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
@@ -12,13 +12,35 @@ from dpsyn_sql.errors import InputError, said
 Setting = int | float | bool | str
 Kind = TypeVar("Kind")
 
-_IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_IN_WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
 
 
 def settings_of(kind: type) -> dict[str, type]:
     """Names and types of the settings that a method has, in order."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def checked(method: Kind) -> Kind:
+    """The method itself, if every setting of few values (``choices``) has one of them.
+
+    Raises:
+        InputError: it names all settings that have another.
+    """
+    faults = [
+        f"{name}={said(getattr(method, name))}; it can be {_listed(map(repr, values))}"
+        for name, values in choices_of(method).items()
+        if getattr(method, name) not in values
+    ]
+    if faults:
+        raise InputError(f"method={method.name!r} has the setting {', and '.join(faults)}")  # type: ignore[attr-defined]
+    return method
+
+
+def choices_of(method: Any) -> Mapping[str, Sequence[Setting]]:
+    """The values of the settings that have few."""
+    found: Mapping[str, Sequence[Setting]] = getattr(method, "choices", {})
+    return found
 
 
 def changed_settings(method: Any) -> dict[str, Setting]:
@@ -34,14 +56,14 @@ def with_values(method: Kind, given: Mapping[str, Any]) -> Kind:
     """The same kind of method with these settings.
 
     Raises:
-        InputError: it has no such setting, or a value is of another type.
+        InputError: it has no such setting, a value is of another type, or not one of few that it can have.
     """
     known = settings_of(type(method))
     for name in given:
         _check_known(method, name, known)
     read = {name: _value(method, name, value, known[name]) for name, value in given.items()}
     changed = {name: value for name, value in read.items() if getattr(method, name) is not value}
-    return replace(method, **changed) if changed else method  # type: ignore[type-var]
+    return checked(replace(method, **changed) if changed else method)  # type: ignore[type-var]
 
 
 def with_texts(method: Kind, given: Mapping[str, str]) -> Kind:
@@ -57,10 +79,24 @@ def with_texts(method: Kind, given: Mapping[str, str]) -> Kind:
 
 
 def in_words(method: Any) -> str:
-    """``degree (a whole number, 2)``, or ``no settings``."""
-    known = settings_of(type(method))
-    told = [f"{name} ({_IN_WORDS[kind]}, {getattr(method, name)!r})" for name, kind in known.items()]
-    return ", ".join(told) or "no settings"
+    """``settings: degree (a whole number; default 2)``, or ``no settings``."""
+    known, choices = settings_of(type(method)), choices_of(method)
+    told = list[str]()
+    for name, kind in known.items():
+        values = _listed(map(str, choices[name])) if name in choices else _IN_WORDS[kind]
+        told.append(f"{name} ({values}; default {_as_text(getattr(method, name))})")
+    return f"settings: {', '.join(told)}" if told else "no settings"
+
+
+def _as_text(value: Setting) -> str:
+    """As a command line takes it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    """``a, b or c``."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _check_known(method: Any, name: object, known: Mapping[str, type]) -> None:

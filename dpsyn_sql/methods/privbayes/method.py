@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.bins import binned
 from dpsyn_sql.fit.consistency import simplex_projection
 from dpsyn_sql.fit.denoise import denoised
@@ -35,6 +36,7 @@ from dpsyn_sql.methods.privbayes.encoding import Encoded
 from dpsyn_sql.methods.privbayes.scores import SCORES
 from dpsyn_sql.methods.privbayes.structure import interleaved, two_phases
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.planning.limits import Limits
 from dpsyn_sql.planning.plan import Further, MeasureStep, Particulars, Plan, ReservedStep
@@ -87,18 +89,17 @@ class PrivBayes(Recipe):
     score: str = L1
     encoding: str = VANILLA
 
+    choices: ClassVar = {"score": (L1, *SCORES), "encoding": (VANILLA, HIERARCHICAL)}
+
     def __post_init__(self) -> None:
         faults = []
         if not 0 <= self.degree <= MOST_DEGREE:
-            faults.append(f"degree={self.degree!r}, which is 0 (by theta) or at most {MOST_DEGREE}")
+            faults.append(f"degree={self.degree!r}; it can be 0 (as many as theta allows) to {MOST_DEGREE}")
         if not self.theta > 0:
-            faults.append(f"theta={self.theta!r}, which is above 0")
-        for name, known in (("score", (L1, *SCORES)), ("encoding", ("vanilla", "hierarchical"))):
-            value = getattr(self, name)
-            if value not in known:
-                faults.append(f"{name}={said(value)}, which is one of {', '.join(known)}")
+            faults.append(f"theta={self.theta!r}; it can be a number above 0")
         if faults:
-            raise InputError(f"method={self.name!r} has the setting {'; and '.join(faults)}")
+            raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
+        checked(self)
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the families.

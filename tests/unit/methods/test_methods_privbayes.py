@@ -305,12 +305,12 @@ def test_noise_of_units_of_several_rows_makes_fewer_tables_useful():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"degree": 5}, "degree=5, which is 0 .* at most 4"),
+        ({"degree": 5}, r"degree=5; it can be 0 \(as many as theta allows\) to 4"),
         ({"degree": -1}, "degree=-1"),
-        ({"theta": 0.0}, "theta=0.0, which is above 0"),
-        ({"score": "MI"}, "score='MI', which is one of l1, mi, f, r"),
-        ({"encoding": "binary"}, "encoding='binary', which is one of vanilla, hierarchical"),
-        ({"degree": 9, "score": "x"}, "degree=9.*; and score='x'"),
+        ({"theta": 0.0}, "theta=0.0; it can be a number above 0"),
+        ({"score": "MI"}, "score='MI'; it can be 'l1', 'mi', 'f' or 'r'"),
+        ({"encoding": "binary"}, "encoding='binary'; it can be 'vanilla' or 'hierarchical'"),
+        ({"degree": 9, "theta": -1.0}, "degree=9.*, and theta=-1.0"),
     ],
 )
 def test_settings_out_of_range_are_refused_with_all_faults(settings, words):

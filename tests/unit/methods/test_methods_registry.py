@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import duckdb
 import pytest
@@ -38,6 +39,9 @@ class Toy(Static):
     share: float = 0.5
     twice: bool = False
     label: str = "plain"
+    colour: str = "red"
+
+    choices: ClassVar = {"colour": ("red", "green")}
 
     def steps(self, domain, budget):
         queries = tuple(MarginalQuery((name,)) for name in domain.names)
@@ -92,15 +96,20 @@ def test_a_method_is_a_name_a_value_or_a_mapping():
         ({"degree": 2}, "method=None is not known"),
         (
             {"name": "toy", "rounds": 2},
-            r"has no setting 'rounds'; it has degree \(a whole number, 1\), share",
+            r"has no setting 'rounds'; it has settings: degree \(a whole number; default 1\), share",
         ),
         ({"name": "independent", "degree": 2}, "'independent' has no setting 'degree'; it has no settings"),
-        ({"name": "copula", "degree": 2}, r"has no setting 'degree'; it has correlation \(text, 'fitted'\)"),
+        (
+            {"name": "copula", "degree": 2},
+            r"it has settings: correlation \(fitted, none, identity or ones; default fitted\)",
+        ),
         ({"name": "auto", "degree": 2}, "method='auto' has no setting 'degree'"),
         ({"name": "toy", "degree": "2"}, "setting degree, which is a whole number, not '2'"),
         ({"name": "toy", "degree": True}, "setting degree, which is a whole number, not True"),
         ({"name": "toy", "degree": 2.0}, "which is a whole number, not 2.0"),
-        ({"name": "toy", "share": math.nan}, "setting share, which is a number, not nan"),
+        ({"name": "toy", "share": math.nan}, "setting share, which is a finite number, not nan"),
+        ({"name": "toy", "colour": "blue"}, "colour='blue'; it can be 'red' or 'green'"),
+        (Toy(colour="blue"), "method='toy' has the setting colour='blue'"),
         ({"name": "toy", "twice": 1}, "setting twice, which is true or false, not 1"),
         ({"name": "toy", "label": None}, "setting label, which is text, not None"),
         (Toy(degree="2"), "setting degree, which is a whole number, not '2'"),
@@ -122,7 +131,11 @@ def test_text_that_is_no_value_of_a_setting_is_refused(texts):
 
 def test_help_texts_name_it():
     assert method_help() == "auto, adaptive, dpsyn, privbayes, copula, dpcopula, independent or toy"
-    assert "toy: One-way marginals, each of them so many times; degree (a whole number, 1)" in described()[-1]
+    assert described()[-1] == (
+        "toy: One-way marginals, each of them so many times; settings: degree (a whole number; default 1), "
+        "share (a finite number; default 0.5), twice (true or false; default false), label (text; default "
+        "plain), colour (red or green; default red)"
+    )
     for command in ("release", "plan", "audit"):
         shown = " ".join(run(command, "--help").output.split())
         assert (
