@@ -48,9 +48,9 @@ class Explanation:
         events = explained_events(self.plan)
         noise = [Noise(standard_deviation(event), mean_error(event)) for event in events]
         found = [_finds(event) for event in discovery_events(self.plan)]
-        lines = explain(
-            self.plan, self.shape, counting=self.counting.describe(), noise=noise, discovery=found
-        )
+        further = self.plan.further
+        counting = self.counting.describe(None if further is None else further.together)
+        lines = explain(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
         places = {
             "Engine": self.engine,
             "Ledger": self.ledger,

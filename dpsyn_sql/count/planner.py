@@ -110,9 +110,13 @@ class CountingPlan:
         """Estimate for the GROUP BY statements on 2 cores, without encoding."""
         return _cost(group.cells for group in self.groups) / 1e9
 
-    def describe(self) -> list[str]:
-        """Lines for people: what runs and why."""
-        lines = [f"Counting    {self.strategy} ({self.reason})"]
+    def describe(self, together: int | None = None) -> list[str]:
+        """Lines for people: what runs and why. ``together``: cells of marginals that may be asked for later;
+        they need the encoded table."""
+        if self.strategy == "scan" and together is not None:
+            lines = ["Counting    encoded (one-way marginals, then those that noisy answers lead to)"]
+        else:
+            lines = [f"Counting    {self.strategy} ({self.reason})"]
         if self.bounded:
             lines.append(
                 "  the encoded table leaves out rows of a privacy unit beyond its bound, and rows without a "
@@ -127,6 +131,8 @@ class CountingPlan:
             )
         megabytes = (self.cells + self.largest_group) * 8 / 1e6
         lines.append(f"  {self.cells:,} cells in all, {megabytes:,.1f} MB of counts held at once")
+        if together is not None:
+            lines[-1] += f"; later at most {together:,} further cells, {together * 8 / 1e6:,.1f} MB"
         return lines
 
     def _pack_text(self, pack: tuple[int, ...]) -> str:

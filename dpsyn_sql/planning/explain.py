@@ -112,45 +112,52 @@ def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     yield "Questions"
     for step, own in zip(plan.steps, noise, strict=True):
         share = step.budget.amount / plan.budget.amount
-        if isinstance(step, ReservedStep) and step.tables is not None:
-            yield (
-                f"  {step.name}: {share:.1%} of the budget, about {step.tables:,} marginals over bins that "
-                "earlier noisy answers decide"
-            )
-            if step.further is not None:
-                yield f"    each of at most {step.further.cells:,} cells"
-            yield f"    noise of standard deviation {own.deviation:,.4g} rows a cell"
-            continue
         if isinstance(step, ReservedStep):
-            about = f", about {len(step.queries)} candidate marginals" if step.queries else ""
-            yield (
-                f"  {step.name}: {share:.1%} of the budget, for questions that depend on earlier noisy "
-                f"answers{about}"
-            )
-            if step.further is not None and not step.queries:
-                yield (
-                    f"    marginals of at most {step.further.attributes} attributes and {step.further.cells} "
-                    f"cells each, {step.further.together} cells in all"
-                )
-            elif step.further is not None:
-                yield (
-                    f"    and for marginals of {step.further.attributes} attributes that the model of the "
-                    f"first marginals ties together, of at most {step.further.cells} cells each"
-                )
-            assumed = step.pairs_assumed(plan.domain)
-            which = "all" if assumed == len(step.queries) else f"{assumed:,} (the number of columns)"
-            yield (
-                f"    if {which} of them are measured whole: noise of standard deviation "
-                f"{own.deviation:,.4g} rows a cell"
-            )
-            yield from _expected(plan, step, own)
+            yield from _reserved(plan, step, own, f"  {step.name}: {share:.1%} of the budget")
             continue
         cells = sum(plan.domain.cells(query.attrs) for query in step.queries)
         yield (
-            f"  {step.name}: {len(step.queries)} marginals, {cells} cells, {share:.1%} of the budget, "
-            f"noise of standard deviation {own.deviation:,.4g} rows a cell"
+            f"  {step.name}: {_counted(len(step.queries), 'marginal')}, {_counted(cells, 'cell')}, "
+            f"{share:.1%} of the budget, {_deviation(own)}"
         )
         yield from _expected(plan, step, own)
+
+
+def _reserved(plan: Plan, step: ReservedStep, noise: Noise, begins: str) -> Iterator[str]:
+    """A step whose questions depend on noisy answers: what it may ask, and an example of its noise."""
+    further = step.further
+    if step.tables is not None:
+        yield f"{begins}, about {step.tables:,} marginals over bins that earlier noisy answers decide"
+        if further is not None:
+            yield f"    each of at most {further.cells:,} cells"
+        yield f"    {_deviation(noise)}"
+        return
+    number = len(step.queries)
+    which = f" about {_counted(number, 'candidate marginal')}" if number else ""
+    yield f"{begins}, for questions{which} that depend on earlier noisy answers"
+    if further is not None:
+        also = "and about other " if number else ""
+        yield (
+            f"    {also}marginals of at most {further.attributes} attributes and {further.cells:,} cells "
+            f"each, {further.together:,} cells in all"
+        )
+    assumed = step.pairs_assumed(plan.domain)
+    if assumed == number:
+        yield f"    if all of them are measured whole: {_deviation(noise)}"
+    else:
+        yield (
+            f"    for example, if it paid for {_counted(assumed, 'table')}, as many as there are columns: "
+            f"{_deviation(noise)}"
+        )
+    yield from _expected(plan, step, noise)
+
+
+def _deviation(noise: Noise) -> str:
+    return f"noise of standard deviation {noise.deviation:,.4g} rows a cell"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
 def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Iterator[str]:

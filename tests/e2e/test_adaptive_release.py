@@ -192,10 +192,7 @@ def test_a_plan_says_what_is_reserved():
     text = str(dpsyn_sql.plan(con, "t", into="s", method="adaptive"))
     assert "Method      adaptive" in text
     assert "two-way, in two rounds, then three-way: 60.0% of the budget" in text
-    assert (
-        "and for marginals of 3 attributes that the model of the first marginals ties together, of at most 1048576 cells each"
-        in text
-    )
+    assert "and about other marginals of at most 3 attributes and 1,048,576 cells each, " in text
     for fewer in ({"epsilon": 0.5}, {"exclude": ["u"]}):
         text = str(dpsyn_sql.plan(con, "t", into="s", method="adaptive", **fewer))
         assert "two-way, in two rounds: " in text and "3 attributes" not in text

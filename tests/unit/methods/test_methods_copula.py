@@ -57,7 +57,9 @@ def test_the_fitted_correlation_is_the_default_and_asks_as_ever():
 
 
 def test_a_correlation_that_is_not_known_is_refused_before_anything_is_asked():
-    with pytest.raises(InputError, match="correlation='one'; it can be 'fitted', 'none', 'identity' or 'ones'"):
+    with pytest.raises(
+        InputError, match="correlation='one'; it can be 'fitted', 'none', 'identity' or 'ones'"
+    ):
         Copula("one").plan(SOURCE, DOMAIN, BUDGET)
 
 

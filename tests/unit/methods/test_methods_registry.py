@@ -152,7 +152,8 @@ def test_the_command_takes_its_settings(tmp_path, con, monkeypatch):
     assert "Method      toy\n" in run("plan", *asked).output
     shown = run("plan", *asked, "--set", "degree=2", "--set", "label=new")
     assert (
-        "Method      toy (degree=2, label='new')\n" in shown.output and "again 1: 1 marginals" in shown.output
+        "Method      toy (degree=2, label='new')\n" in shown.output
+        and "again 1: 1 marginal, " in shown.output
     )
     assert run("release", *asked, "--set", "degree=2").exit_code == 0
     for wrong, message in (

@@ -53,7 +53,19 @@ def test_the_error_of_typical_tables_is_told_for_known_and_reserved_steps(con):
             expected / 2, abs=0.6
         )
     con.execute("CREATE TABLE w AS SELECT x, y, x AS a, y AS b, z FROM t")
-    assert "if 5 (the number of columns) of them are measured whole" in str(dpsyn_sql.plan(con, "w"))
+    assert "if it paid for 5 tables, as many as there are columns: noise of" in str(dpsyn_sql.plan(con, "w"))
+
+
+def test_a_plan_says_what_questions_are_not_known_yet_and_that_they_need_the_encoded_table(con):
+    con.execute("CREATE TABLE w AS SELECT x, y, x AS a, y AS b, z FROM t")
+    said = str(dpsyn_sql.plan(con, "w", method="dpsyn"))
+    assert "Counting    encoded (one-way marginals, then those that noisy answers lead to)" in said
+    assert "later at most 4,194,304 further cells, 33.6 MB" in said
+    assert "marginals of at most 5 attributes and 1,875 cells each, 4,194,304 cells in all" in said
+    assert "about other marginals of at most 5 attributes" in str(
+        dpsyn_sql.plan(con, "w", method="privbayes")
+    )
+    assert "Counting    scan" in str(dpsyn_sql.plan(con, "w", method="independent"))
 
 
 def test_no_row_enters_the_expected_error(con):
