@@ -126,6 +126,13 @@ def test_it_is_said_when_the_columns_came_out_independent(monkeypatch, recwarn):
     assert not any(said in note for note in strong.notes)
 
 
+def test_an_empty_table_that_was_asked_for_is_not_blamed_on_the_total(recwarn):
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS x FROM range(3000) r(i)")
+    assert dpsyn_sql.release(con, "t", rows=0).rows == 0
+    assert not any("noisy total" in str(warning.message) for warning in recwarn)
+
+
 def test_a_noisy_total_below_zero_gives_an_empty_table_of_the_right_columns(monkeypatch):
     monkeypatch.setattr(import_module("dpsyn_sql.pipeline"), "OpenDPNoise", Below)
     with pytest.warns(UserWarning, match="The noisy total is not above zero"):
