@@ -33,6 +33,7 @@ from dpsyn_sql.fit.latent import (
 )
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.one_way import one_way_steps
+from dpsyn_sql.methods.pairs import LEAST_UNITS
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.latent import LatentModel
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
@@ -60,14 +61,12 @@ PART_SHARE = 0.25
 MOST_CELLS = 2**24
 """The most cells of all pairs over bins, without parts: 128 MB."""
 
-MOST_PART_CELLS = 2**22
-"""The most cells of all tables of parts. More parts than that have fewer rows than their noise anyway."""
-
-LEAST_UNITS = 10**8
-# Units of a budget below which one-way tables are not asked again: a part of it could be nothing.
+MOST_PART_CELLS = 2**20
+"""The most cells of all tables of parts: 20 seconds of noise. Four times as many gain nothing on Adult at
+epsilon 10."""
 
 LEAST_FOR_PAIRS = 4
-# The same for pairs, whose smaller part is a quarter.
+# Units of a budget below which pairs are not asked for: their smaller part is a quarter.
 
 
 @dataclass(frozen=True, slots=True)

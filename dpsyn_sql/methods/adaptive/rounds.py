@@ -15,11 +15,9 @@ from dpsyn_sql.methods.adaptive.shares import triple_share
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.methods.adaptive.working import candidate_pairs, candidate_triples, table_weights
 from dpsyn_sql.methods.adaptive.worth import pairs_worth_their_budget, triples_worth_more
+from dpsyn_sql.methods.pairs import LEAST_UNITS
 from dpsyn_sql.planning.plan import ReservedStep
 from dpsyn_sql.progress import phase
-
-LEAST_UNITS = 10**8
-"""The least budget for pairs (1e-7, noise of thousands of rows per cell): parts of less can round to 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,6 @@ from itertools import combinations
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.planning.plan import Further
-from dpsyn_sql.planning.queries import MarginalQuery
-
-MAX_PAIR_CELLS = 2**22
-"""The most cells of a candidate pair of original codes: 32 MB to count."""
-
-MAX_CANDIDATE_CELLS = 2**25
-"""The most cells of all candidates: 256 MB, counted at once for the distances. Smaller pairs first."""
 
 MAX_TRIPLE_CELLS = 2**20
 """The most cells of a candidate triple of original codes: 8 MB to count."""
@@ -56,23 +49,6 @@ def tree_cap(rho: float, total: float, settings: Settings) -> int:
 def _powers_below(rho: float, settings: Settings) -> float:
     """Powers of ten by which a budget is smaller than epsilon 1; the smallest count as ten."""
     return min(10.0, max(0.0, math.log10(settings.one_way_rho / max(rho, 1e-30))))
-
-
-def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
-    """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public."""
-    pairs = [
-        pair
-        for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
-        if domain.cells(pair) <= MAX_PAIR_CELLS
-    ]
-    cells = {pair: domain.cells(pair) for pair in pairs}
-    kept, held = set(), 0
-    for pair in sorted(pairs, key=cells.__getitem__):
-        held += cells[pair]
-        if held > most:
-            break
-        kept.add(pair)
-    return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
 
 
 def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) -> Further | None:

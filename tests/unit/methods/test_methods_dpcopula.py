@@ -179,6 +179,15 @@ def test_a_table_of_small_columns_alone_can_become_one_joint_table():
     np.testing.assert_allclose(np.mean(rows[0] == rows[1]), 0.9, atol=0.01)
 
 
+def test_parts_are_so_few_that_the_noise_of_their_tables_takes_seconds():
+    rng = np.random.default_rng(2)
+    sizes = (3,) * 9 + (40,) * 3
+    codes = np.array([rng.integers(0, size, 300_000) for size in sizes])
+    model, curator = fitted(DPCopula(hybrid=True), codes, sizes)
+    cells = sum(np.prod(q.shape(domain(*sizes))) for _, queries, _ in curator.asked for q in queries)
+    assert 2**18 < cells < 2**20 + 200 and len(model.fitted.split) >= 6
+
+
 # -- unusual tables ----------------------------------------------------------------------------------
 
 
