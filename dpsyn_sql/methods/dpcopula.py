@@ -32,8 +32,7 @@ from dpsyn_sql.fit.latent import (
     whole,
 )
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.methods.one_way import one_way_steps
-from dpsyn_sql.methods.pairs import LEAST_UNITS
+from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.latent import LatentModel
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep

@@ -1,4 +1,4 @@
-"""What methods ask for beyond one-way tables: pairs within limits on cells, and the least budget for it."""
+"""Pairs of attributes within limits on cells: what every method that chooses among pairs begins with."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from itertools import combinations
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.planning.queries import MarginalQuery
-
-LEAST_UNITS = 10**8
-"""The least budget for anything beyond one-way tables (1e-7, noise of thousands of rows per cell): parts of
-less can round to 0."""
 
 MAX_PAIR_CELLS = 2**22
 """The most cells of a candidate pair of original codes: 32 MB to count."""

@@ -26,8 +26,8 @@ from dpsyn_sql.methods.adaptive.rounds import all_rounds
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.methods.adaptive.shares import further_queries, one_way_share
 from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.one_way import one_way_steps, one_way_tables
-from dpsyn_sql.methods.pairs import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
+from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
+from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits

@@ -15,7 +15,7 @@ from dpsyn_sql.methods.adaptive.shares import triple_share
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.methods.adaptive.working import candidate_pairs, candidate_triples, table_weights
 from dpsyn_sql.methods.adaptive.worth import pairs_worth_their_budget, triples_worth_more
-from dpsyn_sql.methods.pairs import LEAST_UNITS
+from dpsyn_sql.methods.one_way import LEAST_UNITS
 from dpsyn_sql.planning.plan import ReservedStep
 from dpsyn_sql.progress import phase
 

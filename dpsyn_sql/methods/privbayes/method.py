@@ -28,8 +28,8 @@ from dpsyn_sql.fit.denoise import denoised
 from dpsyn_sql.fit.estimate import Observation, pooled, total_of
 from dpsyn_sql.fit.network import Network, Node, node_of
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.methods.one_way import one_way_steps, one_way_tables
-from dpsyn_sql.methods.pairs import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
+from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
+from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.privbayes.asking import Task, cell_noise
 from dpsyn_sql.methods.privbayes.candidates import FEW_CANDIDATES, MOST_CANDIDATES, Bounds
 from dpsyn_sql.methods.privbayes.encoding import Encoded
