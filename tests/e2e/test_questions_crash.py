@@ -1,12 +1,14 @@
-"""An adaptive release killed between its rounds: one debit, and the answers it already had.
+"""Releases whose questions depend on answers, killed between questions: one debit, and the answers already had.
 
-All columns go together, so that there are three-way tables to ask for, in a third round.
+All columns go together, so that adaptive marginals have three-way tables to ask for, in a third round.
 """
 
 import shutil
 
 import pytest
 from test_release_crash import Case, children  # noqa: F401 - a fixture
+
+from dpsyn_sql.methods import METHODS, Static
 
 pytestmark = pytest.mark.slow
 
@@ -22,19 +24,10 @@ COLUMNS = [
 ROWS = f"SELECT {', '.join(f'{sql} AS {name}' for sql, name in zip(COLUMNS, 'abcdef', strict=True))}"
 
 
-@pytest.fixture(params=["database", "parquet"])
-def case(children, tmp_path, request):  # noqa: F811
-    options = {"domain": SPEC, "method": "adaptive"}
-    return Case(
-        children, tmp_path / "case", request.param, query=f"{ROWS} FROM range(40000) AS r(i)", **options
-    )
-
-
-# One death for each number of answers that the ledger can hold, and one with the other kind of output: the
-# expectations of a later round ("model") and its choice ("select") store nothing before they are over.
-@pytest.mark.parametrize(
-    ("case", "phase", "time"),
-    [
+DEATHS = {
+    # One death for each number of answers that the ledger can hold, and one with the other kind of output: the
+    # expectations of a later round ("model") and its choice ("select") store nothing before they are over.
+    "adaptive": [
         ("database", "select", 1),
         ("database", "fit", 1),
         ("parquet", "model", 2),
@@ -42,9 +35,31 @@ def case(children, tmp_path, request):  # noqa: F811
         ("database", "select", 3),
         ("database", "fit", 3),
     ],
-    indirect=["case"],
+    # A question is charged, and its noise is not drawn yet: the views; before the fit, all answers are there.
+    "dpsyn": [("database", "noise", 2), ("parquet", "fit", 1)],
+    # The first choice, the first table, a later choice, the last table.
+    "privbayes": [("database", "noise", time) for time in (2, 3, 6, 11)],
+    # The margins of the parts, and then their pairs.
+    "dpcopula": [("database", "noise", 2), ("parquet", "noise", 3)],
+}
+SETTINGS = {"dpcopula": {"hybrid": True}}
+
+
+@pytest.fixture
+def case(children, tmp_path, kind, method):  # noqa: F811
+    options = {"domain": SPEC, "method": {"name": method, **SETTINGS.get(method, {})}}
+    return Case(children, tmp_path / "case", kind, query=f"{ROWS} FROM range(40000) AS r(i)", **options)
+
+
+def test_every_method_whose_questions_depend_on_answers_is_killed():
+    assert set(DEATHS) == {name for name, method in METHODS.items() if not isinstance(method, Static)}
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "phase", "time"),
+    [(method, *death) for method, deaths in DEATHS.items() for death in deaths],
 )
-def test_killed_between_rounds_and_resumed(case, phase, time):
+def test_killed_between_questions_and_resumed(case, phase, time):
     assert case.run(phase=(phase, time)) is None
     before, stored = case.checked()
     assert [one.state for one in before.releases] == ["debited"] and stored
@@ -65,6 +80,7 @@ def test_killed_between_rounds_and_resumed(case, phase, time):
         shutil.copytree(backup, case.folder)
 
 
+@pytest.mark.parametrize(("method", "kind"), [*((m, "database") for m in DEATHS), ("adaptive", "parquet")])
 def test_a_finished_release_is_replayed_without_the_source(case):
     first = case.run()
     _, stored = case.checked()
