@@ -5,10 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.queries import MarginalQuery
-
-MAX_PAIR_CELLS = 2**22
-"""The most cells of a candidate pair of original codes: 32 MB to count."""
 
 MAX_CANDIDATE_CELLS = 2**25
 """The most cells of all candidates: 256 MB, counted at once for the distances. Smaller pairs first."""

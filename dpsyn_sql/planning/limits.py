@@ -19,6 +19,9 @@ _PROCESS = 256 * 2**20
 LEAST_MEMORY = 512 * 2**20
 """Bytes; below it the database cannot read a Parquet file of a few dozen columns."""
 
+MAX_PAIR_CELLS = 2**22
+"""The most cells of a candidate pair of original codes: 32 MB to count."""
+
 _BYTES_PER_CANDIDATE_CELL = 32
 # An exact count, its expectation by the model and the reference, 8 bytes each, and coarse twins.
 

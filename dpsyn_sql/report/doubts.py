@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 from dpsyn_sql.accounting.budget import Number, weakness
 from dpsyn_sql.interfaces import LedgerEntry
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.made import ROWS_OF_NOISE, Made, rows_wanted
 from dpsyn_sql.report.marginals import total_error
 
@@ -61,12 +63,13 @@ def doubts(
         needed: for each step of discovery the rows that a value must have to be found, 0 if the step finds
             no values.
     """
-    found = [note for note in (_uncertain_total(made), _rare_values(made, needed), _no_pairs(made)) if note]
+    own = (_uncertain_total(made), _rare_values(made, needed), _too_large(made.plan), _no_pairs(made))
+    found = [note for note in own if note]
     for note in found:
         warn(note)
     weak = weakness(epsilon)  # its warning comes before anything is charged
     cut = f"Within time_limit={time_limit:g} seconds {', and '.join(cuts)}." if cuts else None
-    return tuple(note for note in (weak, cut, *found) if note)
+    return tuple(note for note in (weak, cut, *found, _none_asked(made.plan)) if note)
 
 
 def _uncertain_total(made: Made) -> str | None:
@@ -97,6 +100,46 @@ def _rare_values(made: Made, needed: Sequence[float]) -> str | None:
     return (
         f"Rare values of {names} cannot be found: a value needs more than a twentieth of the rows, or no "
         "value could be found at all. Declare this domain, or spend a larger epsilon."
+    )
+
+
+def _in_no_pair(plan: Plan) -> list[str]:
+    """Columns of several codes that no table can join to another such column."""
+    names = [attribute.name for attribute in plan.domain.attributes if attribute.size > 1]
+    if len(names) < 2 or any(step.further is not None and not step.queries for step in plan.reserved):
+        return []  # tables over bins: any columns fit
+    joined = {name for query in plan.queries if len(query.attrs) > 1 for name in query.attrs}
+    return [name for name in names if name not in joined]
+
+
+def _too_large(plan: Plan) -> str | None:
+    """Columns that are independent of all others because every pair with them has too many cells."""
+    alone = _in_no_pair(plan)
+    sizes = {attribute.name: attribute.size for attribute in plan.domain.attributes if attribute.size > 1}
+    large = [
+        name
+        for name in alone
+        if len(alone) < len(sizes)  # the method asks for pairs, and not for these
+        or sizes[name] * min(size for other, size in sizes.items() if other != name) > MAX_PAIR_CELLS
+    ]
+    if not large:
+        return None
+    names = ", ".join(repr(name) for name in large)
+    one = len(large) == 1
+    return (
+        f"{names} {'is' if one else 'are'} too large for a table with any other column, and independent of "
+        f"all other columns in the output. Declare fewer categories or bins for {'it' if one else 'them'}."
+    )
+
+
+def _none_asked(plan: Plan) -> str | None:
+    """The method asks for no pairs, and no column is too large for them: it was chosen for that."""
+    several = sum(attribute.size > 1 for attribute in plan.domain.attributes)
+    if several < 2 or len(_in_no_pair(plan)) < several or _too_large(plan):
+        return None
+    return (
+        f"No pair of columns is measured by method={plan.method!r} as it is set: what goes with what in the "
+        "output says nothing about the source."
     )
 
 
