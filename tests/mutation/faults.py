@@ -409,6 +409,15 @@ FAULTS = (
         (ACCOUNT, "cost_units(event, kind), delta_units(event))", "cost_units(event, kind), 0)"),
     ),
     fault(
+        "budget of pairs spent on the margins of parts too",
+        "tests/unit/methods/test_methods_dpcopula.py::test_a_part_is_a_cell_and_never_a_question_of_its_own",
+        (
+            "dpsyn_sql/methods/dpcopula.py",
+            "    return first, second\n",
+            "    return first, budget\n",
+        ),
+    ),
+    fault(
         "two tests of a tree charged for three",
         f"{PRIVTREE}::test_deep_trees_come_close_to_the_bound_and_stay_below",
         (EVENTS, "Fraction(3 * self.points_per_unit)", "Fraction(2 * self.points_per_unit)"),
