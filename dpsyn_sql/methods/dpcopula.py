@@ -64,9 +64,6 @@ MOST_PART_CELLS = 2**20
 """The most cells of all tables of parts: 20 seconds of noise. Four times as many gain nothing on Adult at
 epsilon 10."""
 
-LEAST_FOR_PAIRS = 4
-# Units of a budget below which pairs are not asked for: their smaller part is a quarter.
-
 
 @dataclass(frozen=True, slots=True)
 class DPCopula(Recipe):
@@ -122,7 +119,7 @@ class DPCopula(Recipe):
         ordered = in_order(domain, margins, _least(domain, answers), BINS)
         seen = [place for place, share in enumerate(ordered.shares) if share.size > 1]
         left = plan.reserved[0].budget.amount if plan.reserved else 0
-        if left < LEAST_FOR_PAIRS or margins.total <= 0 or len(seen) < 2:
+        if left < LEAST_UNITS or margins.total <= 0 or len(seen) < 2:
             if left >= LEAST_UNITS:
                 # No two columns have bins that stand out: one-way tables get everything.
                 answers += _answers(curator, one_way_steps(domain, plan.reserved[0].budget))

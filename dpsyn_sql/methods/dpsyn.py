@@ -73,8 +73,8 @@ MOST_TREE_CELLS = 2**18
 _SMALLEST_SIGMA = 1e-3
 # Rows. Without it a table with no noise to speak of, at a pure epsilon of hundreds, had an infinite weight.
 
-MOST_ATTRIBUTES = {2: 500, 3: 60}
-"""The most attributes whose pairs, or triples, are covered in seconds."""
+MOST_ATTRIBUTES = {2: 300, 3: 60}
+"""The most attributes whose pairs, or triples, are covered and measured in minutes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ SIZE_POWER = 2 / 3
 """Half of the budget is divided by codes^(2/3): the optimum for the L1 norm of raw noise."""
 
 LEAST_UNITS = 10**8
-"""The least budget for further tables (1e-7: thousands of rows of noise a cell). Parts of less can round to
-0."""
+"""The least budget for further tables (1e-7: noise of thousands of rows a cell). Parts of less can be 0."""
 
 _BAND = 8
 # One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -24,6 +25,13 @@ FloatArray = NDArray[np.float64]
 MOST_WORK = 2**23
 """The most lines of all steps to the stored tables; they take some seconds."""
 
+DRAWN = 2**17
+"""Rows, drawn with a fixed seed, in which one or two attributes are counted where elimination takes too large
+a table."""
+
+MOST_COUNTED = 2**22
+"""The most cells of such a count: 32 MB."""
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkModel:
@@ -45,8 +53,15 @@ class NetworkModel:
             raise InternalError("a network does not draw every attribute of its domain")
 
     def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether their marginal and all tables on the way to it are small enough."""
-        return not fault(self.domain, attrs) and fits(self.fitted, self._variables(attrs))
+        """Whether they are one or two attributes, or all tables on the way to their marginal are small
+        enough."""
+        if fault(self.domain, attrs):
+            return False
+        return self._counts(attrs) or fits(self.fitted, self._variables(attrs))
+
+    def _counts(self, attrs: Sequence[str]) -> bool:
+        names = checked_names(self.domain, attrs)
+        return len(names) <= 2 and self.domain.cells(names) <= MOST_COUNTED
 
     def _variables(self, attrs: Sequence[str]) -> list[int]:
         names = checked_names(self.domain, attrs)
@@ -55,16 +70,33 @@ class NetworkModel:
     def project(self, attrs: Sequence[str]) -> FloatArray:
         """Expected counts, summed over all other attributes; sums to max(0, total).
 
+        Where elimination takes too large a table, one or two attributes are counted in ``DRAWN`` rows of the
+        network: always the same rows, so that the same question has the same answer.
+
         Raises:
             InputError: no attribute, one twice, an unknown one, or a table on the way is too large.
         """
         variables = self._variables(attrs)
-        if not fits(self.fitted, variables):
+        if fits(self.fitted, variables):
+            return np.asarray(max(0.0, self.total) * joint(self.fitted, variables))
+        if not self._counts(attrs):
             raise InputError(
                 f"this marginal needs a table of more than {MOST_LINES:,} cells on the way; ask for fewer "
                 "attributes, or count them in the synthetic table"
             )
-        return np.asarray(max(0.0, self.total) * joint(self.fitted, variables))
+        places = [self.domain.index(name) for name in checked_names(self.domain, attrs)]
+        (table,) = self._counted([tuple(places)])
+        return np.asarray(max(0.0, self.total) * table)
+
+    def _counted(self, scopes: Sequence[Scope]) -> list[FloatArray]:
+        """Shares of each combination of values in ``DRAWN`` rows."""
+        rows = np.concatenate(list(NetworkSampler(self.fitted).batches(DRAWN, 0)))
+        found = list[FloatArray]()
+        for scope in scopes:
+            shape = [self.domain.shape()[place] for place in scope]
+            numbers = np.ravel_multi_index(tuple(rows[:, place] for place in scope), shape)
+            found.append(np.bincount(numbers, minlength=math.prod(shape)).reshape(shape) / DRAWN)
+        return found
 
     def network(self) -> Network:
         """Its network; neighbours are drawn together if their common table stays small."""
@@ -74,7 +106,7 @@ class NetworkModel:
     def tables(self) -> ModelTables:
         """Attributes that a node joins, with its parents; pairs of others; single ones that are in none.
 
-        Tables that would take too long are left out.
+        Tables that would take too long are left out, but each attribute is in one.
         """
         sizes, codes = self.domain.shape(), self.fitted.codes
         families, room = affordable(self._families(), sizes)
@@ -83,10 +115,15 @@ class NetworkModel:
         pairs = (pair for pair in combinations(range(len(sizes)), 2) if pair not in inside)
         across, work = self._within(affordable(pairs, sizes, room)[0], work)
         held = set(chain(*kept, *across))
-        alone, _ = self._within([(place,) for place in range(len(sizes)) if place not in held], work)
-        scopes = [*kept, *across, *alone]
+        single = [(place,) for place in range(len(sizes)) if place not in held]
+        alone, _ = self._within(single, work)
+        counted = [scope for scope in single if scope not in alone]
+        exact = (
+            (scope, joint(self.fitted, [codes[place] for place in scope]))
+            for scope in (*kept, *across, *alone)
+        )
         return tables_of_codes(
-            sizes, ((scope, joint(self.fitted, [codes[place] for place in scope])) for scope in scopes)
+            sizes, chain(exact, zip(counted, self._counted(counted) if counted else (), strict=True))
         )
 
     def _within(self, scopes: Sequence[Scope], work: int) -> tuple[list[Scope], int]:

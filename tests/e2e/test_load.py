@@ -15,6 +15,9 @@ from test_any_table import DDL, DOMAIN, ROWS
 
 import dpsyn_sql
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.methods import METHODS
+from dpsyn_sql.models.network import NetworkModel
+from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.source.files import file_beside
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -29,8 +32,9 @@ FROM range(6000) r(i)"""
 CITIES = {
     "columns": {"city": {"type": "categorical", "categories": ["Köln", ""], "other": True, "nullable": True}}
 }
+COMPUTING = (NetworkModel, ViewsModel)
+"""Models that compute any marginal that is asked for; only tables are stored."""
 UNITS = {"privacy_unit": "person", "max_rows_per_unit": 3}
-METHODS = ("adaptive", "copula", "independent")
 
 
 def names_of(release):
@@ -125,8 +129,12 @@ def test_any_marginal_is_the_same_or_refused_alike(stored, loaded, data):
     try:
         one.model.project(asked)
     except InputError as error:
-        assert refusal(other, asked) == str(error) and not other.model.supports(asked)
+        told = refusal(other, asked)
+        assert not other.model.supports(asked) and (type(one.model) in COMPUTING or told == str(error))
     else:
+        if len(asked) > 2 and type(one.model) in COMPUTING and not other.model.supports(asked):
+            assert "fitted together" in refusal(other, asked)
+            return
         same_marginal(one, other, asked)
         assert other.model.supports(asked)
 
@@ -142,7 +150,7 @@ def test_rows_are_the_same_from_the_release_from_load_and_from_sql(stored, loade
     with duckdb.connect(str(path), read_only=True) as con:
         by_connection = {name: dpsyn_sql.load(con, name) for name in fresh}
         for name, one in fresh.items():
-            if "copula" in name:
+            if one.model.network() is None:
                 for release in (one, loaded[name], by_connection[name]):
                     with pytest.raises(InputError, match="is not a network"):
                         release.sample(5)
@@ -157,7 +165,7 @@ def test_rows_are_the_same_from_the_release_from_load_and_from_sql(stored, loade
             assert 100 < len(rows) <= 300
             assert by_connection[name].sample(0).columns.tolist() == rows.columns.tolist()
     for name, one in fresh.items():
-        if "copula" not in name:
+        if one.model.network() is not None:
             pd.testing.assert_frame_equal(loaded[name].sample(300, 0), one.sample(300, seed=0))
     assert not loaded["people_adaptive"].sample(50, 1).equals(loaded["people_adaptive"].sample(50, 2))
     assert loaded["people_adaptive"].sample(50)["person"].isna().all()

@@ -157,17 +157,17 @@ def test_a_setting_without_meaning_is_refused_before_anything_is_read(name):
 def test_too_many_attributes_to_cover_are_refused_with_numbers():
     with pytest.raises(PlanTooLarge, match=r"cover=3 takes at most 60 columns .* there are 61, with 35,990"):
         DPSyn(cover=3).plan(SOURCE, domain(*[2] * 61), GAUSSIAN)
-    with pytest.raises(PlanTooLarge, match=r"cover=2 takes at most 500 columns .* there are 501"):
-        DPSyn().plan(SOURCE, domain(*[2] * 501), GAUSSIAN)
+    with pytest.raises(PlanTooLarge, match=r"cover=2 takes at most 300 columns .* there are 301"):
+        DPSyn().plan(SOURCE, domain(*[2] * 301), GAUSSIAN)
     DPSyn(cover=3).plan(SOURCE, domain(*[2] * 60, *[1] * 5), GAUSSIAN)
 
 
 def test_a_limit_on_memory_that_no_views_keep_to_says_by_how_much():
     tight = Terms(limits=Limits(300 * 2**20))
     with pytest.raises(
-        PlanTooLarge, match=r"up to 499,000 cells even with two bins a column, and [\d,]+ fit"
+        PlanTooLarge, match=r"up to 179,400 cells even with two bins a column, and [\d,]+ fit"
     ):
-        DPSyn().plan(SOURCE, domain(*[2] * 500), GAUSSIAN, Terms(limits=Limits(270 * 2**20)))
+        DPSyn().plan(SOURCE, domain(*[2] * 300), GAUSSIAN, Terms(limits=Limits(270 * 2**20)))
     plan = DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN, tight)
     assert plan.further.together < DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN).further.together
     assert "caps" in plan.particulars.identity

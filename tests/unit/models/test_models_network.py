@@ -173,6 +173,24 @@ def test_what_would_take_too_large_a_table_is_refused_at_once():
     assert joint(model.network(), (11,)).sum() == pytest.approx(1)
 
 
+def test_single_columns_and_pairs_of_a_wide_network_are_counted_in_rows_that_are_always_the_same(monkeypatch):
+    rng, sizes = np.random.default_rng(2), (2,) * 40
+    nodes = [node_of("x0", (), (0,), np.ones(2))]
+    for i in range(1, 40):
+        parents = sorted(rng.permutation(i)[:4].tolist())
+        nodes.append(node_of(f"x{i}", parents, (i,), rng.random([2] * (len(parents) + 1))))
+    model = model_of(Network(sizes, tuple(nodes), tuple(range(40))))
+    exact = [model.project(pair) for pair in (["x39"], ["x38", "x39"])]
+    monkeypatch.setattr(elimination, "MOST_LINES", 2**5)
+    assert not fits(model.fitted, (39,)) and not model.supports(["x37", "x38", "x39"])
+    for pair, wanted in zip((["x39"], ["x38", "x39"]), exact, strict=True):
+        found = model.project(pair)
+        assert model.supports(pair) and found.sum() == pytest.approx(1000.0)
+        np.testing.assert_allclose(found, wanted, atol=8)
+        np.testing.assert_array_equal(found, model.project(pair))
+    assert {place for scope, _ in model.tables().tables for place in scope} == set(range(40))
+
+
 def test_a_network_of_another_domain_or_without_an_attribute_is_refused():
     node = node_of("a", (), (0,), np.ones(2))
     for network in (Network((2,), (node,), (0, 0)), Network((2, 3), (node,), (0, 1))):
