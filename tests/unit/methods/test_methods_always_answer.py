@@ -14,10 +14,8 @@ from dpsyn_sql.fit.bins import binned
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.questions.marginals import marginals_event
-from dpsyn_sql.methods import one_way
 from dpsyn_sql.methods.dpcopula import DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
-from dpsyn_sql.methods.one_way import one_way_steps
 from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.privbayes.candidates import FEW_CANDIDATES, Bounds, candidates, largest_number
 from dpsyn_sql.methods.privbayes.encoding import Encoded
@@ -164,12 +162,3 @@ def test_candidates_with_levels_are_no_more_than_was_counted_on():
     for placed in range(1, 7):
         found = candidates(encoded, range(placed), range(placed, 7), bounds, None)
         assert len(found) <= largest_number(encoded, range(7), 4)
-
-
-@pytest.mark.parametrize("epsilon", [1, 100])
-def test_the_last_bits_of_a_power_change_no_budget(epsilon, monkeypatch):
-    rng, budget = np.random.default_rng(0), Budget.from_epsilon(epsilon, 1e-9)
-    domains = [domain(*rng.integers(2, 900, 12).tolist()) for _ in range(20)]
-    here = [[step.budget for step in one_way_steps(one, budget)] for one in domains]
-    monkeypatch.setattr(one_way, "SIZE_POWER", math.nextafter(one_way.SIZE_POWER, 1))
-    assert here == [[step.budget for step in one_way_steps(one, budget)] for one in domains]
