@@ -19,6 +19,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEv
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
 from dpsyn_sql.testing.recording import RecordingLedger
@@ -57,8 +58,8 @@ def two_sided(z):
     return 2 * norm.sf(abs(z))
 
 
-def residuals(epsilon, delta, unit):
-    """One release of a fixed table: (ledgered event, residual tables) for each question."""
+def residuals(epsilon, delta, unit, method="copula"):
+    """One release of a fixed table: (ledgered event, residual tables) for each question for tables."""
     rng = np.random.default_rng(0)
     codes = np.stack([rng.integers(0, size, ROWS) for size in SIZES], axis=1)  # most cells are empty
     ledger = RecordingLedger()
@@ -76,18 +77,24 @@ def residuals(epsilon, delta, unit):
             domain=SPEC,
             ledger=ledger,
             rows=1,
-            method="copula",
+            method=method,
             **unit,
         )
     found = iter(result.measurements)
     for event, question in zip(ledger.events, ledger.questions, strict=True):
+        if question["ask"] != "measure":
+            continue
         yield event, [residual(next(found), tuple(attrs), codes) for attrs in question["tables"]]
 
 
 def residual(noisy, attrs, codes):
     axes = ["abc".index(name) for name in attrs]
-    exact = np.zeros([SIZES[axis] for axis in axes], dtype=np.int64)
-    np.add.at(exact, tuple(codes[:, axis] for axis in axes), 1)
+    maps = [
+        np.arange(SIZES[axis]) if bins is None else np.array(bins)
+        for axis, bins in zip(axes, noisy.maps or (None,) * len(axes), strict=True)
+    ]
+    exact = np.zeros([bins.max() + 1 for bins in maps], dtype=np.int64)
+    np.add.at(exact, tuple(bins[codes[:, axis]] for axis, bins in zip(axes, maps, strict=True)), 1)
     assert noisy.attrs == attrs and noisy.values.shape == exact.shape
     return noisy.values - exact
 
@@ -126,6 +133,23 @@ def check_sums(table, variance):
         # Sums of few cells have heavier tails than the normal: a wide bound, and shared noise is far outside.
         assert chi2.sf(statistic / 1.5, len(sums)) > LOWEST_P
         assert chi2.cdf(statistic * 1.5, len(sums)) > LOWEST_P
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0])
+@pytest.mark.parametrize("method", METHODS)
+def test_tables_of_every_method_have_the_ledgered_noise(method, delta):
+    """All cells of three releases together, each in deviations of its own question, also those over bins: noise
+    of half the scale fails."""
+    squares, weights_of = list[float](), list[float]()
+    asked = (residuals(3.0, delta, dict(exclude=("who",)), method) for _ in range(3))
+    for event, tables in itertools.chain.from_iterable(asked):
+        variance, kurtosis = moments(event)
+        for table in tables:
+            squares += (table.ravel().astype(float) ** 2 / variance).tolist()
+            weights_of += [kurtosis - 1] * table.size
+    assert len(squares) >= 3 * sum(SIZES)
+    deviation = math.sqrt(sum(weights_of)) / len(squares)
+    assert two_sided((np.mean(squares) - 1) / deviation) > LOWEST_P
 
 
 @pytest.mark.parametrize("delta", [1e-9, 0])
