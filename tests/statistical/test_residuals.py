@@ -138,16 +138,16 @@ def check_sums(table, variance):
 @pytest.mark.parametrize("delta", [1e-9, 0])
 @pytest.mark.parametrize("method", METHODS)
 def test_tables_of_every_method_have_the_ledgered_noise(method, delta):
-    """All cells of three releases together, each in deviations of its own question, also those over bins: noise
+    """All cells of four releases together, each in deviations of its own question, also those over bins: noise
     of half the scale fails."""
     squares, weights_of = list[float](), list[float]()
-    asked = (residuals(3.0, delta, dict(exclude=("who",)), method) for _ in range(3))
+    asked = (residuals(3.0, delta, dict(exclude=("who",)), method) for _ in range(4))
     for event, tables in itertools.chain.from_iterable(asked):
         variance, kurtosis = moments(event)
         for table in tables:
             squares += (table.ravel().astype(float) ** 2 / variance).tolist()
             weights_of += [kurtosis - 1] * table.size
-    assert len(squares) >= 3 * sum(SIZES)
+    assert len(squares) >= 4 * sum(SIZES)
     deviation = math.sqrt(sum(weights_of)) / len(squares)
     assert two_sided((np.mean(squares) - 1) / deviation) > LOWEST_P
 
