@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,10 @@ class NetworkModel:
     domain: Domain
     total: float
     fitted: Network
+    _drawn: list[NDArray[np.integer[Any]]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
+    # The rows that are counted, once they are drawn.
 
     def __post_init__(self) -> None:
         if tuple(self.fitted.sizes[variable] for variable in self.fitted.codes) != self.domain.shape():
@@ -90,7 +95,9 @@ class NetworkModel:
 
     def _counted(self, scopes: Sequence[Scope]) -> list[FloatArray]:
         """Shares of each combination of values in ``DRAWN`` rows."""
-        rows = np.concatenate(list(NetworkSampler(self.fitted).batches(DRAWN, 0)))
+        if not self._drawn:
+            self._drawn.append(np.concatenate(list(NetworkSampler(self.fitted).batches(DRAWN, 0))))
+        rows = self._drawn[0]
         found = list[FloatArray]()
         for scope in scopes:
             shape = [self.domain.shape()[place] for place in scope]
