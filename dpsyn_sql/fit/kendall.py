@@ -50,13 +50,6 @@ def untied(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(differ[0] * differ[1], 0.0)))
 
 
-def tau_b(table: FloatArray) -> float:
-    """Kendall's tau-b of a table of counts; 0 if a column has one value only."""
-    joint = np.asarray(table, np.float64) / np.sum(table)
-    divisor = float(untied(joint.sum(axis=1), joint.sum(axis=0)))
-    return float(concordance(joint)) / divisor if divisor > 0 else 0.0
-
-
 def concordance_variance(joint: FloatArray, sigma: FloatArray) -> FloatArray:
     """Variance of ``concordance`` from independent noise in every cell, if margins are known without it.
 

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.fit.consistency import simplex_projections
-from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.interactions import Layout, Stack
 from dpsyn_sql.fit.ripple import rippled
@@ -222,11 +221,3 @@ def product_of(scope: Scope, margins: Mapping[int, FloatArray], total: float) ->
     """The table over ``scope`` of independent attributes."""
     own = (margins[variable] for variable in scope)
     return np.asarray(total * reduce(np.multiply.outer, own, np.ones(())))
-
-
-def as_views(observed: Mapping[Scope, Observation]) -> tuple[Views, dict[Scope, float]]:
-    """Measured tables as views and the standard deviations of their cells."""
-    return (
-        {scope: np.asarray(table.values, np.float64) for scope, table in observed.items()},
-        {scope: float(table.sigma) for scope, table in observed.items()},
-    )

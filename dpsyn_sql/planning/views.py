@@ -38,8 +38,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.errors import InputError
-
 Scope = tuple[int, ...]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -177,22 +175,6 @@ def _triples_covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator
             of_each[one, view] -= missing[one][np.ix_(view, view)].sum(axis=1, dtype=np.int64)
         missing[np.ix_(view, view, view)] = 0
         yield tuple(view)
-
-
-def check_covered(covering: Covering, sizes: Sequence[int], cover: int, most_cells: int) -> None:
-    """Refuse a covering that leaves sets out.
-
-    Raises:
-        InputError: it says by how much the limit is too small.
-    """
-    if covering.apart:
-        most = max(math.prod(sizes[index] for index in one) for one in covering.apart)
-        sets = math.comb(sum(size > 1 for size in sizes), cover)
-        raise InputError(
-            f"{len(covering.apart):,} of {sets:,} sets of {cover} attributes have "
-            f"more cells than the limit of {most_cells:,} for a view: up to {most:,}. Use a smaller cover, "
-            "declare fewer bins or categories, or leave a column out with exclude=."
-        )
 
 
 def random_views(sizes: Sequence[int], number: int, most_cells: int, seed: str) -> tuple[Scope, ...]:

@@ -11,9 +11,15 @@ from dpsyn_sql.fit.kendall import (
     concordance_variance,
     correlation_of,
     discretised,
-    tau_b,
     untied,
 )
+
+
+def tau_b(table):
+    """Kendall's tau-b of a table of counts; 0 if a column has one value only."""
+    joint = np.asarray(table, np.float64) / np.sum(table)
+    divisor = float(untied(joint.sum(axis=1), joint.sum(axis=0)))
+    return float(concordance(joint)) / divisor if divisor > 0 else 0.0
 
 
 def table_of(x, y, shape):

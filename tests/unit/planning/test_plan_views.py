@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.views import (
     MOST_TOGETHER,
     PAIR_APART,
     TRIPLE_APART,
     Noise,
     best_views,
-    check_covered,
     covering_views,
     expected_error,
     random_views,
@@ -58,13 +56,6 @@ def test_three_hundred_attributes_are_covered():
     found = covering_views([2] * 300, 2, 2**8)
     assert len({pair for view in found.views for pair in combinations(view, 2)}) == math.comb(300, 2)
     assert len(found.views) < 2 * math.comb(300, 2) / math.comb(8, 2)
-
-
-def test_what_no_view_can_hold_is_refused_with_its_size():
-    sizes = [100, 90, 2, 1]
-    check_covered(covering_views(sizes, 2, 9000), sizes, 2, 9000)
-    with pytest.raises(InputError, match=r"1 of 3 sets of 2 attributes .* limit of 1,000 .* up to 9,000"):
-        check_covered(covering_views(sizes, 2, 1000), sizes, 2, 1000)
 
 
 @given(SIZES, st.integers(0, 20), st.sampled_from([4, 100, 2**12]), st.text(max_size=5))
