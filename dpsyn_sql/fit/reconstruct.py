@@ -36,6 +36,9 @@ MOST_PROGRAM_CELLS = 2**13
 RECONSTRUCTIONS = ("maximum_entropy", "least_norm", "linear_programming")
 """Names of the ways, the default first."""
 
+_PROJECTIONS = 400
+# Of least norm. About a thousand random tables met their parts to 3e-9 by then; with 100 some missed by 6e-6.
+
 _ROUNDS = 100
 _CLOSE = 1e-9
 # Rounds, and the largest departure (of a total of 1) at which nothing is left to do.
@@ -111,7 +114,7 @@ def least_norm(parts: Mapping[Scope, FloatArray], scope: Scope, shape: Sequence[
     """The nearest table to zero that has the parts and no negative cell, by Dykstra's (1986) projections in
     turns: to the parts, which is one pass of ``consistent``, and to tables without negative cells."""
     table, correction = np.zeros(shape), np.zeros(shape)
-    for _ in range(_ROUNDS):
+    for _ in range(_PROJECTIONS):
         exact = _with_parts(table, parts, scope)
         lifted = exact + correction
         table = np.maximum(lifted, 0.0)

@@ -4,7 +4,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.errors import InputError
@@ -28,6 +28,7 @@ def views_of(table, *scopes):
 
 @HOW
 @given(seed=SEEDS)
+@example(seed=1121)  # its least norm takes more than a hundred projections
 @settings(max_examples=15, deadline=None)
 def test_views_that_are_marginals_of_a_table_are_kept(how, seed):
     views = views_of(joint(seed), (0, 1), (1, 2), (0, 2), (2, 3))
