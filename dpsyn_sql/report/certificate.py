@@ -19,7 +19,7 @@ from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_to_dict
 from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
+from dpsyn_sql.domain.shape import Constant, Derived, Key, Role, Shape, Undiscovered
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.source.relation import Relation
 
@@ -224,6 +224,8 @@ def role_facts(role: Role) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": role.name, "type": role.sql_type, "role": type(role).__name__.lower()}
     if isinstance(role, Constant):
         facts["value"] = role.value if role.value is None else str(role.value)
+    elif isinstance(role, Key):
+        facts["origin"] = role.origin
     elif isinstance(role, Derived):
         facts["expression"] = role.expression
     return facts

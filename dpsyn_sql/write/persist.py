@@ -1,8 +1,9 @@
 """What stays in the database with a release: facts, noisy answers, the model, and macros to use them.
 
 Everything here is public. Schema ``dpsyn`` of the target database holds the tables (``sql/macros``), schema
-``main`` the macros ``dpsyn_releases``, ``dpsyn_sample`` and ``dpsyn_marginal``; none needs Python or this
-package. A release of the same name (case aside, as the database sees it) takes the place of the earlier one.
+``main`` the macros ``dpsyn_releases``, ``dpsyn_certificate``, ``dpsyn_domain``, ``dpsyn_sample`` and
+``dpsyn_marginal``; none needs Python or this package. A release of the same name (case aside, as the database
+sees it) takes the place of the earlier one.
 """
 
 from __future__ import annotations
@@ -304,8 +305,10 @@ def _macros(
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
         macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
         yield render("macros/create_macro", macro=macro, rows=rows, seed=seed, query=query)
-    yield render("macros/marginal", schema=schema)
+    yield render("macros/marginal", schema=schema, found=_found("dpsyn_marginal"))
     yield render("macros/dpsyn_releases", database=home)
+    for name in ("dpsyn_certificate", "dpsyn_domain"):
+        yield render(f"macros/{name}", database=home, found=_found(name))
     yield render(
         "macros/dpsyn_sample",
         database=home,
@@ -314,3 +317,8 @@ def _macros(
         known=string_literal(listed(names)),
     )
     yield render("macros/dpsyn_marginal", database=home)
+
+
+def _found(caller: str) -> Fragment:
+    """The release that a caller of a macro names by its parameter ``wanted_release``."""
+    return render("macros/found", caller=string_literal(caller), wanted=Fragment("wanted_release"))

@@ -24,6 +24,7 @@ from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
+from dpsyn_sql.write.comments import comment_statements, readable_literal, statement_of
 from dpsyn_sql.write.persist import StoredRelease, persist, persist_beside
 from dpsyn_sql.write.staging import stage, stage_rows, staged_rows
 
@@ -96,7 +97,7 @@ def publish(
     _check_capacity(shape, rows, shared.count)
     query = output_statement(shape, staged, rows, shared, seed)
     if target.kind == "table":
-        _publish_table(engine, target, query, kept)
+        _publish_table(engine, target, shape, query, kept)
     else:
         _publish_file(engine, target, query, kept)
 
@@ -115,7 +116,9 @@ def _check_capacity(shape: Shape, rows: int, units: int) -> None:
                 )
 
 
-def _publish_table(engine: Engine, target: Destination, query: Fragment, kept: StoredRelease | None) -> None:
+def _publish_table(
+    engine: Engine, target: Destination, shape: Shape, query: Fragment, kept: StoredRelease | None
+) -> None:
     if target.sql is None or target.database is None:
         raise InternalError("a table target has no name")
     statement = render("write/create_table", target=target.sql, replace=int(target.replace), query=query)
@@ -126,6 +129,8 @@ def _publish_table(engine: Engine, target: Destination, query: Fragment, kept: S
         with engine.transaction():
             if not target.only_same:
                 engine.execute(statement, step="writing the synthetic table")
+                for comment in () if kept is None else comment_statements(target.sql, shape, kept):
+                    engine.execute(comment, step="commenting the synthetic table")
             if kept is not None:
                 persist(engine, target.database, kept)
     except EngineFailure as error:
@@ -162,14 +167,14 @@ def _changed(what: str) -> str:
 def _publish_file(engine: Engine, target: Destination, query: Fragment, kept: StoredRelease | None) -> None:
     if target.path is None or target.format not in ("parquet", "csv"):
         raise InternalError("a file target needs a path and one of the formats parquet and csv")
-    template = f"write/copy_{target.format}"
+    statement = Fragment("") if kept is None else readable_literal(statement_of(kept))
     problem = f"The file {str(target.path)!r} cannot be written in its folder."
     with contextlib.suppress(OSError), locked_folder(target.path.parent, _WORK) as folder:
         # The ending stays, because the database compresses by it.
         part = folder / f"part{target.path.suffix}"
-        engine.execute(
-            render(template, path=string_literal(str(part)), query=query), step="writing the synthetic file"
-        )
+        place = string_literal(str(part))
+        copy = render(f"write/copy_{target.format}", path=place, query=query, statement=statement)
+        engine.execute(copy, step="writing the synthetic file")
         model = folder / "model.duckdb"
         if kept is not None:
             persist_beside(engine, model, kept)

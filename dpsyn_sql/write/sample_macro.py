@@ -45,7 +45,7 @@ def sample_queries(
             "dpsyn_marginal() are here. For more rows call release(..., rows=) under the same name, at no "
             "cost."
         )
-        failing = render("macros/no_model", message=string_literal(message))
+        failing = render("macros/no_model", columns=_columns(shape), message=string_literal(message))
         return failing, failing
     nrows, seed = (
         Fragment(f"CAST({parameter} AS {kind})")
@@ -84,6 +84,13 @@ def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
         written=written,
         conditions=[_condition(text) for text in shape.never],
     )
+
+
+def _columns(shape: Shape) -> list[Fragment]:
+    """The columns of the release without values."""
+    kinds = {item.name: item.type for item in (*shape.domain.attributes, *shape.roles)}
+    names = shape.order or shape.domain.names
+    return [Fragment(f"CAST(NULL AS {_type(kinds[name])}) AS {ident(name)}") for name in names]
 
 
 def _measured(attribute: Attribute, place: int, seed: Fragment) -> Fragment:

@@ -106,6 +106,8 @@ EXAMPLES = {
     "macros/create_macro": {
         "": {"macro": F('dpsyn."sample_r"'), "rows": F("n"), "seed": F("s"), "query": QUERY}
     },
+    "macros/dpsyn_certificate": {"": {"database": ident("d"), "found": QUERY}},
+    "macros/dpsyn_domain": {"": {"database": ident("d"), "found": QUERY}},
     "macros/dpsyn_marginal": {"": {"database": ident("d")}},
     "macros/dpsyn_releases": {"": {"database": ident("d")}},
     "macros/dpsyn_sample": {
@@ -118,7 +120,11 @@ EXAMPLES = {
     },
     "macros/forget": {"": {**SCHEMA, "table": ident("shares"), "name": literal("it's")}},
     "macros/former": {"": {"database": literal("d")}},
-    "macros/no_model": {"": {"message": string_literal("it's no network")}},
+    "macros/found": {"": {"caller": literal("it's"), "wanted": F("wanted_release")}},
+    "macros/marginal": {"": {**SCHEMA, "found": QUERY}},
+    "macros/no_model": {
+        "": {"columns": [F('CAST(NULL AS DATE) AS "d"')], "message": string_literal("it's no network")}
+    },
     "load/nodes": {"": {"table": qualified("db", "dpsyn", "shares"), "release": 3}},
     "load/releases": {"": SCHEMA},
     "load/rows": {
@@ -140,7 +146,7 @@ EXAMPLES = {
     **{
         f"macros/{name}": {"": SCHEMA}
         for name in (
-            *("attributes", "axes", "codes", "marginal", "measured_bins", "measured_cells", "measurements"),
+            *("attributes", "axes", "codes", "measured_bins", "measured_cells", "measurements"),
             *("model_cells", "names", "next_release", "releases", "shares"),
         )
     },
@@ -182,7 +188,13 @@ EXAMPLES = {
     "source/use": {"": {"name": ident("x")}},
     "write/bind": {"": {"columns": [F('CAST(NULL AS DATE) AS "d"')], "value": F('"d" + 1')}},
     "write/copy_csv": {"": {"path": literal("it's"), "query": QUERY}},
-    "write/copy_parquet": {"": {"path": literal("it's"), "query": QUERY}},
+    "write/comment": {
+        "": {"what": F("COLUMN"), "name": F('"d"."t"."c"'), "text": literal("it's {{ x }}; --")}
+    },
+    "write/copy_parquet": {
+        case: {"path": literal("it's"), "query": QUERY, "statement": statement}
+        for case, statement in (("", F("")), ("statement", literal("it's {{ x }}")))
+    },
     "write/count_staged": {"": {"staged": STAGED}},
     "write/create_table": {
         "": {"target": F('"d"."t"'), "replace": 0, "query": QUERY},

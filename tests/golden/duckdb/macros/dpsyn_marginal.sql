@@ -4,18 +4,18 @@ FROM query(
     'SELECT '
     || array_to_string(
         list_transform(
-            range(1, 1 + len(CAST(attributes AS VARCHAR[]))),
-            lambda i: 'labels[' || i || '] AS "' || replace(CAST(attributes AS VARCHAR[])[i], '"', '""') || '", '
+            range(1, 1 + len(COALESCE(CAST(attributes AS VARCHAR[]), []))),
+            lambda i: 'labels[' || i || '] AS "' || COALESCE(replace(CAST(attributes AS VARCHAR[])[i], '"', '""'), 'NULL') || '", '
         ),
         ''
     )
-    || 'estimate, noisy, standard_error, basis FROM dpsyn.marginal('''
-    || replace(CAST(release AS VARCHAR), '''', '''''')
-    || ''', ['
+    || 'estimate, noisy, standard_error, basis FROM dpsyn.marginal('
+    || COALESCE('''' || replace(CAST(release AS VARCHAR), '''', '''''') || '''', 'NULL')
+    || ', ['
     || array_to_string(
         list_transform(
-            CAST(attributes AS VARCHAR[]),
-            lambda name: '''' || replace(name, '''', '''''') || ''''
+            COALESCE(CAST(attributes AS VARCHAR[]), []),
+            lambda name: COALESCE('''' || replace(name, '''', '''''') || '''', 'NULL')
         ),
         ', '
     )

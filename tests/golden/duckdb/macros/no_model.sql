@@ -1,2 +1,3 @@
-SELECT 1 AS problem
+SELECT
+    CAST(NULL AS DATE) AS "d"
 WHERE error('it''s no network') IS NULL

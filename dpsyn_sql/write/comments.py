@@ -1,0 +1,65 @@
+"""What a released table or Parquet file says of itself: public facts of its certificate, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, UnitId
+from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
+from dpsyn_sql.sqltext.render import render
+from dpsyn_sql.write.persist import StoredRelease
+
+_DOMAIN_OF = {
+    "declared": "the domain is declared",
+    "catalog": "the domain is from the catalog",
+    "discovered": "the domain is discovered with noise",
+}
+
+
+def comment_statements(table: Fragment, shape: Shape, kept: StoredRelease) -> Iterator[Fragment]:
+    """Statements that comment a new table and each of its columns."""
+    shown = f"Certificate: FROM dpsyn_certificate({string_literal(kept.name)});"
+    yield _comment("TABLE", table, f"{statement_of(kept)} {shown}")
+    described = {item.name: _measured(item) for item in shape.domain.attributes}
+    described |= {role.name: _made(role) for role in shape.roles}
+    for name in shape.order or shape.domain.names:
+        # The space: without it the end of the name could read like the name of a source.
+        yield _comment("COLUMN", Fragment(f"{table} .{ident(name)}"), described[name])
+
+
+def statement_of(kept: StoredRelease) -> str:
+    """What a reader of the rows should know first. Epsilon and delta have all their digits: a rounded bound
+    would claim more."""
+    guarantee = kept.facts["guarantee"]
+    return (
+        "Synthetic rows, drawn from a model of noisy answers. Differential privacy: "
+        f"epsilon {guarantee['epsilon']!r}, delta {guarantee['delta']!r}, for one privacy unit added or "
+        f"removed; privacy unit: {guarantee['privacy_unit']}; rows per unit: at most "
+        f"{guarantee['rows_per_unit']}. Method: {kept.facts['method']}. Release: {kept.name}, id "
+        f"{kept.release_id}."
+    )
+
+
+def readable_literal(text: str) -> Fragment:
+    """A text literal of one piece: a statement that takes no expression cannot splice a NUL in."""
+    return string_literal(text.replace("\x00", "\\0"))
+
+
+def _comment(what: str, name: Fragment, text: str) -> Fragment:
+    return render("write/comment", what=Fragment(what), name=name, text=readable_literal(text))
+
+
+def _measured(attribute: Attribute) -> str:
+    codes = "1 code" if attribute.size == 1 else f"{attribute.size} codes"
+    return f"Synthetic values: {attribute.kind}, {codes}; {_DOMAIN_OF[attribute.origin]}."
+
+
+def _made(role: Role) -> str:
+    if isinstance(role, Key):
+        return "Fresh key, unrelated to the keys of the source."
+    if isinstance(role, UnitId):
+        return "Fresh unit id, unrelated to the ids of the source."
+    if isinstance(role, Constant):
+        return "Constant, as the owner states it; not measured."
+    return f"Computed from other columns of the synthetic row: {role.expression}"

@@ -1,0 +1,40 @@
+SELECT r.*
+FROM dpsyn.releases AS r
+WHERE r.release = (
+    SELECT
+        CASE
+            WHEN k.release IS NULL
+                THEN CAST(error(
+                    'it''s'
+                    || ': there is no release '
+                    || COALESCE('''' || CAST(wanted_release AS VARCHAR) || '''', 'NULL')
+                    || ' here; there are '
+                    || COALESCE(
+                        (
+                            SELECT
+                                string_agg('''' || n.name || '''', ', ' ORDER BY n.created, n.name)
+                                || CASE WHEN max(n.every) > 30 THEN ', ...' ELSE '' END
+                            FROM (
+                                SELECT
+                                    e.name,
+                                    e.created,
+                                    count(*) OVER () AS every
+                                FROM dpsyn.releases AS e
+                                ORDER BY
+                                    e.created,
+                                    e.name
+                                LIMIT 30
+                            ) AS n
+                        ),
+                        'none'
+                    )
+                ) AS INTEGER)
+            ELSE k.release
+        END
+    FROM (
+        SELECT max(c.release) AS release
+        FROM dpsyn.releases AS c
+        WHERE translate(c.name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+            = translate(CAST(wanted_release AS VARCHAR), 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')
+    ) AS k
+)

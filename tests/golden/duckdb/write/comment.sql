@@ -1,0 +1,1 @@
+COMMENT ON COLUMN "d"."t"."c" IS 'it''s {{ x }}; --'
