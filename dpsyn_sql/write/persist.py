@@ -26,7 +26,7 @@ from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.sample.sql_tables import share_table
-from dpsyn_sql.source.names import fold, listed
+from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES
 from dpsyn_sql.sqltext.render import render
@@ -39,6 +39,10 @@ _STEP = "keeping the model with the release"
 _LOADED = 60_000
 """Rows loaded at a time: less than a row group of DuckDB (122,880), which it would write to the file before
 the commit, in pieces by thread, and again after it; the blocks of the first time stay in the file, empty."""
+
+
+_MOST_LISTED = 30
+"""Names of releases that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,11 +318,23 @@ def _macros(
         database=home,
         most=MOST_LOW_VARIANCE_ROWS,
         names=[string_literal(fold(name)) for name in names],
-        known=string_literal(listed(names)),
+        known=string_literal(_listed(names)),
     )
     yield render("macros/dpsyn_marginal", database=home)
 
 
 def _found(caller: str) -> Fragment:
     """The release that a caller of a macro names by its parameter ``wanted_release``."""
-    return render("macros/found", caller=string_literal(caller), wanted=Fragment("wanted_release"))
+    return render(
+        "macros/found",
+        caller=string_literal(caller),
+        wanted=Fragment("wanted_release"),
+        most=_MOST_LISTED,
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """As ``sql/macros/found.sql`` lists them."""
+    return ", ".join(
+        [*map(string_literal, names[:_MOST_LISTED]), *(["..."] if len(names) > _MOST_LISTED else [])]
+    )

@@ -2,7 +2,7 @@
 -- The casts keep anything but numbers out of the text; quotes in the name are doubled. The names of the releases
 -- are written here because query() takes no subquery; the macro is made anew with every release.
 -- in:  database, most (rows drawn with low variance; more are drawn independently), names (literals in lower
---      case), known (literal: the names as a person reads them)
+--      case), known (literal: the names as SQL writes them)
 -- out: table macro
 CREATE OR REPLACE MACRO {{ database }}.main.dpsyn_sample(release, nrows, seed := 1) AS TABLE
 SELECT *
@@ -22,7 +22,7 @@ FROM query(
             THEN replace(CAST(release AS VARCHAR), '"', '""')
         ELSE error(
             'dpsyn_sample: there is no release '
-            || COALESCE('''' || CAST(release AS VARCHAR) || '''', 'NULL')
+            || COALESCE('''' || replace(CAST(release AS VARCHAR), '''', '''''') || '''', 'NULL')
             || ' here; there are '
             || {{ known }}
         )

@@ -1,6 +1,7 @@
 -- The release of a name, compared as the database compares names: ASCII case aside. If there is none, an error
--- lists the releases there are. The error is in WHERE, so that it comes whatever columns are read.
--- in:  caller (literal: the macro that was called), wanted (expression: the name)
+-- lists the releases there are, as SQL writes them. The error is in WHERE, so that it comes whatever columns are
+-- read.
+-- in:  caller (literal: the macro that was called), wanted (expression: the name), most (names in the list)
 -- out: a query of one row of releases
 SELECT r.*
 FROM dpsyn.releases AS r
@@ -11,13 +12,13 @@ WHERE r.release = (
                 THEN CAST(error(
                     {{ caller }}
                     || ': there is no release '
-                    || COALESCE('''' || CAST({{ wanted }} AS VARCHAR) || '''', 'NULL')
+                    || COALESCE('''' || replace(CAST({{ wanted }} AS VARCHAR), '''', '''''') || '''', 'NULL')
                     || ' here; there are '
                     || COALESCE(
                         (
                             SELECT
-                                string_agg('''' || n.name || '''', ', ' ORDER BY n.created, n.name)
-                                || CASE WHEN max(n.every) > 30 THEN ', ...' ELSE '' END
+                                string_agg('''' || replace(n.name, '''', '''''') || '''', ', ' ORDER BY n.created, n.name)
+                                || CASE WHEN max(n.every) > {{ most }} THEN ', ...' ELSE '' END
                             FROM (
                                 SELECT
                                     e.name,
@@ -27,7 +28,7 @@ WHERE r.release = (
                                 ORDER BY
                                     e.created,
                                     e.name
-                                LIMIT 30
+                                LIMIT {{ most }}
                             ) AS n
                         ),
                         'none'

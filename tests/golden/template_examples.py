@@ -115,12 +115,12 @@ EXAMPLES = {
             "database": ident("d"),
             "most": 5,
             "names": [literal("a"), literal("it's")],
-            "known": literal("a, it's"),
+            "known": literal("'a', 'it''s'"),
         }
     },
     "macros/forget": {"": {**SCHEMA, "table": ident("shares"), "name": literal("it's")}},
     "macros/former": {"": {"database": literal("d")}},
-    "macros/found": {"": {"caller": literal("it's"), "wanted": F("wanted_release")}},
+    "macros/found": {"": {"caller": literal("it's"), "wanted": F("wanted_release"), "most": 5}},
     "macros/marginal": {"": {**SCHEMA, "found": QUERY}},
     "macros/no_model": {
         "": {"columns": [F('CAST(NULL AS DATE) AS "d"')], "message": string_literal("it's no network")}

@@ -171,7 +171,7 @@ def test_a_wrong_name_lists_the_releases_there_are():
         for call in ("dpsyn_sample('b', 10)", "dpsyn_marginal('b', ['b'])"):
             with pytest.raises(duckdb.Error) as caught:
                 con.execute(f"FROM {call}").fetchall()
-            for name in ("B's", 'a"b', "Last"):
+            for name in ("'B''s'", """'a"b'""", "'Last'"):
                 assert name in str(caught.value)
             assert "there is no release 'b' here; there are " in str(caught.value)
         for name in ("b''s", 'A"B', "last"):

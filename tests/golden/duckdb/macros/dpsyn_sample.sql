@@ -14,9 +14,9 @@ FROM query(
             THEN replace(CAST(release AS VARCHAR), '"', '""')
         ELSE error(
             'dpsyn_sample: there is no release '
-            || COALESCE('''' || CAST(release AS VARCHAR) || '''', 'NULL')
+            || COALESCE('''' || replace(CAST(release AS VARCHAR), '''', '''''') || '''', 'NULL')
             || ' here; there are '
-            || 'a, it''s'
+            || '''a'', ''it''''s'''
         )
     END
     || '"('

@@ -7,13 +7,13 @@ WHERE r.release = (
                 THEN CAST(error(
                     'it''s'
                     || ': there is no release '
-                    || COALESCE('''' || CAST(wanted_release AS VARCHAR) || '''', 'NULL')
+                    || COALESCE('''' || replace(CAST(wanted_release AS VARCHAR), '''', '''''') || '''', 'NULL')
                     || ' here; there are '
                     || COALESCE(
                         (
                             SELECT
-                                string_agg('''' || n.name || '''', ', ' ORDER BY n.created, n.name)
-                                || CASE WHEN max(n.every) > 30 THEN ', ...' ELSE '' END
+                                string_agg('''' || replace(n.name, '''', '''''') || '''', ', ' ORDER BY n.created, n.name)
+                                || CASE WHEN max(n.every) > 5 THEN ', ...' ELSE '' END
                             FROM (
                                 SELECT
                                     e.name,
@@ -23,7 +23,7 @@ WHERE r.release = (
                                 ORDER BY
                                     e.created,
                                     e.name
-                                LIMIT 30
+                                LIMIT 5
                             ) AS n
                         ),
                         'none'
