@@ -1,5 +1,6 @@
 """Releases of the version before replay: a stored ledger and database, in a folder that was moved since."""
 
+import json
 import tarfile
 from pathlib import Path
 
@@ -18,7 +19,10 @@ NAMES = sorted(calls(Path()))
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("former")
+    return unpacked(tmp_path_factory.mktemp("former"))
+
+
+def unpacked(folder):
     with tarfile.open(ARCHIVE) as packed:
         packed.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.3 and older have none
         packed.extractall(folder)
@@ -58,3 +62,29 @@ def test_the_macros_of_a_stored_database_still_draw_rows(shop):
     with duckdb.connect(str(shop / "shop.duckdb"), read_only=True) as con:
         assert con.execute("SELECT count(*) FROM dpsyn_sample('declared', 50, 1)").fetchone() == (50,)
         assert {row[0] for row in con.execute("SELECT name FROM dpsyn_releases()").fetchall()} >= {"units"}
+
+
+@pytest.mark.filterwarnings("ignore:Replayed")
+def test_a_new_release_brings_macros_that_read_the_stored_ones(tmp_path):
+    folder = unpacked(tmp_path)
+    released(folder, "query", replace=True)
+    with duckdb.connect(str(folder / "shop.duckdb"), read_only=True) as con:
+        stored = dict(con.execute("SELECT name, certificate FROM dpsyn_releases()").fetchall())
+        assert len(stored) == len(NAMES) - 2  # those of files are elsewhere
+        for name, text in stored.items():
+            facts = json.loads(text)
+            told = con.execute(f"SELECT section, fact, value FROM dpsyn_certificate('{name}')").fetchall()
+            found = {(section, fact): value for section, fact, value in told}
+            assert float(found["guarantee", "epsilon"]) == facts["guarantee"]["epsilon"]
+            assert found["release", "id"] == facts["release"] and found["release", "name"] == name
+            public = facts["public_facts"]
+            columns = [item["name"] for item in (*public["domain"], *public["roles"])]
+            assert [fact for section, fact, _ in told if section == "columns"] == columns
+            described = con.execute(
+                f"SELECT name, codes, labels, edges FROM dpsyn_domain('{name}')"
+            ).fetchall()
+            assert [row[0] for row in described] == columns
+            for (_, codes, labels, edges), item in zip(described, public["domain"], strict=False):
+                assert codes == item["codes"] and len(labels or edges) >= codes - 1
+            times = sum(int(value.split(" x ")[0]) for section, _, value in told if section == "mechanisms")
+            assert times == len(facts["mechanisms"])

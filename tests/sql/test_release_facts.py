@@ -349,6 +349,26 @@ def test_comments_are_new_with_a_new_table_and_stay_with_the_same_one(tmp_path):
         assert second.id != first.id and second.id in comments(con, "out_0")[0]
 
 
+def test_a_release_of_another_case_takes_the_place_of_the_first(tmp_path):
+    with duckdb.connect(str(tmp_path / "o.duckdb")) as con:
+        source(con, "t_0")
+        released(con, "plain")
+        last = released(
+            con,
+            "Plain",
+            method="independent",
+            version="2",
+            into="other",
+            exclude=["day", "share"],
+            domain=None,
+        )
+        for name in ("plain", "PLAIN"):
+            rows = con.execute(f"FROM dpsyn_certificate('{name}')").fetchall()
+            check_certificate(rows, "Plain", last.certificate())
+            columns = con.execute(f"SELECT name FROM dpsyn_domain('{name}')").fetchall()
+            assert [column for (column,) in columns] == _columns(last.certificate())
+
+
 def test_a_table_and_a_source_of_alike_names(tmp_path):
     """The qualified name of a column of the output is written like that of the source."""
     with duckdb.connect(str(tmp_path / "o.duckdb")) as con:

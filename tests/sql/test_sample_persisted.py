@@ -274,6 +274,24 @@ def test_a_copula_keeps_its_marginals_and_says_what_it_cannot_do(tmp_path):
     assert set(found["basis"]) == {"modelled"} and found["noisy"].isna().all()
 
 
+def test_facts_without_words_of_their_own_come_last_under_their_names(tmp_path):
+    release = kept()
+    release.facts["window"] = {
+        "of_calendar": "month",
+        "edges": ["2020-01-01", {"a_b": 1, "c": [2], "d": None}],
+        "no": [],
+    }
+    with duckdb.connect(str(written(tmp_path / "o.duckdb", release))) as con:
+        told = con.execute("FROM dpsyn_certificate('r')").fetchall()
+    assert told[-5:] == [
+        ("note", "note", 'it\'s "quoted"\n'),
+        ("window", "of calendar", "month"),
+        ("window", "edges", "2020-01-01"),
+        ("window", "edges", "a b 1, c [2], d none"),
+        ("window", "no", "none"),
+    ]
+
+
 def test_too_many_variables_for_one_query_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(sample_macro, "MOST_NODES", 0)
     path = written(tmp_path / "o.duckdb", kept())

@@ -45,7 +45,10 @@ leaves AS (
             WHEN t.type = 'NULL' OR t.json IN ('{}', '[]') THEN 'none'
             WHEN t.type = 'OBJECT'
                 THEN array_to_string(
-                    list_transform(json_keys(t.json), lambda k: replace(k, '_', ' ') || ' ' || (t.json ->> ('$."' || k || '"'))),
+                    list_transform(
+                        json_keys(t.json),
+                        lambda k: replace(k, '_', ' ') || ' ' || COALESCE(t.json ->> ('$."' || k || '"'), 'none')
+                    ),
                     ', '
                 )
             ELSE t.json ->> '$'
@@ -72,7 +75,7 @@ told AS (
         COALESCE(w.place, g.place, 999) AS place,
         l.id,
         COALESCE(w.section, g.section, replace(split_part(l.path, '.', 2), '_', ' ')) AS section,
-        COALESCE(w.fact, replace(regexp_replace(l.path, '^\$\.[^.]+\.', ''), '_', ' ')) AS fact,
+        COALESCE(w.fact, replace(regexp_replace(l.path, '^\$\.([^.]+\.)?', ''), '_', ' ')) AS fact,
         l.value
     FROM leaves AS l
     LEFT JOIN words AS w
