@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpsyn_sql import errors, methods
+    from dpsyn_sql.attached import attach
     from dpsyn_sql.auditing import audit
     from dpsyn_sql.errors import (
         AccountError,
@@ -59,6 +60,7 @@ __all__ = [
     "Request",
     "SourceError",
     "TargetError",
+    "attach",
     "audit",
     "errors",
     "init",
@@ -73,6 +75,7 @@ _HOMES = {
     "Explanation": "explanation",
     "Release": "report.result",
     "Request": "request",
+    "attach": "attached",
     "audit": "auditing",
     "init": "explanation",
     "load": "stored",

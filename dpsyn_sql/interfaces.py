@@ -151,13 +151,15 @@ class Outlook:
 
     ``stored`` is the budget of the entry that would be replayed, None for a new debit; ``measured_on`` the
     day of its answers, None if they are not complete. ``wrote``: it was published to this output before,
-    or died while writing it. ``refusal``: why nothing would be debited.
+    or died while writing it. ``published``: the id of the release, if it was published to any output.
+    ``refusal``: why nothing would be debited.
     """
 
     standing: Standing
     stored: Budget | None = None
     measured_on: str | None = None
     wrote: bool = False
+    published: str = ""
     refusal: str = ""
 
     def __str__(self) -> str:

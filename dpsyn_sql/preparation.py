@@ -18,6 +18,7 @@ from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.encode.strict import typed_relation
+from dpsyn_sql.engines.calling import owner_of
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Output, Target, open_target
@@ -30,6 +31,7 @@ from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.planned import planned_events
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.check import check_model
+from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import planned_discovery
 from dpsyn_sql.planning.key import ReleaseKey
@@ -37,7 +39,6 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
-from dpsyn_sql.report.doubts import warn
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.ledger_names import Home
@@ -284,7 +285,7 @@ class _Book:
     def _opened(self) -> Iterator[Ledger | None]:
         """The ledger; None if it does not exist yet."""
         if self._place is None:
-            yield known_memory_ledger(self._con)
+            yield known_memory_ledger(owner_of(self._con))
         elif isinstance(self._place, Path) and not os.path.lexists(self._place):
             yield None
         else:
@@ -362,7 +363,7 @@ def _ledger_place(request: Request, session: SourceSession) -> Ledger | Path | N
 def opened_ledger(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger]:
     """Open the ledger; close it if it was not open before."""
     if place is None:
-        yield memory_ledger(con)
+        yield memory_ledger(owner_of(con))
     elif isinstance(place, Path):
         with closing(SqliteLedger(place)) as ledger:
             yield ledger

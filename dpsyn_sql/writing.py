@@ -14,11 +14,11 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import PublishError
 from dpsyn_sql.interfaces import LedgerEntry
 from dpsyn_sql.measure.planned import planned_events
+from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.preparation import Job
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import certificate, claim
-from dpsyn_sql.report.doubts import warn
 from dpsyn_sql.report.interruption import Course
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.made import Made, rows_wanted

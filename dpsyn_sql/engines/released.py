@@ -7,6 +7,7 @@ has macros. A caller's connection is read through a cursor.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, cursor_of
@@ -245,7 +247,7 @@ def opened_releases(con: Connection) -> Iterator[StoredSession]:
     Raises:
         InputError: there is no such file, or it cannot be opened as a DuckDB database now.
     """
-    if isinstance(con, duckdb.DuckDBPyConnection):
+    if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
         session = StoredSession(cursor_of(con), "the databases of this connection")
     elif isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str):
         session = _opened_file(os.fspath(con))
@@ -261,10 +263,34 @@ def opened_releases(con: Connection) -> Iterator[StoredSession]:
         session.engine.close()
 
 
+def standing(con: Connection, release_id: str, table: Fragment | None = None) -> Stored | None:
+    """The release of this id if it is stored in ``con`` and its output has the rows that it says; else None.
+
+    Args:
+        con: as for ``opened_releases``; of an output file its path.
+        release_id: of the release.
+        table: quoted name of the output, if it is a table.
+    """
+    try:
+        with opened_releases(con) as session:
+            found = [one for one in session.releases() if one.release_id == release_id]
+            if not found or table is None:
+                return found[0] if found else None
+            counted = session.engine.fetch(render("load/count", table=table), step=_READING)
+            rows = json.loads(found[0].certificate)["sampling"]["rows"]
+            return found[0] if int(counted["rows"][0]) == rows else None
+    except (InputError, EngineFailure):
+        return None
+
+
 def drawing(con: Connection, release_id: str, name: str) -> Callable[[int, int | None], pd.DataFrame]:
     """A function of the number of rows and the seed (None: that of ``dpsyn_sample``) that draws rows of a
     stored release. Each call opens ``con``; nothing stays open in between."""
-    place = con if con is None or isinstance(con, duckdb.DuckDBPyConnection) else absolute_path(con)
+    place: Connection
+    if isinstance(con, CallingConnection):
+        place = con.con  # the query is over by then
+    else:
+        place = con if con is None or isinstance(con, duckdb.DuckDBPyConnection) else absolute_path(con)
 
     def draw(rows: int, seed: int | None) -> pd.DataFrame:
         with opened_releases(place) as session:

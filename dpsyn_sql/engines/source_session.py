@@ -16,6 +16,7 @@ from types import TracebackType
 import duckdb
 
 from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.calling import CallingConnection, callers_catalog, new_cursor
 from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored import StoredTable, named_query, refuse_one_table_twice, stored
@@ -30,7 +31,7 @@ from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
-Connection = duckdb.DuckDBPyConnection | str | os.PathLike[str] | None
+Connection = duckdb.DuckDBPyConnection | CallingConnection | str | os.PathLike[str] | None
 
 _TRUSTED = (
     "trust_query=True: the owner states that each row of the result is computed from the rows of one "
@@ -191,7 +192,7 @@ def open_source(
         return _open_files(text, memory_limit, strict)
     if con is None:
         return _open_without_database(text, trust_query, public_tables, memory_limit, strict)
-    if isinstance(con, duckdb.DuckDBPyConnection):
+    if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
         return _open_on_connection(con, text, trust_query, public_tables, memory_limit, strict)
     if not isinstance(con, str | os.PathLike):
         raise InputError(f"con is a {type(con).__name__}: give a DuckDB connection, a database file or None.")
@@ -282,7 +283,7 @@ def _attach_source(engine: Engine, path: Path, alias: str) -> None:
 
 
 def _open_on_connection(
-    con: duckdb.DuckDBPyConnection,
+    con: duckdb.DuckDBPyConnection | CallingConnection,
     text: str,
     trusted: bool,
     public_tables: Sequence[str],
@@ -310,16 +311,16 @@ def _open_on_connection(
     return _files_or_missing(text, near, memory_limit, strict)
 
 
-def cursor_of(con: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+def cursor_of(con: duckdb.DuckDBPyConnection | CallingConnection) -> DuckDBEngine:
     """A cursor of the caller's connection that looks names up as the caller does.
 
     Raises:
         SourceError: the connection is closed, or its transaction has failed.
     """
-    caller, cursor = DuckDBEngine(con), None
+    cursor = None
     try:
-        setting = DuckDBCatalog(caller).session.setting
-        cursor = DuckDBEngine(con.cursor())
+        setting = callers_catalog(con).session.setting
+        cursor = DuckDBEngine(new_cursor(con))
         if setting:
             sql = render("source/set_search_path", search_path=literal(setting))
             cursor.execute(sql, step="copying the search path")
@@ -332,9 +333,9 @@ def cursor_of(con: duckdb.DuckDBPyConnection) -> DuckDBEngine:
     )
 
 
-def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection, text: str) -> None:
+def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection | CallingConnection, text: str) -> None:
     """To the caller a temporary relation hides a table of the same name; to our cursor it does not."""
-    if not is_query(text) and DuckDBCatalog(DuckDBEngine(con)).temporary(text):
+    if not is_query(text) and callers_catalog(con).temporary(text):
         raise SourceError(
             f"{shorten(text)} is a temporary table or view, or a registered data frame, that only your "
             "connection sees. Write it to a table first (CREATE TABLE name AS FROM it), or give the full "
@@ -342,11 +343,13 @@ def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection, text: str) -> None:
         )
 
 
-def _refuse_if_reads_shadowed(con: duckdb.DuckDBPyConnection, session: SourceSession) -> None:
+def _refuse_if_reads_shadowed(
+    con: duckdb.DuckDBPyConnection | CallingConnection, session: SourceSession
+) -> None:
     """The same for what a query or view reads."""
     if session.relation.kind != "query":
         return
-    temporary = {fold(name) for name in DuckDBCatalog(DuckDBEngine(con)).temporary_names}
+    temporary = {fold(name) for name in callers_catalog(con).temporary_names}
     for identity in session.reads:
         if fold(identity[2]) in temporary:
             raise SourceError(
@@ -355,10 +358,9 @@ def _refuse_if_reads_shadowed(con: duckdb.DuckDBPyConnection, session: SourceSes
             )
 
 
-def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection, text: str) -> None:
+def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection | CallingConnection, text: str) -> None:
     """Say so when only the caller's own connection sees the relation."""
-    caller = DuckDBCatalog(DuckDBEngine(con))
-    if caller.look_up(text) is not None:
+    if callers_catalog(con).look_up(text) is not None:
         raise SourceError(
             f"{shorten(text)} exists only in a transaction of your connection that is not committed. "
             "COMMIT first: the release reads through its own connection."

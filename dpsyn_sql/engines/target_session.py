@@ -16,6 +16,7 @@ from typing import Literal
 import duckdb
 
 from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
@@ -130,7 +131,7 @@ def _checked(
     from_file = into is None and session.relation.kind in ("parquet", "csv")
     if from_file or con is None or not isinstance(chosen, str) or looks_like_path(text):
         return _file_target(text, session, may_replace)
-    if isinstance(con, duckdb.DuckDBPyConnection):
+    if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
         return _connection_target(con, text, session, may_replace)
     return _database_target(absolute_path(con), text, session, may_replace)
 
@@ -139,7 +140,10 @@ def _checked(
 
 
 def _connection_target(
-    con: duckdb.DuckDBPyConnection, text: str, session: SourceSession, may_replace: _MayReplace
+    con: duckdb.DuckDBPyConnection | CallingConnection,
+    text: str,
+    session: SourceSession,
+    may_replace: _MayReplace,
 ) -> Target:
     engine = cursor_of(con)
     try:

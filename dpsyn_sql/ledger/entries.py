@@ -289,7 +289,8 @@ def looked_up(
     else:
         if not entry.replayed:
             return Outlook(standing)
-        return Outlook(standing, entry.budget, entry.measured_on, entry.wrote(targets))
+        published = entry.release_id if entry.state == "published" else ""
+        return Outlook(standing, entry.budget, entry.measured_on, entry.wrote(targets), published)
     return Outlook(standing, refusal=refusal)
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from dpsyn_sql.errors import LedgerError, SourceError
 from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.notices import warn
 from dpsyn_sql.source.files import ending_of, find_files
 from dpsyn_sql.source.ledger_names import SUFFIX
 
@@ -123,10 +123,9 @@ def memory_ledger(owner: object) -> MemoryLedger:
     """The ledger that lives as long as ``owner``, a connection to a database in memory."""
     known = _IN_MEMORY.get(owner)
     if known is None:
-        warnings.warn(
+        warn(
             "The source is a database in memory, so its ledger is in memory too and ends with the "
-            f"connection. To keep it, pass ledger='path/to/file' or set {VARIABLE}.",
-            stacklevel=2,
+            f"connection. To keep it, pass ledger='path/to/file' or set {VARIABLE}."
         )
         known = _IN_MEMORY[owner] = MemoryLedger()
     return known

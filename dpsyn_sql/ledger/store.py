@@ -124,7 +124,9 @@ class Store:
             appear.appear(self.place, _build, BUSY_SECONDS)
             appear.refuse_empty(self.place)
         # isolation_level=None: transactions are exactly where this module begins them.
-        self._connection = sqlite3.connect(self.place, timeout=BUSY_SECONDS, isolation_level=None)
+        self._connection = sqlite3.connect(
+            self.place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
         try:
             self._prepare()
         except BaseException:

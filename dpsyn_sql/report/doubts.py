@@ -6,12 +6,11 @@ They depend on public facts and noisy answers only.
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from collections.abc import Sequence
 
 from dpsyn_sql.accounting.budget import Number, weakness
 from dpsyn_sql.interfaces import LedgerEntry
+from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.made import ROWS_OF_NOISE, Made, rows_wanted
@@ -22,16 +21,6 @@ _RARE = 0.05
 
 _UNCERTAIN = 0.1
 """A release warns if the standard error of the noisy total is more than this part of it."""
-
-_OURS = ("dpsyn_sql", "contextlib")
-
-
-def warn(text: str) -> None:
-    """Warn at the line that called the package, at any depth of calls."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
 
 
 def notes_on(entry: LedgerEntry) -> tuple[str, ...]:

@@ -1,0 +1,119 @@
+"""A connection while one of its own queries calls the package.
+
+Inside such a call the connection is busy: a statement on it would wait for the query that waits for the
+call. So the query passes on what only its connection sees (``sql/attach/seen.sql``), and everything else
+goes through a cursor.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+
+from dpsyn_sql.engines.catalog import DuckDBCatalog, Session
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import EngineFailure, InputError, said
+from dpsyn_sql.sqltext.fragments import Fragment
+
+_GONE = "The connection that this function was made for is closed. Call dpsyn_sql.attach(con) on this one."
+
+
+class SeenCatalog(DuckDBCatalog):
+    """The catalog as a connection described it: names alone, without definitions."""
+
+    def __init__(self, session: Session, relations: Sequence[Mapping[str, Any]]) -> None:
+        """No engine: nothing else of the catalog can be asked."""
+        self._session, self._relations = session, [dict(row) for row in relations]
+
+    @cached_property
+    def session(self) -> Session:
+        """Current catalog, schema and search path."""
+        return self._session
+
+    @cached_property
+    def _relation_rows(self) -> list[dict[str, Any]]:
+        return [{"definition": "", **row} for row in self._relations]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CallingConnection:
+    """``con`` with what its query says that it sees."""
+
+    con: duckdb.DuckDBPyConnection
+    catalog: SeenCatalog
+
+    @classmethod
+    def of(cls, con: duckdb.DuckDBPyConnection, seen: Mapping[str, Any]) -> CallingConnection:
+        """From the columns of ``sql/attach/seen.sql``."""
+        session = Session(
+            str(seen.get("catalog")), str(seen.get("schema")), str(seen.get("search_path") or "")
+        )
+        named = [row for row in seen.get("relations") or () if row.get("name") is not None]
+        return cls(con, SeenCatalog(session, named))
+
+
+Answer = Callable[[CallingConnection, str, int, str], dict[str, Any]]
+"""From the connection, the options as JSON, the id of the query and its text to the columns of a result."""
+
+
+def owner_of(con: object) -> object:
+    """The connection itself; anything else as it is."""
+    return con.con if isinstance(con, CallingConnection) else con
+
+
+def callers_catalog(con: duckdb.DuckDBPyConnection | CallingConnection) -> DuckDBCatalog:
+    """What the caller's own connection sees, its temporary relations included."""
+    return con.catalog if isinstance(con, CallingConnection) else DuckDBCatalog(DuckDBEngine(con))
+
+
+def new_cursor(con: duckdb.DuckDBPyConnection | CallingConnection) -> duckdb.DuckDBPyConnection:
+    """Another connection to the same instance."""
+    return con.con.cursor() if isinstance(con, CallingConnection) else con.cursor()
+
+
+def register(con: object, name: str, answer: Answer, result: Mapping[str, str], macro: Fragment) -> None:
+    """Make a function of (options, what is seen, query id, query text), and the table macro that calls it.
+
+    The function is volatile, so that planning a query does not run it. It does not keep the connection alive.
+
+    Args:
+        con: the caller's connection; not busy.
+        name: of the function. All connections to the database have it; the macro is of this one alone.
+        answer: gives the columns of ``result``; raises nothing.
+        result: SQL types by names.
+        macro: the statement that makes the table macro.
+
+    Raises:
+        InputError: it is no DuckDB connection, is closed, or its transaction has failed.
+    """
+    if not isinstance(con, duckdb.DuckDBPyConnection):
+        raise InputError(f"con={said(con)}: give an open DuckDB connection")
+    caller = weakref.ref(con)
+
+    def call(options: str | None, seen: str | None, query: int | None, text: str | None) -> dict[str, Any]:
+        owner = caller()
+        if owner is None:
+            return {**dict.fromkeys(result), "fault": _GONE}
+        calling = CallingConnection.of(owner, json.loads(seen or "{}"))
+        return answer(calling, options or "{}", query or 0, text or "")
+
+    columns = ", ".join(f"{column} {kind}" for column, kind in result.items())
+    arguments: Any = ["VARCHAR", "VARCHAR", "UBIGINT", "VARCHAR"]
+    made: Any = f"STRUCT({columns})"
+    special: Any = "special"
+    failed = False
+    try:
+        con.create_function(name, call, arguments, made, null_handling=special, side_effects=True)
+        DuckDBEngine(con).execute(macro, step="making a table macro")
+    except (duckdb.Error, EngineFailure):
+        failed = True
+    if failed:
+        raise InputError(
+            "The connection cannot be used: it is closed, or its transaction has failed (ROLLBACK)."
+        )

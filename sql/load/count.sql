@@ -1,0 +1,5 @@
+-- How many synthetic rows an output has.
+-- in:  table
+-- out: rows
+SELECT count(*) AS "rows"
+FROM {{ table }}
