@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dpsyn_sql.engines.calling import Answer, CallingConnection, register
+from dpsyn_sql.engines.calling import Answer, Call, CallingConnection, register
 from dpsyn_sql.engines.released import standing as standing_release
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import DpsynError, InputError, said
@@ -48,8 +48,8 @@ _STATUS = {
 }
 _PLAN = {"lines": "VARCHAR[]"}
 
-_Answering = Callable[[CallingConnection, str, int, list[str]], dict[str, Any]]
-"""From the connection, the options as JSON, the id of the query and a list of warnings to the columns."""
+_Answering = Callable[[Call, list[str]], dict[str, Any]]
+"""From a call and the list of warnings to the columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +115,15 @@ def _default(value: Any) -> Fragment:
 def _guarded(answer: _Answering, function: str, columns: Mapping[str, str]) -> Answer:
     """A function that raises nothing: the database would print where in Python it was raised."""
 
-    def call(con: CallingConnection, options: str, query: int, text: str) -> dict[str, Any]:
+    def called(call: Call) -> dict[str, Any]:
         try:
-            if function in text.lower():
+            if function in call.text.lower():
                 raise InputError(
                     f"{function} is a part of the table macro, called for one row at a time. Write "
                     f"FROM {function.partition('_called_')[0]}(...) instead. Nothing was charged."
                 )
             with keeping() as warned:
-                return {**answer(con, options, query, warned), "fault": None}
+                return {**answer(call, warned), "fault": None}
         except KeyboardInterrupt as interrupt:
             fault = " ".join(getattr(interrupt, "__notes__", ["Interrupted."]))
         except DpsynError as error:
@@ -135,7 +135,7 @@ def _guarded(answer: _Answering, function: str, columns: Mapping[str, str]) -> A
             )
         return {**dict.fromkeys(columns), "fault": fault}
 
-    return call
+    return called
 
 
 def _request(options: str) -> Request:
@@ -163,8 +163,8 @@ def _object(name: str, text: str) -> Any:
 class _Plans:
     """Answers ``dpsyn_plan``."""
 
-    def __call__(self, con: CallingConnection, options: str, query: int, warned: list[str]) -> dict[str, Any]:
-        lines = str(plan(con, _request(options))).splitlines()
+    def __call__(self, call: Call, warned: list[str]) -> dict[str, Any]:
+        lines = str(plan(call.connection(), _request(call.options))).splitlines()
         return {"lines": [*lines, *(f"Note        {in_sql(text)}" for text in warned)]}
 
 
@@ -181,17 +181,18 @@ class _Releases:
         self._query, self._charged = -1, False
         self._answers: dict[str, dict[str, Any]] = {}
 
-    def __call__(self, con: CallingConnection, options: str, query: int, warned: list[str]) -> dict[str, Any]:
-        if self._running not in (None, query):
+    def __call__(self, call: Call, warned: list[str]) -> dict[str, Any]:
+        if self._running not in (None, call.query):
             raise InputError("This connection is making a release for another query. Nothing was charged.")
         with self._lock:
-            self._running = query
+            self._running = call.query
             try:
-                if query != self._query:
-                    self._query, self._charged, self._answers = query, False, {}
-                if options not in self._answers:
-                    self._answers[options] = asdict(self._status(con, _request(options), warned))
-                return self._answers[options]
+                if call.query != self._query:
+                    self._query, self._charged, self._answers = call.query, False, {}
+                if call.options not in self._answers:
+                    status = self._status(call.connection(), _request(call.options), warned)
+                    self._answers[call.options] = asdict(status)
+                return self._answers[call.options]
             finally:
                 self._running = None
 

@@ -7,6 +7,7 @@ goes through a cursor.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -51,15 +52,37 @@ class CallingConnection:
     @classmethod
     def of(cls, con: duckdb.DuckDBPyConnection, seen: Mapping[str, Any]) -> CallingConnection:
         """From the columns of ``sql/attach/seen.sql``."""
-        session = Session(
-            str(seen.get("catalog")), str(seen.get("schema")), str(seen.get("search_path") or "")
-        )
-        named = [row for row in seen.get("relations") or () if row.get("name") is not None]
+        session = Session(str(seen["catalog"]), str(seen["schema"]), str(seen["search_path"] or ""))
+        named = [row for row in seen["relations"] if row["name"] is not None]
         return cls(con, SeenCatalog(session, named))
 
 
-Answer = Callable[[CallingConnection, str, int, str], dict[str, Any]]
-"""From the connection, the options as JSON, the id of the query and its text to the columns of a result."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call by a query: ``options`` and what it has ``seen`` as JSON, the id of the query, its text."""
+
+    con: duckdb.DuckDBPyConnection
+    options: str
+    seen: str
+    query: int
+    text: str
+
+    def connection(self) -> CallingConnection:
+        """The connection, to be used inside the call.
+
+        Raises:
+            InputError: the call is not the table macro's.
+        """
+        seen: Any = None
+        with contextlib.suppress(ValueError):
+            seen = json.loads(self.seen)
+        if not isinstance(seen, dict) or not isinstance(seen.get("relations"), list):
+            raise InputError("This function is a part of a table macro: call that. Nothing was charged.")
+        return CallingConnection.of(self.con, seen)
+
+
+Answer = Callable[[Call], dict[str, Any]]
+"""From a call to the columns of a result."""
 
 
 def owner_of(con: object) -> object:
@@ -100,8 +123,7 @@ def register(con: object, name: str, answer: Answer, result: Mapping[str, str], 
         owner = caller()
         if owner is None:
             return {**dict.fromkeys(result), "fault": _GONE}
-        calling = CallingConnection.of(owner, json.loads(seen or "{}"))
-        return answer(calling, options or "{}", query or 0, text or "")
+        return answer(Call(owner, options or "", seen or "", query or 0, text or ""))
 
     columns = ", ".join(f"{column} {kind}" for column, kind in result.items())
     arguments: Any = ["VARCHAR", "VARCHAR", "UBIGINT", "VARCHAR"]

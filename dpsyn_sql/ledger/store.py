@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -113,6 +114,8 @@ class Store:
                 read-only, locked or broken.
         """
         self.place = place
+        # A ledger in memory is used by the threads of the database too (``attach``): its transactions queue.
+        self._one_at_a_time = threading.RLock()
         if place != IN_MEMORY and not create and not Path(place).is_file():
             appear.refuse_remains(place)
             raise LedgerError(f"There is no ledger at {place}.")
@@ -173,12 +176,13 @@ class Store:
     @contextmanager
     def trying(self) -> Iterator[None]:
         """One IMMEDIATE transaction that is always rolled back."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        finally:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+        with self._one_at_a_time:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -203,14 +207,15 @@ class Store:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
-        self._connection.execute(begin)
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        finally:
-            # Everything but a commit ends here: our errors, SQLite's, an interrupt.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+        with self._one_at_a_time:
+            self._connection.execute(begin)
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            finally:
+                # Everything but a commit ends here: our errors, SQLite's, an interrupt.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
 
     def _prepare(self) -> None:
         if self.place != IN_MEMORY:

@@ -1,4 +1,5 @@
--- A release by SQL: one row that says what was made.
+-- A release by SQL: one row that says what was made. The condition is true: it makes the call also in queries that
+-- use no column, such as SELECT count(*).
 -- in:  parameters (name; value: the default), answer (attach/answer)
 -- out: table macro, of this connection alone
 CREATE OR REPLACE TEMP MACRO dpsyn_release(
@@ -18,3 +19,4 @@ SELECT
     made.answer.replayed AS replayed,
     made.answer.notes AS notes
 FROM {{ answer }} AS made
+WHERE made.answer IS NOT NULL
