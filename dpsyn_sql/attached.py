@@ -112,20 +112,29 @@ def _default(value: Any) -> Fragment:
 # -- one call --------------------------------------------------------------------------------------
 
 
+_INTERRUPTED = (
+    "Interrupted. The ledger says what was charged; if the release was, the same call continues from there "
+    "at no further cost."
+)
+
+
 def _guarded(answer: _Answering, function: str, columns: Mapping[str, str]) -> Answer:
-    """A function that raises nothing: the database would print where in Python it was raised."""
+    """A function that says its fault in a column: errors of Python show where in Python they were raised.
+
+    Only a call that is not the macro's raises, because nothing else would stop its query.
+    """
 
     def called(call: Call) -> dict[str, Any]:
+        if function in call.text.lower():
+            raise InputError(
+                f"{function} is a part of a table macro. Call FROM {function.partition('_called_')[0]}(...), "
+                "with constants. Nothing was charged."
+            )
         try:
-            if function in call.text.lower():
-                raise InputError(
-                    f"{function} is a part of the table macro, called for one row at a time. Write "
-                    f"FROM {function.partition('_called_')[0]}(...) instead. Nothing was charged."
-                )
             with keeping() as warned:
                 return {**answer(call, warned), "fault": None}
         except KeyboardInterrupt as interrupt:
-            fault = " ".join(getattr(interrupt, "__notes__", ["Interrupted."]))
+            fault = " ".join(getattr(interrupt, "__notes__", [_INTERRUPTED]))
         except DpsynError as error:
             fault = in_sql(str(error))
         except Exception as error:  # noqa: BLE001 - its text may quote cell values

@@ -114,7 +114,6 @@ class Store:
                 read-only, locked or broken.
         """
         self.place = place
-        # A ledger in memory is used by the threads of the database too (``attach``): its transactions queue.
         self._one_at_a_time = threading.RLock()
         if place != IN_MEMORY and not create and not Path(place).is_file():
             appear.refuse_remains(place)
@@ -127,8 +126,12 @@ class Store:
             appear.appear(self.place, _build, BUSY_SECONDS)
             appear.refuse_empty(self.place)
         # isolation_level=None: transactions are exactly where this module begins them.
+        # A ledger in memory is used by the threads of the database too (``attach``); its transactions queue.
         self._connection = sqlite3.connect(
-            self.place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self.place,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=self.place != IN_MEMORY,
         )
         try:
             self._prepare()

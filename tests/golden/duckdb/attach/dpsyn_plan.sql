@@ -1,0 +1,6 @@
+CREATE OR REPLACE TEMP MACRO dpsyn_plan(
+    "source" := NULL,
+    "into" := 'it''s'
+) AS TABLE
+SELECT unnest(made.answer.lines) AS plan
+FROM (SELECT 1 AS answer) AS made

@@ -1,0 +1,2 @@
+SELECT count(*) AS "rows"
+FROM "d"."main"."it's"
