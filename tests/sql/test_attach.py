@@ -1,5 +1,6 @@
 """Releases by SQL: whatever a query does with its functions, a release is charged once."""
 
+import re
 import threading
 import warnings
 from pathlib import Path
@@ -365,10 +366,9 @@ def test_no_value_of_a_row_is_in_a_message(con):
     """Statements that fail in the middle of measuring quote cells in the database's own text."""
     con.execute(f"CREATE TABLE bad AS SELECT '{CANARY}' AS t, i % 2 = 0 AS a FROM range(300) AS r(i)")
     con.execute("CREATE VIEW worse AS SELECT CAST(t AS INTEGER) AS n, a FROM bad")
-    domain = "{'columns': {'n': {'type': 'integer', 'min': 0, 'max': 3}}}"
-    for options in ("discover := true", "discover := false", "trust_query := true"):
-        said = refusal(con, f"FROM dpsyn_release('worse', 'x', domain := {domain}, {options})")
-        assert said.startswith("Invalid Input Error: ")
+    domain = "{'columns': {'n': {'type': 'numeric', 'lower': 0, 'upper': 3, 'bins': 3}}}"
+    said = refusal(con, f"FROM dpsyn_release('worse', 'x', domain := {domain}, trust_query := true)")
+    assert said.startswith("Invalid Input Error: The database failed while ") and len(spent(con)) == 1
 
 
 def test_attaching_twice_and_to_several_connections(con):
@@ -441,6 +441,19 @@ def test_an_interrupt_says_what_was_charged(con, monkeypatch):
         said = refusal(con, f"FROM {RELEASE}")
     assert "stays charged" in said and "at no further cost" in said
     assert rows(con, f"FROM {RELEASE}")[0]["replayed"] and spent(con) == ["synthetic"]
+
+
+def test_the_examples_of_the_page_run(con):
+    page = Path(__file__).resolve().parents[2] / "docs" / "sql_release.md"
+    con.execute("ALTER TABLE people ADD COLUMN age INTEGER DEFAULT 40")
+    con.execute("ALTER TABLE people ADD COLUMN sex BOOLEAN DEFAULT true")
+    con.execute("ALTER TABLE people ADD COLUMN name VARCHAR DEFAULT 'x'")
+    examples = re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(examples) == 3
+    for example in examples:
+        assert con.execute(example).fetchall()
+    assert con.execute("SELECT columns(*) FROM people_by_sex LIMIT 0").description[2][0] == "age"
+    assert len(spent(con)) == 2
 
 
 def test_messages_speak_sql():
