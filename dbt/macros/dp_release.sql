@@ -122,8 +122,10 @@
     'options': model.config.meta.get('dpsyn') or {},
     'empty': unpaid
   } -%}
+  {%- set missing = "the environment of dbt has no dpsyn_sql of this version: pip install dpsyn_sql. "
+    ~ "Nothing was charged." -%}
 {% if model.language == 'python' %}
-{{ sql }}
+{{ model.compiled_code }}
 
 _options = model
 {% else %}
@@ -137,9 +139,12 @@ def _options(dbt, session):
 {% endif %}
 
 def model(dbt, session):
-    import dpsyn_sql.dbt_model
-
-    dpsyn_sql.dbt_model.build(session, {{ tojson(tojson(call)) }}, _options(dbt, session))
+    try:
+        from dpsyn_sql.dbt_model import build
+    except ImportError:
+        session.execute({{ tojson("SET VARIABLE dpsyn_told = '" ~ tojson({'error': missing}) ~ "'") }})
+    else:
+        build(session, {{ tojson(tojson(call)) }}, _options(dbt, session))
 
 
 def materialize(nothing, session):
