@@ -56,12 +56,18 @@ def build(session: Any, call: str, options: object = None) -> None:
         try:
             told = _built(_connection(session), json.loads(call), options)
         except DpsynError as error:
-            told = {"error": " ".join(str(error).split())}
+            told = {"error": _in_dbt(str(error))}
         except Exception as error:  # noqa: BLE001 - dbt logs the text of any other error, which can quote rows
             told = {"error": f"The release stopped with an unexpected {type(error).__name__}. {_GOES_ON}"}
-    told["warnings"] = [" ".join(str(one.message).split()) for one in warned if one.category is UserWarning]
+    told["warnings"] = [str(one.message) for one in warned if one.category is UserWarning]
+    told["notes"] = [note for note in told.get("notes", ()) if note not in told["warnings"]]
     statement = render("dbt/tell", told=string_literal(json.dumps(told)))
     DuckDBEngine(_connection(session)).execute(statement, step="telling dbt")
+
+
+def _in_dbt(message: str) -> str:
+    """In one line, with what a model can do."""
+    return " ".join(message.replace(", or add new_debit=True", f" under {_WHERE}").split())
 
 
 def _connection(session: Any) -> Any:
@@ -153,5 +159,3 @@ def _told(made: Release, name: str | None, place: str) -> str:
     cost = "replayed, nothing charged" if made.replayed else f"charged in {place}"
     claim = f"epsilon {made.epsilon:.6g}, delta {made.delta:g}"
     return f"release {name!r} ({made.id}): {made.rows:,} synthetic rows, {claim}; {cost}"
-
-

@@ -3,8 +3,7 @@
   {%- set existing = load_cached_relation(this) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set source_relation = dpsyn_sql.checked_source(existing) -%}
-  {#- The flags decide, never the number of rows. -#}
-  {%- set unpaid = (flags.EMPTY or invocation_args_dict.get('sample')) | as_bool -%}
+  {%- set unpaid = dpsyn_sql.is_unpaid() -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
@@ -39,6 +38,15 @@
 
   {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}
+
+
+{#- Whether nothing may be charged: with --empty or --sample. The flags decide, never the number of rows. -#}
+{% macro is_unpaid() %}
+  {%- if flags.EMPTY or invocation_args_dict.get('sample') -%}
+    {{ return(true) }}
+  {%- endif -%}
+  {{ return(false) }}
+{% endmacro %}
 
 
 {#- The relation to release. Refuses whatever the model gets wrong, before anything is charged. -#}
@@ -156,13 +164,13 @@ def materialize(nothing, session):
 {% macro told() %}
   {%- set text = run_query("select getvariable('dpsyn_told') as told").columns[0].values()[0] -%}
   {%- set outcome = fromjson(text) -%}
-  {%- for warning in outcome.get('warnings', []) -%}
+  {%- for warning in outcome.warnings -%}
     {%- do exceptions.warn("dpsyn_sql: " ~ model.name ~ ": " ~ warning) -%}
   {%- endfor -%}
   {%- if outcome.get('error') -%}
     {%- do exceptions.raise_compiler_error("dp_release: " ~ outcome.error) -%}
   {%- endif -%}
-  {%- for note in [outcome.told] if outcome.get('told') -%}
+  {%- for note in [outcome.get('told')] + outcome.notes if note -%}
     {%- do log("dpsyn_sql: " ~ note, info=True) -%}
   {%- endfor -%}
   {{ return(outcome) }}

@@ -1,6 +1,6 @@
 """Runs dbt commands one after the other in one process; writes their results as JSON to a file.
 
-    python dbt_child.py RESULTS '[["build"], ["show", "-s", "model"]]'
+python dbt_child.py RESULTS '[["build"], ["show", "-s", "model"]]'
 """
 
 import json

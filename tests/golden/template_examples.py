@@ -90,6 +90,7 @@ EXAMPLES = {
         "": statements.repack(F("again"), CODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)])
     },
     "count/scan": {"": SCAN[1]},
+    "dbt/tell": {"": {"told": literal('{"told": "it\'s"}')}},
     "discover/contributions": {"": {"relation": SRC, "unit": F("encode(id)"), "most": 3}},
     "discover/keys": {"": {"table": F("temp.main.k"), "counted": QUERY}},
     "discover/part": {"": {"table": F("temp.main.k"), "start": 0, "stop": 5}},

@@ -2,8 +2,8 @@
     given, a delta up to max_delta: it has the columns and the number of rows that the certificate states. -#}
 {% test is_release(model, max_epsilon, max_delta=none, release=none) %}
 {%- set home = '"' ~ (model.database | string | replace('"', '""')) ~ '".dpsyn' -%}
-{%- if flags.EMPTY -%}
-select 'no release with --empty' as problem where false
+{%- if dpsyn_sql.is_unpaid() -%}
+select 'no release with --empty or --sample' as problem where false
 {%- else -%}
 with found as (
     {{ dpsyn_sql.release_named(home, release or dpsyn_sql.release_of(model)) }}

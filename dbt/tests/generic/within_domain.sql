@@ -3,8 +3,8 @@
     wrong with it. -#}
 {% test within_domain(model, release=none) %}
 {%- set home = '"' ~ (model.database | string | replace('"', '""')) ~ '".dpsyn' -%}
-{%- if flags.EMPTY -%}
-select 'no release with --empty' as problem where false
+{%- if dpsyn_sql.is_unpaid() -%}
+select 'no release with --empty or --sample' as problem where false
 {%- else -%}
 with found as (
     {{ dpsyn_sql.release_named(home, release or dpsyn_sql.release_of(model)) }}

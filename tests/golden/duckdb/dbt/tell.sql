@@ -1,0 +1,1 @@
+SET VARIABLE dpsyn_told = '{"told": "it''s"}'
