@@ -24,7 +24,6 @@ CHILD = Path(__file__).with_name("dbt_child.py")
 ELSEWHERE = os.environ.get("DPSYN_TEST_DBT")
 
 
-
 def is_here():
     try:
         return ELSEWHERE is not None or find_spec("dbt.adapters.duckdb") is not None
