@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError, InputError, LedgerError, said
+from dpsyn_sql.notices import keeping
 from dpsyn_sql.pipeline import release
 from dpsyn_sql.preparation import Job, ledger_in_words, prepared
 from dpsyn_sql.report.result import Release
@@ -51,15 +51,14 @@ def build(session: Any, call: str, options: object = None) -> None:
         options: what a Python model returned: options in place of those under ``meta``.
     """
     told: dict[str, Any]
-    with _ONE_AT_A_TIME, warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
+    with _ONE_AT_A_TIME, keeping() as warned:
         try:
             told = _built(_connection(session), json.loads(call), options)
         except DpsynError as error:
             told = {"error": _in_dbt(str(error))}
         except Exception as error:  # noqa: BLE001 - dbt logs the text of any other error, which can quote rows
             told = {"error": f"The release stopped with an unexpected {type(error).__name__}. {_GOES_ON}"}
-    told["warnings"] = [str(one.message) for one in warned if one.category is UserWarning]
+    told["warnings"] = warned
     told["notes"] = [note for note in told.get("notes", ()) if note not in told["warnings"]]
     statement = render("dbt/tell", told=string_literal(json.dumps(told)))
     DuckDBEngine(_connection(session)).execute(statement, step="telling dbt")
