@@ -20,6 +20,7 @@ from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import is_query, near_matches
 from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.source.slices import Slice, check_slice
 
 if TYPE_CHECKING:  # the command shows its help without what these load
     from dpsyn_sql.domain.file import DomainSpec
@@ -219,6 +220,9 @@ class Request:
             reads=list,
         ),
     )
+    slice: Slice | None = None
+    """The rows of one window or partition (``source/slices.py``): for programs, so no option of the command,
+    of YAML or of the help."""
 
     @classmethod
     def from_mapping(
@@ -263,6 +267,8 @@ class Request:
         """What is not default; of values that are no text and no number their type alone."""
         given = {name: getattr(self, name) for name in OPTIONS}
         told = [f"{name}={said(given[name])}" for name in OPTIONS if not _is_default(name, given[name])]
+        if self.slice is not None:
+            told.append(f"slice={self.slice!r}")
         return f"Request({', '.join(told)})"
 
     def budget(self) -> Budget:
@@ -310,6 +316,7 @@ class Request:
         read_workload(self.workload)
         if not isinstance(self.on_error, str) or self.on_error not in ON_ERROR:
             raise InputError(f"on_error={said(self.on_error)} is not known; use one of {', '.join(ON_ERROR)}")
+        check_slice(self.slice)
         self._check_places()
         self._check_unit()
 
@@ -334,7 +341,9 @@ class Request:
             )
 
 
-OPTIONS: Mapping[str, Option] = {item.name: item.metadata["option"] for item in fields(Request)}
+OPTIONS: Mapping[str, Option] = {
+    item.name: item.metadata["option"] for item in fields(Request) if "option" in item.metadata
+}
 """By the names of the fields, in their order."""
 
 DEFAULTS: Mapping[str, Any] = {item.name: item.default for item in fields(Request)}

@@ -1,0 +1,170 @@
+"""Slices of a source: the rows of one window of a public calendar, or of one declared partition.
+
+Public facts only: what a slice is follows from what the owner declares, never from rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dpsyn_sql.errors import InputError, said
+
+_MOST_WINDOWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Rows whose ``column`` lies in [edges[index], edges[index + span]) of a public calendar.
+
+    Args:
+        column: a date or timestamp of the source; rows without a value are in no window.
+        calendar: public identity of the calendar, such as "month from 2013-01-01".
+        edges: ISO dates or timestamps, ascending, from the calendar's start; a later call may have more.
+        index: the first window.
+        span: consecutive windows taken together; ``index`` is a multiple of it, so that slices of one span
+            have no row in common.
+        most: a unit counts in at most so many windows, the first ones in which it has rows; None: no bound,
+            every window is charged.
+
+    Raises:
+        InputError: all that is wrong with it.
+    """
+
+    column: str
+    calendar: str
+    edges: tuple[str, ...] = field(repr=False)
+    index: int
+    span: int = 1
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        faults = [*_named("column", self.column), *_named("calendar", self.calendar)]
+        faults += [*self._edge_faults(), *self._place_faults(), *_most_faults(self.most)]
+        _refuse("window", faults)
+
+    @property
+    def start(self) -> datetime:
+        """The first moment of the window."""
+        return _moment(self.edges[self.index])
+
+    @property
+    def end(self) -> datetime:
+        """The first moment after the window."""
+        return _moment(self.edges[self.index + self.span])
+
+    @property
+    def moments(self) -> tuple[datetime, ...]:
+        """All edges up to the end of the window: they decide which rows of a unit count."""
+        return tuple(_moment(edge) for edge in self.edges[: self.index + self.span + 1])
+
+    def _edge_faults(self) -> list[str]:
+        if not isinstance(self.edges, tuple) or not 2 <= len(self.edges) <= _MOST_WINDOWS + 1:
+            return [f"edges={said(self.edges)}: give a tuple of 2 to {_MOST_WINDOWS + 1} dates or timestamps"]
+        unread = [edge for edge in self.edges if not _is_moment(edge)]
+        if unread:
+            return [
+                f"edges has {said(unread[0])}: give ISO dates or timestamps without a time zone, such as "
+                "2013-01-01 or 2013-01-01T06:00:00"
+            ]
+        moments = [_moment(edge) for edge in self.edges]
+        for place in range(1, len(moments)):
+            if moments[place] <= moments[place - 1]:
+                return [
+                    f"edges are not ascending: {self.edges[place - 1]!r} stands before {self.edges[place]!r}"
+                ]
+        return []
+
+    def _place_faults(self) -> list[str]:
+        if not _is_whole(self.index, 0):
+            return [f"index={said(self.index)}: give a whole number from 0 up"]
+        if not _is_whole(self.span, 1):
+            return [f"span={said(self.span)}: give a whole number from 1 up"]
+        if self.index % self.span:
+            return [
+                f"index={self.index} is no multiple of span={self.span}: windows taken together must not "
+                "overlap others of the same span"
+            ]
+        if isinstance(self.edges, tuple) and self.index + self.span >= len(self.edges):
+            return [
+                f"index={self.index} with span={self.span} needs {self.index + self.span + 1} edges; there "
+                f"are {len(self.edges)}"
+            ]
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Rows whose ``column`` has one declared value.
+
+    Args:
+        column: text, integers, booleans, dates or an ENUM; rows without a value are in no partition.
+        value: as text.
+        most: 1 with the unit "row": a row has one value; otherwise None, and every partition is charged.
+
+    Raises:
+        InputError: all that is wrong with it.
+    """
+
+    column: str
+    value: str
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        faults = _named("column", self.column)
+        if not isinstance(self.value, str) or not _is_unicode(self.value):
+            faults.append(f"value={said(self.value)}: give text (numbers, booleans and dates as text too)")
+        if self.most is not None and not (_is_whole(self.most, 1) and self.most == 1):
+            faults.append(f"most={said(self.most)}: give 1 with privacy_unit='row', or None")
+        _refuse("partition", faults)
+
+
+Slice = Window | Partition
+
+
+def check_slice(value: Any) -> None:
+    """Refuse what is no slice.
+
+    Raises:
+        InputError: says what to give.
+    """
+    if value is not None and not isinstance(value, Window | Partition):
+        raise InputError(f"slice={said(value)}: give a Window, a Partition, or None")
+
+
+def _refuse(what: str, faults: list[str]) -> None:
+    if faults:
+        raise InputError(f"The {what} cannot be used: {'; '.join(faults)}.")
+
+
+def _named(what: str, text: Any) -> list[str]:
+    """A name must survive a ledger, a message and a terminal."""
+    if isinstance(text, str) and text and text.isprintable() and _is_unicode(text):
+        return []
+    return [f"{what}={said(text)}: give some printable text"]
+
+
+def _is_unicode(text: str) -> bool:
+    return "\x00" not in text and not any(0xD800 <= ord(character) <= 0xDFFF for character in text)
+
+
+def _most_faults(most: Any) -> list[str]:
+    if most is None or _is_whole(most, 1):
+        return []
+    return [f"most={said(most)}: give a whole number from 1 up, or None"]
+
+
+def _is_whole(value: Any, low: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= low
+
+
+def _is_moment(edge: Any) -> bool:
+    try:
+        return isinstance(edge, str) and _moment(edge).tzinfo is None
+    except ValueError:
+        return False
+
+
+def _moment(edge: str) -> datetime:
+    return datetime.fromisoformat(edge)
