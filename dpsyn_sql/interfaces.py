@@ -152,7 +152,7 @@ class Outlook:
     ``stored`` is the budget of the entry that would be replayed, None for a new debit; ``measured_on`` the
     day of its answers, None if they are not complete. ``wrote``: it was published to this output before,
     or died while writing it. ``published``: the id of the release, if it was published to any output.
-    ``refusal``: why nothing would be debited.
+    ``refusal``: why nothing would be debited. ``told``: what a new debit costs within its panel.
     """
 
     standing: Standing
@@ -161,12 +161,13 @@ class Outlook:
     wrote: bool = False
     published: str = ""
     refusal: str = ""
+    told: str = ""
 
     def __str__(self) -> str:
         if self.refusal:
             return f"would be refused: {self.refusal}"
         if self.stored is None:
-            return "a new debit, which fits the account"
+            return self.told or "a new debit, which fits the account"
         if self.measured_on is None:
             return "continues an earlier run under its debit: costs nothing more"
         return f"a replay of the answers of {self.measured_on}: costs nothing"

@@ -17,6 +17,7 @@ from dpsyn_sql.count.planner import check_size
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.unit import check_unit
+from dpsyn_sql.encode.slices import sliced_source
 from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.engines.calling import owner_of
 from dpsyn_sql.engines.catalog import DuckDBCatalog
@@ -44,6 +45,7 @@ from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
+from dpsyn_sql.source.slices import Sliced
 from dpsyn_sql.write.expressions import check_expressions
 from dpsyn_sql.write.persist import check_name
 
@@ -137,9 +139,12 @@ def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
         unit = PrivacyUnit(column.name, unit.max_rows)
     shape = shape_of(request.domain, relation, request.exclude, discover=request.discover, unit=column)
     shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+    source = Source(relation, unit)
+    if request.slice is not None:
+        source = sliced_source(relation, unit, request.slice, shape, session.engine.dialect)
     if relation.strict:
-        relation = typed_relation(relation, shape)
-    return Source(relation, unit), shape
+        source = replace(source, relation=typed_relation(source.relation, shape))
+    return source, shape
 
 
 def _decided(
@@ -275,11 +280,18 @@ class _Book:
         }
         if any(step.ask == "contributions" for step in plan.discovery):
             configuration["rows_of_units"] = "measured"
+        if plan.source.sliced is not None:
+            configuration["slice"] = self._slice(plan.source.sliced)
         if request.on_error != "null":
             configuration["on_error"] = request.on_error
         if plan.particulars.settings:
             configuration["settings"] = dict(plan.particulars.settings)
         return {**configuration, **plan.particulars.identity}
+
+    def _slice(self, sliced: Sliced) -> dict[str, Any]:
+        """A slice with all that decides its rows; a view of another definition has other slices."""
+        definition = self._session.definition(self._home)
+        return {**sliced.identity, **({} if definition is None else {"definition": definition})}
 
     @contextmanager
     def _opened(self) -> Iterator[Ledger | None]:

@@ -10,7 +10,6 @@ costs below a limit fixed beforehand are sound (Whitehouse, Ramdas, Rogers, Wu 2
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -55,12 +54,6 @@ def price(budget: Budget, kind: Kind) -> Budget:
             "or grant the account an epsilon with a delta above 0"
         )
     return Budget("zcdp", math.ceil(budget.rho * RHO_UNITS))
-
-
-def price_of_all(budgets: Iterable[Budget], kind: Kind) -> Budget:
-    """The sum of the prices."""
-    prices = [price(budget, kind) for budget in budgets]
-    return Budget(kind, sum(one.amount for one in prices), sum(one.delta for one in prices))
 
 
 def event_price(event: PrivacyEvent, kind: Kind) -> Budget:

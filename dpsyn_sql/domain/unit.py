@@ -45,13 +45,13 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     supported = found[0].sql_type in _OTHER_TYPES if kind is None else kind.family in _FAMILIES
     if not supported or (kind is not None and kind.zoned):
         raise InputError(
-            f"{given} is of type {_family(found[0].sql_type)}, which cannot identify a unit: each value "
+            f"{given} is of type {family_of(found[0].sql_type)}, which cannot identify a unit: each value "
             "must have exactly one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, "
             "TIMESTAMP, UUID and BLOB. Cast the column in a query or view: TRY_CAST(id AS BIGINT) AS id."
         )
     return found[0]
 
 
-def _family(sql_type: str) -> str:
-    """A type without its arguments, which can hold labels made from the data."""
+def family_of(sql_type: str) -> str:
+    """For a message: a type without its arguments, which can hold labels made from the data."""
     return "LIST or ARRAY" if sql_type.endswith("]") else sql_type.split("(")[0].strip()

@@ -60,7 +60,7 @@ def _present(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dia
         return _label_tree(attribute, kind, column, dialect)
     if kind.family == "float":
         cuts = [_float_literal(kind, edge) for edge in attribute.edges[1:-1] if isinstance(edge, float)]
-        return _tree(column, cuts, [str(code) for code in range(attribute.regular)])
+        return tree(column, cuts, [str(code) for code in range(attribute.regular)])
     ticks = edge_ticks(attribute)
     if kind.family in ("integer", "date"):
         clipped = _clipped(kind, column, ticks)
@@ -70,7 +70,7 @@ def _present(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dia
             codes = [bisect_right(ticks, tick) - 1 for tick in range(ticks[0], ticks[-1])]
             return dialect.of_places(codes, clipped)
     cuts = [tick_literal(kind, tick) for tick in ticks[1:-1]]
-    return _tree(column, cuts, [str(code) for code in range(attribute.regular)])
+    return tree(column, cuts, [str(code) for code in range(attribute.regular)])
 
 
 def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
@@ -117,7 +117,7 @@ def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment, dialect: 
         f"CASE WHEN {column} = {text} THEN {code} ELSE {attribute.fallback_code} END"
         for text, (_, code) in zip(texts, pairs, strict=True)
     ]
-    return _tree(column, texts[1:], leaves)
+    return tree(column, texts[1:], leaves)
 
 
 def _label_list(
@@ -133,13 +133,13 @@ def _label_list(
     return f"CASE WHEN {bounds} THEN {inside} ELSE {attribute.fallback_code} END"
 
 
-def _tree(column: Fragment, cuts: Sequence[str], leaves: Sequence[str]) -> str:
+def tree(column: Fragment, cuts: Sequence[str], leaves: Sequence[str]) -> str:
     """Leaf i for cuts[i-1] <= column < cuts[i]; log2 of the leaves deep, repeated leaves joined."""
     if len(leaves) == 1:
         return leaves[0]
     middle = len(leaves) // 2
-    below = _tree(column, cuts[: middle - 1], leaves[:middle])
-    above = _tree(column, cuts[middle:], leaves[middle:])
+    below = tree(column, cuts[: middle - 1], leaves[:middle])
+    above = tree(column, cuts[middle:], leaves[middle:])
     return f"CASE WHEN {column} < {cuts[middle - 1]} THEN {below} ELSE {above} END"
 
 

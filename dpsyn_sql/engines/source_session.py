@@ -7,6 +7,7 @@ and none of its settings change.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -80,6 +81,13 @@ class SourceSession:
         if self.relation.kind == "query":
             return named_query(self.relation.name, self.stored, self.paths, home)
         return home.file(self.paths[0]) if self.pattern is None else home.pattern(self.pattern)
+
+    def definition(self, home: Home) -> str | None:
+        """What a view is made by, as a digest; None for anything else: a query is its own name."""
+        if self.view is None:
+            return None
+        named = named_query(self.relation.sql, self.stored, self.paths, home)
+        return hashlib.sha256(named.encode()).hexdigest()
 
     @property
     def kind(self) -> str:

@@ -19,12 +19,11 @@ from dpsyn_sql.accounting.account import (
     grant_limit,
     granted_budget,
     left_in_words,
-    price,
-    price_of_all,
     reported_delta,
     reported_epsilon,
 )
 from dpsyn_sql.accounting.budget import Budget, Kind, Number
+from dpsyn_sql.accounting.panels import Charge, spending_of
 from dpsyn_sql.errors import (
     AccountError,
     BudgetError,
@@ -34,6 +33,7 @@ from dpsyn_sql.errors import (
 )
 from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger.chain import append
+from dpsyn_sql.ledger.panels import debits, refuse_unfinished
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.source.names import fold
@@ -248,18 +248,21 @@ def _other_unit(account: Account, unit: str) -> str:
     return f"{known}. Use privacy_unit={account.unit!r}. Nothing was read or charged."
 
 
-def debited(store: Store, account: Account, budget: Budget) -> tuple[Account, Budget]:
+def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Budget]:
     """Check the limit and raise the spent sum; returns the account and what was charged.
 
     Raises:
         PrivacyBudgetExceeded: it does not fit; nothing was read.
-        AccountError: the account was granted as pure and the release is not.
+        AccountError: the account was granted as pure and the release is not, or an earlier window of its
+            series is unfinished.
         LedgerDamaged: the recorded sum of the account differs from the cost of its releases.
     """
     _refuse_other_sum(store, account)
-    if account.kind == "pure" and budget.kind == "zcdp" and account.granted is None:
+    known = debits(store, account.account_id)
+    refuse_unfinished(known, charge.place)
+    if account.kind == "pure" and charge.budget.kind == "zcdp" and account.granted is None:
         account = _approximate(store, account)
-    cost = price(budget, account.kind)
+    cost = spending_of((one.charge for one in known), account.kind).add(charge)
     if not account.balance.admits(cost):
         raise PrivacyBudgetExceeded(_refusal(account, cost))
     balance = Balance(account.balance.after(cost), account.balance.limit)
@@ -304,8 +307,7 @@ def _made(store: Store, name: str, kind: Kind) -> Account:
 
 def _cost_of_releases(store: Store, account: Account, kind: Kind) -> Budget:
     """What all releases of an account cost together, in an account of ``kind``."""
-    rows = store.all("account_budgets", account_id=account.account_id)
-    return price_of_all([Budget(row["kind"], row["amount"], row["delta"]) for row in rows], kind)
+    return spending_of((one.charge for one in debits(store, account.account_id)), kind).total
 
 
 def _refuse_other_sum(store: Store, account: Account) -> None:

@@ -11,7 +11,7 @@ _INTEGERS = (
 _TEXTS = (
     *("kind", "body", "previous", "hash", "name", "unit", "granted_epsilon", "granted_delta", "account"),
     *("release_id", "version", "configuration", "configuration_hash", "debited_at", "state", "measured_on"),
-    *("event", "question", "shapes", "digest", "target"),
+    *("event", "question", "shapes", "digest", "target", "sliced"),
 )
 _OPTIONAL = (
     "unit",
@@ -21,6 +21,7 @@ _OPTIONAL = (
     "limit_delta",
     "version",
     "measured_on",
+    "sliced",
 )
 
 _KINDS: dict[str, type] = {

@@ -16,6 +16,7 @@ from typing import Any
 from dpsyn_sql.accounting.account import describe
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict
+from dpsyn_sql.accounting.panels import Charge
 from dpsyn_sql.errors import (
     InternalError,
     PrivacyBudgetExceeded,
@@ -28,6 +29,7 @@ from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
+from dpsyn_sql.ledger.panels import in_words, place_of
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.key import ReleaseKey
@@ -44,10 +46,12 @@ class SqliteEntry:
     """One release: a debit, and the questions asked within it, which it numbers.
 
     ``replayed``: the debit was found, not made; nothing was charged this time. ``account``: the
-    account as it was after the debit.
+    account as it was after the debit. ``told``: what a new debit costs within its panel, in words.
     """
 
-    def __init__(self, store: Store, row: Mapping[str, Any], account: Account, *, replayed: bool) -> None:
+    def __init__(
+        self, store: Store, row: Mapping[str, Any], account: Account, *, replayed: bool, told: str = ""
+    ) -> None:
         self._store = store
         self._id: int = row["entry_id"]
         self.budget = Budget(row["kind"], row["amount"], row["delta"])
@@ -57,6 +61,7 @@ class SqliteEntry:
         self.version: str | None = row["version"]
         self.account = account
         self.replayed = replayed
+        self.told = told
         self._debit = Debit(store, self._id, self.release_id, self.budget)
         self._asked = 0
 
@@ -195,17 +200,18 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, new_debit: bool) ->
     if not new_debit:
         known.refuse(key, budget)
     account = accounts.opened(store, name, key, budget.kind)
+    charge = Charge(budget, place_of(key.configuration, key.name))
     try:
-        account, cost = accounts.debited(store, account, budget)
+        account, cost = accounts.debited(store, account, charge)
     except PrivacyBudgetExceeded as error:
         refusal = str(error)
     else:
-        return _made(store, key, budget, account, cost)
+        return _made(store, key, charge, account, cost)
     raise PrivacyBudgetExceeded(refusal + known.free_way())
 
 
-def _made(store: Store, key: ReleaseKey, budget: Budget, account: Account, cost: Budget) -> SqliteEntry:
-    text = canonical_json(dict(key.configuration))
+def _made(store: Store, key: ReleaseKey, charge: Charge, account: Account, cost: Budget) -> SqliteEntry:
+    text, budget = canonical_json(dict(key.configuration)), charge.budget
     row = {
         "name": key.name,
         "version": key.version,
@@ -221,7 +227,8 @@ def _made(store: Store, key: ReleaseKey, budget: Budget, account: Account, cost:
     number, charged = made["entry_id"], [cost.amount, cost.delta]
     body = {"release": release, "entry_id": number, "account": account.name, "cost": charged, **row}
     append(store, "debit", body)
-    return SqliteEntry(store, made, account, replayed=False)
+    told = in_words(charge.place, budget, cost)
+    return SqliteEntry(store, made, account, replayed=False, told=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +295,7 @@ def looked_up(
         refusal = str(error)
     else:
         if not entry.replayed:
-            return Outlook(standing)
+            return Outlook(standing, told=entry.told)
         published = entry.release_id if entry.state == "published" else ""
         return Outlook(standing, entry.budget, entry.measured_on, entry.wrote(targets), published)
     return Outlook(standing, refusal=refusal)

@@ -14,11 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpsyn_sql.accounting.account import Balance, event_price, grant_limit, price, price_of_all
+from dpsyn_sql.accounting.account import Balance, event_price, grant_limit
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_from_dict
+from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import DpsynError, InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
+from dpsyn_sql.ledger.panels import charge_of
 from dpsyn_sql.ledger.store import IN_MEMORY, Store, migrations, own_error
 
 Row = dict[str, Any]
@@ -86,7 +88,7 @@ class _Release:
 
     row: Row
     account: str
-    budget: Budget
+    charge: Charge
     last: int
     state: str = "debited"
     measured_on: str | None = None
@@ -98,16 +100,22 @@ class _Release:
     def __post_init__(self) -> None:
         self.spent = Budget(self.budget.kind, 0)
 
+    @property
+    def budget(self) -> Budget:
+        """What it may spend."""
+        return self.charge.budget
+
 
 class _Check:
     """Rows that no record explains yet, and the state that the records give."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._position = 0
+        self._position = self._latest = 0
         self.previous = GENESIS
         self.hashes = {GENESIS}
         self._accounts: dict[str, Row] = {}
+        self._spending: dict[str, Spending] = {}
         self._touched: dict[str, int] = {}
         self._releases: dict[str, _Release] = {}
         names: dict[Any, str] = {}
@@ -189,6 +197,7 @@ class _Check:
         blank = dict.fromkeys(("unit", "granted_epsilon", "granted_delta", "limit_amount", "limit_delta"))
         facts = {"account_id": body["account_id"], "name": name, "kind": body["kind"]}
         self._accounts[name] = {**facts, **blank, "spent_amount": 0, "spent_delta": 0}
+        self._spending[name] = Spending(body["kind"])
         self._touched[name] = self._position
 
     def _on_unit(self, body: Row) -> None:
@@ -203,8 +212,9 @@ class _Check:
 
     def _on_approximate(self, body: Row) -> None:
         name = body["account"]
-        budgets = [release.budget for release in self._releases.values() if release.account == name]
-        spent = price_of_all(budgets, "zcdp")
+        charges = [release.charge for release in self._releases.values() if release.account == name]
+        self._spending[name] = spending_of(charges, "zcdp")
+        spent = self._spending[name].total
         self.expect(body["spent"] == [spent.amount, spent.delta], "the restated sum is wrong")
         blank = dict.fromkeys(("granted_epsilon", "granted_delta", "limit_amount", "limit_delta"))
         self._change(name, kind="zcdp", spent_amount=spent.amount, spent_delta=spent.delta, **blank)
@@ -220,13 +230,15 @@ class _Check:
         facts = {fact: body[fact] for fact in _ENTRY_FACTS}
         self._same(row, {**facts, "entry_id": body["entry_id"], "account": name}, "entry")
         self.expect(sha256(row["configuration"]) == body["configuration_hash"], "the configuration differs")
-        balance = self._balance(name)
-        cost = price(budget, balance.spent.kind)
+        balance, charge = self._balance(name), charge_of(budget, row["configuration"], row["name"])
+        cost = self._spending[name].add(charge)
         self.expect(body["cost"] == [cost.amount, cost.delta], "the cost is not what the budget means")
+        self.expect(body["entry_id"] > self._latest, "the order of the debits differs")
+        self._latest = body["entry_id"]
         self.expect(balance.admits(cost), "the account is overspent")
         after = balance.after(cost)
         self._change(name, spent_amount=after.amount, spent_delta=after.delta)
-        self._releases[body["release"]] = _Release(row, name, budget, self._position)
+        self._releases[body["release"]] = _Release(row, name, charge, self._position)
 
     def _on_event(self, body: Row) -> None:
         release = self._release(body, "debited")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.domain.attributes import Attribute
@@ -50,6 +51,9 @@ def _about(plan: Plan) -> Iterator[str]:
     yield f"Source      {relation.name} ({relation.kind})"
     for statement in relation.statements:
         yield f"            owner states: {statement}"
+    if plan.source.sliced is not None:
+        for label, line in zip_longest(["Slice"], plan.source.sliced.lines, fillvalue=""):
+            yield f"{label:<12}{line}"
     if unit.column is None:
         yield "Protects    one row, not one person: a person with several rows is protected less"
     else:

@@ -104,6 +104,7 @@ def certificate(
             "threshold_delta": plan.budget.delta / DELTA_UNITS,
         },
         "source": {"name": _public_name(plan.source.relation), "kind": plan.source.relation.kind},
+        **({} if plan.source.sliced is None else {"slice": plan.source.sliced.facts}),
         "public_facts": {
             "statements": list(plan.source.relation.statements),
             "excluded": list(excluded),

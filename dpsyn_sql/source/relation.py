@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
+from dpsyn_sql.source.slices import Sliced
 from dpsyn_sql.sqltext.fragments import Fragment
 
 RelationKind = Literal["table", "view", "query", "parquet", "csv"]
@@ -99,10 +100,11 @@ class PrivacyUnit:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A relation together with the unit that is protected."""
+    """A relation together with the unit that is protected; ``sliced``: which part of the table it is."""
 
     relation: Relation
     unit: PrivacyUnit = PrivacyUnit()
+    sliced: Sliced | None = None
 
     @property
     def unit_name(self) -> str:

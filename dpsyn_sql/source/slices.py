@@ -6,7 +6,7 @@ Public facts only: what a slice is follows from what the owner declares, never f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, time
 from typing import Any
 
 from dpsyn_sql.errors import InputError, said
@@ -123,6 +123,94 @@ class Partition:
 Slice = Window | Partition
 
 
+@dataclass(frozen=True, slots=True)
+class Sliced:
+    """The slice of a resolved source.
+
+    Args:
+        slice: what was asked for.
+        column: as the source spells it.
+        reads: how its values are read, such as ``"DATE"``, ``"integer"``; other readings give other slices.
+        value: of a partition, in its one spelling.
+        unit: the unit column; None if a row is the unit.
+    """
+
+    slice: Slice
+    column: str
+    reads: str
+    value: str = ""
+    unit: str | None = None
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Of a window: its first moment, and the first one after it."""
+        told = self._edges
+        return (told[self.slice.index], told[-1]) if isinstance(self.slice, Window) else ("", "")
+
+    @property
+    def _edges(self) -> tuple[str, ...]:
+        moments = self.slice.moments if isinstance(self.slice, Window) else ()
+        return tuple(_spelled(moment) for moment in moments)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the ledger knows it by, JSON-ready: all that decides its rows, and ``most``."""
+        facts: dict[str, Any] = {"column": self.column, "reads": self.reads, "most": self.slice.most}
+        if isinstance(self.slice, Partition):
+            return {**facts, "value": self.value}
+        edges = list(self.ends if self.slice.most is None else self._edges)
+        place = {"index": self.slice.index, "span": self.slice.span}
+        return {**facts, "calendar": self.slice.calendar, "edges": edges, **place}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What readers of a certificate need to know, JSON-ready."""
+        facts: dict[str, Any] = {"column": self.column}
+        if isinstance(self.slice, Partition):
+            facts["value"] = self.value
+        else:
+            start, end = self.ends
+            facts |= {"from": start, "until_before": end, "calendar": self.slice.calendar}
+            facts |= {"window": self.slice.index + 1, "windows_together": self.slice.span}
+        told = {"claim": self._claim, "at_most": self.slice.most}
+        return facts | told | ({} if self.slice.most is None else {"assumed": self._assumed})
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """In words, for a plan."""
+        bound = [] if self.slice.most is None else [f"owner states: {self._assumed}"]
+        return (str(self), self._claim, *bound)
+
+    def __str__(self) -> str:
+        if isinstance(self.slice, Partition):
+            return f"rows whose {self.column} is {self.value!r}"
+        start, end = self.ends
+        first, last = self.slice.index + 1, self.slice.index + self.slice.span
+        which = f"window {first}" if first == last else f"windows {first} to {last}"
+        return f"{which} of {self.slice.calendar!r}: {self.column} from {start} until before {end}"
+
+    @property
+    def _claim(self) -> str:
+        """How often a unit bears the loss of such a release."""
+        one, most = "window" if isinstance(self.slice, Window) else "partition", self.slice.most
+        of_this = f"The guarantee is for the rows of a unit in this {one}"
+        if most is None:
+            return f"{of_this}. All {one}s are charged: a unit with rows in several bears the loss of each."
+        if self.unit is None:
+            return f"{of_this}. A row is in one {one} only, so of all {one}s together the dearest is charged."
+        if most == 1:
+            first, dearest = f"one {one}, the first in which it has rows", "dearest is charged"
+        else:
+            first = f"at most {most} {one}s, the first in which it has rows"
+            dearest = f"{most} dearest are charged"
+        return f"{of_this}. A unit counts in {first}, so of all {one}s together the {dearest}."
+
+    @property
+    def _assumed(self) -> str:
+        kept = self.column if self.unit is None else f"{self.column} and their {self.unit}"
+        return f"rows that were there stay, and keep their {kept}; rows may be added at any time"
+
+
 def check_slice(value: Any) -> None:
     """Refuse what is no slice.
 
@@ -168,3 +256,8 @@ def _is_moment(edge: Any) -> bool:
 
 def _moment(edge: str) -> datetime:
     return datetime.fromisoformat(edge)
+
+
+def _spelled(moment: datetime) -> str:
+    """The one spelling of an edge."""
+    return moment.isoformat() if moment.time() != time() else moment.date().isoformat()

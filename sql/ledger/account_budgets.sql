@@ -1,9 +1,14 @@
--- Every debit of an account.
+-- Every debit of an account, in the order in which they were made.
 -- in:  :account_id
--- out: kind, amount, delta of each entry
+-- out: name, version, state, kind, amount, delta of each entry; sliced: its configuration if it is of a slice
 SELECT
+    name,
+    version,
+    state,
     kind,
     amount,
-    delta
+    delta,
+    CASE WHEN instr(configuration, '"slice":') > 0 THEN configuration END AS sliced
 FROM entry
 WHERE account_id = :account_id
+ORDER BY entry_id

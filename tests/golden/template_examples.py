@@ -16,10 +16,12 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.encode.codes import encode_statement
+from dpsyn_sql.encode.slices import sliced_source
 from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.planning.queries import MarginalQuery, TreeRoot
-from dpsyn_sql.source.relation import Column, Relation
+from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
+from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
 
 F = Fragment
@@ -58,6 +60,16 @@ CSV = {
     "delimiter": literal(";"),
     "compression": literal("gzip"),
 }
+DAY = (Column("id", "INTEGER"), Column('d"', "DATE"), Column("place0", "VARCHAR"))
+
+
+def sliced_sql(unit):
+    """A window of a table, for rows or with a bound on the windows of a unit."""
+    window = Window('d"', "month", ("2013-01-01", "2013-02-01", "2013-03-01", "2013-04-01"), 1, most=1)
+    relation = Relation("t", "table", SRC, DAY)
+    return sliced_source(relation, PrivacyUnit(unit), window, Shape(())).relation.sql
+
+
 STEP = {
     "name": F("step0"),
     "source": F("started"),
@@ -105,6 +117,7 @@ EXAMPLES = {
         "unit": encode_statement(SRC, DOMAIN, [(0,), (1,)], CODED, bound=Bound('Who "is"', 3, 2**64 - 1)),
         "many": encode_statement(SRC, MANY, [(0,)], CODED),
     },
+    "encode/slice": {"": sliced_sql(None), "bounded": sliced_sql("id")},
     "encode/strict": {"": typed_relation(Relation("f", "csv", F("texts"), CSV_COLUMNS), CSV_SHAPE).sql},
     "attach/answer": {
         "": {"parameters": PARAMETERS, "function": ident("f"), "seen": F("seen")},
