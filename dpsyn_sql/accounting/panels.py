@@ -79,6 +79,11 @@ class Spending:
         self.total = Budget(kind, 0)
         self._panels: dict[str, _Panel] = {}
 
+    def continues(self, place: Place) -> bool:
+        """Whether the next debit there shares the bound of its panel; else it is charged in full."""
+        panel = self._panels.get(place.panel)
+        return panel is None or panel.takes(place)
+
     def add(self, charge: Charge) -> Budget:
         """Add a debit; returns by how much the total rises.
 

@@ -33,7 +33,7 @@ from dpsyn_sql.errors import (
 )
 from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger.chain import append
-from dpsyn_sql.ledger.panels import debits, refuse_unfinished
+from dpsyn_sql.ledger.panels import debits, in_words, refuse_unfinished
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.source.names import fold
@@ -248,8 +248,9 @@ def _other_unit(account: Account, unit: str) -> str:
     return f"{known}. Use privacy_unit={account.unit!r}. Nothing was read or charged."
 
 
-def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Budget]:
-    """Check the limit and raise the spent sum; returns the account and what was charged.
+def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Budget, str]:
+    """Check the limit and raise the spent sum; returns the account, what was charged, and this in words if
+    the release lies in a panel.
 
     Raises:
         PrivacyBudgetExceeded: it does not fit; nothing was read.
@@ -262,13 +263,15 @@ def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Bu
     refuse_unfinished(known, charge.place)
     if account.kind == "pure" and charge.budget.kind == "zcdp" and account.granted is None:
         account = _approximate(store, account)
-    cost = spending_of((one.charge for one in known), account.kind).add(charge)
+    spending = spending_of((one.charge for one in known), account.kind)
+    shared = charge.place is None or spending.continues(charge.place)
+    cost = spending.add(charge)
     if not account.balance.admits(cost):
         raise PrivacyBudgetExceeded(_refusal(account, cost))
     balance = Balance(account.balance.after(cost), account.balance.limit)
     account = replace(account, balance=balance)
     _update(store, account)
-    return account, cost
+    return account, cost, in_words(charge, cost, shared=shared)
 
 
 def granted(store: Store, name: str, epsilon: Number, delta: Number | None) -> Account:

@@ -29,7 +29,7 @@ from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
-from dpsyn_sql.ledger.panels import in_words, place_of
+from dpsyn_sql.ledger.panels import place_of
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.key import ReleaseKey
@@ -202,16 +202,18 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, new_debit: bool) ->
     account = accounts.opened(store, name, key, budget.kind)
     charge = Charge(budget, place_of(key.configuration, key.name))
     try:
-        account, cost = accounts.debited(store, account, charge)
+        account, cost, told = accounts.debited(store, account, charge)
     except PrivacyBudgetExceeded as error:
         refusal = str(error)
     else:
-        return _made(store, key, charge, account, cost)
+        return _made(store, key, budget, account, cost, told)
     raise PrivacyBudgetExceeded(refusal + known.free_way())
 
 
-def _made(store: Store, key: ReleaseKey, charge: Charge, account: Account, cost: Budget) -> SqliteEntry:
-    text, budget = canonical_json(dict(key.configuration)), charge.budget
+def _made(
+    store: Store, key: ReleaseKey, budget: Budget, account: Account, cost: Budget, told: str
+) -> SqliteEntry:
+    text = canonical_json(dict(key.configuration))
     row = {
         "name": key.name,
         "version": key.version,
@@ -227,7 +229,6 @@ def _made(store: Store, key: ReleaseKey, charge: Charge, account: Account, cost:
     number, charged = made["entry_id"], [cost.amount, cost.delta]
     body = {"release": release, "entry_id": number, "account": account.name, "cost": charged, **row}
     append(store, "debit", body)
-    told = in_words(charge.place, budget, cost)
     return SqliteEntry(store, made, account, replayed=False, told=told)
 
 

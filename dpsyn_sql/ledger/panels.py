@@ -98,12 +98,17 @@ def _before(one: Place, other: Place) -> bool:
     return isinstance(one.number, int) and isinstance(other.number, int) and one.number < other.number
 
 
-def in_words(place: Place | None, budget: Budget, cost: Budget) -> str:
-    """What a new debit costs within its panel; nothing outside of panels."""
+def in_words(charge: Charge, cost: Budget, *, shared: bool) -> str:
+    """What a new debit costs; empty outside of panels. ``shared``: it has the bound of its panel."""
+    place = charge.place
     if place is None:
         return ""
     slices = "windows" if place.edges else "partitions"
-    bound = f"a unit is in at most {place.most} of the {slices}"
+    which = f"one of the {slices}" if place.most == 1 else f"{place.most} of the {slices}"
+    told = f"a new debit of {describe(charge.budget)}; a unit can be in {which}: costs "
     if cost.amount == cost.delta == 0:
-        return f"a new debit of {describe(budget)}; {bound}: costs nothing more"
-    return f"a new debit of {describe(budget)}; {bound}: costs {describe(cost)} more, which fits the account"
+        return f"{told}nothing more"
+    if shared:
+        return f"{told}{describe(cost)} more, which fits the account"
+    why = f"a later window was released, or the calendar has other edges than the {slices} before"
+    return f"a new debit of {describe(cost)}, charged in full ({why}), which fits the account"

@@ -75,6 +75,13 @@ FOLDERS = "dpsyn_sql/folders.py"
 LEFT_BEHIND = "tests/unit/test_folders.py"
 LINKS = "tests/e2e/test_paths_through_links.py"
 
+SLICES = "tests/sql/test_slices.py"
+PANELLED = "tests/unit/ledger/test_ledger_panels.py"
+SLICE = "dpsyn_sql/encode/slices.py"
+SLICE_SQL = "sql/encode/slice.sql"
+PANELS = "dpsyn_sql/accounting/panels.py"
+IN_LEDGER = "dpsyn_sql/ledger/panels.py"
+
 BUDGET = "dpsyn_sql/accounting/budget.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
@@ -541,5 +548,78 @@ FAULTS = (
         "an output over the ledger",
         f"{NAMES}::test_an_output_never_overwrites_the_ledger[]",
         (PREPARATION, "        if os.path.realpath(path) in taken:", "        if str(path) in ():"),
+    ),
+    fault(
+        "a window has its end too",
+        f"{SLICES}::test_a_window_has_its_start_and_not_its_end_in_every_kind_of_source[TIMESTAMP]",
+        (SLICE, 'AND {value} < {end}"', 'AND {value} <= {end}"'),
+    ),
+    fault(
+        "the bound across windows counts rows",
+        f"{SLICES}::test_a_row_counts_in_the_first_windows_of_its_unit",
+        (SLICE_SQL, "            SELECT DISTINCT\n", "            SELECT\n"),
+    ),
+    fault(
+        "one window more than the bound",
+        f"{SLICES}::test_no_unit_counts_in_more_windows_than_the_bound_while_late_rows_arrive",
+        (SLICE_SQL, "<= {{ bound.most }}\n", "<= {{ bound.most }} + 1\n"),
+    ),
+    fault(
+        "the bound across windows sees the window alone",
+        f"{SLICES}::test_a_row_counts_in_the_first_windows_of_its_unit",
+        (SLICE_SQL, "WHERE {{ bound.before }}", "WHERE {{ inside }}"),
+    ),
+    fault(
+        "the bound across windows looks at all units",
+        f"{SLICES}::test_a_unit_more_changes_no_row_of_another_unit",
+        (SLICE_SQL, "                PARTITION BY\n                    {{ bound.a_unit }}\n", ""),
+    ),
+    fault(
+        "partitions are compared with a collation",
+        f"{SLICES}::test_a_partition_has_the_rows_of_one_value[VARCHAR-values0-a-wanted0-a]",
+        (
+            SLICE,
+            'f"{dialect.text_bytes(value)} = {dialect.text_bytes(literal(wanted))}"',
+            'f"{value} = {literal(wanted)}"',
+        ),
+    ),
+    fault(
+        "a panel costs its dearest slice",
+        f"{PANELLED}::test_the_first_windows_are_charged_and_later_ones_cost_nothing",
+        (PANELS, "nlargest(self.most, amounts)", "nlargest(1, amounts)"),
+    ),
+    fault(
+        "deltas of a panel are those of its dearest slice",
+        f"{PANELLED}::test_the_price_is_what_the_unluckiest_unit_can_lose_and_never_falls",
+        (PANELS, "nlargest(self.most, deltas)", "nlargest(1, deltas)"),
+    ),
+    fault(
+        "a late window is charged as if in order",
+        f"{PANELLED}::test_a_window_released_after_a_later_one_is_charged_in_full_for_units_and_not_for_rows",
+        (PANELS, "place.number >= self.last", "place.number != self.last"),
+    ),
+    fault(
+        "a calendar may change",
+        f"{PANELLED}::test_a_calendar_with_other_edges_is_charged_in_full",
+        (PANELS, "        if self.edges[:shared] != place.edges[:shared]:\n            return False\n", ""),
+    ),
+    fault(
+        "an unfinished window holds up nothing",
+        f"{PANELLED}::test_an_unfinished_window_holds_up_the_next_one_of_its_series",
+        (ACCOUNTS, "    refuse_unfinished(known, charge.place)\n", ""),
+    ),
+    fault(
+        "a unit without a bound has one",
+        f"{PANELLED}::test_without_a_bound_every_window_is_charged",
+        (
+            IN_LEDGER,
+            'if told is None or told["most"] is None:\n        return None',
+            'if told is None:\n        return None\n    told = {**told, "most": told["most"] or 1}',
+        ),
+    ),
+    fault(
+        "a bound on partitions of units is believed",
+        f"{SLICES}::test_a_bound_that_nothing_enforces_is_refused",
+        (SLICE, "if unit.column is not None and isinstance(wanted, Partition):", "if unit.max_rows < 0:"),
     ),
 )
