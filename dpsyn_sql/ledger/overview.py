@@ -8,8 +8,10 @@ from fractions import Fraction
 
 from dpsyn_sql.accounting.account import affordable_epsilon, left_in_words, reported_delta, reported_epsilon
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.panels import Spending
 from dpsyn_sql.ledger.accounts import Account, account_of_row
 from dpsyn_sql.ledger.chain import GENESIS
+from dpsyn_sql.ledger.panels import charge_of
 from dpsyn_sql.ledger.store import Store
 
 
@@ -37,7 +39,11 @@ class AccountOverview:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOverview:
-    """One release; ``published`` holds (target, rows) of every time it was written."""
+    """One release; ``published`` holds (target, rows) of every time it was written.
+
+    ``cost`` is its debit. ``charged`` is by how much it raised what its account has spent, in the account's
+    kind: less than the debit for a slice of a panel.
+    """
 
     release_id: str
     account: str
@@ -45,6 +51,7 @@ class ReleaseOverview:
     version: str | None
     state: str
     cost: Budget
+    charged: Budget
     debited_at: str
     measured_on: str | None
     published: tuple[tuple[str, int], ...]
@@ -63,7 +70,6 @@ class Overview:
 def overview(store: Store) -> Overview:
     """Everything but the answers; call inside a reading transaction."""
     rows = [(row["account_id"], account_of_row(row)) for row in store.all("all_accounts")]
-    names = {account_id: account.name for account_id, account in rows}
     sources: dict[int, list[str]] = {}
     for row in store.all("all_sources"):
         sources.setdefault(row["account_id"], []).append(row["name"])
@@ -72,7 +78,7 @@ def overview(store: Store) -> Overview:
         store.place,
         GENESIS if last is None else last["hash"],
         tuple(account_overview(account, tuple(sources.get(number, ()))) for number, account in rows),
-        _releases(store, names),
+        _releases(store, dict(rows)),
     )
 
 
@@ -94,21 +100,26 @@ def account_overview(account: Account, sources: tuple[str, ...] = ()) -> Account
     )
 
 
-def _releases(store: Store, names: dict[int, str]) -> tuple[ReleaseOverview, ...]:
+def _releases(store: Store, accounts: dict[int, Account]) -> tuple[ReleaseOverview, ...]:
     written: dict[int, list[tuple[str, int]]] = {}
     for row in store.all("all_publications"):
         written.setdefault(row["entry_id"], []).append((row["target"], row["synthetic_rows"]))
-    return tuple(
-        ReleaseOverview(
+    spending = {number: Spending(account.kind) for number, account in accounts.items()}
+    found = []
+    for row in store.all("all_entries"):
+        cost = Budget(row["kind"], row["amount"], row["delta"])
+        charge = charge_of(cost, row["configuration"], row["name"])
+        one = ReleaseOverview(
             release_id=row["release_id"],
-            account=names[row["account_id"]],
+            account=accounts[row["account_id"]].name,
             name=row["name"],
             version=row["version"],
             state=row["state"],
-            cost=Budget(row["kind"], row["amount"], row["delta"]),
+            cost=cost,
+            charged=spending[row["account_id"]].add(charge),
             debited_at=row["debited_at"],
             measured_on=row["measured_on"],
             published=tuple(written.get(row["entry_id"], ())),
         )
-        for row in store.all("all_entries")
-    )
+        found.append(one)
+    return tuple(found)

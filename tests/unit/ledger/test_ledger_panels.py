@@ -127,6 +127,9 @@ def test_the_first_windows_are_charged_and_later_ones_cost_nothing():
         release(ledger, window(index, most=2))
         amounts.append((spent(ledger).amount // RHO.amount, spent(ledger).delta // RHO.delta))
     assert amounts == [(1, 1), (2, 2), (2, 2), (2, 2), (2, 2), (2, 2)]
+    told = ledger.overview().releases
+    assert [one.charged.amount // RHO.amount for one in told] == [1, 1, 0, 0, 0, 0]
+    assert all(one.cost == RHO for one in told)
     release(ledger, window(5, most=2, version="again"))  # its slice is dearer now
     assert spent(ledger).amount == 3 * RHO.amount
     release(ledger, window(5, most=2, method="other"), new_debit=True)
