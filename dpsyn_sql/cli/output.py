@@ -1,0 +1,242 @@
+"""What commands print: tables on a terminal, plain text elsewhere, one JSON document with ``--json``.
+
+Every command has ``as_json: Json = False`` and ``quiet: Quiet = False`` and does all its work in
+
+    with printing(as_json, quiet) as out:
+        out.say("Wrote o.csv")                  # for people; not with --quiet
+        out.table(["release", "spent"], rows)   # for people; what they asked to see, also with --quiet
+        out.document({"output": "o.csv"})       # for machines; printed once, at the end
+
+Names and values come from ledgers, databases and files. They are never read as markup, and no control
+character of theirs reaches a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import unicodedata
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from dpsyn_sql.cli.codes import ExitCode, exit_code
+from dpsyn_sql.cli.words import FIGURES, in_options
+from dpsyn_sql.errors import DomainError, DpsynError
+from dpsyn_sql.progress import listening
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document (docs/command_line.md).")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print errors and what you asked to see, nothing else.")
+]
+
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories of characters that move, hide or colour text."""
+_LEAST = 10
+"""Characters that a column of a table gets at least, or all that it needs."""
+_BORDER = 3
+
+
+class Output:
+    """Where a command prints. With ``--json`` only the document is printed, on standard output."""
+
+    def __init__(self, as_json: bool, quiet: bool) -> None:
+        self.as_json, self.quiet = as_json, quiet
+        self._warnings: list[str] = []
+        self._document: dict[str, Any] | None = None
+
+    def say(self, text: str) -> None:
+        """A line of what was done; not with ``--quiet``."""
+        if not self.quiet:
+            self.show(text)
+
+    def show(self, text: str) -> None:
+        """A text that was asked for."""
+        if not self.as_json:
+            typer.echo(printable(text))
+
+    def aside(self, text: str) -> None:
+        """A line on standard error about what goes on; not with ``--quiet`` or ``--json``."""
+        if not self.quiet and not self.as_json:
+            typer.echo(printable(text), err=True)
+
+    def warn(self, text: str) -> None:
+        """A warning: on standard error, or in the JSON document."""
+        self._warnings.append(text)
+        self.aside(f"Warning: {text}")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
+        """A table that was asked for; None is an empty cell."""
+        if self.as_json:
+            return
+        names = [printable(name, lines=False) for name in columns]
+        cells = [[_cell(value) for value in row] for row in rows]
+        right = [
+            any(_is_number(row[place]) for row in rows)
+            and all(row[place] is None or _is_number(row[place]) for row in rows)
+            for place in range(len(names))
+        ]
+        heading = printable(title)
+        if sys.stdout.isatty():
+            _print_table(heading, names, cells, right)
+        else:
+            typer.echo("\n".join([*([heading] if heading else []), *_aligned(names, cells, right)]))
+
+    def document(self, document: Mapping[str, Any]) -> None:
+        """What ``--json`` prints at the end."""
+        self._document = dict(document)
+
+    def finish(self, error: Mapping[str, Any] | None = None) -> None:
+        """Print the JSON document, or the error in its place."""
+        if self.as_json and (error is not None or self._document is not None):
+            said = {"error": dict(error)} if error is not None else (self._document or {})
+            typer.echo(json_text({**said, "warnings": self._warnings}))
+
+
+@contextmanager
+def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> Iterator[Output]:
+    """All that a command does: our errors end it with one message and an exit code.
+
+    An interrupt passes through. If it has no note, it gets ``interrupted`` as one.
+    """
+    out = Output(as_json, quiet)
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.showwarning = lambda message, *_, **__: out.warn(in_options(str(message), but=FIGURES))
+        if as_json or quiet:
+            stack.enter_context(listening(_Nobody()))
+        try:
+            yield out
+        except DpsynError as error:
+            message, code, kind = in_options(str(error)), exit_code(error), type(error).__name__
+            faults = [in_options(fault) for fault in error.faults] if isinstance(error, DomainError) else []
+        except KeyboardInterrupt as interrupt:
+            note_interrupt(interrupt, interrupted)
+            raise
+        else:
+            out.finish()
+            return
+    if as_json:
+        out.finish(error_facts(kind, message, code, faults))
+    else:
+        typer.echo(f"Error: {printable(message)}", err=True)
+    raise typer.Exit(int(code))
+
+
+@contextmanager
+def interruptible(message: str) -> Iterator[None]:
+    """An interrupt inside that says nothing yet says ``message``."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        note_interrupt(interrupt, message)
+        raise
+
+
+def note_interrupt(interrupt: KeyboardInterrupt, otherwise: str) -> None:
+    """Notes of the interrupt in words of the command; ``otherwise`` if it has none."""
+    notes = getattr(interrupt, "__notes__", ()) or (otherwise,)
+    interrupt.__notes__ = [in_options(note) for note in notes]
+
+
+def error_facts(kind: str, message: str, code: ExitCode, faults: Sequence[str] = ()) -> dict[str, Any]:
+    """The value of ``error`` in a JSON document."""
+    several = {"faults": list(faults)} if faults else {}
+    return {"kind": kind, "message": message, **several, "exit_code": int(code)}
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """JSON in ASCII, so that a terminal can show it whatever the names are; NaN becomes null."""
+    return json.dumps(_plain(document), indent=2, ensure_ascii=True, allow_nan=False, default=str)
+
+
+def printable(text: str, *, lines: bool = True) -> str:
+    r"""``text`` with every character that could move, hide or colour text written as ``\x1b``.
+
+    Args:
+        text: anything.
+        lines: keep ends of lines.
+    """
+    return "".join(
+        char
+        if (lines and char == "\n") or unicodedata.category(char) not in _HIDDEN
+        else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
+
+
+class _Nobody:
+    """Hears of phases in place of a progress bar."""
+
+    def begin(self, name: str, total: int | None) -> None: ...
+
+    def advance(self, name: str, amount: int) -> None: ...
+
+    def end(self, name: str) -> None: ...
+
+
+def _cell(value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value), lines=False)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(value: object) -> Any:
+    """``value`` without NaN and infinity, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _aligned(names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
+    """Columns in plain text, two spaces apart."""
+    widths = _widths(names, cells)
+    lines = []
+    for row in [names, *cells]:
+        padded = [
+            cell.rjust(width) if flush else cell.ljust(width)
+            for cell, width, flush in zip(row, widths, right, strict=True)
+        ]
+        lines.append("  ".join(padded).rstrip())
+    return lines
+
+
+def _widths(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[place]) for row in [names, *cells]) for place in range(len(names))]
+
+
+def _print_table(
+    title: str, names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
+) -> None:
+    """A table on a terminal; if that is too narrow, one line for each value."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    if title:
+        console.print(Text(title))
+    least = sum(min(width, _LEAST) + _BORDER for width in _widths(names, cells))
+    if cells and least > console.width:
+        for row in cells:
+            console.print()
+            for name, cell in zip(names, row, strict=True):
+                console.print(Text(f"{name}: {cell}", overflow="fold"))
+        return
+    table = Table(box=SIMPLE, pad_edge=False)
+    for name, flush in zip(names, right, strict=True):
+        table.add_column(Text(name), justify="right" if flush else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.print(table)
