@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from dpsyn_sql.engines.released import drawing, opened_releases
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.report.result import Release
+from dpsyn_sql.folders import locked_folder
+from dpsyn_sql.report.result import Release, check_draw
 from dpsyn_sql.report.stored import read_parts
+from dpsyn_sql.source.files import ending_of
+from dpsyn_sql.source.names import shorten
+from dpsyn_sql.source.paths import absolute_path
+
+_WORK = ".dpsyn-work-"
 
 
 def load(con: Connection, name: str | None = None) -> Release:
@@ -57,3 +64,50 @@ def load(con: Connection, name: str | None = None) -> Release:
         notes=(),
         draw=drawing(con, one.release_id, one.name),
     )
+
+
+def write_sample(
+    source: str | os.PathLike[str],
+    name: str,
+    into: str | os.PathLike[str],
+    rows: int,
+    seed: int | None = None,
+) -> int:
+    """Draw rows of a stored release into a new file: those of ``load(source, name).sample(rows, seed)``.
+
+    The database writes them, so that memory is no limit. It charges nothing.
+
+    Args:
+        source: the path of a DuckDB file, of a file that ``release()`` wrote, or of the one beside it.
+        name: of the release.
+        into: a path that ends in .parquet, .csv, .csv.gz or .json (an array of objects).
+        rows: how many to draw.
+        seed: None: 1, as in SQL.
+
+    Returns:
+        How many rows were written: fewer than ``rows`` if the owner's conditions exclude some.
+
+    Raises:
+        InputError: there is no such release, SQL cannot draw its rows, or ``into`` exists or cannot be
+            written.
+        EngineFailure: there was not enough room.
+    """
+    check_draw(rows, seed)
+    path = absolute_path(into)
+    ending = ".json" if path.suffix.lower() == ".json" else ending_of(path.name)
+    shown = repr(shorten(os.fspath(into)))
+    if ending is None:
+        raise InputError(f"into={shown}: give a path that ends in .parquet, .csv, .csv.gz or .json")
+    if os.path.lexists(path):
+        raise InputError(f"{shown} exists already: choose another into=, or remove it")
+    work = None
+    with contextlib.suppress(OSError):
+        work = locked_folder(path.parent, _WORK)
+    if work is None:
+        raise InputError(f"The folder of {shown} does not exist or cannot be written: choose another into=")
+    with work as folder:
+        draft = folder / f"rows{ending}"
+        with opened_releases(source, draft) as session:
+            drawn = session.write(session.find(name), rows, seed, draft)
+        draft.replace(path)
+    return drawn

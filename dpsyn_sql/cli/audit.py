@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpsyn_sql.cli.messages import plain_errors
+from dpsyn_sql.cli.codes import ExitCode
 from dpsyn_sql.cli.methods import Method, Settings, with_set
+from dpsyn_sql.cli.output import Json, Quiet, printing
 
 if TYPE_CHECKING:
     from dpsyn_sql.auditing import Audit, Prepared
@@ -33,12 +35,15 @@ def audit_command(
             help="Runs on each side. Default: detects noise of half the scale with probability 0.99.",
         ),
     ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Attack the noise of a configuration on toy data. None of your rows is read.
 
     Exit code 1: the measured lower bound of the privacy loss exceeds the claim.
     """
-    with plain_errors():
+    asks = "Interrupted: no row of yours was read, and nothing was charged."
+    with printing(as_json, quiet, asks) as out:
         from dpsyn_sql.auditing import prepared  # loads everything that a release loads
         from dpsyn_sql.methods import static_default
 
@@ -51,12 +56,25 @@ def audit_command(
             rows_per_unit=rows_per_unit,
             runs=runs,
         )
-        typer.echo(_expected(ready), err=True)
+        out.aside(_expected(ready))
         found = ready.run()
-    for line in _lines(found, f"epsilon={epsilon}, delta={delta}"):
-        typer.echo(line)
+        for line in _lines(found, f"epsilon={epsilon}, delta={delta}"):
+            out.say(line)
+        out.document(_facts(found))
     if found.violated:
-        raise typer.Exit(1)
+        raise typer.Exit(int(ExitCode.FAILED))
+
+
+def _facts(found: Audit) -> dict[str, Any]:
+    from dpsyn_sql.auditing import CANNOT_SEE, ERROR
+
+    return {
+        **asdict(found),
+        "parameter": "mu" if found.kind == "zcdp" else "epsilon",
+        "confidence": 1 - ERROR,
+        "violated": found.violated,
+        "not_covered": list(CANNOT_SEE),
+    }
 
 
 def _expected(ready: Prepared) -> str:

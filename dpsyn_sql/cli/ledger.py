@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpsyn_sql.cli.messages import plain_errors
+from dpsyn_sql.cli.output import Json, Output, Quiet, printing
 from dpsyn_sql.errors import InputError, LedgerError
 from dpsyn_sql.source.names import listed
 
 if TYPE_CHECKING:
-    from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
+    from dpsyn_sql.ledger.overview import AccountOverview, Overview, ReleaseOverview
     from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 # The functions that read ledgers import what they need, so that help is quick.
@@ -36,22 +37,34 @@ _IDLE = (
 
 _PLACE = (
     "The ledger file, or a source (database, CSV or Parquet file, folder, glob) whose ledger it is. "
-    "Default: DPSYN_LEDGER."
+    "Default: DPSYN_LEDGER, else the only ledger in this folder."
 )
 
 Place = Annotated[str | None, typer.Argument(metavar="[LEDGER]", help=_PLACE)]
 
 
 @ledger_app.command("show")
-def show_command(place: Place = None) -> None:
+def show_command(place: Place = None, as_json: Json = False, quiet: Quiet = False) -> None:
     """Print all accounts with what is spent and left, and all releases."""
-    with plain_errors(), _opened(place) as ledger:
-        overview = ledger.overview()
-    typer.echo(f"Ledger {overview.place}, head {overview.head}")
-    for account in overview.accounts:
-        typer.echo(_account_line(account))
-    for release in overview.releases:
-        typer.echo(_release_line(release))
+    with printing(as_json, quiet) as out:
+        with _opened(place) as ledger:
+            overview = ledger.overview()
+        out.show(f"Ledger {overview.place}, head {overview.head}")
+        if sys.stdout.isatty():
+            _tables(out, overview)
+        else:
+            for account in overview.accounts:
+                out.show(_account_line(account))
+            for release in overview.releases:
+                out.show(_release_line(release))
+        out.document(
+            {
+                "ledger": overview.place,
+                "head": overview.head,
+                "accounts": [_account_facts(account) for account in overview.accounts],
+                "releases": [_release_facts(release) for release in overview.releases],
+            }
+        )
 
 
 @ledger_app.command("grant")
@@ -68,12 +81,15 @@ def grant_command(
     new: Annotated[
         bool, typer.Option("--new", help="Create the account (and the ledger) before its first release.")
     ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Set the total limit of an account, never below what is spent.
 
     An account that does not exist yet needs --new: a limit under a misspelt name would protect nothing.
     """
-    with plain_errors():
+    asks = "Interrupted: 'dpsyn ledger show' says whether the limit is set. The same command sets it again."
+    with printing(as_json, quiet, asks) as out:
         from dpsyn_sql.ledger.locations import ledger_meant
         from dpsyn_sql.ledger.sqlite import SqliteLedger
 
@@ -88,10 +104,11 @@ def grant_command(
                 there = f"it has {listed(known)}" if known else "it has no account yet"
                 raise InputError(f"The ledger {path} has no account {name!r}: {there}. {_NEW}")
             granted = ledger.grant(name, epsilon, delta)
-        idle = not granted.sources
-    typer.echo(_account_line(granted))
-    if idle:
-        typer.echo(_IDLE)
+        out.say(_account_line(granted))
+        if not granted.sources:
+            out.say(_IDLE)
+        notes = [] if granted.sources else [_IDLE]
+        out.document({"ledger": str(path), "account": _account_facts(granted), "notes": notes})
 
 
 @ledger_app.command("moved")
@@ -101,11 +118,15 @@ def moved_command(
         bool,
         typer.Option("--with-data/--alone", help="Whether the data were moved or renamed too."),
     ],
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Record how a ledger was moved or renamed, so that you can go on using its accounts."""
-    with plain_errors(), _opened(place) as ledger:
+    asks = "Interrupted: the move is recorded or not; the same command is safe."
+    with printing(as_json, quiet, asks) as out, _opened(place) as ledger:
         ledger.moved(with_data=with_data)
-        typer.echo(f"The ledger {ledger.place} can be used here.")
+        out.say(f"The ledger {ledger.place} can be used here.")
+        out.document({"ledger": ledger.place, "with_data": with_data})
 
 
 @ledger_app.command("verify")
@@ -114,11 +135,14 @@ def verify_command(
     head: Annotated[
         str | None, typer.Option("--head", help="A head hash kept elsewhere: it must be in the chain.")
     ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Recompute every cost, sum and hash. Print the head hash; keep it elsewhere."""
-    with plain_errors(), _opened(place) as ledger:
+    with printing(as_json, quiet) as out, _opened(place) as ledger:
         found = ledger.verify(head)
-    typer.echo(f"The ledger is intact. Head {found}")
+        out.say(f"The ledger is intact. Head {found}")
+        out.document({"ledger": ledger.place, "intact": True, "head": found})
 
 
 @contextmanager
@@ -143,6 +167,76 @@ def _no_ledger(given: str | None, path: Path) -> str:
     return f"There is no ledger at {path}{why}."
 
 
+def _tables(out: Output, overview: Overview) -> None:
+    """For a terminal."""
+    out.table(
+        ["account", "unit", "epsilon spent", "at delta", "limit", "left"],
+        [
+            [
+                account.name,
+                account.unit or "not fixed yet",
+                f"{account.epsilon:.4g}",
+                f"{float(account.delta):g}",
+                "no limit" if account.granted is None else "epsilon={}, delta={}".format(*account.granted),
+                account.left,
+            ]
+            for account in overview.accounts
+        ],
+    )
+    if overview.releases:
+        out.table(
+            ["release", "version", "state", "cost", "account", "debited", "written", "id"],
+            [
+                [
+                    release.name,
+                    release.version,
+                    release.state,
+                    _cost(release),
+                    release.account,
+                    release.debited_at,
+                    "".join(_written(release)).removeprefix("; "),
+                    release.release_id,
+                ]
+                for release in overview.releases
+            ],
+        )
+
+
+def _account_facts(account: AccountOverview) -> dict[str, Any]:
+    granted = account.granted
+    limit = None if granted is None else {"epsilon": granted[0], "delta": granted[1]}
+    return {
+        "name": account.name,
+        "unit": account.unit,
+        "sources": list(account.sources),
+        "spent": {"epsilon": account.epsilon, "delta": float(account.delta)},
+        "granted": limit,
+        "left": None if account.affordable is None else str(account.affordable),
+        "left_in_words": account.left or None,
+    }
+
+
+def _release_facts(release: ReleaseOverview) -> dict[str, Any]:
+    from dpsyn_sql.accounting.budget import DELTA_UNITS
+
+    cost = release.cost
+    return {
+        "id": release.release_id,
+        "name": release.name,
+        "version": release.version,
+        "account": release.account,
+        "state": release.state,
+        "cost": {
+            "kind": cost.kind,
+            "amount": float(cost.fraction),
+            "threshold_delta": cost.delta / DELTA_UNITS,
+        },
+        "debited_at": release.debited_at,
+        "measured_on": release.measured_on,
+        "written": [{"output": target, "rows": rows} for target, rows in release.published],
+    }
+
+
 def _account_line(account: AccountOverview) -> str:
     spent = f"spent epsilon={account.epsilon:.4g} at delta={float(account.delta):g}"
     if account.granted is None:
@@ -153,17 +247,21 @@ def _account_line(account: AccountOverview) -> str:
 
 
 def _release_line(release: ReleaseOverview) -> str:
-    from dpsyn_sql.accounting.budget import DELTA_UNITS
-
     version = f" version {release.version}" if release.version is not None else ""
     written = "".join(_written(release))
+    return (
+        f"Release {release.release_id} {release.name}{version}: {release.state}, {_cost(release)} "
+        f"of {release.account}, debited {release.debited_at}{written}"
+    )
+
+
+def _cost(release: ReleaseOverview) -> str:
+    from dpsyn_sql.accounting.budget import DELTA_UNITS
+
     cost = f"{release.cost.kind} {float(release.cost.fraction):.6g}"
     if release.cost.delta:
         cost += f" and threshold delta {release.cost.delta / DELTA_UNITS:.3g}"
-    return (
-        f"Release {release.release_id} {release.name}{version}: {release.state}, {cost} "
-        f"of {release.account}, debited {release.debited_at}{written}"
-    )
+    return cost
 
 
 def _written(release: ReleaseOverview) -> Iterator[str]:

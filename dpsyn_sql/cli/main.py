@@ -10,8 +10,9 @@ import typer
 
 import dpsyn_sql
 from dpsyn_sql.cli.audit import audit_command
+from dpsyn_sql.cli.files import check_writable, written
+from dpsyn_sql.cli.group import Commands
 from dpsyn_sql.cli.ledger import ledger_app
-from dpsyn_sql.cli.messages import plain_errors
 from dpsyn_sql.cli.methods import AuditCommand, MethodCommand, Settings
 from dpsyn_sql.cli.options import (
     Database,
@@ -23,18 +24,80 @@ from dpsyn_sql.cli.options import (
     asked,
     with_options,
 )
+from dpsyn_sql.cli.output import Json, Output, Quiet, interruptible, printing
+from dpsyn_sql.cli.sample import marginal_command, sample_command
 from dpsyn_sql.cli.words import FIGURES, in_options
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import DpsynError, InputError
+from dpsyn_sql.request import Request
 
 app = typer.Typer(
     name="dpsyn",
+    cls=Commands,
     help="Differentially private synthetic tables, made inside the database.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.add_typer(ledger_app, name="ledger")
+
+
+@app.command("init")
+def init_command(
+    source: SourceArgument,
+    database: Database = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", "-o", help="File to write. Default: print it.")
+    ] = None,
+    trust_query: TrustQuery = False,
+    public_tables: PublicTables = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a domain file to fill in, from column names and types. Read no rows."""
+    with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
+        text = dpsyn_sql.init(database, source, trust_query=trust_query, public_tables=public_tables or ())
+        if into is None:
+            out.raw(text + "\n")
+        else:
+            check_writable(into, replace=False)
+            if not written(into, text):
+                raise InputError(f"{into} cannot be written: choose another file")
+            out.say(f"Wrote {into}: fill it in, then pass it as --domain {into}")
+        out.document({"file": None if into is None else str(into), "text": text})
+
+
+@app.command("plan", cls=MethodCommand)
+@with_options
+def plan_command(
+    context: typer.Context,
+    source: OptionalSource = None,
+    database: Database = None,
+    request: RequestFile = None,
+    set_: Settings = None,
+    *,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    **_: Any,
+) -> None:
+    """Say what 'release' would read, ask and write. Read no rows and spend nothing."""
+    with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
+        planned = dpsyn_sql.plan(database, asked(context, request, set_))
+        # Other lines may quote the owner's SQL, where rows=1 is a condition.
+        lines = [_spoken(line) for line in str(planned).splitlines()]
+        for line in lines:
+            out.show(line)
+        budget = planned.plan.budget
+        out.document(
+            {
+                "output": planned.into,
+                "obstacle": in_options(planned.obstacle) or None,
+                "release": in_options(planned.outlook, but=FIGURES),
+                "ledger": planned.ledger,
+                "account": in_options(planned.account, but=FIGURES),
+                "method": planned.plan.method,
+                "budget": {"kind": budget.kind, "amount": float(budget.fraction)},
+                "explanation": lines,
+            }
+        )
 
 
 @app.command("release", cls=MethodCommand)
@@ -49,48 +112,52 @@ def release_command(
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="Also write the certificate to this JSON file.")
     ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
     **_: Any,
 ) -> None:
     """Write a differentially private synthetic copy of SOURCE."""
-    with plain_errors("Interrupted before anything was charged."):
-        release = dpsyn_sql.release  # imports everything that it needs
-        wanted = asked(context, request, set_)
-        if certificate is not None:
-            if (
-                certificate.suffix.lower() != ".json"
-            ):  # so that no other file, such as a ledger, is overwritten by mistake
-                raise InputError(f"{certificate} cannot hold a certificate: give a name that ends in .json")
-            _check_writable(certificate, wanted.replace)
-    with plain_errors("Interrupted. 'dpsyn ledger show' says what was charged."):
-        result = release(database, wanted)
-    with plain_errors(f"Interrupted after {result.table} was written; the same command again costs nothing."):
-        if certificate is not None:
-            certificate.write_text(json.dumps(result.certificate(), indent=2, ensure_ascii=False) + "\n")
-    typer.echo(f"Wrote {result.table}: {result.rows} synthetic rows")
+    with printing(as_json, quiet) as out:
+        with interruptible("Interrupted before anything was charged."):
+            release = dpsyn_sql.release  # imports everything that it needs
+            wanted = asked(context, request, set_)
+            if certificate is not None:
+                _check_certificate(certificate, wanted.replace)
+        with interruptible("Interrupted. 'dpsyn ledger show' says what was charged."):
+            result = release(database, wanted)
+        after = f"Interrupted after {result.table} was written; the same command again costs nothing."
+        with interruptible(after):
+            if certificate is not None and not written(certificate, _text(result)):
+                raise DpsynError(
+                    f"{result.table} is complete, but its certificate cannot be written to {certificate}. "
+                    "The same command with another --certificate costs nothing."
+                )
+            _report(out, result, wanted, certificate)
+
+
+def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
     unit = "row" if wanted.privacy_unit == "row" else f"value of {wanted.privacy_unit}"
+    notes = [in_options(note, but=FIGURES) for note in result.notes]
+    out.say(f"Wrote {result.table}: {result.rows} synthetic rows")
     claim = f"epsilon = {result.epsilon:.6g}, delta = {result.delta:g}"
-    typer.echo(f"Privacy: {claim} for each {unit} of the source")
-    for note in result.notes:
-        typer.echo(in_options(note, but=FIGURES))
-    typer.echo(f"Release {result.id}")
-
-
-@app.command("plan", cls=MethodCommand)
-@with_options
-def plan_command(
-    context: typer.Context,
-    source: OptionalSource = None,
-    database: Database = None,
-    request: RequestFile = None,
-    set_: Settings = None,
-    **_: Any,
-) -> None:
-    """Say what 'release' would read, ask and write. Read no rows and spend nothing."""
-    with plain_errors():
-        explanation = str(dpsyn_sql.plan(database, asked(context, request, set_)))
-    for line in explanation.splitlines():
-        # Other lines may quote the owner's SQL, where rows=1 is a condition.
-        typer.echo(_spoken(line))
+    out.say(f"Privacy: {claim} for each {unit} of the source")
+    for note in notes:
+        out.say(note)
+    out.say(f"Release {result.id}")
+    out.document(
+        {
+            "id": result.id,
+            "output": result.table,
+            "rows": result.rows,
+            "epsilon": result.epsilon,
+            "delta": result.delta,
+            "rho": result.rho,
+            "privacy_unit": wanted.privacy_unit,
+            "replayed": result.replayed,
+            "notes": notes,
+            "certificate": None if certificate is None else str(certificate),
+        }
+    )
 
 
 def _spoken(line: str) -> str:
@@ -100,32 +167,17 @@ def _spoken(line: str) -> str:
     return in_options(line, but=FIGURES) if line.startswith(("Account ", "Release ", "Writes ")) else line
 
 
-@app.command("init")
-def init_command(
-    source: SourceArgument,
-    database: Database = None,
-    into: Annotated[
-        Path | None, typer.Option("--into", "-o", help="File to write. Default: print it.")
-    ] = None,
-    trust_query: TrustQuery = False,
-    public_tables: PublicTables = None,
-) -> None:
-    """Write a domain file to fill in, from column names and types. Read no rows."""
-    with plain_errors():
-        text = dpsyn_sql.init(database, source, trust_query=trust_query, public_tables=public_tables or ())
-        if into is None:
-            typer.echo(text)
-            return
-        _check_writable(into, replace=False)
-        into.write_text(text, encoding="utf-8")
-    typer.echo(f"Wrote {into}: fill it in, then pass it as --domain {into}")
+def _text(result: dpsyn_sql.Release) -> str:
+    return json.dumps(result.certificate(), indent=2, ensure_ascii=False) + "\n"
 
 
+def _check_certificate(path: Path, replace: bool) -> None:
+    if path.suffix.lower() != ".json":  # so that no other file, such as a ledger, is overwritten by mistake
+        raise InputError(f"{path} cannot hold a certificate: give a name that ends in .json")
+    check_writable(path, replace)
+
+
+app.command("sample")(sample_command)
+app.command("marginal")(marginal_command)
+app.add_typer(ledger_app, name="ledger")
 app.command("audit", cls=AuditCommand)(audit_command)
-
-
-def _check_writable(path: Path, replace: bool) -> None:
-    if path.exists() and not replace:
-        raise InputError(f"{path} exists already: choose another file, or remove it")
-    if not path.resolve().parent.is_dir():
-        raise InputError(f"the folder of {path} does not exist")

@@ -39,6 +39,8 @@ _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _LEAST = 10
 """Characters that a column of a table gets at least, or all that it needs."""
 _BORDER = 3
+_LARGE = 1e5
+"""From here on numbers have no decimal places."""
 
 
 class Output:
@@ -46,7 +48,7 @@ class Output:
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self.as_json, self.quiet = as_json, quiet
-        self._warnings: list[str] = []
+        self.warnings: list[str] = []
         self._document: dict[str, Any] | None = None
 
     def say(self, text: str) -> None:
@@ -59,6 +61,11 @@ class Output:
         if not self.as_json:
             typer.echo(printable(text))
 
+    def raw(self, text: str) -> None:
+        """A text that was asked for and may go to a file: unchanged, except on a terminal."""
+        if not self.as_json:
+            typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
+
     def aside(self, text: str) -> None:
         """A line on standard error about what goes on; not with ``--quiet`` or ``--json``."""
         if not self.quiet and not self.as_json:
@@ -66,7 +73,7 @@ class Output:
 
     def warn(self, text: str) -> None:
         """A warning: on standard error, or in the JSON document."""
-        self._warnings.append(text)
+        self.warnings.append(text)
         self.aside(f"Warning: {text}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
@@ -90,11 +97,10 @@ class Output:
         """What ``--json`` prints at the end."""
         self._document = dict(document)
 
-    def finish(self, error: Mapping[str, Any] | None = None) -> None:
-        """Print the JSON document, or the error in its place."""
-        if self.as_json and (error is not None or self._document is not None):
-            said = {"error": dict(error)} if error is not None else (self._document or {})
-            typer.echo(json_text({**said, "warnings": self._warnings}))
+    def finish(self) -> None:
+        """Print the JSON document."""
+        if self.as_json and self._document is not None:
+            typer.echo(json_text({**self._document, "warnings": self.warnings}))
 
 
 @contextmanager
@@ -120,11 +126,26 @@ def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> I
         else:
             out.finish()
             return
-    if as_json:
-        out.finish(error_facts(kind, message, code, faults))
-    else:
-        typer.echo(f"Error: {printable(message)}", err=True)
+    tell_error(as_json, kind, message, code, faults=faults, warned=out.warnings)
     raise typer.Exit(int(code))
+
+
+def tell_error(
+    as_json: bool,
+    kind: str,
+    message: str,
+    code: ExitCode,
+    *,
+    faults: Sequence[str] = (),
+    warned: Sequence[str] = (),
+) -> None:
+    """One message on standard error, or one JSON document on standard output."""
+    if not as_json:
+        typer.echo(f"Error: {printable(message)}", err=True)
+        return
+    several = {"faults": list(faults)} if faults else {}
+    error = {"kind": kind, "message": message, **several, "exit_code": int(code)}
+    typer.echo(json_text({"error": error, "warnings": list(warned)}))
 
 
 @contextmanager
@@ -140,13 +161,7 @@ def interruptible(message: str) -> Iterator[None]:
 def note_interrupt(interrupt: KeyboardInterrupt, otherwise: str) -> None:
     """Notes of the interrupt in words of the command; ``otherwise`` if it has none."""
     notes = getattr(interrupt, "__notes__", ()) or (otherwise,)
-    interrupt.__notes__ = [in_options(note) for note in notes]
-
-
-def error_facts(kind: str, message: str, code: ExitCode, faults: Sequence[str] = ()) -> dict[str, Any]:
-    """The value of ``error`` in a JSON document."""
-    several = {"faults": list(faults)} if faults else {}
-    return {"kind": kind, "message": message, **several, "exit_code": int(code)}
+    interrupt.__notes__ = [printable(in_options(note)) for note in notes]
 
 
 def json_text(document: Mapping[str, Any]) -> str:
@@ -182,7 +197,9 @@ class _Nobody:
 def _cell(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else printable(str(value), lines=False)
+    if isinstance(value, float):
+        return f"{value:.0f}" if _LARGE <= abs(value) < math.inf else f"{value:.6g}"
+    return printable(str(value), lines=False)
 
 
 def _is_number(value: object) -> bool:

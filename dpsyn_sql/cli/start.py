@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-
-INTERRUPTED = 130
-"""Exit code of an interrupted command, as in shells."""
+from typing import NoReturn
 
 
 def main() -> None:
@@ -21,8 +19,21 @@ def main() -> None:
         if found is None:
             raise
         message = _told(found, "Interrupted.")
-    print(message, file=sys.stderr)
-    sys.exit(INTERRUPTED)
+    _end(message)
+
+
+def _end(message: str) -> NoReturn:
+    """Print the message on standard error, or with ``--json`` a document on standard output."""
+    from dpsyn_sql.cli.codes import ExitCode
+
+    if "--json" in sys.argv[1:]:
+        import json
+
+        error = {"kind": "Interrupted", "message": message, "exit_code": int(ExitCode.INTERRUPTED)}
+        print(json.dumps({"error": error, "warnings": []}, indent=2))
+    else:
+        print(message, file=sys.stderr)
+    sys.exit(int(ExitCode.INTERRUPTED))
 
 
 def _interrupt_behind(end: BaseException) -> KeyboardInterrupt | None:

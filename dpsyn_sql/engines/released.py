@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,6 +40,9 @@ _OLDER = "distributions"
 """The table of earlier formats in place of ``shares``."""
 _REMEDY = "The same call of release() with replace=True stores the release again and costs nothing more."
 _OUT_OF_ROOM = ("OutOfMemoryException", "MemoryError")
+_NO_ROOM = (*_OUT_OF_ROOM, "IOException")
+_WRITERS = {".parquet": "write/copy_parquet", ".json": "write/copy_json"}
+"""Templates by the ending of a file; of all others CSV."""
 
 _T = TypeVar("_T")
 
@@ -124,22 +127,35 @@ class StoredSession:
             InputError: SQL cannot draw rows of the model, or the macro is missing.
             EngineFailure: there was not enough memory.
         """
+        return self._drawn(one, lambda: self.engine.frame(_sample(one, rows, seed), step=_DRAWING))
+
+    def write(self, one: Stored, rows: int, seed: int | None, path: Path) -> int:
+        """Rows of a release into a new file that this session may write; how many they are.
+
+        Args:
+            one: the release.
+            rows: how many to draw; the owner's conditions may exclude some.
+            seed: None: that of ``dpsyn_sample``.
+            path: ends in .parquet, .json (an array), .csv or .csv.gz.
+
+        Raises:
+            InputError: SQL cannot draw rows of the model, or the macro is missing.
+            EngineFailure: there was not enough memory or room.
+        """
+        template = _WRITERS.get(path.suffix.lower(), "write/copy_csv")
+        sql = render(template, path=string_literal(str(path)), query=_sample(one, rows, seed))
+        return int(self._drawn(one, lambda: self.engine.fetch(sql, step=_DRAWING), _NO_ROOM)["Count"][0])
+
+    def _drawn(self, one: Stored, draw: Callable[[], _T], told: Collection[str] = _OUT_OF_ROOM) -> _T:
+        """What ``draw`` gives; failures of the kinds ``told`` pass, others are those of a changed release."""
         self._check_network(one)
-        statement = render(
-            "load/sample",
-            database=ident(one.database),
-            name=string_literal(one.name),
-            rows=rows,
-            seeded=int(seed is not None),
-            seed=literal(seed),
-        )
         failure = ""
         try:
             home = qualified(one.database, "main")
             self.engine.execute(render("source/use", name=home), step=_DRAWING)
-            return self.engine.frame(statement, step=_DRAWING)
+            return draw()
         except EngineFailure as error:
-            if error.kind in _OUT_OF_ROOM:
+            if error.kind in told:
                 raise
             failure = error.kind
         raise InputError(
@@ -237,12 +253,24 @@ class StoredSession:
         raise InputError(f"The releases stored in {self.where} cannot be read ({failure}).")
 
 
+def _sample(one: Stored, rows: int, seed: int | None) -> Fragment:
+    return render(
+        "load/sample",
+        database=ident(one.database),
+        name=string_literal(one.name),
+        rows=rows,
+        seeded=int(seed is not None),
+        seed=literal(seed),
+    )
+
+
 @contextlib.contextmanager
-def opened_releases(con: Connection) -> Iterator[StoredSession]:
-    """A session that reads the releases stored in ``con``, all at one moment. It writes nothing.
+def opened_releases(con: Connection, output: Path | None = None) -> Iterator[StoredSession]:
+    """A session that reads the releases stored in ``con``, all at one moment. It writes no database.
 
     Args:
         con: a DuckDB connection, the path of a DuckDB file, or of a released file with such a file beside it.
+        output: a new file that a session on a path may write.
 
     Raises:
         InputError: there is no such file, or it cannot be opened as a DuckDB database now.
@@ -250,7 +278,7 @@ def opened_releases(con: Connection) -> Iterator[StoredSession]:
     if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
         session = StoredSession(cursor_of(con), "the databases of this connection")
     elif isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str):
-        session = _opened_file(os.fspath(con))
+        session = _opened_file(os.fspath(con), output)
     else:
         raise InputError(
             f"con={said(con)}: give a DuckDB connection, the path of a DuckDB file, or the path of a file "
@@ -305,8 +333,8 @@ def drawing(con: Connection, release_id: str, name: str) -> Callable[[int, int |
     return draw
 
 
-def _opened_file(text: str) -> StoredSession:
-    """A database file, read-only, in an instance that can open nothing else."""
+def _opened_file(text: str, written: Path | None) -> StoredSession:
+    """A database file, read-only, in an instance that can open nothing else but a file to write."""
     if not text.strip() or "\x00" in text:
         raise InputError("The path is empty or holds a NUL character.")
     path, output = absolute_path(text), None
@@ -322,7 +350,8 @@ def _opened_file(text: str) -> StoredSession:
     failed = False
     try:
         instance.attach(engine, path, alias, read_only=True)
-        instance.lock(engine, (str(path), f"{path}.wal"))
+        further = () if written is None else (str(written),)
+        instance.lock(engine, (str(path), f"{path}.wal", *further))
     except EngineFailure:
         failed = True
     except BaseException:

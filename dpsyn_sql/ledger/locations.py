@@ -22,6 +22,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.notices import warn
 from dpsyn_sql.source.files import ending_of, find_files
 from dpsyn_sql.source.ledger_names import SUFFIX
+from dpsyn_sql.source.names import listed
 
 VARIABLE = "DPSYN_LEDGER"
 """The environment variable that names the ledger file when ``ledger=`` does not."""
@@ -65,7 +66,7 @@ def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ)
 
     Args:
         given: a ledger, a DuckDB file, a CSV or Parquet file, a folder or a glob; a path where nothing is
-            yet means a ledger; None means the variable.
+            yet means a ledger; None means the variable, else the only ledger in the current folder.
         environment: where ``DPSYN_LEDGER`` is looked up.
 
     Raises:
@@ -74,7 +75,7 @@ def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ)
     if given is None:
         if environment.get(VARIABLE):
             return Path(environment[VARIABLE])
-        raise LedgerError(f"Which ledger? Name it, or its source, or set the variable {VARIABLE}.")
+        return _ledger_here()
     kind = _kind_of(given)
     if kind == "ledger":
         return Path(given)
@@ -89,6 +90,22 @@ def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ)
     if place is None:
         raise LedgerError(f"{problem.strip()} Give the path of the ledger.")
     return place
+
+
+def _ledger_here() -> Path:
+    """The ledger of files in the current folder, else the only one of a database in it.
+
+    Raises:
+        LedgerError: there is none, or several.
+    """
+    own = Path(SUFFIX)
+    if own.is_file():
+        return own
+    found = sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_file())
+    if len(found) == 1:
+        return found[0]
+    there = f"This folder has {listed(map(str, found))}." if found else "This folder has none."
+    raise LedgerError(f"Which ledger? {there} Name it, or its source, or set the variable {VARIABLE}.")
 
 
 def _kind_of(given: str) -> str:

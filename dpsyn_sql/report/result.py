@@ -71,14 +71,23 @@ class Release:
             InputError: rows or seed out of range, a model that SQL cannot draw from (the copula, or more than
                 120 steps), or a release that was replaced, changed or removed since.
         """
-        _check("rows", rows, 2**63)
-        if seed is not None:
-            _check("seed", seed, 2**64)
+        check_draw(rows, seed)
         return self.draw(rows, seed)
 
     def certificate(self) -> dict[str, Any]:
         """All that a reader needs to judge the privacy claim; JSON-ready."""
         return copy.deepcopy(self.facts)
+
+
+def check_draw(rows: int, seed: int | None) -> None:
+    """Refuse what ``dpsyn_sample`` does not take.
+
+    Raises:
+        InputError: rows or seed out of range.
+    """
+    _check("rows", rows, 2**63)
+    if seed is not None:
+        _check("seed", seed, 2**64)
 
 
 def _check(name: str, value: object, below: int) -> None:

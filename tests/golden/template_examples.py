@@ -215,6 +215,7 @@ EXAMPLES = {
     "write/comment": {
         "": {"what": F("COLUMN"), "name": F('"d"."t"."c"'), "text": literal("it's {{ x }}; --")}
     },
+    "write/copy_json": {"": {"path": literal("it's"), "query": QUERY}},
     "write/copy_parquet": {
         case: {"path": literal("it's"), "query": QUERY, "statement": statement}
         for case, statement in (("", F("")), ("statement", literal("it's {{ x }}")))

@@ -72,7 +72,7 @@ def test_ledger_show_grant_verify(folder):
     granted = run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "1")
     assert granted.exit_code == 0, granted.output
     over = run("release", "t.parquet", "--domain", "d.yml", "--version", "2", "--into", "o.csv")
-    assert over.exit_code == 2 and "left" in over.output and "Nothing was read" in over.output
+    assert over.exit_code == 3 and "left" in over.output and "Nothing was read" in over.output
     assert not (folder / "o.csv").exists()
     verified = run("ledger", "verify", ".dpsyn-ledger")
     assert verified.exit_code == 0 and len(verified.stdout.split()[-1]) == 64

@@ -1,0 +1,117 @@
+"""``dpsyn sample`` and ``dpsyn marginal``: more of a stored release. Both cost nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+from dpsyn_sql.cli.output import Json, Output, Quiet, printing
+from dpsyn_sql.errors import InputError
+
+Stored = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE", help="A DuckDB file with releases, or a file that 'release' wrote (or its model)."
+    ),
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The release, as dpsyn_releases() lists it.")]
+
+_FREE = "Interrupted: this costs nothing, and nothing was written."
+_IN_A_TABLE = 1_000
+_IN_JSON = 100_000
+
+
+def sample_command(
+    source: Stored,
+    name: Name,
+    rows: Annotated[int, typer.Option("--rows", "-n", help="How many rows.")],
+    seed: Annotated[int | None, typer.Option("--seed", help="Other rows. Default: 1, as in SQL.")] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", "-o", help="A new .parquet, .csv or .csv.gz file. Default: print them."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw more rows of a stored release. Read neither source nor ledger; spend nothing."""
+    with printing(as_json, quiet, _FREE) as out:
+        from dpsyn_sql.stored import write_sample
+
+        if into is not None:
+            drawn = write_sample(source, name, into, rows, seed)
+            out.say(f"Wrote {into}: {drawn} rows of {name!r}")
+            out.document({"release": name, "file": str(into), "rows": drawn})
+            return
+        _check_number(rows, out)
+        with TemporaryDirectory(prefix="dpsyn-sample-") as folder:
+            file = Path(folder) / ("rows.json" if as_json else "rows.csv")
+            drawn = write_sample(source, name, file, rows, seed)
+            _print_rows(out, name, file, drawn)
+
+
+def _check_number(rows: int, out: Output) -> None:
+    """A terminal and a JSON document take so many rows."""
+    most = _IN_JSON if out.as_json else _IN_A_TABLE
+    if rows > most and (out.as_json or sys.stdout.isatty()):
+        where = "in a JSON document" if out.as_json else "on a terminal"
+        raise InputError(f"rows={rows} are too many {where}, at most {most}: write them with into=FILE")
+
+
+def _print_rows(out: Output, name: str, file: Path, drawn: int) -> None:
+    if out.as_json:
+        values: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        out.document({"release": name, "file": None, "rows": drawn, "values": values})
+    elif sys.stdout.isatty():
+        with file.open(encoding="utf-8", newline="") as lines:
+            columns, *cells = csv.reader(lines)
+        out.table(columns, cells)
+    else:
+        with file.open(encoding="utf-8", newline="") as lines:
+            shutil.copyfileobj(lines, sys.stdout)
+
+
+def marginal_command(
+    source: Stored,
+    name: Name,
+    column: Annotated[list[str], typer.Argument(metavar="COLUMN...", help="Columns of the release.")],
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Print counts of a stored release, as modelled and as measured. Spend nothing.
+
+    estimate: of the model, closest on average. noisy: as measured, unbiased, with its standard error; both
+    in rows. basis: whether exactly this table was measured, larger ones only (summed), or none (modelled).
+    """
+    with printing(as_json, quiet, _FREE) as out:
+        from dpsyn_sql.stored import load
+
+        release = load(source, name)
+        table = release.marginal(column)
+        rows = [
+            [None if value is None else str(value) for value in row[: len(column)]]
+            + [float(value) for value in row[len(column) : -1]]
+            + [row[-1]]
+            for row in table.itertuples(index=False, name=None)
+        ]
+        out.table(list(table.columns), [[*_shown(row, len(column))] for row in rows])
+        figures = list(table.columns)[len(column) :]
+        cells = [
+            {
+                "values": dict(zip(column, row, strict=False)),
+                **dict(zip(figures, row[len(column) :], strict=True)),
+            }
+            for row in rows
+        ]
+        out.document({"release": name, "id": release.id, "columns": column, "cells": cells})
+
+
+def _shown(row: list[Any], columns: int) -> list[Any]:
+    """NULL has a word in a table, as an empty text may be a label too."""
+    return ["NULL" if value is None else value for value in row[:columns]] + row[columns:]
