@@ -13,7 +13,18 @@ from dpsyn_sql.errors import InputError
 if TYPE_CHECKING:
     from dpsyn_sql.methods import Recipe
 
-Method = Annotated[str | None, typer.Option("--method", "-m", help="A method.", show_default=False)]
+
+def method_names(incomplete: str) -> list[str]:
+    """For the shell: the methods whose names begin so."""
+    from dpsyn_sql.methods import DEFAULT, METHODS
+
+    return [name for name in (DEFAULT, *METHODS) if name.startswith(incomplete)]
+
+
+Method = Annotated[
+    str | None,
+    typer.Option("--method", "-m", help="A method.", show_default=False, autocompletion=method_names),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method, as degree=2 (repeatable)."),

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpsyn_sql.cli.methods import with_set
+from dpsyn_sql.cli.methods import method_names, with_set
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.workload import members_of
 from dpsyn_sql.request import DEFAULTS, OPTIONS, Option, Request
@@ -30,6 +30,10 @@ RequestFile = Annotated[
         "--request", help="YAML file with SOURCE and options; options of the command replace its values."
     ),
 ]
+
+
+_COMPLETED = {"method": method_names}
+"""What the shell completes the values of an option with; of all others with files."""
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -58,7 +62,7 @@ def parameter_of(name: str) -> inspect.Parameter:
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=shown,
-        annotation=Annotated[kind, typer.Option(*flags, help=text)],
+        annotation=Annotated[kind, typer.Option(*flags, help=text, autocompletion=_COMPLETED.get(name))],
     )
 
 

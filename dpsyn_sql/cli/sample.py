@@ -94,24 +94,26 @@ def marginal_command(
 
         release = load(source, name)
         table = release.marginal(column)
+        figures = list(table.columns)[len(column) :]
         rows = [
-            [None if value is None else str(value) for value in row[: len(column)]]
-            + [float(value) for value in row[len(column) : -1]]
-            + [row[-1]]
+            ([_label(value) for value in row[: len(column)]], [*map(float, row[len(column) : -1]), row[-1]])
             for row in table.itertuples(index=False, name=None)
         ]
-        out.table(list(table.columns), [[*_shown(row, len(column))] for row in rows])
-        figures = list(table.columns)[len(column) :]
+        out.table([*column, *figures], [[*map(_shown, labels), *found] for labels, found in rows])
         cells = [
-            {
-                "values": dict(zip(column, row, strict=False)),
-                **dict(zip(figures, row[len(column) :], strict=True)),
-            }
-            for row in rows
+            {"values": dict(zip(column, labels, strict=True)), **dict(zip(figures, found, strict=True))}
+            for labels, found in rows
         ]
         out.document({"release": name, "id": release.id, "columns": column, "cells": cells})
 
 
-def _shown(row: list[Any], columns: int) -> list[Any]:
-    """NULL has a word in a table, as an empty text may be a label too."""
-    return ["NULL" if value is None else value for value in row[:columns]] + row[columns:]
+def _label(value: object) -> bool | int | float | str | None:
+    """A value of the release as JSON has it; other types as text."""
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _shown(value: object) -> str:
+    """As SQL writes it: NULL has a word, as an empty text may be a label too."""
+    if value is None:
+        return "NULL"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -48,6 +48,7 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
         for name in ("force_mbedtls_unsafe", "temp_file_encryption"):
             set_option(engine, name, literal(True))
     set_option(engine, "perfect_ht_threshold", literal(_COUNTED_IN_ARRAYS))
+    set_option(engine, "enable_progress_bar", literal(False))  # it would be printed among our own output
     if memory_limit is not None:
         refused = False
         try:

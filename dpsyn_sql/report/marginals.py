@@ -47,10 +47,9 @@ def marginal_table(
         name: pd.Series([labels[axis][code] for code in index[axis]], dtype=object)
         for axis, name in enumerate(names)
     }
-    return pd.DataFrame(
-        columns
-        | {"estimate": estimate.ravel(), "noisy": noisy.ravel(), "standard_error": error, "basis": basis}
-    )
+    figures = {"estimate": estimate.ravel(), "noisy": noisy.ravel(), "standard_error": error, "basis": basis}
+    # An attribute may have the name of a figure: then both columns are there, the attribute first.
+    return pd.concat([pd.DataFrame(columns), pd.DataFrame(figures)], axis=1)
 
 
 def total_error(measurements: Sequence[NoisyMarginal]) -> float:

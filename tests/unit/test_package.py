@@ -10,6 +10,7 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql import errors
+from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 HEAVY = ("duckdb", "jinja2", "numpy", "opendp", "pandas", "pydantic", "rich", "scipy", "sqlglot", "yaml")
 
@@ -49,6 +50,20 @@ def test_no_module_has_the_name_of_a_public_function_or_class():
 def test_the_command_imports_nothing_heavy_before_it_runs():
     code = "import sys, dpsyn_sql.cli.main, dpsyn_sql.cli.start\nprint([m for m in {} if m in sys.modules])"
     assert python(code.format(HEAVY)).strip() == "[]"
+
+
+@pytest.mark.parametrize("command", [["--help"], ["ledger", "show"]])
+def test_quick_commands_import_no_database_and_no_statistics(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    SqliteLedger(tmp_path / ".dpsyn-ledger").close()
+    code = (
+        f"import sys; sys.argv = ['dpsyn', *{command}]\n"
+        "from dpsyn_sql.cli.start import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        f"print([m for m in {HEAVY} if m in sys.modules and m not in ('jinja2', 'numpy', 'pydantic')])"
+    )
+    assert python(code).splitlines()[-1] == "[]"
 
 
 def test_every_public_name_is_listed_and_there():

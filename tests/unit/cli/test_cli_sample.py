@@ -1,0 +1,133 @@
+"""``dpsyn sample`` and ``dpsyn marginal``: more of a stored release, for nothing."""
+
+import io
+import json
+
+import duckdb
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dpsyn_sql
+from dpsyn_sql.cli.main import app
+
+DOMAIN = {
+    "columns": {
+        "estimate": {"type": "categorical", "categories": ["x", "y, z"], "other": False},
+        "day": {"type": "temporal", "lower": "2020-01-01", "upper": "2020-12-31"},
+        "price": {"type": "numeric", "lower": 0, "upper": 9},
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A database and a file with releases; source and ledger are gone."""
+    folder = tmp_path_factory.mktemp("made")
+    with duckdb.connect(str(folder / "w.duckdb")) as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT CASE i % 3 WHEN 0 THEN 'x' WHEN 1 THEN 'y, z' END AS estimate, "
+            "DATE '2020-01-01' + (i % 300)::INTEGER AS day, (i % 10)::DECIMAL(4, 2) AS price FROM range(900) AS r(i)"
+        )
+        for into, ledger in (("one", "a"), (str(folder / "two.parquet"), "b")):
+            dpsyn_sql.release(
+                con, "t", into=into, epsilon=9, domain=DOMAIN, method="independent", ledger=folder / ledger
+            )
+        con.execute("DROP TABLE t")
+    for ledger in ("a", "b"):
+        (folder / ledger).unlink()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def folder(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("w.duckdb", "two.parquet", "two.parquet.dpsyn.duckdb"):
+        (tmp_path / name).write_bytes((made / name).read_bytes())
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+PLACES = [("w.duckdb", "one"), ("two.parquet", "two"), ("two.parquet.dpsyn.duckdb", "TWO")]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_sample_is_that_of_load_wherever_it_goes(folder, place):
+    wanted = dpsyn_sql.load(*place).sample(40, seed=7)
+    before = sorted(path.name for path in folder.iterdir())
+    told = run("sample", *place, "--rows", "40", "--seed", "7")
+    assert told.exit_code == 0 and told.stderr == "", told.output
+    assert sorted(path.name for path in folder.iterdir()) == before
+    values = json.loads(run("sample", *place, "-n", "40", "--seed", "7", "--json").stdout)["values"]
+    for ending in ("parquet", "csv", "csv.gz"):
+        done = run("sample", *place, "--rows", "40", "--seed", "7", "--into", f"s.{ending}")
+        assert done.exit_code == 0 and done.stdout == f"Wrote s.{ending}: 40 rows of {place[1]!r}\n", (
+            done.output
+        )
+    with duckdb.connect() as con:
+        for ending in ("parquet", "csv", "csv.gz"):
+            found = con.execute(f"SELECT estimate, day::VARCHAR, price::DOUBLE FROM 's.{ending}'").fetchall()
+            assert found == list(
+                zip(
+                    [None if pd.isna(value) else value for value in wanted["estimate"]],
+                    wanted["day"].astype(str),
+                    wanted["price"],
+                    strict=True,
+                )
+            )
+            assert [tuple(row.values()) for row in values] == found
+    printed = pd.read_csv(io.StringIO(told.stdout))
+    assert list(printed["price"]) == list(wanted["price"]) and list(printed) == list(wanted)
+    assert sorted({path.name for path in folder.iterdir()} - set(before)) == [
+        "s.csv",
+        "s.csv.gz",
+        "s.parquet",
+    ]
+
+
+def test_a_marginal_has_estimate_noisy_error_and_basis():
+    shown = run("marginal", *PLACES[0], "estimate")
+    assert shown.exit_code == 0, shown.output
+    names, *lines = shown.stdout.splitlines()
+    assert names.split() == ["estimate", "estimate", "noisy", "standard_error", "basis"]
+    assert [line.split("  ")[0].strip() for line in lines] == ["x", "y, z"]
+    table = dpsyn_sql.load(*PLACES[0]).marginal(["price", "estimate"])
+    document = json.loads(run("marginal", *PLACES[0], "price", "estimate", "--json").stdout)
+    assert document["columns"] == ["price", "estimate"] and len(document["cells"]) == len(table)
+    for cell, row in zip(document["cells"], table.itertuples(index=False, name=None), strict=True):
+        assert cell["values"] == {"price": row[0], "estimate": row[1]} and cell["estimate"] == row[2]
+        assert cell["noisy"] is None and cell["standard_error"] is None and cell["basis"] == "modelled"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sample", "w.duckdb", "two", "-n", "2"), "There is no release 'two'"),
+        (("sample", "nothing.duckdb", "one", "-n", "2"), "There is no file"),
+        (("sample", "notes.txt", "one", "-n", "2"), "cannot be opened as a DuckDB database"),
+        (("sample", "w.duckdb", "one", "-n", "-1"), "--rows -1 is out of range"),
+        (("sample", "w.duckdb", "one", "-n", str(2**63)), "is out of range"),
+        (("sample", "w.duckdb", "one", "-n", "2", "--seed", "-1"), "--seed -1 is out of range"),
+        (("sample", "w.duckdb", "one", "-n", "2", "--into", "notes.txt"), "ends in .parquet, .csv"),
+        (("sample", "w.duckdb", "one", "-n", "2", "--into", "two.parquet"), "choose another --into"),
+        (
+            ("sample", "w.duckdb", "one", "-n", "2", "--into", "no/x.csv"),
+            "does not exist or cannot be written",
+        ),
+        (("sample", "w.duckdb", "one", "-n", "100001", "--json"), "at most 100000: write them with --into"),
+        (("marginal", "w.duckdb", "one", "prize"), "no attribute 'prize'; the model has 'estimate'"),
+        (("marginal", "w.duckdb", "one", "day", "day"), "each once"),
+        (("marginal", "w.duckdb", "two", "day"), "There is no release 'two'"),
+    ],
+)
+def test_wrong_calls_are_one_message_and_leave_nothing(folder, arguments, message):
+    (folder / "notes.txt").write_text("mine\n")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    result = run(*arguments)
+    said = json.loads(result.stdout)["error"]["message"] if "--json" in arguments else result.stderr
+    assert result.exit_code == 2 and message in said and "Traceback" not in result.output, result.output
+    assert "--json" in arguments or (said.startswith("Error: ") and said.count("\n") == 1)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
