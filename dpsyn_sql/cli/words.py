@@ -15,7 +15,12 @@ ARGUMENTS = {"database": "con"}
 FIGURES = ("epsilon", "delta")
 """Arguments that are also figures: the command line, too, shows what is spent as epsilon=1."""
 
-_PHRASES = {", or None": ", or leave it out", "the same call": "the same command"}
+_PHRASES = {
+    ", or None": ", or leave it out",
+    "same call of release()": "same 'dpsyn release'",
+    "the same call": "the same command",
+    " (in this process: pass the connection itself as con)": " by another program",
+}
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _LIST = rf"\[(?:{_QUOTED}|[^\]'\"])*\]"

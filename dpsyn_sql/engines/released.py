@@ -38,7 +38,7 @@ _READING = "reading a stored release"
 _DRAWING = "drawing rows of a stored release"
 _OLDER = "distributions"
 """The table of earlier formats in place of ``shares``."""
-_REMEDY = "The same call of release() with replace=True stores the release again and costs nothing more."
+_REMEDY = "The same release with replace=True stores it again and costs nothing more."
 _OUT_OF_ROOM = ("OutOfMemoryException", "MemoryError")
 _NO_ROOM = (*_OUT_OF_ROOM, "IOException")
 _WRITERS = {".parquet": "write/copy_parquet", ".json": "write/copy_json"}
@@ -111,8 +111,8 @@ class StoredSession:
         if faults:
             raise InputError(faults[0])
         raise InputError(
-            f"There is no release in {self.where}. load() reads what release() stores: in schema {SCHEMA!r} "
-            "of the database that has the synthetic table, or in <output>.dpsyn.duckdb beside an output file."
+            f"There is no release in {self.where}. A release is stored in schema {SCHEMA!r} of the database "
+            "that has the synthetic table, or in the file beside an output file that ends in .dpsyn.duckdb."
         )
 
     def tables(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]]:
@@ -202,7 +202,7 @@ class StoredSession:
         if "shares" in missing and _OLDER in tables:
             return (
                 f"The releases in {self.where} are stored in the format of an older version. Their SQL "
-                f"macros still work (docs/sql_sampling.md), but load() cannot read them. {_REMEDY}"
+                f"macros still work (docs/sql_sampling.md), but they cannot be loaded. {_REMEDY}"
             )
         if missing:
             return self._damaged(f"schema {SCHEMA!r} has no table {listed(missing)}")
