@@ -383,12 +383,12 @@ def test_a_release_of_an_older_format_beside_a_new_one_is_loaded_with_its_rows(s
             dpsyn_sql.load(con, "new").sample(1)
 
 
-def test_what_is_no_stored_release_says_what_load_reads(small, tmp_path):
+def test_what_is_no_stored_release_says_where_releases_are_stored(small, tmp_path):
     empty, text = tmp_path / "empty.duckdb", tmp_path / "notes.duckdb"
     duckdb.connect(str(empty)).close()
     text.write_text("notes " * 100)
     wrong = {
-        empty: "There is no release in .*empty.duckdb'. load\\(\\) reads what release\\(\\) stores",
+        empty: "There is no release in .*empty.duckdb'. A release is stored in schema 'dpsyn'",
         text: "cannot be opened as a DuckDB database",
         tmp_path / "nothing.duckdb": "There is no file",
         tmp_path
