@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         PublishError,
         ReleaseChanged,
         ReleaseExists,
+        ScheduleError,
+        ScheduleLocked,
         SourceError,
         TargetError,
     )
@@ -58,6 +60,8 @@ __all__ = [
     "ReleaseChanged",
     "ReleaseExists",
     "Request",
+    "ScheduleError",
+    "ScheduleLocked",
     "SourceError",
     "TargetError",
     "attach",

@@ -7,12 +7,14 @@
     │   ├── BudgetError            epsilon, delta or a share of them is out of range
     │   ├── TargetError            the output exists, equals the source, or cannot be written
     │   ├── PlanTooLarge           the plan asks for more cells than the limit
-    │   └── AccountError           the account has another kind or unit, or another source
+    │   ├── AccountError           the account has another kind or unit, or another source
+    │   └── ScheduleError          the file of a schedule is wrong (all faults, with their lines)
     ├── PrivacyBudgetExceeded      the ledger refuses the debit; nothing was read
     ├── ReleaseChanged             the same name and version with other settings; nothing was charged
     ├── ReleaseExists              the same settings under another name, free to replay; nothing was charged
     ├── LedgerError                the ledger file cannot be opened, read or written
     │   └── LedgerDamaged          the ledger's records contradict each other
+    ├── ScheduleLocked             another run of a schedule is charging the same ledger
     ├── PublishError               the output appeared or vanished after the debit; a retry is free
     ├── EngineFailure              a statement of ours failed in the database (its own text is withheld)
     └── InternalError              a broken promise between our own parts: please report it
@@ -79,6 +81,21 @@ class PlanTooLarge(InputError):
 
 class AccountError(InputError):
     """The account has another kind or privacy unit, or the source belongs to another account."""
+
+
+class ScheduleError(InputError):
+    """The file of a schedule is wrong; nothing was read or charged.
+
+    ``faults`` holds every fault found, with file and line, in the order of the file.
+    """
+
+    def __init__(self, message: str, faults: Sequence[str] = ()) -> None:
+        self.faults: tuple[str, ...] = tuple(faults)
+        super().__init__("\n".join((message, *self.faults)))
+
+
+class ScheduleLocked(DpsynError):
+    """Another run of a schedule holds the lock of the ledger; nothing was done."""
 
 
 class PrivacyBudgetExceeded(DpsynError):

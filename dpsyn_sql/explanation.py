@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
     LaplaceEvent,
@@ -32,7 +33,10 @@ _CALLERS_ENGINE = "your connection, with its memory limit, threads and folder fo
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a release would do; ``str()`` gives the text that ``dpsyn plan`` prints."""
+    """What a release would do; ``str()`` gives the text that ``dpsyn plan`` prints.
+
+    ``cost``: what a new debit would add to what its account has spent.
+    """
 
     plan: Plan
     shape: Shape
@@ -43,6 +47,7 @@ class Explanation:
     outlook: str
     obstacle: str
     engine: str
+    cost: Budget
 
     def __str__(self) -> str:
         events = explained_events(self.plan)
@@ -96,6 +101,7 @@ def plan(con: Connection, request: Request) -> Explanation:
             outlook=str(job.outlook),
             obstacle=job.obstacle,
             engine=engine,
+            cost=job.outlook.cost or job.plan.budget,
         )
 
 

@@ -152,7 +152,8 @@ class Outlook:
     ``stored`` is the budget of the entry that would be replayed, None for a new debit; ``measured_on`` the
     day of its answers, None if they are not complete. ``wrote``: it was published to this output before,
     or died while writing it. ``published``: the id of the release, if it was published to any output.
-    ``refusal``: why nothing would be debited. ``told``: what a new debit costs within its panel.
+    ``refusal``: why nothing would be debited. ``told``: what a new debit costs within its panel;
+    ``cost``: the same in units, None where no ledger was asked.
     """
 
     standing: Standing
@@ -162,6 +163,7 @@ class Outlook:
     published: str = ""
     refusal: str = ""
     told: str = ""
+    cost: Budget | None = None
 
     def __str__(self) -> str:
         if self.refusal:

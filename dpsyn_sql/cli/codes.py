@@ -12,6 +12,7 @@ from dpsyn_sql.errors import (
     PrivacyBudgetExceeded,
     ReleaseChanged,
     ReleaseExists,
+    ScheduleLocked,
 )
 
 
@@ -33,6 +34,7 @@ class ExitCode(IntEnum):
 
 _CODES: tuple[tuple[type[DpsynError], ExitCode], ...] = (
     (PrivacyBudgetExceeded, ExitCode.OVER_BUDGET),
+    (ScheduleLocked, ExitCode.LOCKED),
     (LedgerDamaged, ExitCode.FAILED),
     (InputError, ExitCode.REFUSED),
     (LedgerError, ExitCode.REFUSED),

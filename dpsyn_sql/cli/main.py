@@ -26,6 +26,7 @@ from dpsyn_sql.cli.options import (
 )
 from dpsyn_sql.cli.output import Json, Output, Quiet, interruptible, printing
 from dpsyn_sql.cli.sample import marginal_command, sample_command
+from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.words import FIGURES, in_options
 from dpsyn_sql.errors import DpsynError, InputError
 from dpsyn_sql.request import Request
@@ -181,3 +182,12 @@ app.command("sample")(sample_command)
 app.command("marginal")(marginal_command)
 app.add_typer(ledger_app, name="ledger")
 app.command("audit", cls=AuditCommand)(audit_command)
+app.command("run")(run_command)
+app.command("status")(status_command)
+
+
+def _check_writable(path: Path, replace: bool) -> None:
+    if path.exists() and not replace:
+        raise InputError(f"{path} exists already: choose another file, or remove it")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"the folder of {path} does not exist")

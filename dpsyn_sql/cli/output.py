@@ -26,7 +26,7 @@ import typer
 
 from dpsyn_sql.cli.codes import ExitCode, exit_code
 from dpsyn_sql.cli.words import FIGURES, in_options
-from dpsyn_sql.errors import DomainError, DpsynError
+from dpsyn_sql.errors import DomainError, DpsynError, ScheduleError
 from dpsyn_sql.progress import listening
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document (docs/command_line.md).")]
@@ -119,7 +119,11 @@ def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> I
             yield out
         except DpsynError as error:
             message, code, kind = in_options(str(error)), exit_code(error), type(error).__name__
-            faults = [in_options(fault) for fault in error.faults] if isinstance(error, DomainError) else []
+            faults = (
+                [in_options(fault) for fault in error.faults]
+                if isinstance(error, DomainError | ScheduleError)
+                else []
+            )
         except KeyboardInterrupt as interrupt:
             note_interrupt(interrupt, interrupted)
             raise

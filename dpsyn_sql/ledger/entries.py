@@ -46,11 +46,19 @@ class SqliteEntry:
     """One release: a debit, and the questions asked within it, which it numbers.
 
     ``replayed``: the debit was found, not made; nothing was charged this time. ``account``: the
-    account as it was after the debit. ``told``: what a new debit costs within its panel, in words.
+    account as it was after the debit. ``told``: what a new debit costs within its panel, in words;
+    ``cost`` in units, None for a debit that was found.
     """
 
     def __init__(
-        self, store: Store, row: Mapping[str, Any], account: Account, *, replayed: bool, told: str = ""
+        self,
+        store: Store,
+        row: Mapping[str, Any],
+        account: Account,
+        *,
+        replayed: bool,
+        told: str = "",
+        cost: Budget | None = None,
     ) -> None:
         self._store = store
         self._id: int = row["entry_id"]
@@ -62,6 +70,7 @@ class SqliteEntry:
         self.account = account
         self.replayed = replayed
         self.told = told
+        self.cost = cost
         self._debit = Debit(store, self._id, self.release_id, self.budget)
         self._asked = 0
 
@@ -229,7 +238,7 @@ def _made(
     number, charged = made["entry_id"], [cost.amount, cost.delta]
     body = {"release": release, "entry_id": number, "account": account.name, "cost": charged, **row}
     append(store, "debit", body)
-    return SqliteEntry(store, made, account, replayed=False, told=told)
+    return SqliteEntry(store, made, account, replayed=False, told=told, cost=cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +305,7 @@ def looked_up(
         refusal = str(error)
     else:
         if not entry.replayed:
-            return Outlook(standing, told=entry.told)
+            return Outlook(standing, told=entry.told, cost=entry.cost)
         published = entry.release_id if entry.state == "published" else ""
         return Outlook(standing, entry.budget, entry.measured_on, entry.wrote(targets), published)
     return Outlook(standing, refusal=refusal)

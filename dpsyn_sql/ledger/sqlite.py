@@ -28,14 +28,15 @@ from dpsyn_sql.source.ledger_names import Home
 class SqliteLedger:
     """Accounts and entries in a SQLite file."""
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
-        """Open the ledger, making it if ``create``.
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = True, read_only: bool = False) -> None:
+        """Open the ledger, making it if ``create``; ``read_only``: an existing one, to look at it.
 
         Raises:
             LedgerError: it cannot be opened or made.
         """
-        self._store = Store(os.fspath(path), create=create)
-        self._begin()
+        self._store = Store(os.fspath(path), create=create and not read_only, read_only=read_only)
+        if not read_only:
+            self._begin()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.place!r})"

@@ -7,6 +7,7 @@ is one IMMEDIATE transaction, so two processes never decide on the same balance.
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 import threading
 import time
@@ -15,6 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from urllib.parse import quote
 
 from dpsyn_sql.errors import InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger import appear
@@ -106,8 +108,8 @@ def own_error(place: str, code: str, meaning: str = NOTHING_LEFT) -> LedgerError
 class Store:
     """One connection to a ledger file."""
 
-    def __init__(self, place: str, *, create: bool = True) -> None:
-        """Open, and create or migrate the file as needed.
+    def __init__(self, place: str, *, create: bool = True, read_only: bool = False) -> None:
+        """Open, and create or migrate the file as needed; ``read_only``: nothing in it changes.
 
         Raises:
             LedgerError: missing (without ``create``), not a ledger, newer than this package,
@@ -118,7 +120,10 @@ class Store:
         if place != IN_MEMORY and not create and not Path(place).is_file():
             appear.refuse_remains(place)
             raise LedgerError(f"There is no ledger at {place}.")
-        self._open()
+        if read_only:
+            self._open_to_read()
+        else:
+            self._open()
 
     @own_errors
     def _open(self) -> None:
@@ -138,6 +143,27 @@ class Store:
         except BaseException:
             self._connection.close()
             raise
+
+    @own_errors
+    def _open_to_read(self) -> None:
+        """An older schema is brought up to date in a copy in memory."""
+        appear.refuse_empty(self.place)
+        place = f"file:{quote(os.path.realpath(self.place))}?mode=ro"
+        self._connection = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            self._check_kind()
+            if self._number("user_version") < len(migrations()):
+                self._copy_to_memory()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _copy_to_memory(self) -> None:
+        copy = sqlite3.connect(IN_MEMORY, isolation_level=None)
+        with closing(self._connection):
+            self._connection.backup(copy)
+        self._connection = copy
+        self._migrate()
 
     def close(self) -> None:
         """Let the file go."""
@@ -231,11 +257,14 @@ class Store:
         with self.writing():
             if self.place != IN_MEMORY:
                 self._check_kind()  # another process may have been quicker
-            for number, path in enumerate(migrations(), start=1):
-                if number > self._number("user_version"):
-                    self._apply(path)
-                    self._connection.execute(f"PRAGMA user_version = {number}")
-            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._migrate()
+
+    def _migrate(self) -> None:
+        for number, path in enumerate(migrations(), start=1):
+            if number > self._number("user_version"):
+                self._apply(path)
+                self._connection.execute(f"PRAGMA user_version = {number}")
+        self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
     def _check_kind(self) -> None:
         version, known = self._number("user_version"), len(migrations())

@@ -23,7 +23,9 @@ from pathlib import Path
 
 import duckdb
 
-import dpsyn_sql.pipeline  # loaded by the first call otherwise, which is after the fork
+import dpsyn_sql.explanation  # loaded by the first call otherwise, which is after the fork
+import dpsyn_sql.pipeline
+import dpsyn_sql.schedule
 from dpsyn_sql.engines import builtin, instance
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError
@@ -134,6 +136,17 @@ def die_once_spilled(scratch):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def scheduled(path):
+    done = dpsyn_sql.schedule.run(path)
+    return {"outcomes": [one.facts() for one in done.outcomes], "exit_code": done.exit_code}
+
+
+def released(connection, job):
+    result = dpsyn_sql.release(connection, job["source"], **job["options"])
+    noisy = b"".join(table.values.tobytes() for table in result.measurements)
+    return {"noisy": noisy.hex(), "rows": result.rows, "replayed": result.replayed, "id": result.id}
+
+
 def run(job):
     os.environ["TMPDIR"] = job["scratch"]
     logging.basicConfig(level=logging.DEBUG)
@@ -148,15 +161,13 @@ def run(job):
             threading.Thread(target=die_once_spilled, args=[Path(job["scratch"])], daemon=True).start()
     if "file_size" in job:
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_size"], resource.RLIM_INFINITY))
-    con = job["con"]
+    con = job.get("con")
     connection = duckdb.connect(con) if job.get("connect") else con
     told = {}
     try:
         watched = listening(DiesInPhase(*job["phase"])) if "phase" in job else contextlib.nullcontext()
         with watched:
-            result = dpsyn_sql.release(connection, job["source"], **job["options"])
-        noisy = b"".join(table.values.tobytes() for table in result.measurements)
-        told = {"noisy": noisy.hex(), "rows": result.rows, "replayed": result.replayed, "id": result.id}
+            told = scheduled(job["schedule"]) if "schedule" in job else released(connection, job)
     except (DpsynError, KeyboardInterrupt) as error:
         told = {"error": type(error).__name__, "text": "".join(traceback.format_exception(error))}
         told["message"], told["notes"] = str(error), getattr(error, "__notes__", [])

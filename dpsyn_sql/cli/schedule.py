@@ -1,0 +1,77 @@
+"""``dpsyn run`` and ``dpsyn status``: scheduled releases of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsyn_sql.cli.output import Json, Output, Quiet, printable, printing
+
+if TYPE_CHECKING:
+    from dpsyn_sql.schedule import Outcome, Preview
+
+File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The file of the schedule.")]
+_COLUMNS = ("release", "period", "state", "account", "spent epsilon", "due")
+
+
+def run_command(
+    file: File = Path("dpsyn.yml"),
+    select: Annotated[
+        list[str] | None,
+        typer.Option("--select", "-s", metavar="NAME[:PERIOD]", help="Only these (repeatable)."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the cost and what would be read. Spend nothing.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Release what is due by a schedule, oldest first.
+
+    Exit codes: 0 all is done, or nothing is due; 1 a release failed; 2 the file or an option is wrong and
+    nothing was done; 3 a budget refused a release; 4 another run is at work; 130 interrupted.
+    """
+    with printing(as_json, quiet, "Interrupted. The same command goes on at no further cost.") as out:
+        from dpsyn_sql.schedule import preview, run
+
+        if dry_run:
+            _show_previews(preview(file, select=select or ()), out)
+            return
+        done = run(file, select=select or (), told=lambda outcome: _show_outcome(outcome, out))
+        if not done.outcomes:
+            out.say("Nothing is due.")
+        out.document({"periods": [one.facts() for one in done.outcomes], "exit_code": done.exit_code})
+    if done.exit_code:
+        raise typer.Exit(done.exit_code)
+
+
+def status_command(file: File = Path("dpsyn.yml"), as_json: Json = False, quiet: Quiet = False) -> None:
+    """Show every release and period of a schedule with its state, what is spent, and what is due next."""
+    with printing(as_json, quiet) as out:
+        from dpsyn_sql.schedule import status
+
+        found = [state.facts() for state in status(file)]
+        out.table(_COLUMNS, [tuple(facts.values()) for facts in found])
+        out.document({"periods": found})
+
+
+def _show_outcome(outcome: Outcome, out: Output) -> None:
+    line = f"{outcome.item}: {outcome.result}: {' '.join(outcome.message.split())}"
+    if outcome.result == "published":
+        out.say(line)
+    elif not out.as_json:
+        typer.echo(printable(line), err=True)
+
+
+def _show_previews(found: tuple[Preview, ...], out: Output) -> None:
+    if not found:
+        out.show("Nothing is due.")
+    for name, bound in dict.fromkeys((one.item.releases.name, one.bound) for one in found if one.bound):
+        out.show(f"{name}: {bound}")
+    for one in found:
+        out.show(f"{one.item}: costs epsilon={one.epsilon:.4g}; reads {one.reads}; writes {one.writes}")
+        out.show(f"    {one.problem or one.ledger}")
+    out.show("Nothing was spent.")
+    out.document({"periods": [one.facts() for one in found]})

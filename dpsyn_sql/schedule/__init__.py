@@ -1,0 +1,9 @@
+"""11 Scheduled releases: what is due by a declared calendar, each period released and paid once.
+
+from dpsyn_sql.schedule import run, status
+"""
+
+from dpsyn_sql.schedule.running import Outcome, Preview, Run, preview, run
+from dpsyn_sql.schedule.status import State, status
+
+__all__ = ["Outcome", "Preview", "Run", "State", "preview", "run", "status"]

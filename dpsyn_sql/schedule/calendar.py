@@ -1,0 +1,180 @@
+"""Periods from a declared calendar: which windows there are, what they are called, when they are due.
+
+A period never depends on a row. Times are without a zone, in the local time of the source's column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+MOST_PERIODS = 100_000
+"""The most that a calendar with an end may have: eleven years of hours."""
+
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_STEPS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+_FIRST = {
+    "hour": "at the full hour",
+    "day": "at midnight",
+    "week": "a Monday",
+    "month": "the first day of a month",
+    "quarter": "the first day of a quarter",
+    "year": "the first of January",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """One release of a series: a window of time, a partition, or the only one.
+
+    ``label`` is the version of the release. ``due``: when it may be released, None for at once. ``begins``
+    and ``ends`` are None where it is no window of time. ``index`` is its place among the edges.
+    """
+
+    label: str
+    due: datetime | None = None
+    begins: datetime | None = None
+    ends: datetime | None = None
+    index: int = 0
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Windows of one length from ``start`` on; the last ends at ``end``, if there is one."""
+
+    cadence: str
+    start: datetime
+    end: datetime | None = None
+    wait: timedelta = timedelta()
+
+    @property
+    def identity(self) -> str:
+        """What tells this calendar from others."""
+        return f"{self.cadence} from {moment_text(self.start)}"
+
+    def periods(self, until: datetime) -> Iterator[Period]:
+        """All periods that begin before ``until``; at least the first one."""
+        begins, index = self.start, 0
+        while self.end is None or begins < self.end:
+            if index and begins >= until:
+                return
+            ends = after(self.cadence, begins)
+            yield Period(label_of(self.cadence, begins), ends + self.wait, begins, ends, index)
+            begins, index = ends, index + 1
+
+    def count(self) -> int | None:
+        """The number of periods; None without an end."""
+        return None if self.end is None else sum(1 for _ in self.periods(datetime.max))
+
+    def edges(self, last: int) -> tuple[str, ...]:
+        """The edges of all windows up to the one of index ``last``."""
+        edges = [self.start]
+        while len(edges) < last + 2:
+            edges.append(after(self.cadence, edges[-1]))
+        return tuple(moment_text(edge) for edge in edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Windows that are written out, in ascending order and without overlap; there may be gaps."""
+
+    windows: tuple[tuple[str, datetime, datetime], ...]
+    wait: timedelta = timedelta()
+
+    @property
+    def identity(self) -> str:
+        """What tells this calendar from others."""
+        return f"windows from {moment_text(self.windows[0][1])}"
+
+    def periods(self, until: datetime) -> Iterator[Period]:
+        """All periods, also later ones: somebody wrote them down."""
+        edges = self._edges()
+        for label, begins, ends in self.windows:
+            yield Period(label, ends + self.wait, begins, ends, edges.index(begins))
+
+    def count(self) -> int | None:
+        """The number of periods."""
+        return len(self.windows)
+
+    def edges(self, last: int) -> tuple[str, ...]:
+        """The edges of all windows and gaps up to the one of index ``last``."""
+        return tuple(moment_text(edge) for edge in self._edges()[: last + 2])
+
+    def _edges(self) -> list[datetime]:
+        return sorted({edge for _, *both in self.windows for edge in both})
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One period, of everything there is; ``due`` from a day on, or at once."""
+
+    due: datetime | None = None
+
+    def periods(self, until: datetime) -> Iterator[Period]:
+        """The only one."""
+        yield Period("once", self.due)
+
+    def count(self) -> int | None:
+        """One."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """One period for each declared value of a column."""
+
+    values: tuple[str, ...]
+
+    def periods(self, until: datetime) -> Iterator[Period]:
+        """All partitions, in the order of the file."""
+        for index, value in enumerate(self.values):
+            yield Period(value, partition=value, index=index)
+
+    def count(self) -> int | None:
+        """The number of partitions."""
+        return len(self.values)
+
+
+Series = Calendar | Listed | Single | Partitions
+
+
+def after(cadence: str, begins: datetime) -> datetime:
+    """The end of the window of a cadence that begins there."""
+    if cadence in _STEPS:
+        return begins + _STEPS[cadence]
+    months = begins.year * 12 + begins.month - 1 + _MONTHS[cadence]
+    return begins.replace(year=months // 12, month=months % 12 + 1)
+
+
+def label_of(cadence: str, begins: datetime) -> str:
+    """``2013``, ``2013-Q1``, ``2013-01``, ``2013-W05``, ``2013-01-31`` or ``2013-01-31T05``."""
+    if cadence == "week":
+        year, week, _ = begins.isocalendar()
+        return f"{year:04}-W{week:02}"
+    if cadence == "quarter":
+        return f"{begins.year:04}-Q{(begins.month + 2) // 3}"
+    forms = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}
+    return begins.strftime(forms[cadence])
+
+
+def unaligned(cadence: str, moment: datetime) -> str:
+    """Where a window of the cadence can begin, if not there; else empty."""
+    midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
+    fits = {
+        "hour": (moment.minute, moment.second, moment.microsecond) == (0, 0, 0),
+        "day": midnight,
+        "week": midnight and moment.weekday() == 0,
+        "month": midnight and moment.day == 1,
+        "quarter": midnight and moment.day == 1 and moment.month % 3 == 1,
+        "year": midnight and moment.day == moment.month == 1,
+    }
+    return "" if fits[cadence] else _FIRST[cadence]
+
+
+def moment_text(moment: datetime) -> str:
+    """ISO 8601; the day alone at midnight."""
+    if moment.time() == datetime.min.time():
+        return moment.date().isoformat()
+    return moment.isoformat(sep=" ")

@@ -1,0 +1,351 @@
+"""What must hold between the parts of a schedule. Public facts only; nothing is opened."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from dpsyn_sql.errors import DpsynError, said
+from dpsyn_sql.schedule.calendar import MOST_PERIODS, Calendar, unaligned
+from dpsyn_sql.schedule.lines import Faults, Place
+from dpsyn_sql.schedule.series import PLACEHOLDERS, Limit, Releases, Schedule
+from dpsyn_sql.source.files import ending_of, looks_like_path
+from dpsyn_sql.source.names import display_name, fold, near_matches, split_name
+from dpsyn_sql.source.paths import WILDCARDS, absolute_path
+
+_BRACE = re.compile(r"\{\w+\}|[{}]")
+_LONGEST = 100
+_NAME = re.compile(r'"(?:[^"]|"")+"|[^\W\d]\w*(?:\.(?:"(?:[^"]|"")+"|\w+))*|\'(?:[^\']|\'\')*\'')
+_NOTHING_GAINED = (
+    "Nothing is gained: the rows are synthetic already, and noise would be added and paid a second time. "
+    "Query the release itself; that is post-processing and costs nothing"
+)
+
+
+def check_document(document: Any, faults: Faults) -> None:
+    """Each entry by itself."""
+    for kind in ("sources", "releases", "accounts"):
+        for name in getattr(document, kind):
+            if problem := _wrong_name(name, kind):
+                faults.add((kind, name), f"{kind}: the name {said(name)} {problem}")
+    _check_accounts(document, faults)
+    for name, spec in document.sources.items():
+        _check_source(("sources", name), spec, faults)
+    for name, spec in document.releases.items():
+        source = document.sources.get(spec.source)
+        place: Place = ("releases", name)
+        if source is None and ("sources", spec.source) not in faults.places:
+            close = near_matches(spec.source, document.sources) or list(document.sources)
+            told = f"releases.{name}: there is no source {said(spec.source)}; did you mean {close[0]!r}?"
+            faults.add((*place, "source"), told)
+        _check_series(place, spec, faults)
+        _check_templates(place, name, spec, source, faults)
+
+
+def _wrong_name(name: str, kind: str) -> str:
+    if not name or not name.isprintable() or len(name) > _LONGEST:
+        return f"must be printable text of 1 to {_LONGEST} characters"
+    if "{" in name or "}" in name:
+        return "must not have braces: {period} and {partition} stand for labels"
+    if kind == "accounts":
+        return ""
+    if set(name) & set("/\\:") or name[0] in "-.":
+        return "must not have / \\ or : and must not begin with - or ."
+    return ""
+
+
+def _check_accounts(document: Any, faults: Faults) -> None:
+    used = {spec.account for spec in document.sources.values() if spec.account}
+    declared = list(document.accounts)
+    for name, spec in document.sources.items():
+        if spec.account and declared and spec.account not in declared:
+            told = f"sources.{name}: the account {said(spec.account)} is not under accounts:"
+            faults.add(("sources", name, "account"), told)
+        if not spec.account and len(declared) > 1:
+            told = f"sources.{name}: write account:, one of {', '.join(map(repr, declared))}"
+            faults.add(("sources", name), told)
+    for name, account in document.accounts.items():
+        if len(declared) > 1 and name not in used:
+            told = f"accounts.{name}: no source has it, so its limit would protect nothing"
+            faults.add(("accounts", name), told)
+        if account.limit is None and not any(limit for _, limit in account.per):
+            faults.add(("accounts", name), f"accounts.{name}: write limit: or per:")
+
+
+def _check_source(place: Place, spec: Any, faults: Faults) -> None:
+    where = ".".join(map(str, place))
+    kinds = [kind for kind in ("path", "table", "query") if getattr(spec, kind) is not None]
+    if len(kinds) != 1 or not getattr(spec, kinds[0]).strip():
+        faults.add(place, f"{where}: write one of path:, table: with database:, or query:")
+        return
+    if kinds == ["table"] and spec.database is None:
+        faults.add(place, f"{where}: database: is missing, the DuckDB file that has the table")
+    if kinds == ["path"] and spec.database is not None:
+        faults.add((*place, "database"), f"{where}: database: has no meaning with path:; write one of them")
+    if kinds != ["path"]:
+        return
+    found = set(PLACEHOLDERS.findall(spec.path))
+    _check_braces((*place, "path"), where, spec.path, {"period", "partition"}, faults)
+    if found and not spec.account:
+        faults.add(
+            place,
+            f"{where}: write account:. Each file would have an account of its own, and nobody would see what "
+            "is spent on a person who is in several of them",
+        )
+    if "period" in found and spec.window is not None:
+        faults.add((*place, "window"), f"{where}: write window: or {{period}} in path:, not both")
+
+
+def _check_series(place: Place, spec: Any, faults: Faults) -> None:
+    where = ".".join(map(str, place))
+    kinds = [kind for kind in ("cadence", "windows", "partitions") if getattr(spec, kind) is not None]
+    if len(kinds) != 1:
+        faults.add(place, f"{where}: write one of cadence:, windows: or partitions:")
+        return
+    kind = spec.cadence if kinds == ["cadence"] else kinds[0]
+    takes = {"windows": ("wait", "windows_per_unit"), "partitions": ("partition_by",), "once": ("start",)}
+    allowed = takes.get(kind, ("start", "end", "wait", "windows_per_unit"))
+    for key in ("start", "end", "wait", "windows_per_unit", "partition_by"):
+        if getattr(spec, key) is not None and key not in allowed:
+            faults.add((*place, key), f"{where}: {key}: has no meaning with {kind}")
+    if kind == "windows":
+        _check_windows(place, where, spec.windows, faults)
+    elif kind == "partitions":
+        _check_labels((*place, "partitions"), where, spec.partitions, faults)
+    elif kind != "once":
+        _check_calendar(place, where, spec, faults)
+
+
+def _check_calendar(place: Place, where: str, spec: Any, faults: Faults) -> None:
+    if spec.start is None:
+        faults.add(place, f"{where}: start: is missing, where the first {spec.cadence} begins")
+        return
+    for key, moment in (("start", spec.start), ("end", spec.end)):
+        if moment is not None and (first := unaligned(spec.cadence, moment)):
+            faults.add(
+                (*place, key), f"{where}: {key}: {moment} is not {first}, where a {spec.cadence} begins"
+            )
+    if spec.end is None:
+        return
+    if spec.end <= spec.start:
+        faults.add((*place, "end"), f"{where}: end: {spec.end} is not after start: {spec.start}")
+    elif (spec.end - spec.start).total_seconds() / 3600 > MOST_PERIODS and spec.cadence == "hour":
+        faults.add((*place, "end"), f"{where}: there are more than {MOST_PERIODS} periods")
+
+
+def _check_windows(place: Place, where: str, windows: list[Any], faults: Faults) -> None:
+    _check_labels((*place, "windows"), where, [one.label for one in windows], faults)
+    for position, one in enumerate(windows):
+        if one.ends <= one.begins:
+            told = f"{where}: the window {one.label!r} ends at {one.ends}, not after {one.begins}"
+            faults.add((*place, "windows", position), told)
+    numbered = sorted(enumerate(windows), key=lambda item: item[1].begins)
+    for (_, one), (position, other) in pairwise(numbered):
+        if other.begins < one.ends:
+            told = f"{where}: the windows {one.label!r} and {other.label!r} overlap: rows would be in both"
+            faults.add((*place, "windows", position), told)
+
+
+def _check_labels(place: Place, where: str, labels: list[str], faults: Faults) -> None:
+    seen: set[str] = set()
+    for position, label in enumerate(labels):
+        here = (*place, position)
+        if not label or not label.isprintable() or len(label) > _LONGEST:
+            faults.add(here, f"{where}: {said(label)} is no label: give 1 to {_LONGEST} printable characters")
+        elif set(label) & set("{}/\\:*?[]") or label[0] in "-.":
+            told = (
+                f"{where}: the label {said(label)} must not have {{ }} / \\ : * ? [ ] nor begin with - or ."
+            )
+            faults.add(here, told)
+        if label in seen:
+            faults.add(here, f"{where}: {said(label)} is declared twice")
+        elif fold(label) in {fold(one) for one in seen}:
+            faults.add(here, f"{where}: {said(label)} differs from another label in letter case only")
+        seen.add(label)
+
+
+def _check_templates(place: Place, name: str, spec: Any, source: Any, faults: Faults) -> None:
+    where = ".".join(map(str, place))
+    parted, once = spec.partitions is not None, spec.cadence == "once"
+    own = "partition" if parted else "period"
+    _check_braces((*place, "output"), where, spec.output, {"release", own}, faults)
+    if not once and own not in PLACEHOLDERS.findall(spec.output):
+        told = f"{where}: output: needs {{{own}}}, or each release would overwrite the one before"
+        faults.add((*place, "output"), told)
+    plain = PLACEHOLDERS.sub("x", spec.output)
+    if source is None:
+        return
+    if looks_like_path(plain) and ending_of(plain) is None:
+        told = f"{where}: output: a file must end in .parquet, .csv or .csv.gz"
+        faults.add((*place, "output"), told)
+    elif not looks_like_path(plain) and source.database is None:
+        told = f"{where}: output: must be a file, because the source {spec.source!r} has no database:"
+        faults.add((*place, "output"), told)
+    elif not looks_like_path(plain) and split_name(plain) is None:
+        faults.add((*place, "output"), f"{where}: output: {said(spec.output)} is no name of a table")
+    _check_reading(place, where, spec, source, faults)
+
+
+def _check_reading(place: Place, where: str, spec: Any, source: Any, faults: Faults) -> None:
+    """What says which rows of the source belong to a period."""
+    found = set(PLACEHOLDERS.findall(source.path or ""))
+    if spec.partitions is not None:
+        if "period" in found or ("partition" in found) == (spec.partition_by is not None):
+            told = f"{where}: write partition_by: with a column, or {{partition}} in path: of the source"
+            faults.add(place, told)
+        return
+    if "partition" in found:
+        faults.add((*place, "source"), f"{where}: {{partition}} in path: of the source needs partitions:")
+    if spec.cadence == "once":
+        if "period" in found:
+            faults.add((*place, "cadence"), f"{where}: {{period}} in path: of the source needs periods")
+        return
+    if source.window is None and "period" not in found:
+        told = (
+            f"{where}: which rows belong to a period? Write window: with a column of dates in the source "
+            f"{spec.source!r}, or {{period}} in its path:"
+        )
+        faults.add((*place, "source"), told)
+    if spec.windows_per_unit not in (None, 1) and (spec.privacy_unit or "row").lower() == "row":
+        told = f"{where}: windows_per_unit: must be 1 with single rows as units: a row is in one window"
+        faults.add((*place, "windows_per_unit"), told)
+    if spec.windows_per_unit is not None and "period" in found:
+        told = f"{where}: windows_per_unit: needs window: in the source; no bound holds across files"
+        faults.add((*place, "windows_per_unit"), told)
+
+
+def _check_braces(place: Place, where: str, text: str, known: set[str], faults: Faults) -> None:
+    for brace in dict.fromkeys(_BRACE.findall(text)):
+        if brace.strip("{}") not in known or len(brace) == 1:
+            allowed = " and ".join(f"{{{one}}}" for one in sorted(known))
+            faults.add(place, f"{where}: {place[-1]}: {brace} is not known here; allowed are {allowed}")
+
+
+# -- between entries ---------------------------------------------------------------------------------
+
+
+def check_schedule(schedule: Schedule, faults: Faults) -> None:
+    """Outputs, sources and budgets of all releases together."""
+    _check_outputs(schedule, faults)
+    _check_circles(schedule, faults)
+    _check_units(schedule, faults)
+    for one in schedule.releases:
+        _check_budget(schedule, one, faults)
+
+
+def _check_outputs(schedule: Schedule, faults: Faults) -> None:
+    taken: dict[str, str] = {}
+    for one in schedule.releases:
+        mine = {_output_pattern(schedule, one)} | set(_written(schedule, one))
+        other = next((taken[output] for output in mine if output in taken), None)
+        if other is not None:
+            told = f"releases.{one.name}: {other!r} has the same output; give each release its own"
+            faults.add(("releases", one.name, "output"), told)
+        for output in mine:
+            taken.setdefault(output, one.name)
+
+
+def _output_pattern(schedule: Schedule, one: Releases) -> str:
+    """The output of any period: its placeholders are wildcards."""
+    text = PLACEHOLDERS.sub(lambda found: one.name if found[1] == "release" else "*", one.output)
+    if one.to_file:
+        return str(absolute_path(Path(schedule.folder, text)))
+    return f"{one.source.database}:{fold(display_name(*(split_name(text) or (text,))))}"
+
+
+def _written(schedule: Schedule, one: Releases) -> Iterator[str]:
+    """The outputs that are known: of listed windows, partitions, and calendars with an end."""
+    if isinstance(one.series, Calendar) and one.series.end is None:
+        return
+    for period in one.series.periods(datetime.max):
+        into = one.into(period, schedule.folder)
+        if isinstance(into, Path):
+            yield str(absolute_path(into))
+        else:
+            yield f"{one.source.database}:{fold(into)}"
+
+
+def _check_circles(schedule: Schedule, faults: Faults) -> None:
+    fed = {
+        one.name: {
+            other.name
+            for other in schedule.releases
+            if _feeds(_output_pattern(schedule, other), other, one, schedule)
+        }
+        for one in schedule.releases
+    }
+    for name, others in fed.items():
+        for other in sorted(others):
+            circle = "; the two feed each other" if name in fed[other] and name != other else ""
+            circle = "; it feeds itself" if name == other else circle
+            told = f"releases.{name}: its source is the output of {other!r}{circle}. {_NOTHING_GAINED}"
+            faults.add(("releases", name, "source"), told)
+
+
+def _feeds(output: str, other: Releases, one: Releases, schedule: Schedule) -> bool:
+    """Whether the source of ``one`` reads an output of ``other``."""
+    source = one.source
+    if source.path is not None:
+        path = str(absolute_path(Path(schedule.folder, PLACEHOLDERS.sub("*", source.path))))
+        return other.to_file and _same(output, path if ending_of(path) else f"{path}/*")
+    for word in _NAME.findall(source.text):
+        if word.startswith("'"):
+            path = word[1:-1].replace("''", "'")
+            if other.to_file and ending_of(path) and _same(output, str(absolute_path(path))):
+                return True
+        elif not other.to_file and source.database == other.source.database:
+            name = fold(display_name(*(split_name(word) or (word,))))
+            wanted = output.partition(":")[2]
+            if fnmatch.fnmatchcase(name, wanted) or fnmatch.fnmatchcase(name.rpartition(".")[2], wanted):
+                return True
+    return False
+
+
+def _same(output: str, path: str) -> bool:
+    """Whether a path or a glob and an output with wildcards can mean one file."""
+    if not WILDCARDS & set(path):
+        return fnmatch.fnmatchcase(path, output)
+    return fnmatch.fnmatchcase(output, path) or fnmatch.fnmatchcase(path, output)
+
+
+def _check_units(schedule: Schedule, faults: Faults) -> None:
+    units: dict[str, tuple[str, str]] = {}
+    for one in schedule.releases:
+        account = one.source.account
+        if account is None:
+            continue
+        unit = str(one.options.get("privacy_unit", "row"))
+        known, name = units.setdefault(account, (unit, one.name))
+        if fold(known) != fold(unit):
+            told = (
+                f"releases.{one.name}: privacy_unit: the account {account!r} protects {known!r} for {name!r}"
+                f"; {unit!r} needs another account"
+            )
+            faults.add(("releases", one.name, "privacy_unit"), told)
+
+
+def _check_budget(schedule: Schedule, one: Releases, faults: Faults) -> None:
+    account = schedule.accounts.get(one.source.account or "")
+    if account is None:
+        return
+    limits: list[tuple[Place, Limit]] = [(("per", length), found) for length, found in account.per.items()]
+    if account.limit is not None:
+        limits.append((("limit",), account.limit))
+    for key, limit in limits:
+        place = ("accounts", account.name, *key)
+        where = ".".join(map(str, place))
+        try:
+            short = one.cost(limit.budget.kind).amount > limit.budget.amount
+            problem = ""
+        except DpsynError as error:
+            short, problem = False, str(error)
+        if problem:
+            faults.add(place, f"{where}: {problem}")
+        elif short:
+            told = f"{where}: {limit} is below one release of {one.name!r}: nothing could be released"
+            faults.add(place, told)

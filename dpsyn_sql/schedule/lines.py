@@ -1,0 +1,138 @@
+"""A YAML file with the line of each key and value, so that a fault can be shown where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dpsyn_sql.errors import ScheduleError, said
+
+Place = tuple[str | int, ...]
+"""Keys and positions that lead to a value."""
+
+_DEEPEST = 50
+_ENDLESS = "a value contains itself, or is nested too deeply"
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, which leaves dates as they are written: one that does not exist is a fault of ours."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
+        first: [(tag, pattern) for tag, pattern in found if tag != _TIMESTAMP]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Faults of one file, with their lines; ``refuse`` raises them all at once."""
+
+    path: Path
+    lines: Mapping[Place, int] = field(default_factory=dict)
+    found: list[tuple[int, str]] = field(default_factory=list)
+    places: set[Place] = field(default_factory=set)
+
+    def line(self, place: Place) -> int:
+        """The line of a place, or of the nearest one around it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1)
+
+    def add(self, place: Place, text: str) -> None:
+        """A fault at a place."""
+        self.places.add(place[:2])
+        self.found.append((self.line(place), text))
+
+    def refuse(self) -> None:
+        """Raise the faults, if there are any.
+
+        Raises:
+            ScheduleError: with all of them in the order of the file.
+        """
+        if self.found:
+            told = dict.fromkeys(f"{self.path}:{line}: {text}" for line, text in sorted(self.found))
+            raise ScheduleError("The schedule cannot be used. Nothing was read or charged.", tuple(told))
+
+
+def read_yaml(path: Path) -> tuple[Any, Faults]:
+    """What a file holds, with dates as text, and the faults of its YAML: keys that occur twice, a loop.
+
+    Raises:
+        ScheduleError: it cannot be read, or is no YAML.
+    """
+    problem, line, node = "", 1, None
+    loader = None
+    try:
+        loader = _Loader(path.read_text(encoding="utf-8-sig"))
+        node = loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+        problem = f"it is not valid YAML: {error.problem}"
+    except (yaml.YAMLError, RecursionError):
+        problem = "it is not valid YAML: a character in it is not allowed, or it is nested too deeply"
+    except (OSError, ValueError):
+        problem = "it cannot be opened as a UTF-8 text file"
+    if problem or loader is None:
+        Faults(path, found=[(line, problem)]).refuse()
+    lines: dict[Place, int] = {}
+    faults = Faults(path, lines)
+    if node is None:
+        faults.add((), "it is empty: write sources: and releases:")
+        faults.refuse()
+    for place, where, text in _walk(node, (), ()):
+        lines.setdefault(place, where)
+        if text:
+            faults.found.append((where, text))
+            faults.places.add(place[:2])
+    if any(text == _ENDLESS for _, text in faults.found):
+        faults.refuse()
+    return _built(loader, node, faults), faults
+
+
+def _walk(node: Any, place: Place, around: tuple[int, ...]) -> Iterator[tuple[Place, int, str]]:
+    """Each place with its line, and a fault if there is one."""
+    line = node.start_mark.line + 1
+    if id(node) in around or len(around) > _DEEPEST:
+        yield place, line, _ENDLESS
+        return
+    around = (*around, id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for position, item in enumerate(node.value):
+            yield (*place, position), item.start_mark.line + 1, ""
+            yield from _walk(item, (*place, position), around)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: dict[str, int] = {}
+    for key, value in node.value:
+        where = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            yield place, where, "a key must be a single value"
+            continue
+        if key.tag == "tag:yaml.org,2002:merge":
+            yield place, where, "the key << is not known: write the options out"
+            continue
+        again = f"the key {said(key.value)} occurs twice, first in line {seen.get(key.value)}"
+        yield (*place, key.value), where, again if key.value in seen else ""
+        seen.setdefault(key.value, where)
+        yield from _walk(value, (*place, key.value), around)
+
+
+def _built(loader: Any, node: Any, faults: Faults) -> Any:
+    """Plain data; the keys of mappings are text as written."""
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: _built(loader, value, faults) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_built(loader, item, faults) for item in node.value]
+    problem = False
+    try:
+        return loader.construct_object(node, deep=True)
+    except (yaml.YAMLError, ValueError, ArithmeticError):
+        problem = True
+    if problem:
+        faults.found.append((node.start_mark.line + 1, f"the value {said(node.value)} cannot be read"))
+    return None

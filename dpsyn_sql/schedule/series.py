@@ -1,0 +1,199 @@
+"""A schedule that was read: accounts, and series of releases with the request of each period."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from dpsyn_sql.accounting.account import granted_budget, price
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.request import OPTIONS, Request
+from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
+from dpsyn_sql.schedule.lines import Faults
+from dpsyn_sql.source.files import looks_like_path
+from dpsyn_sql.source.names import display_name, split_name
+from dpsyn_sql.source.slices import Partition, Slice, Window
+
+PLACEHOLDERS = re.compile(r"\{(\w+)\}")
+
+_ARGUMENTS = re.compile(rf"(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)")
+_KEYS = {"into": "output", "con": "database"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of (epsilon, delta) as it is written."""
+
+    epsilon: str
+    delta: str
+
+    @property
+    def budget(self) -> Budget:
+        """In the units of the ledger."""
+        return granted_budget(self.epsilon, self.delta)
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon}, delta={self.delta}"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account with its limits: for its lifetime, and by the length of a budget period."""
+
+    name: str
+    limit: Limit | None
+    per: Mapping[str, Limit]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOf:
+    """What is read. ``path`` may have placeholders; otherwise ``text`` is a table or a query."""
+
+    name: str
+    path: str | None
+    text: str
+    database: Path | None
+    window: str | None
+    account: str | None
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """A series of releases; ``options`` are those of a request."""
+
+    name: str
+    source: SourceOf
+    output: str
+    series: Series
+    options: Mapping[str, Any]
+    windows_per_unit: int | None = None
+    partition_by: str | None = None
+
+    @property
+    def to_file(self) -> bool:
+        """Whether the outputs are files, not tables."""
+        return looks_like_path(PLACEHOLDERS.sub("x", self.output))
+
+    def into(self, period: Period, folder: Path) -> str | Path:
+        """The output of a period: a path, or the quoted name of a table."""
+        values = {"release": self.name, "period": period.label, "partition": period.partition or ""}
+        if self.to_file:
+            return Path(folder, filled(self.output, values))
+        parts = [filled(part, values) for part in split_name(self.output) or (self.output,)]
+        plain = display_name(*parts)
+        return plain if not looks_like_path(plain) else ".".join(_quoted(part) for part in parts)
+
+    def request(self, period: Period, folder: Path, ledger: Path) -> Request:
+        """The release of a period, as a call of ``release`` has it."""
+        given = Request.from_mapping({**self.source.options, **self.options}, folder=folder)
+        return replace(
+            given,
+            source=self._read(period, folder),
+            into=self.into(period, folder),
+            name=self.name,
+            version=period.label,
+            account=self.source.account,
+            ledger=ledger,
+            slice=self.slice(period),
+        )
+
+    def _read(self, period: Period, folder: Path) -> str | Path:
+        if self.source.path is None:
+            return self.source.text
+        values = {"period": period.label, "partition": period.partition or ""}
+        return Path(folder, filled(self.source.path, values))
+
+    def slice(self, period: Period) -> Slice | None:
+        """The rows of a period; None for all rows of the source."""
+        if self.partition_by is not None and period.partition is not None:
+            # A row has one value: with single rows as units the partitions are disjoint.
+            return Partition(self.partition_by, period.partition, self.most)
+        if self.source.window is None or period.begins is None:
+            return None
+        if not isinstance(self.series, Calendar | Listed):
+            raise InternalError("only calendars have windows")
+        edges = self.series.edges(period.index)
+        return Window(self.source.window, self.series.identity, edges, period.index, 1, self.most)
+
+    @property
+    def most(self) -> int | None:
+        """In how many slices a unit is at most, where that is enforced; None without such a bound."""
+        single = str(self.options.get("privacy_unit", "row")).lower() == "row"
+        return 1 if self.partition_by is not None and single else self.windows_per_unit
+
+    def cost(self, kind: str) -> Budget:
+        """What one release costs an account of a kind at least: the delta of thresholds is not in it.
+
+        Raises:
+            AccountError: a pure account cannot hold it.
+        """
+        budget = Request.from_mapping({**self.source.options, **self.options}).budget()
+        return price(budget.without_thresholds(), "pure" if kind == "pure" else "zcdp")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule whose file has no fault. ``faults`` knows the lines of the file."""
+
+    path: Path
+    ledger: Path
+    accounts: Mapping[str, Account]
+    releases: tuple[Releases, ...]
+    faults: Faults = field(repr=False, compare=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths begin."""
+        return self.path.parent
+
+    def items(self, now: datetime) -> tuple[Item, ...]:
+        """Every period up to ``now`` and the next one, in the order of the file."""
+        return tuple(Item(one, period) for one in self.releases for period in _known(one, now))
+
+    def request(self, item: Item) -> Request:
+        """What is to be released."""
+        return item.releases.request(item.period, self.folder, self.ledger)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One period of a series."""
+
+    releases: Releases
+    period: Period
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Name and version in the ledger."""
+        return self.releases.name, self.period.label
+
+    def __str__(self) -> str:
+        return f"{self.releases.name}:{self.period.label}"
+
+
+def _known(one: Releases, now: datetime) -> Iterable[Period]:
+    """Periods that have begun; the first of the others is the next one."""
+    for period in one.series.periods(datetime.max):
+        yield period
+        if period.begins is not None and period.begins > now and isinstance(one.series, Calendar):
+            return
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """A template with the values of its placeholders; what a value holds is never looked up again."""
+    return PLACEHOLDERS.sub(lambda match: values.get(match[1], match[0]), template)
+
+
+def _quoted(part: str) -> str:
+    return '"' + part.replace('"', '""') + '"'
+
+
+def in_keys(text: str) -> str:
+    """A message of the package, which names arguments, in keys of the file."""
+    return _ARGUMENTS.sub(lambda found: f"{_KEYS.get(found[1], found[1])}: ", text)
