@@ -291,7 +291,7 @@ def _carried_out(
 
 def _released(schedule: Schedule, item: Item, now: datetime) -> tuple[Outcome, datetime | None]:
     """One period; for a refusal by the limit of a budget period, where that ends."""
-    import dpsyn_sql
+    from dpsyn_sql.pipeline import release  # loads everything that a release loads
 
     con = item.releases.source.database
     request = schedule.request(item)
@@ -299,7 +299,7 @@ def _released(schedule: Schedule, item: Item, now: datetime) -> tuple[Outcome, d
         problem, ends = _over_limit(schedule, item, now)
         if problem:
             return Outcome(item, REFUSED, problem), ends
-        made = dpsyn_sql.release(con, request)
+        made = release(con, request)
     except PrivacyBudgetExceeded as error:
         return Outcome(item, REFUSED, in_keys(str(error))), None
     except DpsynError as error:
@@ -322,9 +322,9 @@ def _over_limit(schedule: Schedule, item: Item, now: datetime) -> tuple[str, dat
 
 def _cost(schedule: Schedule, item: Item) -> Budget:
     """What the release would debit exactly, by its plan; no row is read."""
-    import dpsyn_sql
+    from dpsyn_sql.explanation import plan
 
-    return dpsyn_sql.plan(item.releases.source.database, schedule.request(item)).cost
+    return plan(item.releases.source.database, schedule.request(item)).cost
 
 
 # -- previews ------------------------------------------------------------------------------------------
@@ -334,12 +334,12 @@ def _previewed(
     schedule: Schedule, item: Item, state: str, records: Records, spent: list[Spending], now: datetime
 ) -> Preview:
     """One period; what it would debit is added to ``spent`` for the next ones."""
-    import dpsyn_sql
+    from dpsyn_sql.explanation import plan
 
     source = item.releases.source
     request, reads, bound = schedule.request(item), _reading(schedule, item), participation(item.releases)
     try:
-        explained = dpsyn_sql.plan(source.database, request)
+        explained = plan(source.database, request)
     except DpsynError as error:
         return Preview(item, 0.0, reads, str(request.into), state, bound, in_keys(str(error)))
     problem, cost = explained.obstacle, expected(item, explained.cost, spent)
