@@ -10,10 +10,11 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.report.result import Release, check_draw
-from dpsyn_sql.report.stored import read_parts
+from dpsyn_sql.report.stored import facts_of, read_parts
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.names import shorten
 from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.write.comments import readable_literal, statement_of
 
 _WORK = ".dpsyn-work-"
 
@@ -108,6 +109,8 @@ def write_sample(
     with work as folder:
         draft = folder / f"rows{ending}"
         with opened_releases(source, draft) as session:
-            drawn = session.write(session.find(name), rows, seed, draft)
+            one = session.find(name)
+            statement = readable_literal(statement_of(facts_of(one.certificate), one.name))
+            drawn = session.write(one, rows, seed, draft, statement)
         draft.replace(path)
     return drawn

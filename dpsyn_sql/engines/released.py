@@ -129,7 +129,7 @@ class StoredSession:
         """
         return self._drawn(one, lambda: self.engine.frame(_sample(one, rows, seed), step=_DRAWING))
 
-    def write(self, one: Stored, rows: int, seed: int | None, path: Path) -> int:
+    def write(self, one: Stored, rows: int, seed: int | None, path: Path, statement: Fragment) -> int:
         """Rows of a release into a new file that this session may write; how many they are.
 
         Args:
@@ -137,13 +137,15 @@ class StoredSession:
             rows: how many to draw; the owner's conditions may exclude some.
             seed: None: that of ``dpsyn_sample``.
             path: ends in .parquet, .json (an array), .csv or .csv.gz.
+            statement: a literal of one piece that a Parquet file keeps.
 
         Raises:
             InputError: SQL cannot draw rows of the model, or the macro is missing.
             EngineFailure: there was not enough memory or room.
         """
         template = _WRITERS.get(path.suffix.lower(), "write/copy_csv")
-        sql = render(template, path=string_literal(str(path)), query=_sample(one, rows, seed))
+        place, query = string_literal(str(path)), _sample(one, rows, seed)
+        sql = render(template, path=place, query=query, statement=statement)
         return int(self._drawn(one, lambda: self.engine.fetch(sql, step=_DRAWING), _NO_ROOM)["Count"][0])
 
     def _drawn(self, one: Stored, draw: Callable[[], _T], told: Collection[str] = _OUT_OF_ROOM) -> _T:

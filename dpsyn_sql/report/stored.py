@@ -62,7 +62,7 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
     """
     for table, columns in tables.items():
         _require(not any(np.ma.is_masked(values) for values in columns.values()), f"NULL in table {table}")
-    facts = _whole(lambda: _facts(certificate), "its certificate")
+    facts = facts_of(certificate)
     domain = _whole(lambda: _domain(facts, tables["attributes"]), "its certificate and table attributes")
     bins, within = _whole(lambda: _codes(domain, tables["attributes"], tables["codes"]), "table codes")
     axes = _whole(lambda: _axes(tables["axes"], len(domain.attributes)), "table axes")
@@ -94,11 +94,22 @@ def _require(holds: bool, what: str) -> None:
         )
 
 
+def facts_of(certificate: str) -> dict[str, Any]:
+    """The facts of a stored certificate.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    return _whole(lambda: _facts(certificate), "its certificate")
+
+
 def _facts(certificate: str) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(certificate)
     numbers = [facts["guarantee"][key] for key in ("epsilon", "delta", "rho")]
     _require(all(type(number) in (int, float) for number in numbers), "the guarantee of its certificate")
     _require(isinstance(facts["method"], str), "the method in its certificate")
+    _require({"privacy_unit", "rows_per_unit"} <= {*facts["guarantee"]}, "the unit in its certificate")
+    _require("release" in facts, "the release in its certificate")
     _require(type(facts["sampling"]["rows"]) is int, "the number of rows in its certificate")
     return facts
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, UnitId
@@ -20,7 +21,7 @@ _DOMAIN_OF = {
 def comment_statements(table: Fragment, shape: Shape, kept: StoredRelease) -> Iterator[Fragment]:
     """Statements that comment a new table and each of its columns."""
     shown = f"Certificate: FROM dpsyn_certificate({string_literal(kept.name)});"
-    yield _comment("TABLE", table, f"{statement_of(kept)} {shown}")
+    yield _comment("TABLE", table, f"{statement_of(kept.facts, kept.name)} {shown}")
     described = {item.name: _measured(item) for item in shape.domain.attributes}
     described |= {role.name: _made(role) for role in shape.roles}
     for name in shape.order or shape.domain.names:
@@ -28,16 +29,16 @@ def comment_statements(table: Fragment, shape: Shape, kept: StoredRelease) -> It
         yield _comment("COLUMN", Fragment(f"{table} .{ident(name)}"), described[name])
 
 
-def statement_of(kept: StoredRelease) -> str:
-    """What a reader of the rows should know first. Epsilon and delta have all their digits: a rounded bound
-    would claim more."""
-    guarantee = kept.facts["guarantee"]
+def statement_of(facts: Mapping[str, Any], name: str) -> str:
+    """What a reader of the rows should know first, from a certificate. Epsilon and delta have all digits: a
+    rounded bound would claim more."""
+    guarantee = facts["guarantee"]
     return (
         "Synthetic rows, drawn from a model of noisy answers. Differential privacy: "
         f"epsilon {guarantee['epsilon']!r}, delta {guarantee['delta']!r}, for one privacy unit added or "
         f"removed; privacy unit: {guarantee['privacy_unit']}; rows per unit: at most "
-        f"{guarantee['rows_per_unit']}. Method: {kept.facts['method']}. Release: {kept.name}, id "
-        f"{kept.release_id}."
+        f"{guarantee['rows_per_unit']}. Method: {facts['method']}. Release: {name}, id "
+        f"{facts['release']}."
     )
 
 

@@ -167,7 +167,7 @@ def _changed(what: str) -> str:
 def _publish_file(engine: Engine, target: Destination, query: Fragment, kept: StoredRelease | None) -> None:
     if target.path is None or target.format not in ("parquet", "csv"):
         raise InternalError("a file target needs a path and one of the formats parquet and csv")
-    statement = Fragment("") if kept is None else readable_literal(statement_of(kept))
+    statement = Fragment("") if kept is None else readable_literal(statement_of(kept.facts, kept.name))
     problem = f"The file {str(target.path)!r} cannot be written in its folder."
     with contextlib.suppress(OSError), locked_folder(target.path.parent, _WORK) as folder:
         # The ending stays, because the database compresses by it.

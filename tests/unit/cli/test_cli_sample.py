@@ -79,6 +79,8 @@ def test_a_sample_is_that_of_load_wherever_it_goes(folder, place):
                 )
             )
             assert [tuple(row.values()) for row in values] == found
+        ((key, text),) = con.execute("SELECT key, value FROM parquet_kv_metadata('s.parquet')").fetchall()
+        assert bytes(key) == b"dpsyn_sql" and bytes(text).startswith(b"Synthetic rows"), (key, text)
     printed = pd.read_csv(io.StringIO(told.stdout))
     assert list(printed["price"]) == list(wanted["price"]) and list(printed) == list(wanted)
     assert sorted({path.name for path in folder.iterdir()} - set(before)) == [
