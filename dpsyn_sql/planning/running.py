@@ -1,0 +1,171 @@
+"""Running totals: which nodes are measured, what each may spend, and which way has less noise.
+
+A total at period t is about the rows of windows 1 to t of a calendar of T windows. It is the sum of the noisy
+tables of *nodes*, runs of consecutive windows that have no window in common. Each period measures one node, the
+one that ends with it; a budget pays for all nodes of the calendar together.
+
+- ``sum``: each window is a node; a total is the sum of t nodes.
+- ``tree``: the binary mechanism (Chan, Shi, Song 2011, algorithm 2; Dwork, Naor, Pitassi, Rothblum 2010). Period t
+  measures its last 2^l windows, 2^l being the largest power of two that divides t. A total is the sum of as many
+  nodes as t has binary ones: those of t, of t without its last one, and so on.
+
+The argument for the costs is in docs/privacy.md, "Running totals". Public facts only: nothing here reads a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dpsyn_sql.accounting.budget import Budget, Kind
+
+Way = Literal["sum", "tree"]
+
+WAYS: tuple[Way, Way] = ("sum", "tree")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """All nodes of ``span`` windows.
+
+    ``nodes``: how many there are in the calendar. ``charged``: in how many of them a unit can count. ``rows``: how
+    many rows of a unit count in one of them. ``uses``: how many nodes of this level all totals of the calendar
+    add up together.
+    """
+
+    span: int
+    nodes: int
+    charged: int
+    rows: int
+    uses: int
+
+    def noise(self, share: Fraction, kind: Kind) -> Fraction:
+        """Variance of a cell of one node at a share of the budget, as a multiple of that of a release of units
+        of one row that spends the whole budget.
+
+        Gaussian noise of variance rows^2 / (2 rho) costs ``charged`` times rho; Laplace noise of variance
+        2 (rows / epsilon)^2 ``charged`` times epsilon.
+        """
+        if kind == "zcdp":
+            return self.rows**2 * self.charged / share
+        return (self.rows * self.charged / share) ** 2
+
+    def weight(self, kind: Kind) -> Fraction:
+        """Its part of the budget, so that the totals of all periods have the least noise on average.
+
+        The sum over levels of uses * noise(share) is least, for shares that add up to one, where the
+        derivatives are equal: shares as sqrt(uses charged) rows (Gaussian), or the cube root of
+        uses (rows charged)^2 (Laplace). Rounded, so that it is the same on every machine.
+        """
+        if kind == "zcdp":
+            return Fraction(round(math.sqrt(self.uses * self.charged) * self.rows, 6))
+        return Fraction(round((self.uses * (self.rows * self.charged) ** 2) ** (1 / 3), 6))
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """One way to make the totals of a calendar.
+
+    Args:
+        way: ``"sum"`` or ``"tree"``.
+        periods: windows of the calendar, T.
+        windows: a unit counts in at most so many of them, 1 to T.
+        rows: at most so many rows of a unit count in a window.
+        kind: of the budget.
+    """
+
+    way: Way
+    periods: int
+    windows: int
+    rows: int
+    kind: Kind
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Ascending in their spans."""
+        if self.way == "sum":
+            return (self._level(1, self.periods, self.periods * (self.periods + 1) // 2),)
+        spans = [2**level for level in range(self.periods.bit_length())]
+        return tuple(
+            self._level(span, self.periods // span - self.periods // (2 * span), _ones(self.periods, span))
+            for span in spans
+        )
+
+    def _level(self, span: int, nodes: int, uses: int) -> Level:
+        rows = self.rows * min(self.windows, span)
+        return Level(span, nodes, min(self.windows, nodes), rows, uses)
+
+    def span(self, period: int) -> int:
+        """Windows of the node that ends with a period, counted from 1."""
+        return 1 if self.way == "sum" else period & -period
+
+    def nodes(self, period: int) -> tuple[int, ...]:
+        """The periods, ascending, whose nodes add up to the total of a period."""
+        return tuple(sorted(self._backwards(period)))
+
+    def _backwards(self, period: int) -> Iterator[int]:
+        while period:
+            yield period
+            period -= self.span(period)
+
+    def level(self, period: int) -> Level:
+        """The level of the node that ends with a period."""
+        return next(level for level in self.levels if level.span == self.span(period))
+
+    def node_budget(self, whole: Budget, period: int) -> Budget:
+        """What the node of a period may spend, if all nodes of the calendar may spend ``whole``.
+
+        For each level, ``charged`` times the budget of one node is at most the level's share.
+        """
+        levels = self.levels
+        shares = whole.split([level.weight(self.kind) for level in levels])
+        place = levels.index(self.level(period))
+        return Budget(whole.kind, shares[place].amount // levels[place].charged)
+
+    def variance(self, period: int) -> float:
+        """Of a cell of the total of a period, as a multiple of that of a release of units of one row that spends
+        the whole budget."""
+        return self._summed({span: float(noise) for span, noise in self._noise().items()}, period)
+
+    @property
+    def mean_variance(self) -> float:
+        """Mean of ``variance`` over all periods."""
+        noise = self._noise()
+        return float(sum(level.uses * noise[level.span] for level in self.levels) / self.periods)
+
+    @property
+    def largest_variance(self) -> float:
+        """The largest ``variance`` of a period."""
+        noise = {span: float(variance) for span, variance in self._noise().items()}
+        if self.way == "sum":
+            return self.periods * noise[1]
+        return max(self._summed(noise, period) for period in range(1, self.periods + 1))
+
+    def _summed(self, noise: Mapping[int, float], period: int) -> float:
+        return sum(noise[self.span(each)] for each in self._backwards(period))
+
+    def _noise(self) -> dict[int, Fraction]:
+        """Variance of a cell of a node by its span."""
+        levels = self.levels
+        whole = sum(level.weight(self.kind) for level in levels)
+        return {level.span: level.noise(level.weight(self.kind) / whole, self.kind) for level in levels}
+
+
+def _ones(periods: int, span: int) -> int:
+    """How many of the numbers 1 to ``periods`` have the binary digit of value ``span``."""
+    whole, rest = divmod(periods + 1, 2 * span)
+    return whole * span + max(0, rest - span)
+
+
+def both_ways(periods: int, windows: int, rows: int, kind: Kind) -> tuple[Running, Running]:
+    """Both ways, the chosen one first: the one with less variance on average over the periods.
+
+    With equal noise the sum is chosen: its nodes are the periods' own tables.
+    """
+    bound = min(windows, periods)
+    ways = [Running(way, periods, bound, rows, kind) for way in WAYS]
+    first, second = sorted(ways, key=lambda running: running.mean_variance)
+    return first, second
