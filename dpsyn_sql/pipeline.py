@@ -9,6 +9,8 @@ first. What comes after uses only noisy answers: it may be seeded, repeated, pub
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -23,15 +25,16 @@ from dpsyn_sql.discovery import discovered
 from dpsyn_sql.engines.released import drawing
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.fit.discovered import STANDS_OUT
-from dpsyn_sql.interfaces import LedgerEntry
+from dpsyn_sql.interfaces import Engine, LedgerEntry
 from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.planned import discovery_events
 from dpsyn_sql.planning.discovery import DiscoveryStep
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.preparation import Job, opened_ledger, prepared
 from dpsyn_sql.report.doubts import doubts, notes_on
-from dpsyn_sql.report.interruption import noting_interrupts
+from dpsyn_sql.report.interruption import Course, noting_interrupts
 from dpsyn_sql.report.made import Made, rows_wanted
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
@@ -79,12 +82,17 @@ def release(con: Connection, request: Request) -> Release:
         made = _measure_and_fit(job, entry)
         entry.close_questions()
         course.measured()
-        job.session.release_source()  # from here on nothing can read the source
-        seed = _seed_of(entry.release_id) if request.seed is None else request.seed
-        rows = rows_wanted(made) if request.rows is None else request.rows
-        written, facts = write_rows(job, entry, made, rows, seed, course)
-        entry.published(job.target_name, written)
-        return _released(job, entry, made, written, facts, (*notes, *_doubts(job, made)))
+        return finished(job, entry, made, course, notes)
+
+
+def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tuple[str, ...]) -> Release:
+    """Everything after the last question: rows, their publication, and what the caller gets."""
+    job.session.release_source()  # from here on nothing can read the source
+    seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
+    rows = rows_wanted(made) if job.request.rows is None else job.request.rows
+    written, facts = write_rows(job, entry, made, rows, seed, course)
+    entry.published(job.target_name, written)
+    return _released(job, entry, made, written, facts, (*notes, *_doubts(job, made)))
 
 
 def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
@@ -96,19 +104,30 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
     door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
     shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     plan = job.method.plan(source, shape.domain, job.rest, job.terms)
-    asked_once = SqlCounter(
-        engine, relation.sql, shape.domain, plan.queries, csv=csv, unit=unit, further=plan.further
-    )
-    counter = CachedCounter(asked_once, plan.queries, further=plan.further is not None)
-    try:
+    with counted(engine, plan) as counter:
         door.open(counter, shape.domain)
         model = job.method.run(plan, door, job.terms)
-    finally:
-        counter.close()
     whole = replace(plan, budget=job.plan.budget, discovery=asked)
     return Made(
         shape=shape, plan=whole, model=model, measurements=door.measurements, contributions=contributions
     )
+
+
+@contextmanager
+def counted(engine: Engine, plan: Plan) -> Iterator[CachedCounter]:
+    """PRIVATE: what counts the marginals of a plan, for the door alone."""
+    relation, unit = plan.source.relation, plan.source.unit
+    asked_once = SqlCounter(
+        engine,
+        relation.sql,
+        plan.domain,
+        plan.queries,
+        csv=relation.kind == "csv" and not relation.strict,
+        unit=unit,
+        further=plan.further,
+    )
+    with closing(CachedCounter(asked_once, plan.queries, further=plan.further is not None)) as counter:
+        yield counter
 
 
 def _seed_of(release_id: str) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
+from dpsyn_sql.planning.running import Total, total_of
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import is_query, near_matches
@@ -223,6 +224,9 @@ class Request:
     slice: Slice | None = None
     """The rows of one window or partition (``source/slices.py``): for programs, so no option of the command,
     of YAML or of the help."""
+    cumulative: tuple[str, ...] = ()
+    """The labels of all periods of the calendar of ``slice``: then the release is a running total
+    (``totals.py``), and ``epsilon`` and ``delta`` are for all periods together. For programs too."""
 
     @classmethod
     def from_mapping(
@@ -269,6 +273,8 @@ class Request:
         told = [f"{name}={said(given[name])}" for name in OPTIONS if not _is_default(name, given[name])]
         if self.slice is not None:
             told.append(f"slice={self.slice!r}")
+        if self.cumulative:
+            told.append(f"cumulative={said(self.cumulative)}")
         return f"Request({', '.join(told)})"
 
     def budget(self) -> Budget:
@@ -278,6 +284,23 @@ class Request:
             BudgetError: epsilon or delta out of range.
         """
         return Budget.of_release(self.epsilon, self.delta)
+
+    def total(self) -> Total | None:
+        """The running total that it asks for; None for the rows of its slice alone.
+
+        Raises:
+            InputError: as ``planning.running.total_of``.
+        """
+        if not self.cumulative:
+            return None
+        return total_of(
+            self.cumulative,
+            self.slice,
+            name=self.name,
+            version=self.version,
+            rows=self.max_rows_per_unit,
+            whole=self.budget(),
+        )
 
     def limits(self) -> Limits:
         """How much memory there is.
@@ -319,6 +342,7 @@ class Request:
         check_slice(self.slice)
         self._check_places()
         self._check_unit()
+        self.total()
 
     def _check_places(self) -> None:
         if self.source is not None and not isinstance(self.source, str | os.PathLike):

@@ -93,9 +93,10 @@ class Static(Recipe):
         """All of ``steps``."""
         return self.planned(source, domain, budget, terms, self.steps(domain, budget))
 
+    def answers(self, plan: Plan, curator: Curator) -> list[NoisyMarginal]:
+        """All tables of ``steps``, in order."""
+        return [table for step in plan.known for table in curator.ask(Marginals(step.queries), step.budget)]
+
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit."""
-        answers = [
-            table for step in plan.known for table in curator.ask(Marginals(step.queries), step.budget)
-        ]
-        return self.fitted(plan.domain, answers)
+        return self.fitted(plan.domain, self.answers(plan, curator))

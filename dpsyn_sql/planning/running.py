@@ -1,26 +1,28 @@
 """Running totals: which nodes are measured, what each may spend, and which way has less noise.
 
-A total at period t is about the rows of windows 1 to t of a calendar of T windows. It is the sum of the noisy
-tables of *nodes*, runs of consecutive windows that have no window in common. Each period measures one node, the
-one that ends with it; a budget pays for all nodes of the calendar together.
+A total at period t is about the rows of windows 1 to t of a calendar of T windows. It is the sum of the
+noisy tables of *nodes*, runs of consecutive windows. Each period measures one node, which ends with it. One
+budget pays for all nodes of the calendar.
 
 - ``sum``: each window is a node; a total is the sum of t nodes.
-- ``tree``: the binary mechanism (Chan, Shi, Song 2011, algorithm 2; Dwork, Naor, Pitassi, Rothblum 2010). Period t
-  measures its last 2^l windows, 2^l being the largest power of two that divides t. A total is the sum of as many
-  nodes as t has binary ones: those of t, of t without its last one, and so on.
+- ``tree``: the binary mechanism (Chan, Shi, Song 2011, algorithm 2; Dwork, Naor, Pitassi, Rothblum 2010).
+  Period t measures its last 2^l windows, 2^l being the largest power of two that divides t. A total is the
+  sum of as many nodes as t has binary ones: those of t, of t without its last one, and so on.
 
-The argument for the costs is in docs/privacy.md, "Running totals". Public facts only: nothing here reads a row.
+The argument for the costs is in docs/privacy.md, "Running totals". Nothing here reads a row.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.source.slices import Slice, Window
 
 Way = Literal["sum", "tree"]
 
@@ -31,9 +33,9 @@ WAYS: tuple[Way, Way] = ("sum", "tree")
 class Level:
     """All nodes of ``span`` windows.
 
-    ``nodes``: how many there are in the calendar. ``charged``: in how many of them a unit can count. ``rows``: how
-    many rows of a unit count in one of them. ``uses``: how many nodes of this level all totals of the calendar
-    add up together.
+    ``nodes``: how many there are in the calendar. ``charged``: in how many of them a unit can count.
+    ``rows``: how many rows of a unit count in one of them. ``uses``: how many nodes of this level all totals
+    of the calendar have in their sums, added up.
     """
 
     span: int
@@ -43,8 +45,8 @@ class Level:
     uses: int
 
     def noise(self, share: Fraction, kind: Kind) -> Fraction:
-        """Variance of a cell of one node at a share of the budget, as a multiple of that of a release of units
-        of one row that spends the whole budget.
+        """Variance of a cell of one node at a share of the budget, as a multiple of that of one release of
+        units of one row that spends the whole budget.
 
         Gaussian noise of variance rows^2 / (2 rho) costs ``charged`` times rho; Laplace noise of variance
         2 (rows / epsilon)^2 ``charged`` times epsilon.
@@ -126,8 +128,8 @@ class Running:
         return Budget(whole.kind, shares[place].amount // levels[place].charged)
 
     def variance(self, period: int) -> float:
-        """Of a cell of the total of a period, as a multiple of that of a release of units of one row that spends
-        the whole budget."""
+        """Of a cell of the total of a period, as a multiple of that of one release of units of one row that
+        spends the whole budget."""
         return self._summed({span: float(noise) for span, noise in self._noise().items()}, period)
 
     @property
@@ -169,3 +171,113 @@ def both_ways(periods: int, windows: int, rows: int, kind: Kind) -> tuple[Runnin
     ways = [Running(way, periods, bound, rows, kind) for way in WAYS]
     first, second = sorted(ways, key=lambda running: running.mean_variance)
     return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The total of one period: the chosen way and the other, the labels of all periods, and which one it is.
+
+    ``period`` is counted from 1; ``whole`` is the budget of the calendar.
+    """
+
+    running: Running
+    other: Running
+    labels: tuple[str, ...]
+    period: int
+    whole: Budget
+
+    @property
+    def budget(self) -> Budget:
+        """Of the node that the period measures."""
+        return self.running.node_budget(self.whole, self.period)
+
+    @property
+    def earlier(self) -> tuple[int, ...]:
+        """The periods before it whose nodes are part of the total."""
+        return self.running.nodes(self.period)[:-1]
+
+    def node(self, window: Window, period: int) -> Window:
+        """The windows that a period measures; ``window`` is any of the calendar."""
+        span = self.running.span(period)
+        return replace(window, index=period - span, span=span)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What else makes another release, JSON-ready: each of these changes budgets or nodes."""
+        running = self.running
+        return {
+            "way": running.way,
+            "periods": running.periods,
+            "windows_per_unit": running.windows,
+            "rows_per_unit": running.rows,
+        }
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """For the explained plan."""
+        running, span = self.running, self.running.span(self.period)
+        nodes = len(running.nodes(self.period))
+        return (
+            f"{running.periods} periods; a unit counts in at most {running.windows} of them, with at most "
+            f"{running.rows} of its rows in each",
+            "epsilon and delta are for the totals of all periods together",
+            f"this period measures {_counted(span, 'window')}; its total adds up {_counted(nodes, 'table')}",
+            f"{_noise_of(running)} (chosen: less on average)",
+            _noise_of(self.other),
+        )
+
+
+def total_of(
+    labels: tuple[str, ...],
+    sliced: Slice | None,
+    *,
+    name: str | None,
+    version: str | None,
+    rows: int,
+    whole: Budget,
+) -> Total:
+    """The total of a period.
+
+    Args:
+        labels: of all periods of the calendar, in order.
+        sliced: the window of the period.
+        name: of the release.
+        version: the label of the period.
+        rows: at most so many rows of a unit count in a window.
+        whole: the budget of the calendar.
+
+    Raises:
+        InputError: all that is wrong with them.
+    """
+    faults = []
+    if not isinstance(labels, tuple) or not all(isinstance(label, str) for label in labels):
+        faults.append("cumulative= must be a tuple of the labels of all periods")
+    elif len(set(labels)) < len(labels):
+        faults.append("two periods have the same label")
+    if name is None:
+        faults.append("name= is missing: all periods are releases of one name")
+    if not isinstance(sliced, Window) or sliced.span != 1:
+        faults.append("slice= must be the window of the period, with span 1")
+    elif len(labels) != len(sliced.edges) - 1:
+        faults.append(
+            f"there are {len(labels)} labels, but the calendar {sliced.calendar!r} has "
+            f"{len(sliced.edges) - 1} windows: give its start, its end and a label for each window"
+        )
+    elif version != labels[sliced.index]:
+        faults.append(
+            f"version={said(version)} must be the label of the window, {said(labels[sliced.index])}"
+        )
+    if faults or not isinstance(sliced, Window):
+        raise InputError(f"The running total cannot be made: {'; '.join(faults)}.")
+    most = len(labels) if sliced.most is None else sliced.most
+    running, other = both_ways(len(labels), most, rows, whole.kind)
+    return Total(running, other, labels, sliced.index + 1, whole.without_thresholds())
+
+
+def _noise_of(running: Running) -> str:
+    average, most = math.sqrt(running.mean_variance), math.sqrt(running.largest_variance)
+    return f"{running.way}: {average:.3g} times the noise of one release on average, at most {most:.3g}"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

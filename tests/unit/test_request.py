@@ -250,7 +250,8 @@ def test_the_signatures_are_those_of_the_request():
 
 
 def test_every_field_is_explained_once_for_python_and_the_command():
-    assert [*OPTIONS, "slice"] == list(inspect.signature(Request).parameters)  # a slice is for programs only
+    for_programs = ["slice", "cumulative"]
+    assert [*OPTIONS, *for_programs] == list(inspect.signature(Request).parameters)
     told = run("release", "--help").stdout
     told, planned = (" ".join(text.split()) for text in (told, run("plan", "--help").stdout))
     for name, option in OPTIONS.items():
