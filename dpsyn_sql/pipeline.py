@@ -80,13 +80,13 @@ def release(con: Connection, request: Request) -> Release:
     ):
         notes = notes_on(entry)
         made = _measure_and_fit(job, entry)
-        entry.close_questions()
-        course.measured()
         return finished(job, entry, made, course, notes)
 
 
 def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tuple[str, ...]) -> Release:
     """Everything after the last question: rows, their publication, and what the caller gets."""
+    entry.close_questions()
+    course.measured()
     job.session.release_source()  # from here on nothing can read the source
     seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(made) if job.request.rows is None else job.request.rows

@@ -93,9 +93,9 @@ DRAW_LAPLACE = "return _invoke(laplace_mechanism(scale), values)"
 GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)))"
 SECOND_OPINION_GAUSSIAN = " and Fraction(gaussian_mechanism(sigma).map(l2)) <= share.fraction"
 SECOND_OPINION_SELECTION = " and map_cost <= share.fraction"
-CLOSE = "        entry.close_questions()\n"
+CLOSE = "    entry.close_questions()\n"
 COUNT_ROWS = (
-    '        true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
+    '    true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
     ' step="counting rows")["n"][0])\n'
 )
 PLAN = "    plan, rest = _planned(method, source, shape, request.budget(), terms)\n"
@@ -273,13 +273,13 @@ FAULTS = (
         "true n used",
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "rows_wanted(made) if request.rows is None", "true if request.rows is None"),
+        (RELEASE, "rows_wanted(made) if job.request.rows is None", "true if job.request.rows is None"),
     ),
     fault(
         "seed made from the rows",
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "_seed_of(entry.release_id) if request", "_seed_of(str(true)) if request"),
+        (RELEASE, "_seed_of(entry.release_id) if job", "_seed_of(str(true)) if job"),
     ),
     fault("SELECT DISTINCT domain", K_EQUAL_ROWS, (PREPARATION, PLAN, LABELS_SEEN + PLAN)),
     fault(
@@ -305,7 +305,7 @@ FAULTS = (
     fault(
         "source left within reach",
         "tests/e2e/test_no_second_access.py::test_a_database_file_is_detached_before_anything_is_sampled",
-        (RELEASE, "        job.session.release_source()", "        pass"),
+        (RELEASE, "    job.session.release_source()", "    pass"),
     ),
     fault(
         "the clock stops fits between rounds",
