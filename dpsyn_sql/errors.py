@@ -8,6 +8,7 @@
     │   ├── TargetError            the output exists, equals the source, or cannot be written
     │   ├── PlanTooLarge           the plan asks for more cells than the limit
     │   ├── AccountError           the account has another kind or unit, or another source
+    │   │   └── SeriesUnfinished   an earlier window of the series is not measured
     │   └── ScheduleError          the file of a schedule is wrong (all faults, with their lines)
     ├── PrivacyBudgetExceeded      the ledger refuses the debit; nothing was read
     ├── ReleaseChanged             the same name and version with other settings; nothing was charged
@@ -81,6 +82,10 @@ class PlanTooLarge(InputError):
 
 class AccountError(InputError):
     """The account has another kind or privacy unit, or the source belongs to another account."""
+
+
+class SeriesUnfinished(AccountError):
+    """An earlier window of the series was begun and is not measured; nothing was read or charged."""
 
 
 class ScheduleError(InputError):

@@ -24,6 +24,7 @@ from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.discovery import discovered
 from dpsyn_sql.engines.released import drawing
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.discovered import STANDS_OUT
 from dpsyn_sql.interfaces import Engine, LedgerEntry
 from dpsyn_sql.measure.calibrate import standard_deviation
@@ -65,6 +66,8 @@ def release(con: Connection, request: Request) -> Release:
         EngineFailure: a statement failed in the database; the debit stays.
         KeyboardInterrupt: with a note that says what was charged and how to continue.
     """
+    if request.cumulative:
+        raise InputError("cumulative= asks for a running total: call dpsyn_sql.totals.running_total()")
     with (
         noting_interrupts() as course,
         progress_bar(),
@@ -164,7 +167,7 @@ def _released(
         rows=rows,
         epsilon=facts["guarantee"]["epsilon"],
         delta=facts["guarantee"]["delta"],
-        rho=float(job.plan.budget.rho),
+        rho=float(made.plan.budget.rho),
         id=entry.release_id,
         model=made.model,
         measurements=made.measurements,

@@ -23,20 +23,21 @@ from dpsyn_sql.engines.calling import owner_of
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.engines.target_session import Output, Target, open_target
-from dpsyn_sql.errors import InputError, TargetError, said
+from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.interfaces import Ledger, Method, Outlook
 from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place_for
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.planned import planned_events
-from dpsyn_sql.methods import method_of
+from dpsyn_sql.methods import method_of, static_of
 from dpsyn_sql.methods.check import check_model
 from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import planned_discovery
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
@@ -45,7 +46,7 @@ from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
-from dpsyn_sql.source.slices import Sliced
+from dpsyn_sql.source.slices import Sliced, Window
 from dpsyn_sql.write.expressions import check_expressions
 from dpsyn_sql.write.persist import check_name
 
@@ -53,6 +54,9 @@ from dpsyn_sql.write.persist import check_name
 @dataclass(frozen=True, slots=True)
 class Job:
     """Everything decided from public facts; no row was read to make it.
+
+    ``total``: the running total that is made; ``request``, ``plan`` and ``key`` are then of the node that its
+    period measures.
 
     ``shape`` may have columns still to be discovered; ``plan`` takes each at its largest possible size.
     ``rest`` is what discovery leaves to the method. ``outlook`` is what the ledger will do. ``obstacle`` is
@@ -73,6 +77,7 @@ class Job:
     terms: Terms
     outlook: Outlook
     obstacle: str
+    total: Total | None = None
 
     @property
     def deadline(self) -> Deadline:
@@ -109,9 +114,12 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
     con, source = con_and_source(con, request.source)
     request = replace(request, source=source)
     request.check()
+    total = request.total()
+    request = _at_node(request, total)
     if weak := weakness(request.epsilon):
         warn(weak)
-    limits, method = request.limits(), method_of(request.method)
+    limits = request.limits()
+    method = method_of(request.method) if total is None else static_of(request.method)
     with open_source(
         con,
         source,
@@ -123,11 +131,56 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         for text in session.warnings:
             warn(text)
         protected, shape = _resolved(request, session)
+        _check_declared(shape, total)
         workload = read_workload(request.workload).matched(shape)
         terms = Terms(limits, workload, Deadline(request.time_limit))
         chosen = method.chosen(shape.planned(), terms)
         check_model(chosen)
-        yield _decided(con, request, session, protected, shape, chosen, terms, explaining=explaining)
+        yield _decided(con, request, session, protected, shape, chosen, terms, total, explaining=explaining)
+
+
+def at_period(job: Job, period: int) -> Job:
+    """The same running total, as it was at an earlier period: another node, and its key.
+
+    Raises:
+        InternalError: it is no running total.
+    """
+    if job.total is None:
+        raise InternalError("only a running total has periods")
+    total = replace(job.total, period=period)
+    request = _at_node(job.request, total)
+    unit = PrivacyUnit(job.plan.source.unit.column, request.max_rows_per_unit)
+    source = _source(request, job.session, unit, job.shape)
+    plan, rest = _planned(job.method, source, job.shape, total.budget, job.terms, total)
+    key = _Book(job.con, job.place, request, job.session, job.shape, plan).key(job.target.output)
+    return replace(job, request=request, plan=plan, rest=rest, key=key, total=total)
+
+
+def _at_node(request: Request, total: Total | None) -> Request:
+    """A request for the node that the period of a running total measures; any other stays the same."""
+    if total is None or not isinstance(request.slice, Window):
+        return request
+    return replace(
+        request,
+        slice=total.node(request.slice),
+        max_rows_per_unit=total.level.rows,
+        version=total.labels[total.period - 1],
+    )
+
+
+def _check_declared(shape: Shape, total: Total | None) -> None:
+    """Tables of different windows add up only if they have the same cells.
+
+    Raises:
+        InputError: the domain of a column is not public.
+    """
+    if total is not None and shape.undiscovered:
+        names = ", ".join(repr(column.name) for column in shape.undiscovered)
+        raise InputError(
+            f"A running total needs declared domains, and those of {names} would have to be discovered: in "
+            "each window others would be found, so the tables of the windows would not add up. Declare them "
+            "in the domain file (dpsyn init), or leave the columns out with exclude=."
+        )
 
 
 def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
@@ -139,12 +192,19 @@ def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
         unit = PrivacyUnit(column.name, unit.max_rows)
     shape = shape_of(request.domain, relation, request.exclude, discover=request.discover, unit=column)
     shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
-    source = Source(relation, unit)
+    return _source(request, session, unit, shape), shape
+
+
+def _source(request: Request, session: SourceSession, unit: PrivacyUnit, shape: Shape) -> Source:
+    """The rows that are read, and the unit that is protected."""
+    source = Source(session.relation, unit)
     if request.slice is not None:
-        source = sliced_source(relation, unit, request.slice, shape, session.engine.dialect)
-    if relation.strict:
+        source = sliced_source(source.relation, unit, request.slice, shape, session.engine.dialect)
+    if source.sliced is not None and request.cumulative:
+        source = replace(source, sliced=replace(source.sliced, together=True))
+    if source.relation.strict:
         source = replace(source, relation=typed_relation(source.relation, shape))
-    return source, shape
+    return source
 
 
 def _decided(
@@ -155,11 +215,13 @@ def _decided(
     shape: Shape,
     method: Method,
     terms: Terms,
+    total: Total | None,
     *,
     explaining: bool,
 ) -> Job:
     """The plan, the ledger and the output."""
-    plan, rest = _planned(method, source, shape, request.budget(), terms)
+    budget = request.budget() if total is None else total.budget
+    plan, rest = _planned(method, source, shape, budget, terms, total)
     check_size(plan.queries, plan.domain)
     terms.limits.check_measured(_measured_at_once(plan))
     place = _ledger_place(request, session)
@@ -171,7 +233,7 @@ def _decided(
     if outlook.standing.warning:
         warn(outlook.standing.warning)
     if outlook.stored is not None:  # what was debited then is what may be asked now
-        plan, rest = _planned(method, source, shape, outlook.stored, terms)
+        plan, rest = _planned(method, source, shape, outlook.stored, terms, total)
     return Job(
         con=con,
         request=request,
@@ -187,6 +249,7 @@ def _decided(
         terms=terms,
         outlook=outlook,
         obstacle=obstacle,
+        total=total,
     )
 
 
@@ -339,13 +402,20 @@ def _check_not_the_ledger(target: Target, place: Ledger | Path | None) -> None:
 
 
 def _planned(
-    method: Method, source: Source, shape: Shape, budget: Budget, terms: Terms
+    method: Method, source: Source, shape: Shape, budget: Budget, terms: Terms, total: Total | None
 ) -> tuple[Plan, Budget]:
-    """The whole plan, discovery included, and what discovery leaves to the method."""
-    steps, rest = planned_discovery(shape, source.unit, budget)
+    """The whole plan, discovery included, and what discovery leaves to the method.
+
+    A running total discovers nothing: rows per unit in its nodes do not tell rows per unit in the total.
+    """
+    steps, rest = ((), budget) if total is not None else planned_discovery(shape, source.unit, budget)
     plan = method.plan(source, shape.planned(), rest, terms)
     whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
     plan = replace(plan, budget=whole, discovery=steps)
+    if total is not None:
+        own = plan.particulars
+        own = replace(own, identity={**own.identity, **total.identity}, lines=(*own.lines, *total.lines))
+        plan = replace(plan, particulars=own)
     planned_events(plan)  # refuses a share that is too small to pay for its question
     return plan, rest
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
-from dpsyn_sql.planning.running import Total, total_of
+from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import is_query, near_matches
@@ -31,7 +31,6 @@ ON_ERROR = ("null", "fail")
 """What happens to CSV text that cannot be read as its column's type."""
 
 _SEEDS = 2**64
-_MOST_ROWS_PER_UNIT = 2**31
 _WIDTH = 100
 
 
@@ -299,6 +298,7 @@ class Request:
             name=self.name,
             version=self.version,
             rows=self.max_rows_per_unit,
+            of_rows=self.unit().column is None,
             whole=self.budget(),
         )
 
@@ -357,7 +357,7 @@ class Request:
     def _check_unit(self) -> None:
         if not isinstance(self.privacy_unit, str) or not self.privacy_unit:
             raise InputError(f"privacy_unit={said(self.privacy_unit)}: give 'row' or the name of a column")
-        _check_integer("max_rows_per_unit", self.max_rows_per_unit, _MOST_ROWS_PER_UNIT)
+        _check_integer("max_rows_per_unit", self.max_rows_per_unit, MOST_ROWS_PER_UNIT)
         if self.max_rows_per_unit < 1 or (self.unit().column is None and self.max_rows_per_unit != 1):
             raise InputError(
                 f"max_rows_per_unit={self.max_rows_per_unit} is out of range: give 1 with "

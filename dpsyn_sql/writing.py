@@ -18,7 +18,7 @@ from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.preparation import Job
 from dpsyn_sql.progress import phase
-from dpsyn_sql.report.certificate import certificate, claim
+from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of
 from dpsyn_sql.report.interruption import Course
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.made import Made, rows_wanted
@@ -100,6 +100,13 @@ def _reported(
         advance(len(batch))
 
 
+def _claimed(job: Job) -> Claim:
+    """Of the release; of all periods together if it is a running total."""
+    if job.total is not None:
+        return claim_of(job.total.whole, job.request.delta)
+    return claim(job.plan, planned_events(job.plan), job.request.delta)
+
+
 def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn: str) -> dict[str, Any]:
     return certificate(
         made.plan,
@@ -107,7 +114,7 @@ def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn
         entry.events,
         release_id=entry.release_id,
         debited_at=entry.debited_at,
-        claimed=claim(job.plan, planned_events(job.plan), job.request.delta),
+        claimed=_claimed(job),
         excluded=job.request.exclude,
         rows=rows,
         seed=seed,

@@ -23,6 +23,7 @@ from dpsyn_sql.errors import (
     PublishError,
     ReleaseChanged,
     ReleaseExists,
+    SeriesUnfinished,
 )
 from dpsyn_sql.interfaces import Outlook, Standing
 from dpsyn_sql.ledger import accounts
@@ -301,7 +302,7 @@ def looked_up(
     standing = accounts.standing(store, key)
     try:
         entry = opened(store, key, budget, new_debit=new_debit)
-    except (PrivacyBudgetExceeded, ReleaseChanged, ReleaseExists) as error:
+    except (PrivacyBudgetExceeded, ReleaseChanged, ReleaseExists, SeriesUnfinished) as error:
         refusal = str(error)
     else:
         if not entry.replayed:

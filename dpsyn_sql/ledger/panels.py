@@ -10,7 +10,7 @@ from typing import Any
 from dpsyn_sql.accounting.account import describe
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.panels import Charge, Place
-from dpsyn_sql.errors import AccountError, InternalError
+from dpsyn_sql.errors import InternalError, SeriesUnfinished
 from dpsyn_sql.ledger.chain import canonical_json
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.source.relation import ROW_OF_RESULT
@@ -78,7 +78,7 @@ def refuse_unfinished(known: Sequence[Debited], place: Place | None) -> None:
     """A series is read in the order of its windows: an earlier one must not be read after this one.
 
     Raises:
-        AccountError: a release of an earlier window was begun and is not measured.
+        SeriesUnfinished: a release of an earlier window was begun and is not measured.
     """
     if place is None or not place.ordered:
         return
@@ -86,7 +86,7 @@ def refuse_unfinished(known: Sequence[Debited], place: Place | None) -> None:
         other = one.charge.place
         if one.measured or other is None or other.panel != place.panel or not _before(other, place):
             continue
-        raise AccountError(
+        raise SeriesUnfinished(
             f"The release {one.name!r} version {one.version!r} of another window was begun and is not "
             "measured. Units are counted in at most so many windows only if the windows are read one after "
             "the other: finish it first (the same call costs nothing more), or leave most= out. Nothing was "

@@ -43,6 +43,7 @@ __all__ = [
     "method_help",
     "method_of",
     "static_default",
+    "static_of",
     "with_settings",
 ]
 
@@ -108,9 +109,27 @@ def described() -> list[str]:
     ]
 
 
-def static_default() -> Recipe:
+def static_default() -> Static:
     """The most accurate method whose questions are all known beforehand."""
     return next(one for one in METHODS.values() if isinstance(one, Static))
+
+
+def static_of(given: object) -> Static:
+    """A method whose questions are all known beforehand: the tables of its releases can be added up.
+
+    Raises:
+        InputError: as ``method_of``, or another method; ``auto`` is ``static_default``.
+    """
+    method = method_of(given)
+    if isinstance(method, Auto):
+        return static_default()
+    if isinstance(method, Static):
+        return method
+    able = " or ".join(repr(name) for name, one in METHODS.items() if isinstance(one, Static))
+    raise InputError(
+        f"method={method.name!r} cannot make a running total: what it asks for depends on its answers, so "
+        f"tables of different windows do not add up. Use method={able}."
+    )
 
 
 def least_asking(source: Source, domain: Domain, budget: Budget) -> Recipe:

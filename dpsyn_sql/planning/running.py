@@ -26,6 +26,8 @@ from dpsyn_sql.source.slices import Slice, Window
 
 Way = Literal["sum", "tree"]
 
+MOST_ROWS_PER_UNIT = 2**31
+
 WAYS: tuple[Way, Way] = ("sum", "tree")
 
 
@@ -196,14 +198,24 @@ class Total:
         """The periods before it whose nodes are part of the total."""
         return self.running.nodes(self.period)[:-1]
 
-    def node(self, window: Window, period: int) -> Window:
-        """The windows that a period measures; ``window`` is any of the calendar."""
-        span = self.running.span(period)
-        return replace(window, index=period - span, span=span)
+    @property
+    def level(self) -> Level:
+        """Of that node."""
+        return self.running.level(self.period)
+
+    def node(self, window: Window) -> Window:
+        """The windows that the period measures; ``window`` is any of the calendar."""
+        span = self.level.span
+        return replace(window, index=self.period - span, span=span)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What else makes another release, JSON-ready: each of these changes budgets or nodes."""
+        """What else makes another release, JSON-ready: all that decides the nodes and their budgets."""
+        return {"running_total": self.facts}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The public facts that decide the nodes and their budgets, JSON-ready."""
         running = self.running
         return {
             "way": running.way,
@@ -215,16 +227,18 @@ class Total:
     @property
     def lines(self) -> tuple[str, ...]:
         """For the explained plan."""
-        running, span = self.running, self.running.span(self.period)
+        running, span = self.running, self.level.span
         nodes = len(running.nodes(self.period))
-        return (
-            f"{running.periods} periods; a unit counts in at most {running.windows} of them, with at most "
-            f"{running.rows} of its rows in each",
+        said = (
+            f"period {self.period} of {running.periods}; a unit counts in at most "
+            f"{_counted(running.windows, 'window')}, with at most {_counted(running.rows, 'row')} in each",
             "epsilon and delta are for the totals of all periods together",
-            f"this period measures {_counted(span, 'window')}; its total adds up {_counted(nodes, 'table')}",
             f"{_noise_of(running)} (chosen: less on average)",
             _noise_of(self.other),
+            f"it measures {_counted(span, 'window')}; its total adds up {_counted(nodes, 'node')}",
         )
+        labels = ("Total", *("" for _ in said[1:]))
+        return tuple(f"{label:<12}{line}" for label, line in zip(labels, said, strict=True))
 
 
 def total_of(
@@ -234,6 +248,7 @@ def total_of(
     name: str | None,
     version: str | None,
     rows: int,
+    of_rows: bool,
     whole: Budget,
 ) -> Total:
     """The total of a period.
@@ -244,6 +259,7 @@ def total_of(
         name: of the release.
         version: the label of the period.
         rows: at most so many rows of a unit count in a window.
+        of_rows: whether a unit is a row.
         whole: the budget of the calendar.
 
     Raises:
@@ -267,6 +283,12 @@ def total_of(
         faults.append(
             f"version={said(version)} must be the label of the window, {said(labels[sliced.index])}"
         )
+    elif of_rows and sliced.most != 1:
+        faults.append(
+            f"most={said(sliced.most)} with privacy_unit='row': a row is in one window, give most=1"
+        )
+    if rows * len(labels) >= MOST_ROWS_PER_UNIT:
+        faults.append(f"a unit could have {rows * len(labels)} rows in a node, more than can be counted")
     if faults or not isinstance(sliced, Window):
         raise InputError(f"The running total cannot be made: {'; '.join(faults)}.")
     most = len(labels) if sliced.most is None else sliced.most

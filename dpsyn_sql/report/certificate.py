@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, delta_shares, exact_number, stated_delta
+from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget, Number, delta_shares, exact_number, stated_delta
 from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_to_dict, total_units
 from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.accounting.zcdp import epsilon_from_rho
@@ -58,14 +58,21 @@ def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
     that pays for conversion. A smaller spend than planned changes nothing. Where questions are not known in
     advance (discovery, a reserved step) there is no such distribution, and zCDP alone counts.
     """
-    budget = plan.budget
+    own = claim_of(plan.budget, delta, sum(map(delta_units, reserved)))
+    fixed = plan.source.unit.max_rows == 1 and plan.static and not plan.discovery
+    if own.zcdp is None or not fixed:
+        return own
+    return replace(own, pld=epsilon_from_events(reserved, delta_shares(exact_number("delta", delta))[0]))
+
+
+def claim_of(budget: Budget, delta: Number, thresholds: int = 0) -> Claim:
+    """Epsilon of a budget, whatever it is spent on; ``thresholds``: units of delta that are reserved for
+    them."""
     if budget.kind == "pure":
         return Claim(0.0, None, None, math.nextafter(float(budget.fraction), math.inf))
     exact = exact_number("delta", delta)
-    share, thresholds = delta_shares(exact)[0], max(budget.delta, sum(map(delta_units, reserved)))
-    fixed = plan.source.unit.max_rows == 1 and plan.static and not plan.discovery
-    pld = epsilon_from_events(reserved, share) if fixed else None
-    return Claim(stated_delta(exact, thresholds), epsilon_from_rho(budget.rho, share), pld, None)
+    stated = stated_delta(exact, max(budget.delta, thresholds))
+    return Claim(stated, epsilon_from_rho(budget.rho, delta_shares(exact)[0]), None, None)
 
 
 def certificate(

@@ -133,6 +133,7 @@ class Sliced:
         reads: how its values are read, such as ``"DATE"``, ``"integer"``; other readings give other slices.
         value: of a partition, in its one spelling.
         unit: the unit column; None if a row is the unit.
+        together: the guarantee is for all windows of the calendar together.
     """
 
     slice: Slice
@@ -140,6 +141,7 @@ class Sliced:
     reads: str
     value: str = ""
     unit: str | None = None
+    together: bool = False
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -192,6 +194,8 @@ class Sliced:
     @property
     def _claim(self) -> str:
         """How often a unit bears the loss of such a release."""
+        if self.together:
+            return "The guarantee is for all rows of a unit in the calendar, in whichever windows they are."
         one, most = "window" if isinstance(self.slice, Window) else "partition", self.slice.most
         of_this = f"The guarantee is for the rows of a unit in this {one}"
         if most is None:
