@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 from dpsyn_sql.accounting.budget import Budget, Kind
@@ -296,6 +297,7 @@ def total_of(
     return Total(running, other, labels, sliced.index + 1, whole.without_thresholds())
 
 
+@lru_cache(maxsize=16)
 def _noise_of(running: Running) -> str:
     average, most = math.sqrt(running.mean_variance), math.sqrt(running.largest_variance)
     return f"{running.way}: {average:.3g} times the noise of one release on average, at most {most:.3g}"

@@ -1,0 +1,294 @@
+"""Running totals: what they add up, what they cost, and that no death on the way costs twice."""
+
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql import Request
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.errors import BudgetError, InputError, PrivacyBudgetExceeded
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.planning.running import both_ways
+from dpsyn_sql.source.slices import Window
+from dpsyn_sql.totals import running_total
+
+DOMAIN = {
+    "columns": {
+        "kind": {"type": "categorical", "categories": ["a", "b"]},
+        "n": {"type": "numeric", "lower": 0, "upper": 3},
+    }
+}
+PEOPLE = 40
+
+
+def make(path, periods):
+    """Each person has two rows in each window; what they are follows from the window."""
+    with duckdb.connect(str(path)) as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT p::INTEGER AS person, DATE '2020-01-01' + d::INTEGER AS day, "
+            "CASE WHEN (p + d) % 3 = 0 THEN 'a' ELSE 'b' END AS kind, ((p * d + i) % 4)::INTEGER AS n "
+            f"FROM range({PEOPLE}) AS a(p), range({periods}) AS b(d), range(2) AS c(i)"
+        )
+
+
+def days(periods):
+    with duckdb.connect() as con:
+        found = con.execute(
+            f"SELECT DATE '2020-01-01' + i::INTEGER FROM range({periods + 1}) AS r(i)"
+        ).fetchall()
+    return tuple(str(day) for (day,) in found)
+
+
+def asked(periods, period, most=None, **options):
+    edges = days(periods)
+    window = Window("day", "days from 2020-01-01", edges, period - 1, most=most)
+    standard = {
+        "name": "so_far",
+        "into": f"so_far_{period}",
+        "privacy_unit": "person",
+        "max_rows_per_unit": 2,
+    }
+    given = {**standard, "domain": DOMAIN, "exclude": ["day"], "method": "independent", **options}
+    return Request("t", slice=window, version=edges[period - 1], cumulative=edges[:-1], **given)
+
+
+def total(path, request):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return running_total(path, request)
+
+
+def entries(path):
+    """Versions of all entries of the ledger, in the order of their debits."""
+    with sqlite3.connect(f"{path}.dpsyn-ledger") as con:
+        return [version for (version,) in con.execute("SELECT version FROM entry ORDER BY entry_id")]
+
+
+def answers(path, version):
+    """The stored tables of an entry, flat, one after the other."""
+    sql = "SELECT content FROM answer NATURAL JOIN entry WHERE version = ? ORDER BY entry_id, sequence"
+    with sqlite3.connect(f"{path}.dpsyn-ledger") as con:
+        parts = [np.frombuffer(content, dtype="<i8") for (content,) in con.execute(sql, [version])]
+    return np.concatenate(parts)
+
+
+def spent(path):
+    with sqlite3.connect(f"{path}.dpsyn-ledger") as con:
+        return con.execute("SELECT spent_amount FROM account").fetchone()[0]
+
+
+def flat(release):
+    return np.concatenate([table.values.ravel() for table in release.measurements])
+
+
+def ledger_of(path):
+    return closing(SqliteLedger(f"{path}.dpsyn-ledger"))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "w.duckdb"
+
+
+# 4 periods of the same people: the sum. 24 periods and people that count in one: the tree.
+CALENDARS = pytest.mark.parametrize(("periods", "most", "way"), [(4, None, "sum"), (24, 1, "tree")])
+
+
+@CALENDARS
+def test_totals_are_the_sums_of_stored_answers_and_cost_the_budget_once(path, periods, most, way):
+    make(path, periods)
+    edges = days(periods)
+    running = both_ways(periods, most or periods, 2, "zcdp")[0]
+    assert running.way == way
+    for period in (1, 2, 3, 4, periods):
+        made = total(path, asked(periods, period, most))
+        nodes = running.nodes(period)
+        assert flat(made).tolist() == sum(answers(path, edges[node - 1]) for node in nodes).tolist()
+        facts = made.certificate()["public_facts"]["running_total"]
+        assert [node["version"] for node in facts["nodes"]] == [edges[node - 1] for node in nodes]
+        assert facts["rows"]["until_before"] == edges[period] and facts["way"] == way
+        sigmas = [event["sigma"] for node in facts["nodes"] for event in node["mechanisms"]]
+        for table in made.measurements:
+            assert table.sigma == pytest.approx(math.hypot(*sigmas))
+            shown = made.marginal(table.attrs)
+            assert shown["noisy"].tolist() == pytest.approx(table.values.ravel().tolist())
+            assert shown["standard_error"].tolist() == pytest.approx([table.sigma] * len(shown))
+        assert made.epsilon == pytest.approx(1) and made.rho == float(Budget.of_release(1, 1e-9).rho)
+    assert entries(path) == list(edges[:-1])  # missing periods too, in order
+    whole, before = Budget.of_release(1, 1e-9).amount, spent(path)
+    assert whole * 0.999999 < before <= whole
+    again = total(path, asked(periods, 2, most, replace=True))
+    assert again.replayed and spent(path) == before and len(entries(path)) == periods
+    with ledger_of(path) as ledger:
+        ledger.verify()
+
+
+@CALENDARS
+def test_a_total_counts_all_rows_so_far_and_no_later_ones(path, periods, most, way):
+    """With so large an epsilon the noise is less than a row."""
+    make(path, periods)
+    if most:  # each person in one window only
+        with duckdb.connect(str(path)) as con:
+            con.execute(f"UPDATE t SET person = person + {PEOPLE} * (day - DATE '2020-01-01')")
+    for period in (1, 3, periods):
+        made = total(path, asked(periods, period, most, epsilon=1000))
+        with duckdb.connect(str(path), read_only=True) as con:
+            rows = con.execute(
+                "SELECT kind, n FROM t WHERE day < DATE '2020-01-01' + ?::INTEGER", [period]
+            ).fetchall()
+            written = con.execute(f"SELECT count(*) FROM so_far_{period}").fetchone()[0]
+        kinds, numbers = (Counter(column) for column in zip(*rows, strict=True))
+        exact = {("kind",): [kinds["a"], kinds["b"], 0], ("n",): [numbers[n] for n in range(4)]}
+        for table in made.measurements:
+            assert np.abs(table.values - exact[table.attrs]).max() < 10
+        assert abs(written - len(rows)) < 10
+
+
+def test_a_grant_for_the_budget_pays_for_the_calendar_and_for_nothing_else(path):
+    make(path, 3)
+    with ledger_of(path) as ledger:
+        ledger.grant("main.t#person", 1)
+    total(path, asked(3, 3))
+    with pytest.raises(PrivacyBudgetExceeded):
+        total(path, asked(3, 3, name="other", into="other", epsilon=0.01))
+
+
+def test_delta_0_and_rows_as_units(path):
+    make(path, 5)
+    for epsilon, name in ((1, "first"), (60, "second")):
+        made = total(
+            path,
+            asked(
+                *(5, 5),
+                most=1,
+                delta=0,
+                epsilon=epsilon,
+                privacy_unit="row",
+                max_rows_per_unit=1,
+                exclude=["day", "person"],
+                name=name,
+                into=name,
+                method="copula",
+            ),
+        )
+        assert made.delta == 0 and made.epsilon == pytest.approx(epsilon)
+        assert {event["event"] for event in made.certificate()["mechanisms"]} == {"laplace"}
+    assert abs(made.model.total - 5 * 2 * PEOPLE) < 10
+    assert spent(path) <= 61 * 10**15
+
+
+def test_the_plan_prints_both_ways_and_costs_nothing(path):
+    make(path, 4)
+    text = str(dpsyn_sql.plan(path, asked(4, 2, method="auto")))
+    assert "Method      copula" in text
+    for words in (
+        "Total       period 2 of 4; a unit counts in at most 4 windows, with at most 2 rows in each",
+        "sum: 6.32 times the noise of one release on average, at most 8 (chosen",
+        "tree: ",
+        "epsilon and delta are for the totals of all periods together",
+        "The guarantee is for all rows of a unit in the calendar",
+    ):
+        assert words in text
+    assert not Path(f"{path}.dpsyn-ledger").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"method": "adaptive"}, "'copula' or 'independent'"),
+        ({"domain": {"columns": {"kind": {"type": "categorical", "categories": ["a"]}}}}, "'n'.*dpsyn init"),
+        ({"name": None}, "name= is missing"),
+        ({"version": "2020-01-02"}, "must be the label of the window, '2020-01-01'"),
+        ({"cumulative": ("2020-01-01",)}, "1 labels, but .* 4 windows"),
+        ({"cumulative": ("a", "a", "b", "c")}, "same label"),
+        ({"slice": None}, "window of the period"),
+        ({"privacy_unit": "row", "max_rows_per_unit": 1}, "give most=1"),
+        ({"max_rows_per_unit": 2**30}, "more than can be counted"),
+    ],
+)
+def test_what_makes_no_total_is_refused_before_anything_is_charged(path, changes, said):
+    make(path, 4)
+    with pytest.raises(InputError, match=said):
+        total(path, replace(asked(4, 1), **changes))
+    assert not Path(f"{path}.dpsyn-ledger").exists()
+
+
+def test_a_budget_too_small_for_a_node_is_refused_and_release_makes_no_totals(path):
+    make(path, 4)
+    with pytest.raises(BudgetError):
+        total(path, asked(4, 1, epsilon=1e-15, delta=0))
+    with pytest.raises(InputError, match="running_total"):
+        dpsyn_sql.release(path, asked(4, 1))
+    with pytest.raises(InputError, match="cumulative="):
+        running_total(path, Request("t"))
+    assert not Path(f"{path}.dpsyn-ledger").exists()
+
+
+CHILD = """
+import json, os, signal, sqlite3, sys, warnings
+import dpsyn_sql.totals
+from test_running_totals import asked
+warnings.simplefilter("ignore")
+folder, deaths = sys.argv[1], json.loads(sys.argv[2])
+for death in deaths:
+    if os.fork() == 0:
+        left, connect = [death], sqlite3.connect
+
+        def step(statement):
+            words = [line for line in statement.splitlines() if line and not line.startswith("--")]
+            if words and words[0].split()[0] in ("INSERT", "UPDATE", "COMMIT"):
+                left[0] -= 1
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        def traced(*arguments, **options):
+            connection = connect(*arguments, **options)
+            connection.set_trace_callback(step)
+            return connection
+
+        sqlite3.connect = traced
+        dpsyn_sql.totals.running_total(f"{folder}/{death}.duckdb", asked(4, 3, most=2))
+        os._exit(0)
+    print(os.wait()[1])
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_total_continues_by_the_same_call_and_each_node_is_debited_once(tmp_path):
+    """Three nodes are measured by one call; it dies at a change of the ledger, here or there."""
+    deaths = [*range(2, 80, 6), 1000]
+    for death in deaths:
+        make(tmp_path / f"{death}.duckdb", 4)
+    here = Path(__file__).parent
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, str(tmp_path), json.dumps(deaths)],
+        env={**os.environ, "PYTHONPATH": f"{here}:{os.environ.get('PYTHONPATH', '')}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    statuses = list(map(int, child.stdout.split()))
+    assert statuses[0] == signal.SIGKILL and statuses[-1] == 0 and statuses.count(signal.SIGKILL) > 5
+    edges = days(4)
+    for death in deaths:
+        path = tmp_path / f"{death}.duckdb"
+        made = total(path, asked(4, 3, most=2))
+        assert entries(path) == list(edges[:3])
+        assert flat(made).tolist() == sum(answers(path, version) for version in edges[:3]).tolist()
+        assert spent(path) == Budget.of_release(1, 1e-9).amount // 2 * 2  # two of the windows are charged
+        with ledger_of(path) as ledger:
+            ledger.verify()
