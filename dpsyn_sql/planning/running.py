@@ -80,6 +80,7 @@ class Running:
         windows: a unit counts in at most so many of them, 1 to T.
         rows: at most so many rows of a unit count in a window.
         kind: of the budget.
+        of_rows: a unit is a row, so it has one row in any node.
     """
 
     way: Way
@@ -87,6 +88,7 @@ class Running:
     windows: int
     rows: int
     kind: Kind
+    of_rows: bool = False
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -100,7 +102,7 @@ class Running:
         )
 
     def _level(self, span: int, nodes: int, uses: int) -> Level:
-        rows = self.rows * min(self.windows, span)
+        rows = 1 if self.of_rows else self.rows * min(self.windows, span)
         return Level(span, nodes, min(self.windows, nodes), rows, uses)
 
     def span(self, period: int) -> int:
@@ -165,13 +167,15 @@ def _ones(periods: int, span: int) -> int:
     return whole * span + max(0, rest - span)
 
 
-def both_ways(periods: int, windows: int, rows: int, kind: Kind) -> tuple[Running, Running]:
+def both_ways(
+    periods: int, windows: int, rows: int, kind: Kind, of_rows: bool = False
+) -> tuple[Running, Running]:
     """Both ways, the chosen one first: the one with less variance on average over the periods.
 
     With equal noise the sum is chosen: its nodes are the periods' own tables.
     """
     bound = min(windows, periods)
-    ways = [Running(way, periods, bound, rows, kind) for way in WAYS]
+    ways = [Running(way, periods, bound, rows, kind, of_rows) for way in WAYS]
     first, second = sorted(ways, key=lambda running: running.mean_variance)
     return first, second
 
@@ -284,16 +288,12 @@ def total_of(
         faults.append(
             f"version={said(version)} must be the label of the window, {said(labels[sliced.index])}"
         )
-    elif of_rows and sliced.most != 1:
-        faults.append(
-            f"most={said(sliced.most)} with privacy_unit='row': a row is in one window, give most=1"
-        )
     if rows * len(labels) >= MOST_ROWS_PER_UNIT:
         faults.append(f"a unit could have {rows * len(labels)} rows in a node, more than can be counted")
     if faults or not isinstance(sliced, Window):
         raise InputError(f"The running total cannot be made: {'; '.join(faults)}.")
     most = len(labels) if sliced.most is None else sliced.most
-    running, other = both_ways(len(labels), most, rows, whole.kind)
+    running, other = both_ways(len(labels), most, rows, whole.kind, of_rows)
     return Total(running, other, labels, sliced.index + 1, whole.without_thresholds())
 
 

@@ -130,5 +130,7 @@ def test_the_way_with_less_noise_is_chosen_and_both_are_known():
     assert (chosen.way, other.way) == ("tree", "sum")
     assert math.sqrt(other.largest_variance) == pytest.approx(math.sqrt(365))
     assert math.sqrt(chosen.largest_variance) < 9
+    rows, people = Running("tree", 8, 8, 1, "zcdp", True), Running("tree", 8, 8, 1, "zcdp")
+    assert {level.rows for level in rows.levels} == {1} and max(level.rows for level in people.levels) == 8
     assert both_ways(1, 1, 1, "zcdp")[0].way == "sum"  # no difference
     assert both_ways(12, 400, 1, "zcdp") == both_ways(12, 12, 1, "zcdp")
