@@ -156,8 +156,8 @@ def noise_table(repeats: int) -> dict[str, Errors]:
         ],
         lines,
         "Noise is a multiple of that of one release with the whole budget. Errors are root mean squares of "
-        f"cells in rows, {repeats} runs; in parentheses what the budgets of the nodes say. epsilon={EPSILON:g}, "
-        f"delta={DELTA:g} for the whole calendar; {machine()}",
+        f"cells in rows, {repeats} runs; in parentheses what the budgets of the nodes say. "
+        f"epsilon={EPSILON:g}, delta={DELTA:g} for the whole calendar; {machine()}",
     )
     return kept
 

@@ -82,6 +82,14 @@ SLICE_SQL = "sql/encode/slice.sql"
 PANELS = "dpsyn_sql/accounting/panels.py"
 IN_LEDGER = "dpsyn_sql/ledger/panels.py"
 
+RUNNING = "dpsyn_sql/planning/running.py"
+TOTALS = "dpsyn_sql/totals.py"
+TOTALS_PLAN = "tests/unit/planning/test_planning_running.py"
+SUMS = (
+    "tests/e2e/test_running_totals.py"
+    "::test_totals_are_the_sums_of_stored_answers_and_cost_the_budget_once[170-2-tree-4]"
+)
+
 BUDGET = "dpsyn_sql/accounting/budget.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
@@ -621,5 +629,31 @@ FAULTS = (
         "a bound on partitions of units is believed",
         f"{SLICES}::test_a_bound_that_nothing_enforces_is_refused",
         (SLICE, "if unit.column is not None and isinstance(wanted, Partition):", "if unit.max_rows < 0:"),
+    ),
+    # -- running totals ----------------------------------------------------------------------------
+    fault(
+        "every node has the whole share of its level",
+        f"{TOTALS_PLAN}::test_no_unit_costs_more_than_the_budget_and_some_unit_costs_all_that_is_charged",
+        (RUNNING, "shares[place].amount // levels[place].charged", "shares[place].amount // 1"),
+    ),
+    fault(
+        "a unit counts in too few nodes of a level",
+        f"{TOTALS_PLAN}::test_no_unit_costs_more_than_the_budget_and_some_unit_costs_all_that_is_charged",
+        (RUNNING, "return Level(span, nodes, min(self.windows, nodes)", "return Level(span, nodes, 1"),
+    ),
+    fault(
+        "the noise of long nodes is for the rows of one window",
+        SUMS,
+        (TOTALS, "plan.domain, unit.max_rows, entry", "plan.domain, _total(job).running.rows, entry"),
+    ),
+    fault(
+        "a running total states the epsilon of one node",
+        SUMS,
+        ("dpsyn_sql/writing.py", "claim_of(job.total.whole,", "claim_of(job.total.budget,"),
+    ),
+    fault(
+        "missing periods are left out, and measured after later ones",
+        SUMS,
+        (TOTALS, "missing = tuple(range(period + 1,", "missing = tuple(range(_total(job).period,"),
     ),
 )
