@@ -106,7 +106,7 @@ COUNT_ROWS = (
     '    true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
     ' step="counting rows")["n"][0])\n'
 )
-PLAN = "    plan, rest = _planned(method, source, shape, request.budget(), terms)\n"
+PLAN = "    plan, rest = _planned(method, source, shape, budget, terms, total)\n"
 LABELS_SEEN = """
     from dataclasses import replace
 
