@@ -199,6 +199,12 @@ class Total:
         return self.running.node_budget(self.whole, self.period)
 
     @property
+    def paid_before(self) -> bool:
+        """Whether earlier periods of its level have paid for all nodes of the level that a unit can be in."""
+        spans = [self.running.span(each) for each in range(1, self.period)]
+        return spans.count(self.level.span) >= self.level.charged
+
+    @property
     def earlier(self) -> tuple[int, ...]:
         """The periods before it whose nodes are part of the total."""
         return self.running.nodes(self.period)[:-1]

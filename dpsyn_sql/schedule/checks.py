@@ -108,9 +108,13 @@ def _check_series(place: Place, spec: Any, faults: Faults) -> None:
         faults.add(place, f"{where}: write one of cadence:, windows: or partitions:")
         return
     kind = spec.cadence if kinds == ["cadence"] else kinds[0]
-    takes = {"windows": ("wait", "windows_per_unit"), "partitions": ("partition_by",), "once": ("start",)}
-    allowed = takes.get(kind, ("start", "end", "wait", "windows_per_unit"))
-    for key in ("start", "end", "wait", "windows_per_unit", "partition_by"):
+    takes = {
+        "windows": ("wait", "windows_per_unit", "cumulative"),
+        "partitions": ("partition_by",),
+        "once": ("start",),
+    }
+    allowed = takes.get(kind, ("start", "end", "wait", "windows_per_unit", "cumulative"))
+    for key in ("start", "end", "wait", "windows_per_unit", "partition_by", "cumulative"):
         if getattr(spec, key) is not None and key not in allowed:
             faults.add((*place, key), f"{where}: {key}: has no meaning with {kind}")
     if kind == "windows":
@@ -211,6 +215,8 @@ def _check_reading(place: Place, where: str, spec: Any, source: Any, faults: Fau
             f"{spec.source!r}, or {{period}} in its path:"
         )
         faults.add((*place, "source"), told)
+    if spec.cumulative:
+        _check_cumulative(place, where, spec, source, faults)
     if spec.windows_per_unit not in (None, 1) and (spec.privacy_unit or "row").lower() == "row":
         told = f"{where}: windows_per_unit: must be 1 with single rows as units: a row is in one window"
         faults.add((*place, "windows_per_unit"), told)
@@ -311,6 +317,21 @@ def _same(output: str, path: str) -> bool:
     if not WILDCARDS & set(path):
         return fnmatch.fnmatchcase(path, output)
     return fnmatch.fnmatchcase(output, path) or fnmatch.fnmatchcase(path, output)
+
+
+def _check_cumulative(place: Place, where: str, spec: Any, source: Any, faults: Faults) -> None:
+    """Running totals: the whole calendar decides what a period costs."""
+    problem = ""
+    if source.window is None:
+        problem = "needs window: in the source; tables of different files are not added up"
+    elif spec.windows is None and spec.end is None:
+        problem = "needs end:, where the last period ends; epsilon is for all periods together"
+    elif spec.windows is not None:
+        ascending = sorted(spec.windows, key=lambda one: one.begins)
+        if any(one.ends != other.begins for one, other in pairwise(ascending)):
+            problem = "needs windows: without gaps"
+    if problem:
+        faults.add((*place, "cumulative"), f"{where}: cumulative: {problem}")
 
 
 def _check_units(schedule: Schedule, faults: Faults) -> None:

@@ -173,6 +173,10 @@ class _Release(_Spec):
     windows_per_unit: Annotated[
         StrictInt | None, Field(ge=1, description="A unit counts in at most so many periods, and pays them.")
     ] = None
+    cumulative: Annotated[
+        StrictBool | None,
+        Field(description="Running totals: epsilon and delta are for all periods up to end together."),
+    ] = None
     partition_by: Annotated[StrictStr | None, Field(description="A column: one release for each value.")] = (
         None
     )

@@ -23,7 +23,6 @@ from dpsyn_sql.source.names import near_matches
 from dpsyn_sql.source.paths import WILDCARDS, absolute_path
 
 _HINTS = {
-    "cumulative": "running totals are not part of a schedule",
     "into": "write output:",
     "name": "the name of the release is its key",
     "version": "the version of a release is the label of its period",
@@ -180,6 +179,7 @@ def _schedule(file: Path, document: Any, faults: Faults) -> Schedule:
             _given(spec, OF_RELEASE),
             spec.windows_per_unit,
             spec.partition_by,
+            bool(spec.cumulative),
         )
         for name, spec in document.releases.items()
     )

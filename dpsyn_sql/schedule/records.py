@@ -34,6 +34,9 @@ class Spending:
 
 def expected(item: Item, cost: Budget, spent: Iterable[Spending]) -> Budget:
     """What a period costs after ``spent``: nothing once as many slices are paid as a unit can be in."""
+    if item.releases.cumulative:
+        total = item.releases.request(item.period, Path(), Path()).total()
+        return Budget(cost.kind, 0) if total is not None and total.paid_before else cost
     most = item.releases.most
     paid = sum(1 for one in spent if one.name == item.releases.name)
     return cost if most is None or paid < most else Budget(cost.kind, 0)

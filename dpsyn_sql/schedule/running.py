@@ -29,6 +29,7 @@ from dpsyn_sql.schedule.records import (
 from dpsyn_sql.schedule.series import Item, Releases, Schedule, in_keys
 from dpsyn_sql.schedule.status import GONE, OPEN, PUBLISHED, State, oldest_first, states, utc_now
 from dpsyn_sql.source.names import listed, near_matches
+from dpsyn_sql.source.slices import Window
 
 DONE, FAILED, REFUSED, SKIPPED = "published", "failed", "refused by budget", "skipped"
 
@@ -180,8 +181,8 @@ def _wanted(schedule: Schedule, found: Sequence[State], select: Sequence[str]) -
             earlier = _open_before(state, mine)
             if earlier is not None and colon and not {f"{name}:{earlier}", name} & set(select):
                 problems.append(
-                    f"--select {text!r}: {name}:{earlier} comes first. With windows_per_unit a window "
-                    "that is released after a later one is charged in full"
+                    f"--select {text!r}: {name}:{earlier} comes first. With windows_per_unit or cumulative a "
+                    "window that is released after a later one is charged in full"
                 )
             elif state.state in OPEN or (colon and state.state == GONE):
                 chosen[state.item.key] = state.item
@@ -194,7 +195,7 @@ def _wanted(schedule: Schedule, found: Sequence[State], select: Sequence[str]) -
 
 def _open_before(state: State, series: Sequence[State]) -> str | None:
     """The label of an earlier window that is still open, where the order of the windows matters."""
-    if state.item.releases.windows_per_unit is None or state.state not in OPEN:
+    if not state.item.releases.ordered or state.state not in OPEN:
         return None
     before = [one for one in series if one.item.period.index < state.item.period.index]
     return next((one.item.period.label for one in before if one.state in OPEN), None)
@@ -204,13 +205,13 @@ def _check_methods(schedule: Schedule, wanted: Sequence[Item]) -> None:
     """Methods take long to load: their settings are checked where something is due."""
     if not wanted:
         return
-    from dpsyn_sql.methods import method_of
+    from dpsyn_sql.methods import method_of, static_of
 
     for one in schedule.releases:
         problem = ""
         try:
             if "method" in one.options:
-                method_of(one.options["method"])
+                (static_of if one.cumulative else method_of)(one.options["method"])
         except InputError as error:
             problem = in_keys(str(error))
         if problem:
@@ -281,7 +282,7 @@ def _carried_out(
             outcome, ends = _released(schedule, item, now)
             if outcome.result == REFUSED:
                 stopped[item.releases.name] = (f"{item} was refused by its budget", ends or datetime.max)
-            elif outcome.result == FAILED and item.releases.windows_per_unit is not None:
+            elif outcome.result == FAILED and item.releases.ordered:
                 # A window that is read after a later one is charged in full.
                 stopped[item.releases.name] = (f"{item} comes first and failed", datetime.max)
         outcomes.append(outcome)
@@ -292,6 +293,7 @@ def _carried_out(
 def _released(schedule: Schedule, item: Item, now: datetime) -> tuple[Outcome, datetime | None]:
     """One period; for a refusal by the limit of a budget period, where that ends."""
     from dpsyn_sql.pipeline import release  # loads everything that a release loads
+    from dpsyn_sql.totals import running_total
 
     con = item.releases.source.database
     request = schedule.request(item)
@@ -299,7 +301,7 @@ def _released(schedule: Schedule, item: Item, now: datetime) -> tuple[Outcome, d
         problem, ends = _over_limit(schedule, item, now)
         if problem:
             return Outcome(item, REFUSED, problem), ends
-        made = release(con, request)
+        made = running_total(con, request) if request.cumulative else release(con, request)
     except PrivacyBudgetExceeded as error:
         return Outcome(item, REFUSED, in_keys(str(error))), None
     except DpsynError as error:
@@ -358,8 +360,12 @@ def _previewed(
 def _reading(schedule: Schedule, item: Item) -> str:
     """What a period reads, in words."""
     source, period = item.releases.source, item.period
-    text = str(schedule.request(item).source)
+    request = schedule.request(item)
+    text, total = str(request.source), request.total()
     reads = f"{text} of {source.database}" if source.database else text
+    if total is not None and isinstance(request.slice, Window):
+        node = total.node(request.slice)
+        return f"{reads}, {source.window} from {moment_text(node.start)} until before {moment_text(node.end)}"
     if period.begins is not None and period.ends is not None and source.window is not None:
         span = f"from {moment_text(period.begins)} until before {moment_text(period.ends)}"
         return f"{reads}, {source.window} {span}"
@@ -374,6 +380,9 @@ def participation(one: Releases) -> str:
     if isinstance(one.series, Single):
         return ""
     most, count = one.windows_per_unit, one.series.count()
+    if one.cumulative:
+        bound = "can be in all of them" if most is None else f"counts in at most {most}, which is enforced"
+        return f"running totals of {count} windows, a person {bound}: epsilon={epsilon} in all"
     if most is not None and isinstance(one.series, Calendar | Listed):
         return (
             f"a person counts in at most {most} windows, which is enforced: {most} x epsilon={epsilon} in all"

@@ -65,7 +65,7 @@ class SourceOf:
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """A series of releases; ``options`` are those of a request."""
+    """A series of releases; ``options`` are those of a request, ``cumulative`` means running totals."""
 
     name: str
     source: SourceOf
@@ -74,6 +74,12 @@ class Releases:
     options: Mapping[str, Any]
     windows_per_unit: int | None = None
     partition_by: str | None = None
+    cumulative: bool = False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a period must not be read before an earlier one."""
+        return self.cumulative or self.windows_per_unit is not None
 
     @property
     def to_file(self) -> bool:
@@ -101,6 +107,9 @@ class Releases:
             account=self.source.account,
             ledger=ledger,
             slice=self.slice(period),
+            cumulative=tuple(one.label for one in self.series.periods(datetime.max))
+            if self.cumulative
+            else (),
         )
 
     def _read(self, period: Period, folder: Path) -> str | Path:
@@ -118,7 +127,10 @@ class Releases:
             return None
         if not isinstance(self.series, Calendar | Listed):
             raise InternalError("only calendars have windows")
-        edges = self.series.edges(period.index)
+        last = period.index
+        if self.cumulative:  # the calendar has an end, and all of it decides what a period costs
+            last = (self.series.count() or 0) - 1
+        edges = self.series.edges(last)
         return Window(self.source.window, self.series.identity, edges, period.index, 1, self.most)
 
     @property
@@ -133,7 +145,10 @@ class Releases:
         Raises:
             AccountError: a pure account cannot hold it.
         """
-        budget = Request.from_mapping({**self.source.options, **self.options}).budget()
+        request = Request.from_mapping({**self.source.options, **self.options})
+        first = next(iter(self.series.periods(datetime.max)))
+        total = self.request(first, Path(), Path()).total() if self.cumulative else None
+        budget = request.budget() if total is None else total.budget
         return price(budget.without_thresholds(), "pure" if kind == "pure" else "zcdp")
 
 

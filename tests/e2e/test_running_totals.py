@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -20,9 +21,10 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql import Request
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.errors import BudgetError, InputError, PrivacyBudgetExceeded
+from dpsyn_sql.errors import BudgetError, InputError, PrivacyBudgetExceeded, ScheduleError
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.running import both_ways
+from dpsyn_sql.schedule import preview, run
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.totals import running_total
 
@@ -39,7 +41,7 @@ def make(path, periods):
     """Each person has two rows in each window; what they are follows from the window."""
     with duckdb.connect(str(path)) as con:
         con.execute(
-            "CREATE TABLE t AS SELECT p::INTEGER AS person, DATE '2020-01-01' + d::INTEGER AS day, "
+            "CREATE TABLE t AS SELECT p::INTEGER AS person, DATE '2100-01-01' + d::INTEGER AS day, "
             "CASE WHEN (p + d) % 3 = 0 THEN 'a' ELSE 'b' END AS kind, ((p * d + i) % 4)::INTEGER AS n "
             f"FROM range({PEOPLE}) AS a(p), range({periods}) AS b(d), range(2) AS c(i)"
         )
@@ -48,14 +50,14 @@ def make(path, periods):
 def days(periods):
     with duckdb.connect() as con:
         found = con.execute(
-            f"SELECT DATE '2020-01-01' + i::INTEGER FROM range({periods + 1}) AS r(i)"
+            f"SELECT DATE '2100-01-01' + i::INTEGER FROM range({periods + 1}) AS r(i)"
         ).fetchall()
     return tuple(str(day) for (day,) in found)
 
 
 def asked(periods, period, most=None, **options):
     edges = days(periods)
-    window = Window("day", "days from 2020-01-01", edges, period - 1, most=most)
+    window = Window("day", "days from 2100-01-01", edges, period - 1, most=most)
     standard = {
         "name": "so_far",
         "into": f"so_far_{period}",
@@ -150,12 +152,12 @@ def test_a_total_counts_all_rows_so_far_and_no_later_ones(path, periods, most, w
     make(path, periods)
     if most:  # each person in one window only
         with duckdb.connect(str(path)) as con:
-            con.execute(f"UPDATE t SET person = person + {PEOPLE} * (day - DATE '2020-01-01')")
+            con.execute(f"UPDATE t SET person = person + {PEOPLE} * (day - DATE '2100-01-01')")
     for period in (1, 3, last):
         made = total(path, asked(periods, period, most, epsilon=1000))
         with duckdb.connect(str(path), read_only=True) as con:
             rows = con.execute(
-                "SELECT kind, n FROM t WHERE day < DATE '2020-01-01' + ?::INTEGER", [period]
+                "SELECT kind, n FROM t WHERE day < DATE '2100-01-01' + ?::INTEGER", [period]
             ).fetchall()
             written = con.execute(f"SELECT count(*) FROM so_far_{period}").fetchone()[0]
         kinds, numbers = (Counter(column) for column in zip(*rows, strict=True))
@@ -219,8 +221,8 @@ def test_the_plan_prints_both_ways_and_costs_nothing(path):
         ({"method": "adaptive"}, "'copula' or 'independent'"),
         ({"domain": {"columns": {"kind": {"type": "categorical", "categories": ["a"]}}}}, "'n'.*dpsyn init"),
         ({"name": None}, "name= is missing"),
-        ({"version": "2020-01-02"}, "must be the label of the window, '2020-01-01'"),
-        ({"cumulative": ("2020-01-01",)}, "1 labels, but .* 4 windows"),
+        ({"version": "2100-01-02"}, "must be the label of the window, '2100-01-01'"),
+        ({"cumulative": ("2100-01-01",)}, "1 labels, but .* 4 windows"),
         ({"cumulative": ("a", "a", "b", "c")}, "same label"),
         ({"slice": None}, "window of the period"),
         ({"max_rows_per_unit": 2**30}, "more than can be counted"),
@@ -242,6 +244,72 @@ def test_a_budget_too_small_for_a_node_is_refused_and_release_makes_no_totals(pa
     with pytest.raises(InputError, match="cumulative="):
         running_total(path, Request("t"))
     assert not Path(f"{path}.dpsyn-ledger").exists()
+
+
+SCHEDULE = """ledger: ledger
+accounts:
+  people: {limit: {epsilon: 1}}
+sources:
+  t: {database: w.duckdb, table: t, window: day, domain: d.yml}
+releases:
+  so_far: {source: t, output: "so_far_{period}", cadence: day, start: 2100-01-01, end: 2100-01-05, cumulative: true,
+    privacy_unit: person, max_rows_per_unit: 2, exclude: [day], method: independent, epsilon: 1}
+"""
+
+
+def test_a_schedule_makes_a_total_of_each_period_within_the_limit_for_all(path, tmp_path, monkeypatch):
+    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
+    make(path, 4)
+    (tmp_path / "d.yml").write_text(json.dumps(DOMAIN))
+    file = tmp_path / "dpsyn.yml"
+    file.write_text(SCHEDULE)
+    end = datetime(2100, 1, 5)
+    planned = preview(file, now=end)
+    assert [bool(one.problem) for one in planned] == [False] * 4
+    assert planned[0].bound == "running totals of 4 windows, a person can be in all of them: epsilon=1 in all"
+    with pytest.raises(InputError, match="so_far:2100-01-01 comes first"):
+        run(file, select=["so_far:2100-01-02"], now=end)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = run(file, now=datetime(2100, 1, 2))
+        done = run(file, now=end)
+    assert [one.result for one in (*first.outcomes, *done.outcomes)] == ["published"] * 4
+    charged = [one.charged for one in (*first.outcomes, *done.outcomes)]
+    assert charged == pytest.approx([one.epsilon for one in planned])
+    with duckdb.connect(str(path), read_only=True) as con:
+        assert (
+            len(
+                con.execute(
+                    "SELECT 1 FROM information_schema.tables WHERE table_name LIKE 'so_far%'"
+                ).fetchall()
+            )
+            == 4
+        )
+    assert run(file, now=end).outcomes == ()
+    with closing(SqliteLedger(tmp_path / "ledger")) as opened:
+        spent = opened.overview().accounts[0].spent.amount
+    assert 0.999999 < spent / Budget.of_release(1, 1e-9).amount <= 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (", end: 2100-01-05", "", "needs end:"),
+        (", window: day", "", "needs window:"),
+        ("cadence: day, start: 2100-01-01, end: 2100-01-05", "cadence: once", "no meaning with once"),
+        (
+            "cadence: day, start: 2100-01-01, end: 2100-01-05",
+            "windows: [{label: a, from: 2100-01-01, to: 2100-01-02}, {label: b, from: 2100-01-03, to: 2100-01-04}]",
+            "without gaps",
+        ),
+    ],
+)
+def test_a_schedule_without_a_whole_calendar_has_no_totals(tmp_path, monkeypatch, old, new, said):
+    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
+    (tmp_path / "d.yml").write_text(json.dumps(DOMAIN))
+    (tmp_path / "dpsyn.yml").write_text(SCHEDULE.replace(old, new))
+    with pytest.raises(ScheduleError, match=said):
+        preview(tmp_path / "dpsyn.yml", now=datetime(2100, 1, 5))
 
 
 CHILD = """
