@@ -221,7 +221,11 @@ class Total:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What else makes another release, JSON-ready: all that decides the nodes and their budgets."""
+        """What else makes another release, JSON-ready: all that decides the nodes and their budgets.
+
+        Without the budgets another version of this package could divide the rest of a calendar otherwise,
+        and spend more than the whole.
+        """
         return {"running_total": self.facts}
 
     @property
@@ -233,6 +237,10 @@ class Total:
             "periods": running.periods,
             "windows_per_unit": running.windows,
             "rows_per_unit": running.rows,
+            "units_of_1e-15_for_a_node": {
+                str(level.span): running.node_budget(self.whole, level.span).amount
+                for level in running.levels
+            },
         }
 
     @property

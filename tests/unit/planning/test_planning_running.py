@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.planning.running import WAYS, Running, both_ways
+from dpsyn_sql.planning.running import WAYS, Running, Total, both_ways
 
 KINDS = ("zcdp", "pure")
 
@@ -118,6 +118,17 @@ def test_no_other_shares_of_the_levels_give_less_noise_on_average(kind):
                 for level, share in zip(running.levels, shares, strict=True)
             ]
             assert float(sum(noise)) / running.periods >= best * (1 - 1e-9)
+
+
+def test_the_key_of_every_period_holds_the_budgets_of_all_nodes():
+    running, other = both_ways(20, 1, 2, "zcdp")
+    keys = [
+        Total(running, other, tuple(map(str, range(20))), period, Budget("zcdp", whole)).identity
+        for period, whole in ((1, 10**12), (8, 10**12), (8, 10**12 - 1))
+    ]
+    assert keys[0] == keys[1] != keys[2]
+    told = keys[0]["running_total"]["units_of_1e-15_for_a_node"]
+    assert told == {str(s): running.node_budget(Budget("zcdp", 10**12), s).amount for s in (1, 2, 4, 8, 16)}
 
 
 def test_the_way_with_less_noise_is_chosen_and_both_are_known():
