@@ -174,5 +174,5 @@ def _released(
         facts=facts,
         replayed=entry.replayed,
         notes=notes,
-        draw=drawing(kept, entry.release_id, job.request.name or job.target.label),
+        draw=drawing(kept, entry.release_id, job.stored_name),
     )

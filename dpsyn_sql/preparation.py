@@ -80,6 +80,11 @@ class Job:
     total: Total | None = None
 
     @property
+    def stored_name(self) -> str:
+        """What the release is called where it is stored."""
+        return _stored_name(self.request, self.target)
+
+    @property
     def deadline(self) -> Deadline:
         """Of what follows the last question."""
         return self.terms.deadline
@@ -227,7 +232,7 @@ def _decided(
     place = _ledger_place(request, session)
     book = _Book(con, place, request, session, shape, plan)
     target, obstacle = _target(con, request, session, book, explaining=explaining)
-    check_name(target.database, request.name or target.label)
+    check_name(target.database, _stored_name(request, target))
     _check_not_the_ledger(target, place)
     outlook = book.look(target.output)
     if outlook.standing.warning:
@@ -251,6 +256,11 @@ def _decided(
         obstacle=obstacle,
         total=total,
     )
+
+
+def _stored_name(request: Request, target: Target) -> str:
+    """A slice is called as its output, since releases of many slices have one name."""
+    return (request.name if request.slice is None else None) or target.label
 
 
 def _check_row(privacy_unit: str, relation: Relation) -> None:

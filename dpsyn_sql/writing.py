@@ -125,7 +125,7 @@ def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn
 def _kept(job: Job, entry: LedgerEntry, made: Made, drawn: Drawn, facts: dict[str, Any]) -> StoredRelease:
     """What is stored with the output, under a name without folders: readers need not know them."""
     return StoredRelease(
-        name=job.request.name or job.target.label,
+        name=job.stored_name,
         release_id=entry.release_id,
         created=entry.debited_at,
         facts=facts,
