@@ -16,6 +16,7 @@ from dpsyn_sql.accounting.budget import Budget, exact_number, weakness
 from dpsyn_sql.count.planner import check_size
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.domain.sliced import shape_of_slice
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.encode.slices import sliced_source
 from dpsyn_sql.encode.strict import typed_relation
@@ -137,6 +138,8 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
             warn(text)
         protected, shape = _resolved(request, session)
         _check_declared(shape, total)
+        if total is None and protected.sliced is not None:
+            shape = shape_of_slice(shape, protected.sliced)
         workload = read_workload(request.workload).matched(shape)
         terms = Terms(limits, workload, Deadline(request.time_limit))
         chosen = method.chosen(shape.planned(), terms)

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from datetime import datetime
 
 import duckdb
 import pytest
@@ -150,3 +151,38 @@ def test_every_window_stays_in_the_database_under_the_name_of_its_table(place):
             assert (found, rows) == ("x" if name == "sale_0" else "y", 50)
             assert dpsyn_sql.load(con, name).id == one.id
     assert list(made[0].sample(5, seed=1)["a"]) == ["x"] * 5
+
+
+WIDE = {
+    "columns": {
+        **DOMAIN["columns"],
+        "day": {
+            "type": "temporal",
+            "lower": "2013-01-01",
+            "upper": "2013-12-31",
+            "bins": 7,
+            "nullable": True,
+        },
+        "region": {"type": "categorical", "categories": ["north", "south"], "nullable": True},
+    }
+}
+
+
+@pytest.mark.parametrize("domain", [WIDE, DOMAIN], ids=["declared", "learnt"])
+def test_rows_of_a_window_are_dated_in_it(place, domain):
+    done = released(place, request(1, domain=domain, exclude=["id"], epsilon=0.5))
+    with duckdb.connect(place, read_only=True) as con:
+        dates = con.execute(f"SELECT min(day), max(day), count(day), count(*) FROM {done.table}").fetchone()
+    assert dates[0] >= datetime(2013, 2, 1) and dates[1] < datetime(2013, 3, 1)
+    assert dates[2] == dates[3] == done.rows > 1000
+
+
+@pytest.mark.parametrize("domain", [WIDE, DOMAIN], ids=["declared", "learnt"])
+def test_rows_of_a_partition_have_its_value(place, domain):
+    one = request(
+        0, slice=Partition("region", "south"), version="south", domain=domain, exclude=["id", "day"]
+    )
+    done = released(place, replace(one, epsilon=0.5, workload={("a", "region"): 2}))
+    with duckdb.connect(place, read_only=True) as con:
+        assert con.execute(f"SELECT DISTINCT region FROM {done.table}").fetchall() == [("south",)]
+    assert (done.marginal(["region"])["estimate"] > 1000).all()

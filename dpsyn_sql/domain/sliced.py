@@ -1,0 +1,77 @@
+"""What a slice makes public of its own column: the dates of its window, or its one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+
+from dpsyn_sql.domain.attributes import Attribute, Label, edge_ticks
+from dpsyn_sql.domain.shape import Shape, Undiscovered
+from dpsyn_sql.domain.types import SqlType, from_tick, to_tick
+from dpsyn_sql.source.slices import Sliced, Window
+
+
+def shape_of_slice(shape: Shape, sliced: Sliced) -> Shape:
+    """The shape without the codes of the slice's column that no row of the slice can have.
+
+    The edges of a window and the value of a partition are declared, so no row is asked.
+    """
+
+    def narrowed(item: Attribute | Undiscovered) -> Attribute | Undiscovered:
+        if item.name != sliced.column or item.source is not None:
+            return item
+        if isinstance(sliced.slice, Window):
+            return _in_window(item, sliced.slice)
+        return _of_value(item, sliced.value)
+
+    return replace(shape, measured=tuple(narrowed(item) for item in shape.measured))
+
+
+def _in_window(item: Attribute | Undiscovered, window: Window) -> Attribute | Undiscovered:
+    """Dates of the window only; rows without a date are in no window."""
+    kind = item.type
+    if not kind.temporal:
+        return item
+    start, end = to_tick(kind, window.start), to_tick(kind, window.end)
+    if isinstance(item, Undiscovered):
+        least = start if item.least is None else max(start, item.least)
+        most = end - 1 if item.most is None else min(end - 1, item.most)
+        return replace(item, nullable=False, least=Fraction(least), most=Fraction(most))
+    cuts = edge_ticks(item)
+    low, high = max(start, cuts[0]), min(end, cuts[-1])
+    if low >= high:  # the window is outside of the declared bounds, but its rows have its dates
+        low, high = start, end
+    return _cut(item, kind, [low, *(cut for cut in cuts if low < cut < high), high])
+
+
+def _of_value(item: Attribute | Undiscovered, value: str) -> Attribute | Undiscovered:
+    """One code, for the value of the partition."""
+    kind = item.type
+    if item.kind != "categorical":
+        tick = int(value) if kind.family == "integer" else to_tick(kind, date.fromisoformat(value))
+        return _cut(item, kind, [tick, tick + 1])
+    declared: Sequence[Label] = item.labels if isinstance(item, Attribute) else ()
+    label = next((one for one in declared if _as_text(one) == value), None)
+    if label is None and kind.family != "text":
+        return item
+    only: tuple[Label, ...] = (value if label is None else label,)
+    if isinstance(item, Attribute):
+        return replace(item, labels=only, other=False, nullable=False)
+    return Attribute(item.name, item.sql_type, "categorical", labels=only, source=item.source)
+
+
+def _cut(item: Attribute | Undiscovered, kind: SqlType, ticks: Sequence[int]) -> Attribute:
+    """An attribute without NULL that is cut there."""
+    edges = tuple(from_tick(kind, tick) for tick in ticks)
+    if isinstance(item, Attribute):
+        return replace(item, edges=edges, nullable=False)
+    what = "temporal" if kind.temporal else "numeric"
+    return Attribute(
+        item.name, item.sql_type, what, edges=edges, ordered=True, granularity=item.granularity
+    )
+
+
+def _as_text(label: Label) -> str:
+    return str(label).lower() if isinstance(label, bool) else str(label)
