@@ -46,6 +46,7 @@ def _tell(error: Exception, as_json: bool) -> None:
         return
     context = getattr(error, "ctx", None)
     hint = "" if context is None else f" See '{context.command_path} --help'."
-    text = " ".join(message().split()).removesuffix(".") + "."
+    text = " ".join(message().split()).removesuffix(".")
+    text += "" if text.endswith("?") else "."
     tell_error(as_json, "UsageError", text + hint, ExitCode.REFUSED)
     raise typer.Exit(int(ExitCode.REFUSED)) from None

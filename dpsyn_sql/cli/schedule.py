@@ -65,13 +65,19 @@ def _show_outcome(outcome: Outcome, out: Output) -> None:
         typer.echo(printable(line), err=True)
 
 
+def _cost(one: Preview) -> str:
+    if one.epsilon is None:
+        return "cost not known"
+    return f"{'would cost' if one.problem else 'costs'} epsilon={one.epsilon:.4g}"
+
+
 def _show_previews(found: tuple[Preview, ...], out: Output) -> None:
     if not found:
         out.show("Nothing is due.")
     for name, bound in dict.fromkeys((one.item.releases.name, one.bound) for one in found if one.bound):
         out.show(f"{name}: {bound}")
     for one in found:
-        out.show(f"{one.item}: costs epsilon={one.epsilon:.4g}; reads {one.reads}; writes {one.writes}")
+        out.show(f"{one.item}: {_cost(one)}; reads {one.reads}; writes {one.writes}")
         out.show(f"    {one.problem or one.ledger}")
     out.show("Nothing was spent.")
     out.document({"periods": [one.facts() for one in found]})

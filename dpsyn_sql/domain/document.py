@@ -400,6 +400,8 @@ def load_yaml(path: Path, what: str = "domain file", refusal: type[InputError] =
     problem = ""
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        problem = "there is no such file"
     except (OSError, ValueError):
         problem = "it cannot be opened as a UTF-8 text file"
     if problem:

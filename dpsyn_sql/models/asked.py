@@ -17,9 +17,9 @@ def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
     names = tuple(attrs)
     unknown = [name for name in names if name not in domain]
     if unknown:
-        return f"no attribute {unknown[0]!r}; the model has {', '.join(map(repr, domain.names))}"
+        return f"There is no attribute {unknown[0]!r}; the model has {', '.join(map(repr, domain.names))}"
     if not names or len(set(names)) < len(names):
-        return f"name at least one attribute, each once; got {list(names)}"
+        return f"Name at least one attribute, each once, not {list(names)}."
     if most is not None and len(names) > most:
         return (
             f"this model answers marginals of at most {most} attributes, not {len(names)}; "

@@ -75,6 +75,8 @@ def read_yaml(path: Path) -> tuple[Any, Faults]:
         problem = f"it is not valid YAML: {error.problem}"
     except (yaml.YAMLError, RecursionError):
         problem = "it is not valid YAML: a character in it is not allowed, or it is nested too deeply"
+    except FileNotFoundError:
+        problem = "there is no such file"
     except (OSError, ValueError):
         problem = "it cannot be opened as a UTF-8 text file"
     if problem or loader is None:

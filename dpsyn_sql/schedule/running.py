@@ -78,10 +78,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a run would do for one period: ``epsilon`` is what it would debit, 0 for what is paid already."""
+    """What a run would do for one period.
+
+    ``epsilon`` is what it debits, 0 for what is paid already. With a ``problem`` nothing is debited before that is
+    mended; None: the cost is not known.
+    """
 
     item: Item
-    epsilon: float
+    epsilon: float | None
     reads: str
     writes: str
     ledger: str
@@ -303,7 +307,7 @@ def _released(schedule: Schedule, item: Item, now: datetime) -> tuple[Outcome, d
             return Outcome(item, REFUSED, problem), ends
         made = running_total(con, request) if request.cumulative else release(con, request)
     except PrivacyBudgetExceeded as error:
-        return Outcome(item, REFUSED, in_keys(str(error))), None
+        return Outcome(item, REFUSED, _in_limits(str(error), schedule, item)), None
     except DpsynError as error:
         return Outcome(item, FAILED, in_keys(str(error))), None
     entry = read_records(schedule.ledger).of(item)
@@ -311,6 +315,14 @@ def _released(schedule: Schedule, item: Item, now: datetime) -> tuple[Outcome, d
     cost = "nothing more charged" if made.replayed else f"epsilon={charged:.4g} charged"
     message = f"{made.rows} rows to {made.table}; {cost}"
     return Outcome(item, DONE, message, charged, made.rows, made.table), None
+
+
+def _in_limits(text: str, schedule: Schedule, item: Item) -> str:
+    """A refusal of the ledger: a limit of the file is raised there, since a run sets it again."""
+    account = schedule.accounts.get(item.releases.source.account or "")
+    if account is None or account.limit is None:
+        return text
+    return text.replace("(`dpsyn ledger grant`)", f"(limit: of accounts.{account.name})")
 
 
 def _over_limit(schedule: Schedule, item: Item, now: datetime) -> tuple[str, datetime | None]:
@@ -343,8 +355,8 @@ def _previewed(
     try:
         explained = plan(source.database, request)
     except DpsynError as error:
-        return Preview(item, 0.0, reads, str(request.into), state, bound, in_keys(str(error)))
-    problem, cost = explained.obstacle, expected(item, explained.cost, spent)
+        return Preview(item, None, reads, str(request.into), state, bound, in_keys(str(error)))
+    problem, cost = in_keys(explained.obstacle), expected(item, explained.cost, spent)
     if records.of(item) is not None:
         return Preview(item, 0.0, reads, explained.into, explained.outlook, bound, problem)
     account = schedule.accounts.get(source.account or "")
@@ -352,7 +364,7 @@ def _previewed(
         problem = f"would be refused: the limit of the account {source.account!r} would be exceeded"
     problem = problem or refusal(schedule, item, cost, spent, now)[0]
     if problem:
-        return Preview(item, 0.0, reads, explained.into, explained.outlook, bound, problem)
+        return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound, problem)
     spent.append(Spending(source.account or "", cost, item.period.begins or now, item.releases.name))
     return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound)
 
@@ -392,6 +404,8 @@ def participation(one: Releases) -> str:
     what = "windows" if isinstance(one.series, Calendar | Listed) else "partitions"
     if count is None:
         return f"windows without an end, a person can be in all of them: epsilon={epsilon} for each"
+    if count == 1:
+        return f"one {what.removesuffix('s')}: epsilon={epsilon}"
     whole = float(count * exact_number("epsilon", epsilon))
     total = f"{count} x epsilon={epsilon}, at most {whole:g} in all"
     return f"{count} {what}, a person can be in all of them: {total}"

@@ -21,7 +21,7 @@ from dpsyn_sql.source.slices import Partition, Slice, Window
 
 PLACEHOLDERS = re.compile(r"\{(\w+)\}")
 
-_ARGUMENTS = re.compile(rf"(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)")
+_ARGUMENTS = re.compile(rf"(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?")
 _KEYS = {"into": "output", "con": "database"}
 
 
@@ -211,4 +211,10 @@ def _quoted(part: str) -> str:
 
 def in_keys(text: str) -> str:
     """A message of the package, which names arguments, in keys of the file."""
-    return _ARGUMENTS.sub(lambda found: f"{_KEYS.get(found[1], found[1])}: ", text)
+
+
+    def in_key(found: re.Match[str]) -> str:
+        value = "" if found[2] is None else f" {found[2].lower()}"
+        return f"{_KEYS.get(found[1], found[1])}:{value}"
+
+    return _ARGUMENTS.sub(in_key, text)

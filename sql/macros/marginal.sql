@@ -86,7 +86,11 @@ checked AS (
         CASE
             WHEN (SELECT count(*) FROM wanted) = 0
                 OR (SELECT count(DISTINCT attribute) FROM axes) < (SELECT count(*) FROM wanted)
-                THEN error('dpsyn_marginal: name attributes of the release, each once')
+                THEN error('dpsyn_marginal: name attributes of the release, each once' || COALESCE((
+                    SELECT '; it has no ' || string_agg('''' || replace(w.name, '''', '''''') || '''', ', ' ORDER BY w.place)
+                    FROM wanted AS w
+                    WHERE w.name IS NOT NULL AND w.place NOT IN (SELECT place FROM axes)
+                ), '') || '. FROM dpsyn_domain(''' || replace(wanted_release, '''', '''''') || ''') lists them')
             WHEN NOT EXISTS (SELECT 1 FROM chosen)
                 THEN error('dpsyn_marginal: the model keeps no table of these attributes; count them in the released table or in dpsyn_sample()')
             ELSE CAST((SELECT product(size) FROM axes) AS BIGINT)

@@ -111,6 +111,9 @@ def test_the_lifetime_limit_stops_all_later_periods(folder):
     done = run(now=now)
     assert [one.result for one in done.outcomes] == ["published"] * 2 + ["refused by budget"] * 3
     assert [bool(one.problem) for one in shown] == [False] * 2 + [True] * 3
+    assert [round(one.epsilon, 6) for one in shown] == [1] * 5  # what is refused is not free
+    told = done.outcomes[2].message
+    assert "raise the limit (limit: of accounts.people)" in told and "ledger grant" not in told
     assert done.exit_code == 3 and "not tried" in done.outcomes[-1].message
     assert len(ledger(folder).releases) == 2
 
@@ -189,6 +192,24 @@ def test_a_dry_run_and_a_status_change_nothing(folder):
     assert [round(one.epsilon, 6) for one in shown] == [1, 1]
     assert "at from 2100-01-01 until before 2100-02-01" in shown[0].reads
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_dry_run_names_no_cost_where_none_is_known(folder):
+    schedule(folder, MONTHLY.format(name="m").replace('"m-', '"nowhere/m-'))
+    shown = preview(now=MARCH)
+    assert "does not exist" in shown[0].problem
+    assert [one.epsilon for one in shown] == [None, None]
+
+
+def test_a_dry_run_speaks_in_keys_of_the_file(folder):
+    single = "  s: {source: d, output: taken, cadence: once, method: independent, epsilon: 1}\n"
+    head = HEAD.replace("  t: {", "  d: {database: d.duckdb, table: t, account: people}\n  t: {")
+    schedule(folder, single, head=head)
+    with duckdb.connect(folder / "d.duckdb") as con:
+        con.execute("CREATE TABLE t AS SELECT i AS n FROM range(99) AS r(i); CREATE TABLE taken AS SELECT 1 AS one")
+    (one,) = preview(now=MARCH)
+    assert one.problem.endswith("choose another output:, or add replace: true.") and one.epsilon
+    assert one.problem in run(now=MARCH).outcomes[0].message
 
 
 def test_a_clock_that_goes_back_is_refused(folder):

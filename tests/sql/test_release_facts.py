@@ -262,6 +262,8 @@ def test_a_wrong_name_lists_the_releases_in_every_macro(shop):
         for names in ("NULL", "[]", "[NULL]", "['age', NULL]"):
             with pytest.raises(duckdb.Error, match="name attributes of the release, each once"):
                 con.execute(f"FROM dpsyn_marginal('plain', {names})").fetchall()
+        with pytest.raises(duckdb.Error, match=r"it has no 'z''z', 'agee'\. FROM dpsyn_domain\('plain'\)"):
+            con.execute("SELECT count(*) FROM dpsyn_marginal('plain', ['age', 'z''z', 'agee'])").fetchall()
 
 
 def test_a_model_that_sql_cannot_draw_from_has_its_columns(shop):

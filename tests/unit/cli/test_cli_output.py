@@ -104,7 +104,7 @@ def test_a_command_line_that_cannot_be_read_is_one_line_with_a_hint(folder):
     for arguments, said in {
         ("release", "--epsilom", "1"): "Error: No such option: --epsilom",
         ("sample", "o.csv"): "Error: Missing argument 'NAME'. See 'dpsyn sample --help'.",
-        ("relase",): "Error: No such command 'relase'.",
+        ("relase",): "Error: No such command 'relase'. Did you mean 'release'? See 'dpsyn --help'.",
         ("ledger", "shw"): "Error: No such command 'shw'.",
         ("--jsn",): "Error: No such option: --jsn",
     }.items():
