@@ -36,8 +36,8 @@ _IDLE = (
 )
 
 _PLACE = (
-    "The ledger file, or a source (database, CSV or Parquet file, folder, glob) whose ledger it is. "
-    "Default: DPSYN_LEDGER, else the only ledger in this folder."
+    "The ledger file, or a schedule or source (database, CSV or Parquet file, folder, glob) whose ledger "
+    "it is. Default: DPSYN_LEDGER, else the only ledger in this folder."
 )
 
 Place = Annotated[str | None, typer.Argument(metavar="[LEDGER]", help=_PLACE)]
@@ -90,12 +90,11 @@ def grant_command(
     """
     asks = "Interrupted: 'dpsyn ledger show' says whether the limit is set. The same command sets it again."
     with printing(as_json, quiet, asks) as out:
-        from dpsyn_sql.ledger.locations import ledger_meant
         from dpsyn_sql.ledger.sqlite import SqliteLedger
 
         # One argument is the account, two are the ledger and the account.
         given, name = (None, place) if account is None else (place, account)
-        path = ledger_meant(given)
+        path = _meant(given)
         if not new and not path.is_file():
             raise InputError(f"{_no_ledger(given, path)} {_NEW}")
         with closing(SqliteLedger(path)) as ledger:
@@ -152,14 +151,24 @@ def _opened(given: str | None) -> Iterator[SqliteLedger]:
     Raises:
         LedgerError: there is none.
     """
-    from dpsyn_sql.ledger.locations import ledger_meant
     from dpsyn_sql.ledger.sqlite import SqliteLedger
 
-    path = ledger_meant(given)
+    path = _meant(given)
     if not path.is_file():
         raise LedgerError(_no_ledger(given, path))
     with closing(SqliteLedger(path, create=False)) as ledger:
         yield ledger
+
+
+def _meant(given: str | None) -> Path:
+    """The file of the ledger; that of a schedule is named in it."""
+    if given is not None and Path(given).suffix.lower() in (".yml", ".yaml"):
+        from dpsyn_sql.schedule.reading import read_schedule
+
+        return Path(read_schedule(given).ledger)
+    from dpsyn_sql.ledger.locations import ledger_meant
+
+    return ledger_meant(given)
 
 
 def _no_ledger(given: str | None, path: Path) -> str:

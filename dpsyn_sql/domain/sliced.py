@@ -68,9 +68,7 @@ def _cut(item: Attribute | Undiscovered, kind: SqlType, ticks: Sequence[int]) ->
     if isinstance(item, Attribute):
         return replace(item, edges=edges, nullable=False)
     what = "temporal" if kind.temporal else "numeric"
-    return Attribute(
-        item.name, item.sql_type, what, edges=edges, ordered=True, granularity=item.granularity
-    )
+    return Attribute(item.name, item.sql_type, what, edges=edges, ordered=True, granularity=item.granularity)
 
 
 def _as_text(label: Label) -> str:

@@ -80,8 +80,8 @@ class Run:
 class Preview:
     """What a run would do for one period.
 
-    ``epsilon`` is what it debits, 0 for what is paid already. With a ``problem`` nothing is debited before that is
-    mended; None: the cost is not known.
+    ``epsilon`` is what it debits, 0 for what is paid already, None if the cost is not known. With a
+    ``problem`` nothing is debited before that is mended.
     """
 
     item: Item

@@ -212,7 +212,6 @@ def _quoted(part: str) -> str:
 def in_keys(text: str) -> str:
     """A message of the package, which names arguments, in keys of the file."""
 
-
     def in_key(found: re.Match[str]) -> str:
         value = "" if found[2] is None else f" {found[2].lower()}"
         return f"{_KEYS.get(found[1], found[1])}:{value}"

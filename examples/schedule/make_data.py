@@ -12,7 +12,7 @@ VISITS = """
 CREATE OR REPLACE TABLE visits AS
 SELECT
     hash(i) % 3000 AS patient,
-    TIMESTAMP '2025-01-01' + INTERVAL (i * 26) MINUTE AS at,
+    TIMESTAMP '2025-01-01' + INTERVAL (i * 26) MINUTE AS visited,
     18 + (hash(i // 7) % 70)::INTEGER AS age,
     ['north', 'south'][1 + (hash(i // 3) % 2)::INTEGER] AS site,
     10 + (hash(i * 5) % 50)::INTEGER AS minutes

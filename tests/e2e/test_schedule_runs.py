@@ -206,7 +206,9 @@ def test_a_dry_run_speaks_in_keys_of_the_file(folder):
     head = HEAD.replace("  t: {", "  d: {database: d.duckdb, table: t, account: people}\n  t: {")
     schedule(folder, single, head=head)
     with duckdb.connect(folder / "d.duckdb") as con:
-        con.execute("CREATE TABLE t AS SELECT i AS n FROM range(99) AS r(i); CREATE TABLE taken AS SELECT 1 AS one")
+        con.execute(
+            "CREATE TABLE t AS SELECT i AS n FROM range(99) AS r(i); CREATE TABLE taken AS SELECT 1 AS one"
+        )
     (one,) = preview(now=MARCH)
     assert one.problem.endswith("choose another output:, or add replace: true.") and one.epsilon
     assert one.problem in run(now=MARCH).outcomes[0].message

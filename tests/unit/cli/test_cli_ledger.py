@@ -95,3 +95,18 @@ def test_a_replay_is_no_second_line(folder):
     (line,) = [one for one in run("ledger", "show", "data").stdout.splitlines() if one.startswith("Release")]
     assert line.count("o.csv") == 1 and "; 300 rows to " in line and "o.csv (written 3 times)" in line
     assert line.endswith("p.csv") and "; 7 rows to " in line
+
+
+def test_a_ledger_is_found_by_its_schedule(folder):
+    (folder / "dpsyn.yml").write_text(
+        "ledger: other.ledger\nsources: {a: {path: a.csv}}\n"
+        "releases: {once: {source: a, output: o.csv, cadence: once}}\n"
+    )
+    assert "no ledger at" in run("ledger", "show", "dpsyn.yml").output
+    assert run("ledger", "grant", "dpsyn.yml", "somebody", "--epsilon", "2", "--new").exit_code == 0
+    shown = run("ledger", "show", "dpsyn.yml")
+    assert shown.exit_code == 0 and "somebody" in shown.output
+    assert (folder / "other.ledger").is_file()
+    (folder / "dpsyn.yml").write_text("sources: {}\n")
+    refused = run("ledger", "show", "dpsyn.yml")
+    assert refused.exit_code == 2 and "schedule cannot be used" in refused.output
