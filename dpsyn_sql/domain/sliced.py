@@ -8,6 +8,7 @@ from datetime import date
 from fractions import Fraction
 
 from dpsyn_sql.domain.attributes import Attribute, Label, edge_ticks
+from dpsyn_sql.domain.grids import binned_kind
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.types import SqlType, from_tick, to_tick
 from dpsyn_sql.source.slices import Sliced, Window
@@ -36,9 +37,10 @@ def _in_window(item: Attribute | Undiscovered, window: Window) -> Attribute | Un
         return item
     start, end = to_tick(kind, window.start), to_tick(kind, window.end)
     if isinstance(item, Undiscovered):
-        least = start if item.least is None else max(start, item.least)
-        most = end - 1 if item.most is None else min(end - 1, item.most)
-        return replace(item, nullable=False, least=Fraction(least), most=Fraction(most))
+        first, last = Fraction(start), Fraction(end - 1)
+        least = first if item.least is None else max(first, item.least)
+        most = last if item.most is None else min(last, item.most)
+        return replace(item, nullable=False, least=least, most=most)
     cuts = edge_ticks(item)
     low, high = max(start, cuts[0]), min(end, cuts[-1])
     if low >= high:  # the window is outside of the declared bounds, but its rows have its dates
@@ -67,7 +69,7 @@ def _cut(item: Attribute | Undiscovered, kind: SqlType, ticks: Sequence[int]) ->
     edges = tuple(from_tick(kind, tick) for tick in ticks)
     if isinstance(item, Attribute):
         return replace(item, edges=edges, nullable=False)
-    what = "temporal" if kind.temporal else "numeric"
+    what = binned_kind(kind)
     return Attribute(item.name, item.sql_type, what, edges=edges, ordered=True, granularity=item.granularity)
 
 
