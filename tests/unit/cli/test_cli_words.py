@@ -15,7 +15,7 @@ from dpsyn_sql.cli.main import app
 from dpsyn_sql.cli.words import FIGURES, in_options, options
 from dpsyn_sql.source.names import listed
 
-ARGUMENTS = sorted({*inspect.signature(dpsyn_sql.release).parameters} - {"con", "slice"})
+ARGUMENTS = sorted({*inspect.signature(dpsyn_sql.release).parameters} - {"con", "slice", "cumulative"})
 PYTHON = re.compile(
     rf"(?<![\w.-])({'|'.join(ARGUMENTS)}|con)=|\bTrue\b|\bFalse\b|\bNone\b|<\w+>|units of 1e-"
 )
