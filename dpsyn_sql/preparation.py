@@ -365,9 +365,12 @@ class _Book:
         return {**configuration, **plan.particulars.identity}
 
     def _slice(self, sliced: Sliced) -> dict[str, Any]:
-        """A slice with all that decides its rows; a view of another definition has other slices."""
-        definition = self._session.definition(self._home)
-        return {**sliced.identity, **({} if definition is None else {"definition": definition})}
+        """A slice with all that decides its rows: another definition of a view, or another time zone, makes
+        other slices."""
+        decided = {"definition": self._session.definition(self._home)}
+        if sliced.slice.most is not None:
+            decided["time_zone"] = self._session.time_zone
+        return {**sliced.identity, **{fact: told for fact, told in decided.items() if told is not None}}
 
     @contextmanager
     def _opened(self) -> Iterator[Ledger | None]:

@@ -90,6 +90,14 @@ class SourceSession:
         return hashlib.sha256(named.encode()).hexdigest()
 
     @property
+    def time_zone(self) -> str | None:
+        """The zone of the session, where expressions may make days of moments; None without expressions."""
+        catalog = DuckDBCatalog(self.engine)
+        computed = self.relation.kind in ("query", "view")
+        computed = computed or any(catalog.generates(table.identity) for table in self.tables)
+        return catalog.time_zone if computed else None
+
+    @property
     def kind(self) -> str:
         """What the source is: a table and a file can have one name in the ledger, a folder and a glob too."""
         return "folder" if self.folder else self.relation.kind

@@ -43,7 +43,7 @@ def request(index, *, most=1, unit="row", **changes):
         "max_rows_per_unit": 1 if unit == "row" else 4,
         "epsilon": 8,
     }
-    return Request("sale", **{**given, **changes})
+    return Request(**{"source": "sale", **given, **changes})
 
 
 def released(place, one):
@@ -186,3 +186,22 @@ def test_rows_of_a_partition_have_its_value(place, domain):
     with duckdb.connect(place, read_only=True) as con:
         assert con.execute(f"SELECT DISTINCT region FROM {done.table}").fetchall() == [("south",)]
     assert (done.marginal(["region"])["estimate"] > 1000).all()
+
+
+@pytest.mark.parametrize("source", ["SELECT a, CAST(moment AS DATE) AS day FROM sold", "seen", "sold"])
+def test_another_time_zone_makes_other_windows(tmp_path, source):
+    """Two hours after midnight in UTC it is still the month before in New York."""
+    sums = []
+    with duckdb.connect(tmp_path / "shop.duckdb") as con:
+        con.execute("CREATE TABLE sold (a VARCHAR, moment TIMESTAMPTZ, day DATE AS (CAST(moment AS DATE)))")
+        con.execute("INSERT INTO sold FROM (VALUES ('x', TIMESTAMPTZ '2013-02-01 02:00:00+00'))")
+        con.execute("CREATE VIEW seen AS SELECT a, CAST(moment AS DATE) AS day FROM sold")
+        for index, zone in enumerate(["America/New_York", "Europe/Berlin", "Europe/Berlin"]):
+            con.execute(f"SET GLOBAL TimeZone = '{zone}'")
+            left_out = ["day", "moment"] if source == "sold" else ["day"]
+            one = request(index, source=source, exclude=left_out, ledger=tmp_path / "spent.db")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                dpsyn_sql.release(con, one)
+            sums.append(spent(tmp_path / "shop.duckdb"))
+    assert sums == [sums[0], 2 * sums[0], 2 * sums[0]]
