@@ -356,7 +356,8 @@ def _previewed(
         explained = plan(source.database, request)
     except DpsynError as error:
         return Preview(item, None, reads, str(request.into), state, bound, in_keys(str(error)))
-    problem, cost = in_keys(explained.obstacle), expected(item, explained.cost, spent)
+    problem = in_keys(explained.obstacle)
+    cost = _after_others(item, explained.cost, records, spent)
     if records.of(item) is not None:
         return Preview(item, 0.0, reads, explained.into, explained.outlook, bound, problem)
     account = schedule.accounts.get(source.account or "")
@@ -367,6 +368,17 @@ def _previewed(
         return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound, problem)
     spent.append(Spending(source.account or "", cost, item.period.begins or now, item.releases.name))
     return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound)
+
+
+def _after_others(item: Item, cost: Budget, records: Records, spent: Sequence[Spending]) -> Budget:
+    """What a period costs after those previewed before it; ``cost`` is what the ledger says as it is now."""
+    mine = [one for one in spent if one.name == item.releases.name]
+    recorded = sum(1 for one in records.releases if one.name == item.releases.name)
+    previewed, most = mine[recorded:], item.releases.most
+    if not previewed:
+        return cost
+    # If it costs something although enough windows are paid, those were of another panel, or cheaper.
+    return expected(item, cost, previewed if most is not None and recorded >= most else mine)
 
 
 def _reading(schedule: Schedule, item: Item) -> str:
@@ -392,14 +404,21 @@ def participation(one: Releases) -> str:
     if isinstance(one.series, Single):
         return ""
     most, count = one.windows_per_unit, one.series.count()
+    of_rows = str(one.options.get("privacy_unit", "row")).lower() == "row"
     if one.cumulative:
-        bound = "can be in all of them" if most is None else f"counts in at most {most}, which is enforced"
-        return f"running totals of {count} windows, a person {bound}: epsilon={epsilon} in all"
+        bound = "a person can be in all of them"
+        if most is not None:
+            bound = f"a person counts in at most {most}, which is enforced"
+        if of_rows:
+            bound = "a row is in one of them"
+        return f"running totals of {count} windows, {bound}: epsilon={epsilon} in all"
     if most is not None and isinstance(one.series, Calendar | Listed):
+        if of_rows:
+            return f"a row is in one window: epsilon={epsilon} in all, for a row, not for all rows of a person"
         return (
             f"a person counts in at most {most} windows, which is enforced: {most} x epsilon={epsilon} in all"
         )
-    if one.partition_by is not None and str(one.options.get("privacy_unit", "row")).lower() == "row":
+    if one.partition_by is not None and of_rows:
         return f"{count} partitions, a row is in one of them: epsilon={epsilon} in all"
     what = "windows" if isinstance(one.series, Calendar | Listed) else "partitions"
     if count is None:

@@ -159,6 +159,24 @@ def test_a_person_in_at_most_two_windows_pays_two(folder):
         run(now=datetime(2100, 9, 1), select=["m:2100-07"])
 
 
+@pytest.mark.parametrize("changed", [("windows_per_unit: 1", "windows_per_unit: 2"), ("epsilon: 1", "epsilon: 2")])
+def test_a_preview_says_what_a_changed_panel_costs(folder, changed):
+    bounded = "privacy_unit: who, max_rows_per_unit: 3, windows_per_unit: 1, epsilon: 1, method:"
+    schedule(folder, text := MONTHLY.format(name="m").replace("method:", bounded))
+    run(now=MARCH)
+    schedule(folder, text.replace(*changed))
+    now = datetime(2100, 7, 1)
+    told = [round(one.epsilon, 6) for one in preview(now=now)]
+    assert told == [round(one.charged, 6) for one in run(now=now).outcomes]
+    assert told[0] >= 1 and told[-1] == 0
+
+
+def test_a_bound_on_the_windows_of_rows_promises_nothing_for_a_person(folder):
+    schedule(folder, MONTHLY.format(name="m").replace("method:", "windows_per_unit: 1, method:"))
+    (told,) = {one.bound for one in preview(now=MARCH)}
+    assert told == "a row is in one window: epsilon=1.0 in all, for a row, not for all rows of a person"
+
+
 def test_only_new_partitions_are_released_and_values_are_no_sql(folder):
     parts = '  p: {{source: t, output: "{{release}}-{{partition}}.csv", partition_by: c, partitions: {}, method: independent}}\n'
     schedule(folder, parts.format("""["b'x"]"""))
