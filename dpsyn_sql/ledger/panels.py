@@ -80,11 +80,9 @@ def refuse_unfinished(known: Sequence[Debited], place: Place | None) -> None:
     Raises:
         SeriesUnfinished: a release of an earlier window was begun and is not measured.
     """
-    if place is None or not place.ordered:
-        return
     for one in known:
         other = one.charge.place
-        if one.measured or other is None or other.panel != place.panel or not _before(other, place):
+        if one.measured or other is None or place is None or not holds_up(other, place):
             continue
         raise SeriesUnfinished(
             f"The release {one.name!r} version {one.version!r} of another window was begun and is not "
@@ -94,7 +92,10 @@ def refuse_unfinished(known: Sequence[Debited], place: Place | None) -> None:
         )
 
 
-def _before(one: Place, other: Place) -> bool:
+def holds_up(one: Place, other: Place) -> bool:
+    """Whether ``one`` must be measured before ``other`` is debited: it is an earlier window of the series."""
+    if not other.ordered or one.panel != other.panel:
+        return False
     return isinstance(one.number, int) and isinstance(other.number, int) and one.number < other.number
 
 

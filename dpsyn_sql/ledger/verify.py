@@ -20,8 +20,9 @@ from dpsyn_sql.accounting.events import event_from_dict
 from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import DpsynError, InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
-from dpsyn_sql.ledger.panels import charge_of
+from dpsyn_sql.ledger.panels import charge_of, holds_up
 from dpsyn_sql.ledger.store import IN_MEMORY, Store, migrations, own_error
+from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 Row = dict[str, Any]
 
@@ -118,6 +119,7 @@ class _Check:
         self._spending: dict[str, Spending] = {}
         self._touched: dict[str, int] = {}
         self._releases: dict[str, _Release] = {}
+        self._open: dict[str, _Release] = {}
         names: dict[Any, str] = {}
         ids: dict[Any, str] = {}
         self._rows: dict[str, dict[Any, Row]] = {}
@@ -231,6 +233,7 @@ class _Check:
         self._same(row, {**facts, "entry_id": body["entry_id"], "account": name}, "entry")
         self.expect(sha256(row["configuration"]) == body["configuration_hash"], "the configuration differs")
         balance, charge = self._balance(name), charge_of(budget, row["configuration"], row["name"])
+        self._check_place(name, charge)
         cost = self._spending[name].add(charge)
         self.expect(body["cost"] == [cost.amount, cost.delta], "the cost is not what the budget means")
         self.expect(body["entry_id"] > self._latest, "the order of the debits differs")
@@ -239,6 +242,18 @@ class _Check:
         after = balance.after(cost)
         self._change(name, spent_amount=after.amount, spent_delta=after.delta)
         self._releases[body["release"]] = _Release(row, name, charge, self._position)
+        self._open[body["release"]] = self._releases[body["release"]]
+
+    def _check_place(self, account: str, charge: Charge) -> None:
+        """What the price of a panel rests on: the order of the windows, and the unit of the account."""
+        place = charge.place
+        if place is None:
+            return
+        open_ones = (one.charge.place for one in self._open.values() if one.account == account)
+        before = any(other is not None and holds_up(other, place) for other in open_ones)
+        self.expect(not before, "an earlier window of its series was not measured")
+        ordered = self._accounts[account]["unit"] not in ("row", ROW_OF_RESULT)
+        self.expect(place.ordered == ordered, "its panel has another unit than the account")
 
     def _on_event(self, body: Row) -> None:
         release = self._release(body, "debited")
@@ -263,6 +278,7 @@ class _Check:
     def _on_measured(self, body: Row) -> None:
         release = self._release(body, "debited")
         release.state, release.measured_on = "measured", body["on"]
+        del self._open[body["release"]]
 
     def _on_publishing(self, body: Row) -> None:
         release = self._release(body, "measured", "published")

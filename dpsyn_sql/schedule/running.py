@@ -414,10 +414,9 @@ def participation(one: Releases) -> str:
         return f"running totals of {count} windows, {bound}: epsilon={epsilon} in all"
     if most is not None and isinstance(one.series, Calendar | Listed):
         if of_rows:
-            return f"a row is in one window: epsilon={epsilon} in all, for a row, not for all rows of a person"
-        return (
-            f"a person counts in at most {most} windows, which is enforced: {most} x epsilon={epsilon} in all"
-        )
+            return f"a row is in one window: epsilon={epsilon} in all, for a row and not for a person's rows"
+        enforced = f"a person counts in at most {most} windows, which is enforced"
+        return f"{enforced}: {most} x epsilon={epsilon} in all"
     if one.partition_by is not None and of_rows:
         return f"{count} partitions, a row is in one of them: epsilon={epsilon} in all"
     what = "windows" if isinstance(one.series, Calendar | Listed) else "partitions"

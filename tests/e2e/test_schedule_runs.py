@@ -174,7 +174,7 @@ def test_a_preview_says_what_a_changed_panel_costs(folder, changed):
 def test_a_bound_on_the_windows_of_rows_promises_nothing_for_a_person(folder):
     schedule(folder, MONTHLY.format(name="m").replace("method:", "windows_per_unit: 1, method:"))
     (told,) = {one.bound for one in preview(now=MARCH)}
-    assert told == "a row is in one window: epsilon=1.0 in all, for a row, not for all rows of a person"
+    assert told == "a row is in one window: epsilon=1.0 in all, for a row and not for a person's rows"
 
 
 def test_only_new_partitions_are_released_and_values_are_no_sql(folder):

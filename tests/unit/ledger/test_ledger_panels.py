@@ -327,6 +327,28 @@ def test_a_record_that_charges_less_than_its_panel_is_found(tmp_path):
             ledger.verify()
 
 
+def test_a_chain_that_a_ledger_would_not_have_written_is_found(tmp_path, monkeypatch):
+    """The price rests on the order of reading and on the unit, whoever made the chain."""
+    import dpsyn_sql.ledger.accounts as accounts
+
+    order, unit = tmp_path / "order.db", tmp_path / "unit.db"
+    with closing(SqliteLedger(order)) as ledger:
+        with ledger.open_release(window(0), RHO):
+            pass
+        with monkeypatch.context() as patched:
+            patched.setattr(accounts, "refuse_unfinished", lambda known, place: None)
+            release(ledger, window(1))
+        with pytest.raises(LedgerDamaged, match="an earlier window of its series was not measured"):
+            ledger.verify()
+    with closing(SqliteLedger(unit)) as ledger:
+        release(ledger, window(0))
+        with monkeypatch.context() as patched:
+            patched.setattr(accounts, "fold", lambda name: "")
+            release(ledger, window(1, unit=None, name="other"))
+        with pytest.raises(LedgerDamaged, match="its panel has another unit than the account"):
+            ledger.verify()
+
+
 def test_a_former_entry_without_a_slice_is_outside_of_panels():
     from dpsyn_sql.ledger.panels import charge_of
 
