@@ -159,7 +159,9 @@ def test_a_person_in_at_most_two_windows_pays_two(folder):
         run(now=datetime(2100, 9, 1), select=["m:2100-07"])
 
 
-@pytest.mark.parametrize("changed", [("windows_per_unit: 1", "windows_per_unit: 2"), ("epsilon: 1", "epsilon: 2")])
+@pytest.mark.parametrize(
+    "changed", [("windows_per_unit: 1", "windows_per_unit: 2"), ("epsilon: 1", "epsilon: 2")]
+)
 def test_a_preview_says_what_a_changed_panel_costs(folder, changed):
     bounded = "privacy_unit: who, max_rows_per_unit: 3, windows_per_unit: 1, epsilon: 1, method:"
     schedule(folder, text := MONTHLY.format(name="m").replace("method:", bounded))
