@@ -207,7 +207,8 @@ class Sliced:
         else:
             first = f"at most {most} {one}s, the first in which it has rows"
             dearest = f"{most} dearest are charged"
-        return f"{of_this}. A unit counts in {first}, so of all {one}s together the {dearest}."
+        told = f"A unit counts in {first}, so of all {one}s released in order under one name the {dearest}"
+        return f"{of_this}. {told}. In all a unit loses at most what the account has spent."
 
     @property
     def _assumed(self) -> str:

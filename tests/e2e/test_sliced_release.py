@@ -146,11 +146,11 @@ def test_every_window_stays_in_the_database_under_the_name_of_its_table(place):
         ]
         for one, name in zip(made, ("sale_0", "sale_1"), strict=True):
             ((found, rows),) = con.execute(
-                "SELECT max(a), count(*) FROM dpsyn_sample($name, 50)", {"name": name}
+                "SELECT mode(a), count(*) FROM dpsyn_sample($name, 50)", {"name": name}
             ).fetchall()
             assert (found, rows) == ("x" if name == "sale_0" else "y", 50)
             assert dpsyn_sql.load(con, name).id == one.id
-    assert list(made[0].sample(5, seed=1)["a"]) == ["x"] * 5
+    assert list(made[0].sample(5, seed=1)["a"].mode()) == ["x"]
 
 
 WIDE = {

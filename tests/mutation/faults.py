@@ -630,6 +630,11 @@ FAULTS = (
         f"{SLICES}::test_a_bound_that_nothing_enforces_is_refused",
         (SLICE, "if unit.column is not None and isinstance(wanted, Partition):", "if unit.max_rows < 0:"),
     ),
+    fault(
+        "another time zone makes no other panel",
+        "tests/e2e/test_sliced_release.py::test_another_time_zone_makes_other_windows",
+        (PREPARATION, "if sliced.slice.most is not None:", "if sliced.slice.most == 0:"),
+    ),
     # -- running totals ----------------------------------------------------------------------------
     fault(
         "every node has the whole share of its level",
