@@ -365,12 +365,13 @@ class _Book:
         return {**configuration, **plan.particulars.identity}
 
     def _slice(self, sliced: Sliced) -> dict[str, Any]:
-        """A slice with all that decides its rows: another definition of a view, or another time zone, makes
-        other slices."""
-        decided = {"definition": self._session.definition(self._home)}
-        if sliced.slice.most is not None:
-            decided["time_zone"] = self._session.time_zone
-        return {**sliced.identity, **{fact: told for fact, told in decided.items() if told is not None}}
+        """A slice with all that decides its rows: a view of another definition has other slices, and where a
+        bound is enforced so has another time zone."""
+        definition, conventions = self._session.definition(self._home), self._session.conventions
+        told = {**sliced.identity, **({} if definition is None else {"definition": definition})}
+        if conventions and sliced.slice.most is not None:
+            told["conventions"] = dict(conventions)
+        return told
 
     @contextmanager
     def _opened(self) -> Iterator[Ledger | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -52,7 +52,8 @@ class SourceSession:
     ``engine`` reads it; ``relation`` says what it is; ``default_into`` is a table name or a path,
     or None where only the caller can choose. ``reads`` and ``paths`` are everything it is made of.
     ``stored`` says where each of ``reads`` is kept; ``tables`` are the private ones, views written out.
-    ``view`` is set where the source is one.
+    ``view`` is set where the source is one. ``conventions`` are the settings that decide what expressions of
+    the source give; none if it has no expressions.
     ``database`` and ``alias`` are set when the caller gave the path of a database file.
     """
 
@@ -66,6 +67,7 @@ class SourceSession:
     pattern: str | None = None
     stored: tuple[StoredTable, ...] = ()
     view: StoredTable | None = None
+    conventions: Mapping[str, str] = field(default_factory=dict)
     folder: bool = False
     database: Path | None = None
     alias: str | None = None
@@ -88,14 +90,6 @@ class SourceSession:
             return None
         named = named_query(self.relation.sql, self.stored, self.paths, home)
         return hashlib.sha256(named.encode()).hexdigest()
-
-    @property
-    def time_zone(self) -> str | None:
-        """The zone of the session, where expressions may make days of moments; None without expressions."""
-        catalog = DuckDBCatalog(self.engine)
-        computed = self.relation.kind in ("query", "view")
-        computed = computed or any(catalog.generates(table.identity) for table in self.tables)
-        return catalog.time_zone if computed else None
 
     @property
     def kind(self) -> str:
@@ -419,7 +413,9 @@ def _resolve(engine: Engine, text: str, trusted: bool, public_tables: Sequence[s
     checks = catalog.checks(found.identity, columns)
     relation = Relation(_display(found.identity), "table", qualified(*found.identity), columns, checks=checks)
     tables = _private_tables(catalog, (found.identity,), ())
-    return SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), (), tables)
+    session = SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), (), tables)
+    session.conventions = catalog.conventions() if catalog.computes(found.identity) else {}
+    return session
 
 
 def _checked_session(
@@ -450,6 +446,7 @@ def _checked_session(
         _refuse_generated(catalog, tables)
     session = SourceSession(engine, relation, default, (), checked.relations, paths, tables, stored=reads)
     session.view = None if view is None else stored(catalog, view.identity)
+    session.conventions = catalog.conventions()
     return session
 
 

@@ -188,20 +188,30 @@ def test_rows_of_a_partition_have_its_value(place, domain):
     assert (done.marginal(["region"])["estimate"] > 1000).all()
 
 
-@pytest.mark.parametrize("source", ["SELECT a, CAST(moment AS DATE) AS day FROM sold", "seen", "sold"])
+@pytest.mark.parametrize("source", ["seen", "SELECT a, id, CAST(met AS DATE) AS day FROM made", "made"])
 def test_another_time_zone_makes_other_windows(tmp_path, source):
-    """Two hours after midnight in UTC it is still the month before in New York."""
+    """The last hour of January in UTC is February in Tokyo: rows would be in both windows for the price of one."""
+    con = duckdb.connect(tmp_path / "zones.duckdb")
+    con.execute(
+        "CREATE TABLE made (a VARCHAR, id INTEGER, met TIMESTAMPTZ, "
+        "day DATE GENERATED ALWAYS AS (CAST(met AS DATE)))"
+    )
+    con.execute(
+        "INSERT INTO made SELECT 'x', i, TIMESTAMPTZ '2013-01-31 23:30:00+00' FROM range(500) AS s(i)"
+    )
+    con.execute("CREATE VIEW seen AS SELECT a, id, CAST(met AS DATE) AS day FROM made")
     sums = []
-    with duckdb.connect(tmp_path / "shop.duckdb") as con:
-        con.execute("CREATE TABLE sold (a VARCHAR, moment TIMESTAMPTZ, day DATE AS (CAST(moment AS DATE)))")
-        con.execute("INSERT INTO sold FROM (VALUES ('x', TIMESTAMPTZ '2013-02-01 02:00:00+00'))")
-        con.execute("CREATE VIEW seen AS SELECT a, CAST(moment AS DATE) AS day FROM sold")
-        for index, zone in enumerate(["America/New_York", "Europe/Berlin", "Europe/Berlin"]):
-            con.execute(f"SET GLOBAL TimeZone = '{zone}'")
-            left_out = ["day", "moment"] if source == "sold" else ["day"]
-            one = request(index, source=source, exclude=left_out, ledger=tmp_path / "spent.db")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                dpsyn_sql.release(con, one)
-            sums.append(spent(tmp_path / "shop.duckdb"))
-    assert sums == [sums[0], 2 * sums[0], 2 * sums[0]]
+    for index, zone in enumerate(("Etc/UTC", "Asia/Tokyo", "UTC")):
+        con.execute(f"SET GLOBAL TimeZone = '{zone}'")
+        left_out = ["day", "id", *(["met"] if source == "made" else [])]
+        one = request(index, exclude=left_out, into=f"out_{index}", epsilon=1, privacy_unit="row")
+        released_on(con, replace(one, source=source, ledger=ledger_of(tmp_path / "zones.duckdb")))
+        sums.append(spent(tmp_path / "zones.duckdb"))
+    assert sums[1] == 2 * sums[0]
+    assert sums[2] == sums[1], "names of one zone make one panel"
+
+
+def released_on(con, one):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpsyn_sql.release(con, one)

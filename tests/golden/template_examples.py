@@ -209,7 +209,7 @@ EXAMPLES = {
     "source/set_search_path": {"": {"search_path": literal('a."b,c"')}},
     "source/syntax": {"": {"query": literal("SELECT 'x'")}},
     "source/table_sql": {"": PLACE},
-    "source/time_zone": {"": {}},
+    "source/conventions": {"": {}},
     "source/use": {"": {"name": ident("x")}},
     "write/bind": {"": {"columns": [F('CAST(NULL AS DATE) AS "d"')], "value": F('"d" + 1')}},
     "write/copy_csv": {"": {"path": literal("it's"), "query": QUERY}},

@@ -44,8 +44,6 @@ def test_columns_enums_schemas_databases_and_session(con):
     assert run(con, "source/session") == [("memory", "main", "")]
     run(con, "source/set_search_path", search_path=literal("memory.s"))
     assert run(con, "source/session") == [("memory", "s", "memory.s")]
-    con.execute("SET TimeZone = 'Asia/Tokyo'")
-    assert run(con, "source/time_zone") == [("Asia/Tokyo",)]
 
 
 def test_functions_say_what_is_repeatable(con):

@@ -1,1 +1,0 @@
-SELECT current_setting('TimeZone') AS time_zone
