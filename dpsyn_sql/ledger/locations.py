@@ -55,10 +55,37 @@ def place_for(
         A path, or None for a database in memory.
 
     Raises:
-        LedgerError: no default place fits.
+        LedgerError: no default place fits, or the chosen one is no lasting file.
     """
-    chosen = ledger or environment.get(VARIABLE)
-    return Path(chosen) if chosen else default_place(databases=databases, pattern=pattern, files=files)
+    chosen = _kept(Path(ledger)) if ledger else variable_place(environment)
+    return chosen or default_place(databases=databases, pattern=pattern, files=files)
+
+
+def variable_place(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The ledger file that the variable names; None if it is not set.
+
+    Raises:
+        LedgerError: a relative path, which would mean another ledger in each folder.
+    """
+    text = environment.get(VARIABLE)
+    if not text:
+        return None
+    if not (place := _kept(Path(text))).is_absolute():
+        raise LedgerError(
+            f"{VARIABLE}={text!r} is a relative path: in another folder it would mean another ledger, which "
+            "does not know what was spent. Give the whole path. Nothing was read."
+        )
+    return place
+
+
+def _kept(place: Path) -> Path:
+    """A ledger has to outlive the release that is debited in it."""
+    if str(place) == ":memory:":
+        raise LedgerError(
+            "A ledger ':memory:' would be forgotten with each call, and the next one would spend again. Give "
+            "the path of a file. Nothing was read."
+        )
+    return place
 
 
 def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ) -> Path:
@@ -73,14 +100,12 @@ def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ)
         LedgerError: it is none of these.
     """
     if given is None:
-        if environment.get(VARIABLE):
-            return Path(environment[VARIABLE])
-        return _ledger_here()
+        return variable_place(environment) or _ledger_here()
     kind = _kind_of(given)
     if kind == "ledger":
-        return Path(given)
-    if environment.get(VARIABLE):
-        return Path(environment[VARIABLE])
+        return _kept(Path(given))
+    if (chosen := variable_place(environment)) is not None:
+        return chosen
     problem = ""
     place = None
     try:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from dpsyn_sql.accounting.account import grant_delta
 from dpsyn_sql.errors import InputError, LedgerError, said
-from dpsyn_sql.ledger.locations import VARIABLE, default_place
+from dpsyn_sql.ledger.locations import default_place, variable_place
 from dpsyn_sql.request import Request
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Partitions, Series, Single
 from dpsyn_sql.schedule.checks import check_document, check_schedule
@@ -183,7 +183,7 @@ def _schedule(file: Path, document: Any, faults: Faults) -> Schedule:
         )
         for name, spec in document.releases.items()
     )
-    ledger = _ledger(document.ledger, file.parent, list(sources.values()), faults)
+    ledger = _ledger(document.ledger, file, list(sources.values()), faults)
     return Schedule(file, ledger, accounts, releases, faults)
 
 
@@ -219,11 +219,25 @@ def _series(spec: Any) -> Series:
     return Calendar(spec.cadence, spec.start, spec.end, wait)
 
 
-def _ledger(given: str | None, folder: Path, sources: list[SourceOf], faults: Faults) -> Path:
+def _ledger(given: str | None, file: Path, sources: list[SourceOf], faults: Faults) -> Path:
     """The one ledger of all sources: stated, or their default place."""
-    chosen = Path(folder, given) if given else os.environ.get(VARIABLE)
-    if chosen:
-        return Path(chosen)
+    folder, chosen = file.parent, None
+    if given:
+        chosen = Path(folder, given)
+        if not Path(given).is_absolute() and _is_elsewhere(file):
+            told = (
+                f"ledger: {said(given)} would be another ledger beside each link to this file, which is "
+                f"{os.path.realpath(file)}; write the whole path"
+            )
+            faults.add(("ledger",), told)
+    else:
+        try:
+            chosen = variable_place()
+        except LedgerError as error:
+            faults.add((), str(error))
+            return folder
+    if chosen is not None:
+        return chosen
     places: dict[Path, str] = {}
     for source in sources:
         problem, place = "", None
@@ -240,6 +254,11 @@ def _ledger(given: str | None, folder: Path, sources: list[SourceOf], faults: Fa
         told = ", ".join(f"{place} ({name})" for place, name in places.items())
         faults.add((), f"the sources have several ledgers: {told}. A schedule has one: write ledger:")
     return next(iter(places), folder)
+
+
+def _is_elsewhere(file: Path) -> bool:
+    """Whether a file is a link into another folder."""
+    return os.path.dirname(os.path.realpath(file)) != os.path.realpath(file.parent)  # noqa: PTH120
 
 
 def _place_of(source: SourceOf, folder: Path) -> Path | None:

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from dpsyn_sql.errors import LedgerError
-from dpsyn_sql.ledger.locations import default_place, memory_ledger, place_for
+from dpsyn_sql.ledger.locations import default_place, ledger_meant, memory_ledger, place_for
 from dpsyn_sql.ledger.memory import MemoryLedger
 
 
@@ -165,3 +165,14 @@ def test_the_callers_choice_comes_first_then_the_variable(tmp_path):
         place = place_for(ledger=chosen, databases=[None], environment=environment)
         assert place == tmp_path / expected
     assert place_for(files=[tmp_path / "x.csv"], environment={}) == tmp_path / ".dpsyn-ledger"
+
+
+@pytest.mark.parametrize("variable", ["spent.db", ":memory:", "~/spent.db", "./:memory:"])
+def test_a_ledger_that_the_next_call_does_not_find_is_refused(variable):
+    """Each call would spend again, and no record would show it."""
+    with pytest.raises(LedgerError, match=r"Nothing was read"):
+        place_for(files=["x.csv"], environment={"DPSYN_LEDGER": variable})
+    with pytest.raises(LedgerError):
+        ledger_meant(None, {"DPSYN_LEDGER": variable})
+    with pytest.raises(LedgerError, match=r"would be forgotten"):
+        place_for(ledger=":memory:", files=["x.csv"], environment={})

@@ -266,3 +266,47 @@ def test_values_that_yaml_changes_are_refused(read):
     assert any(
         "write it in quotes" in fault for fault in faults_of(read, text.replace("{period}", "{partition}"))
     )
+
+
+def test_numbers_are_those_that_are_written(read):
+    """YAML 1.1 takes 010 for 8, 1:30 for 90 and 0x1F for 31."""
+    text = GOOD.replace(
+        "cadence: month\n    start: 2013-01-01", "partition_by: site\n    partitions: [01, 010, 0x1F, 1]"
+    )
+    schedule = read(text.replace("{period}", "{partition}").replace("epsilon: 4}", "epsilon: 010}"))
+    (one,) = schedule.releases
+    assert one.series.values == ("01", "010", "0x1F", "1")
+    assert (
+        schedule.accounts["people"].limit.budget
+        == schedule.accounts["people"].limit.__class__("10", "1e-8").budget
+    )
+    assert any(
+        "'1:30' is not a finite number" in fault for fault in faults_of(read, GOOD + "    epsilon: 1:30\n")
+    )
+
+
+def test_a_link_to_the_file_makes_no_second_ledger(read, tmp_path):
+    read(GOOD)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "dpsyn.yml").symlink_to(tmp_path / "dpsyn.yml")
+    with pytest.raises(ScheduleError) as error:
+        read_schedule(tmp_path / "other" / "dpsyn.yml")
+    assert "would be another ledger beside each link" in str(error.value.faults)
+    (tmp_path / "same.yml").symlink_to(tmp_path / "dpsyn.yml")
+    assert read_schedule(tmp_path / "same.yml").ledger == read_schedule(tmp_path / "dpsyn.yml").ledger
+    read(GOOD.replace("ledger: l", f"ledger: {tmp_path}/l"))
+    assert read_schedule(tmp_path / "other" / "dpsyn.yml").ledger == tmp_path / "l"
+
+
+@pytest.mark.parametrize("variable", [":memory:", "spent.db"])
+def test_a_ledger_that_the_next_run_does_not_find_is_refused(read, monkeypatch, variable):
+    text = GOOD.replace("ledger: l\n", "")
+    assert read(text).ledger.name == "w.duckdb.dpsyn-ledger"
+    monkeypatch.setenv("DPSYN_LEDGER", variable)
+    assert len(faults_of(read, text)) == 1
+
+
+def test_a_file_that_repeats_itself_without_end_is_refused_at_once(read):
+    levels = ["x0: &a0 [z, z, z, z, z, z, z, z, z]"]
+    levels += [f"x{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    assert "has more than 200,000 values" in faults_of(read, "\n".join([*levels, GOOD]))[0]
