@@ -6,6 +6,7 @@ Nothing is charged with ``--empty`` or ``--sample``, nor where the ledger would 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -134,12 +135,26 @@ def _check_ledger(job: Job, project: Path, target_path: str) -> None:
         )
     if not isinstance(job.place, Path):
         raise InputError(f"{_WHERE}: ledger must be the path of a file.")
-    folder = os.path.realpath(project / target_path)
-    if Path(os.path.realpath(job.place)).is_relative_to(folder):
-        raise LedgerError(
-            f"The ledger would be in {folder}, which `dbt clean` deletes: the next build would pay again. "
-            f"Keep the database elsewhere, or name a ledger file under {_WHERE} or in DPSYN_LEDGER."
-        )
+    ledger = Path(os.path.realpath(job.place))
+    for folder in _cleaned(project, target_path):
+        if ledger.is_relative_to(folder):
+            raise LedgerError(
+                f"The ledger would be in {folder}, which `dbt clean` deletes: the next build would pay again. "
+                f"Keep the database elsewhere, or name a ledger file under {_WHERE} or in DPSYN_LEDGER."
+            )
+
+
+def _cleaned(project: Path, target_path: str) -> list[str]:
+    """The folders that ``dbt clean`` deletes: where dbt writes, and what the project lists."""
+    from dpsyn_sql.domain.document import load_yaml  # loads much
+
+    document: Any = None
+    with contextlib.suppress(DpsynError):
+        document = load_yaml(project / "dbt_project.yml", "project", InputError)
+    stated = document if isinstance(document, Mapping) else {}
+    listed = stated.get("clean-targets")
+    paths = [target_path, stated.get("target-path"), *(listed if isinstance(listed, list) else [])]
+    return [os.path.realpath(project / path) for path in paths if isinstance(path, str) and path]
 
 
 def _columns(shape: Shape) -> list[tuple[str, str]]:

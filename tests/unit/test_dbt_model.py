@@ -69,12 +69,27 @@ def test_an_empty_build_charges_nothing_and_tells_public_columns(con, tmp_path):
     assert not list(tmp_path.glob("*ledger*"))
 
 
-@pytest.mark.parametrize("folder", ["target", "target/deep"])
-def test_a_ledger_that_would_be_deleted_is_refused(con, tmp_path, folder):
+@pytest.mark.parametrize(
+    "folder, project",
+    [
+        ("target", "name: p"),
+        ("target/deep", "name: [unread"),
+        ("build", "target-path: build"),
+        ("kept/here", "clean-targets: [1, kept]"),
+    ],
+)
+def test_a_ledger_that_would_be_deleted_is_refused(con, tmp_path, folder, project):
     (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "dbt_project.yml").write_text(project)
     told = outcome(con, json.dumps(call(tmp_path, {**STATED, "ledger": f"{folder}/kept"})))
     assert "which `dbt clean` deletes" in told["error"]
     assert not list((tmp_path / folder).iterdir())
+
+
+def test_a_ledger_that_ends_with_the_build_is_refused(con, tmp_path, monkeypatch):
+    monkeypatch.setenv("DPSYN_LEDGER", ":memory:")
+    told = outcome(con, json.dumps(call(tmp_path)))
+    assert "would be forgotten" in told["error"]
 
 
 def test_a_ledger_in_memory_is_refused(tmp_path):
