@@ -140,7 +140,8 @@ def _check_ledger(job: Job, project: Path, target_path: str) -> None:
         if ledger.is_relative_to(folder):
             raise LedgerError(
                 f"The ledger would be in {folder}, which `dbt clean` deletes: the next build would pay "
-                f"again. Keep the database elsewhere, or name a ledger file under {_WHERE} or in DPSYN_LEDGER."
+                f"again. Keep the database elsewhere, or name a ledger file under {_WHERE} or in "
+                "DPSYN_LEDGER."
             )
 
 

@@ -60,17 +60,18 @@ class Records:
         return max(found, key=lambda one: _STATES.index(one.state), default=None)
 
     def spending(self, items: Iterable[Item]) -> tuple[Spending, ...]:
-        """All debits. A scheduled one counts where its window begins, another one on its day."""
-        begins = {item.key: item.period.begins for item in items}
-        return tuple(
-            Spending(
-                one.account,
-                one.charged,
-                begins.get((one.name, one.version or "")) or _moment(one.debited_at),
-                one.name,
-            )
-            for one in self.releases
-        )
+        """All debits. A scheduled one counts where its window begins, and so does one of another name with the
+        label of that window: a series that is renamed has no second budget. Any other one counts on its day."""
+        known = [(item, item.period.begins) for item in items]
+        own, labels = {item.key: begins for item, begins in known}, {}
+        for item, begins in known:
+            labels.setdefault(item.period.label, begins)
+        found = []
+        for one in self.releases:
+            label = one.version or ""
+            counts_at = own.get((one.name, label)) or labels.get(label) or _moment(one.debited_at)
+            found.append(Spending(one.account, one.charged, counts_at, one.name))
+        return tuple(found)
 
     def newest(self) -> datetime | None:
         """The time of the last debit."""

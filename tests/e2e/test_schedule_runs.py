@@ -104,6 +104,17 @@ def test_a_yearly_limit_stops_a_series_until_the_next_year(folder):
     assert [one.state for one in status(now=now)][:3] == ["published", "published", "refused by budget"]
 
 
+def test_a_series_that_is_renamed_has_no_second_yearly_limit(folder):
+    head = HEAD.replace("20}}", "20}, per: {year: {epsilon: 1.5}}}")
+    schedule(folder, MONTHLY.format(name="m"), head=head)
+    run(now=datetime(2100, 4, 1))
+    spent = len(ledger(folder).releases)
+    schedule(folder, MONTHLY.format(name="renamed"), head=head)
+    assert {one.state for one in status(now=MARCH)} == {"refused by budget", "waiting"}
+    assert {result for _, result in results(run(now=MARCH))} == {"refused by budget"}
+    assert len(ledger(folder).releases) == spent
+
+
 def test_the_lifetime_limit_stops_all_later_periods(folder):
     schedule(folder, MONTHLY.format(name="m"), head=HEAD.replace("20", "1.5"))
     now = datetime(2100, 6, 1)
