@@ -63,7 +63,8 @@ class Records:
         """All debits. A scheduled one counts where its window begins, and so does one of another name with the
         label of that window: a series that is renamed has no second budget. Any other one counts on its day."""
         known = [(item, item.period.begins) for item in items]
-        own, labels = {item.key: begins for item, begins in known}, {}
+        own = {item.key: begins for item, begins in known}
+        labels: dict[str, datetime | None] = {}
         for item, begins in known:
             labels.setdefault(item.period.label, begins)
         found = []
