@@ -60,8 +60,8 @@ class Records:
         return max(found, key=lambda one: _STATES.index(one.state), default=None)
 
     def spending(self, items: Iterable[Item]) -> tuple[Spending, ...]:
-        """All debits. A scheduled one counts where its window begins, and so does one of another name with the
-        label of that window: a series that is renamed has no second budget. Any other one counts on its day."""
+        """All debits. A scheduled one counts where its window begins, and so does one of another name with
+        the label of that window: a series that is renamed has no second budget. Others count on their day."""
         known = [(item, item.period.begins) for item in items]
         own = {item.key: begins for item, begins in known}
         labels: dict[str, datetime | None] = {}
