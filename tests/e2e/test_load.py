@@ -132,8 +132,10 @@ def test_any_marginal_is_the_same_or_refused_alike(stored, loaded, data):
         told = refusal(other, asked)
         assert not other.model.supports(asked) and (type(one.model) in COMPUTING or told == str(error))
     else:
-        if len(asked) > 2 and type(one.model) in COMPUTING and not other.model.supports(asked):
-            assert "fitted together" in refusal(other, asked)
+        if type(one.model) in COMPUTING and not other.model.supports(asked):
+            # A network that the noise made wide leaves out pairs, too: its tables may take so much work together.
+            why = "fitted together" if len(asked) > 2 else "the largest tables are left out"
+            assert why in refusal(other, asked) and len(asked) > 1
             return
         same_marginal(one, other, asked)
         assert other.model.supports(asked)

@@ -89,6 +89,9 @@ SUMS = (
     "tests/e2e/test_running_totals.py"
     "::test_totals_are_the_sums_of_stored_answers_and_cost_the_budget_once[170-2-tree-4]"
 )
+BY_SQL = "tests/sql/test_attach.py"
+ATTACHED = "dpsyn_sql/attached.py"
+CALLED_SQL = "sql/attach/answer.sql"
 
 BUDGET = "dpsyn_sql/accounting/budget.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
@@ -660,5 +663,23 @@ FAULTS = (
         "missing periods are left out, and measured after later ones",
         SUMS,
         (TOTALS, "missing = tuple(range(period + 1,", "missing = tuple(range(_total(job).period,"),
+    ),
+    # -- releases by SQL ---------------------------------------------------------------------------
+    fault(
+        "a query is charged for every release that it names",
+        f"{BY_SQL}::test_a_query_is_charged_for_one_release_at_most_and_the_next_query_goes_on",
+        (ATTACHED, "                if self._charged:\n", "                if not request:\n"),
+    ),
+    fault(
+        "the function behind the macro can be called",
+        f"{BY_SQL}::test_the_function_behind_the_macro_is_no_way_around",
+        (ATTACHED, "if function in call.text.lower():", "if function in ():"),
+    ),
+    fault(
+        "what a query finds makes a call",
+        f"{BY_SQL}::test_a_call_per_row_is_refused_before_anything_is_charged"
+        "[FROM dpsyn_release((SELECT max(name) FROM numbers))]",
+        (CALLED_SQL, "FROM repeat(\n            json_object(", "FROM (\n            SELECT json_object("),
+        (CALLED_SQL, "            ),\n            1\n        ) AS called", "            )\n        ) AS called"),
     ),
 )
