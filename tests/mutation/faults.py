@@ -680,6 +680,10 @@ FAULTS = (
         f"{BY_SQL}::test_a_call_per_row_is_refused_before_anything_is_charged"
         "[FROM dpsyn_release((SELECT max(name) FROM numbers))]",
         (CALLED_SQL, "FROM repeat(\n            json_object(", "FROM (\n            SELECT json_object("),
-        (CALLED_SQL, "            ),\n            1\n        ) AS called", "            )\n        ) AS called"),
+        (
+            CALLED_SQL,
+            "            ),\n            1\n        ) AS called",
+            "            )\n        ) AS called",
+        ),
     ),
 )
