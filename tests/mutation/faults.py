@@ -92,6 +92,9 @@ SUMS = (
 BY_SQL = "tests/sql/test_attach.py"
 ATTACHED = "dpsyn_sql/attached.py"
 CALLED_SQL = "sql/attach/answer.sql"
+DBT = "tests/unit/test_dbt_model.py"
+DBT_MODEL = "dpsyn_sql/dbt_model.py"
+SCHEDULED = "tests/e2e/test_schedule_runs.py"
 
 BUDGET = "dpsyn_sql/accounting/budget.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
@@ -684,6 +687,25 @@ FAULTS = (
             CALLED_SQL,
             "            ),\n            1\n        ) AS called",
             "            )\n        ) AS called",
+        ),
+    ),
+    fault(
+        "an empty build of dbt is charged",
+        f"{DBT}::test_an_empty_build_charges_nothing_and_tells_public_columns",
+        (DBT_MODEL, 'if call["empty"]:', "if not call:"),
+    ),
+    fault(
+        "dbt clean deletes a ledger",
+        f"{DBT}::test_a_ledger_that_would_be_deleted_is_refused[target]",
+        (DBT_MODEL, "Path(os.path.realpath(job.place)).is_relative_to(folder)", "not folder"),
+    ),
+    fault(
+        "a schedule forgets the limit of a year",
+        f"{SCHEDULED}::test_a_yearly_limit_stops_a_series_until_the_next_year",
+        (
+            "dpsyn_sql/schedule/running.py",
+            "_over_limit(schedule, item, now)\n        if",
+            '"", None\n        if',
         ),
     ),
 )
