@@ -108,18 +108,20 @@ def copied(folder, name):
     return Path(shutil.copytree(folder, folder.with_name(name)))
 
 
-def test_killed_before_every_kind_of_step_of_six_releases(folder, run):
-    """Steps of one label do the same in each release: the first, a middle and the last one are enough."""
+def test_killed_before_steps_of_every_kind_of_six_releases(folder, run):
+    """Each run of a chain dies further on, so that the deaths lie in all phases of new releases and of those
+    that go on after a death. Steps do the same in each release: those of the first two are enough."""
     twin = copied(folder, "undisturbed")
     told = run(twin, watched=[str(twin)])
     assert [one["result"] for one in told["outcomes"]] == ["published"] * OUTPUTS
     undisturbed = finished(twin, run)
     changes = [step for step, (now, then) in enumerate(pairwise([*told["files"], None])) if now != then]
     assert len(changes) > 60
-    chosen = sorted({*np.linspace(0, len(changes) - 1, 14).astype(int)})
-    for number in chosen:
-        case = copied(folder, f"step{changes[number]}")
-        assert run(case, step=changes[number]) is None
+    chosen = np.linspace(0, len(changes) // 3, 14).astype(int)
+    for chain in (chosen[::2], chosen[1::2]):
+        case = copied(folder, f"chain{chain[0]}")
+        deaths = sum(run(case, step=changes[number]) is None for number in chain)
+        assert deaths > 3
         assert finished(case, run) == undisturbed
         shutil.rmtree(case)
 
