@@ -697,7 +697,7 @@ FAULTS = (
     fault(
         "dbt clean deletes a ledger",
         f"{DBT}::test_a_ledger_that_would_be_deleted_is_refused[target]",
-        (DBT_MODEL, "Path(os.path.realpath(job.place)).is_relative_to(folder)", "not folder"),
+        (DBT_MODEL, "if ledger.is_relative_to(folder):", "if not folder:"),
     ),
     fault(
         "a schedule forgets the limit of a year",
