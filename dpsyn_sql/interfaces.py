@@ -10,16 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain, Label
-from dpsyn_sql.fit.model_tables import ModelTables
-from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.plan import Plan
@@ -36,6 +31,13 @@ from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.relation import Source
 from dpsyn_sql.sqltext.dialect import Dialect
+
+if TYPE_CHECKING:  # load numpy, and a ledger is shown without
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dpsyn_sql.fit.model_tables import ModelTables
+    from dpsyn_sql.fit.network import Network
 
 
 class Engine(Protocol):

@@ -11,11 +11,10 @@ import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import EngineFailure, InternalError
@@ -23,6 +22,9 @@ from dpsyn_sql.folders import LockedFolder
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import ident, qualified
 from dpsyn_sql.sqltext.render import render
+
+if TYPE_CHECKING:  # takes long to load, and only a sample is a data frame
+    import pandas as pd
 
 _T = TypeVar("_T")
 

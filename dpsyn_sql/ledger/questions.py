@@ -8,10 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.account import describe, event_price
 from dpsyn_sql.accounting.budget import Budget
@@ -21,7 +18,11 @@ from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import own_errors
 from dpsyn_sql.ledger.store import Store
 
-_LITTLE_ENDIAN = np.dtype("<i8")
+if TYPE_CHECKING:  # loaded where answers are stored or read: a ledger is shown without
+    import numpy as np
+    from numpy.typing import NDArray
+
+_LITTLE_ENDIAN = "<i8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,8 @@ class StoredQuestion:
 
 
 def _to_bytes(answer: Sequence[NDArray[np.int64]]) -> bytes:
+    import numpy as np
+
     if any(table.dtype != np.int64 for table in answer):
         raise InternalError("a noisy answer is made of int64 tables")
     return b"".join(table.astype(_LITTLE_ENDIAN, copy=False).tobytes() for table in answer)
@@ -171,6 +174,8 @@ def _to_bytes(answer: Sequence[NDArray[np.int64]]) -> bytes:
 
 def _from_bytes(content: bytes, shapes: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
     """Arrays that nobody can change: who is handed one shares it with the release."""
+    import numpy as np
+
     flat = np.frombuffer(content, dtype=_LITTLE_ENDIAN).astype(np.int64)
     flat.flags.writeable = False
     ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in shapes])[:-1]

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Generic, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Label
 from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.sqltext.fragments import Fragment, ident
+
+if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
+    import numpy as np
+    from numpy.typing import NDArray
 
 Answer = TypeVar("Answer", covariant=True)
 
