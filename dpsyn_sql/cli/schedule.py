@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from dpsyn_sql.schedule import Outcome, Preview
 
 File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The file of the schedule.")]
+_MOST_LINES = 12
+"""The most periods of one state in a row that have a line each in a table."""
+
 _COLUMNS = ("release", "period", "state", "account", "spent epsilon", "due")
 
 
@@ -39,7 +45,7 @@ def run_command(
         if dry_run:
             _show_previews(preview(file, select=select or ()), out)
             return
-        done = run(file, select=select or (), told=lambda outcome: _show_outcome(outcome, out))
+        done = run(file, select=select or (), told=_Telling(out).tell)
         if not done.outcomes:
             out.say("Nothing is due.")
         out.document({"periods": [one.facts() for one in done.outcomes], "exit_code": done.exit_code})
@@ -53,16 +59,37 @@ def status_command(file: File = Path("dpsyn.yml"), as_json: Json = False, quiet:
         from dpsyn_sql.schedule import status
 
         found = [state.facts() for state in status(file)]
-        out.table(_COLUMNS, [tuple(facts.values()) for facts in found])
+        out.table(_COLUMNS, [tuple(facts.values()) for facts in _in_lines(found)])
         out.document({"periods": found})
 
 
-def _show_outcome(outcome: Outcome, out: Output) -> None:
-    line = f"{outcome.item}: {outcome.result}: {' '.join(outcome.message.split())}"
-    if outcome.result == "published":
-        out.say(line)
-    elif not out.as_json:
-        typer.echo(printable(line), err=True)
+def _in_lines(found: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    """A line for each period, but one for many of the same state in a row."""
+    same = itemgetter("release", "state", "account", "spent_epsilon")
+    for _, group in groupby(found, key=same):
+        periods = list(group)
+        if len(periods) <= _MOST_LINES:
+            yield from periods
+            continue
+        first, last = periods[0]["period"], periods[-1]["period"]
+        yield {**periods[0], "period": f"{first} to {last} ({len(periods)})"}
+
+
+class _Telling:
+    """Shows each outcome as it comes; of periods that are not tried for one reason only the first."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._last = ""
+
+    def tell(self, outcome: Outcome) -> None:
+        """One line."""
+        line = f"{outcome.item}: {outcome.result}: {' '.join(outcome.message.split())}"
+        if outcome.result == "published":
+            self._out.say(line)
+        elif not self._out.as_json and (outcome.tried or outcome.message != self._last):
+            typer.echo(printable(line), err=True)
+        self._last = outcome.message
 
 
 def _cost(one: Preview) -> str:

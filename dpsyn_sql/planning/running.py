@@ -201,8 +201,9 @@ class Total:
     @property
     def paid_before(self) -> bool:
         """Whether earlier periods of its level have paid for all nodes of the level that a unit can be in."""
-        spans = [self.running.span(each) for each in range(1, self.period)]
-        return spans.count(self.level.span) >= self.level.charged
+        level, before = self.level, self.period - 1
+        nodes = before if self.running.way == "sum" else before // level.span - before // (2 * level.span)
+        return nodes >= level.charged
 
     @property
     def earlier(self) -> tuple[int, ...]:
@@ -244,6 +245,11 @@ class Total:
         }
 
     @property
+    def ways(self) -> tuple[str, str]:
+        """The noise of both ways."""
+        return f"{_noise_of(self.running)} (chosen: less on average)", _noise_of(self.other)
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """For the explained plan."""
         running, span = self.running, self.level.span
@@ -252,8 +258,7 @@ class Total:
             f"period {self.period} of {running.periods}; a unit counts in at most "
             f"{_counted(running.windows, 'window')}, with at most {_counted(running.rows, 'row')} in each",
             "epsilon and delta are for the totals of all periods together",
-            f"{_noise_of(running)} (chosen: less on average)",
-            _noise_of(self.other),
+            *self.ways,
             f"it measures {_counted(span, 'window')}; its total adds up {_counted(nodes, 'node')}",
         )
         labels = ("Total", *("" for _ in said[1:]))

@@ -13,6 +13,16 @@ MOST_PERIODS = 100_000
 """The most that a calendar with an end may have: eleven years of hours."""
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
+LABELS = {
+    "hour": r"\d{4}-\d\d-\d\d[Tt]\d\d",
+    "day": r"\d{4}-\d\d-\d\d",
+    "week": r"\d{4}-[Ww]\d\d",
+    "month": r"\d{4}-\d\d",
+    "quarter": r"\d{4}-[Qq]\d",
+    "year": r"\d{4}",
+}
+"""Of each cadence, how labels look, also in folded names."""
+
 _STEPS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 _FIRST = {
     "hour": "at the full hour",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.errors import DpsynError, said
-from dpsyn_sql.schedule.calendar import MOST_PERIODS, Calendar, unaligned
+from dpsyn_sql.schedule.calendar import LABELS, MOST_PERIODS, Calendar, unaligned
 from dpsyn_sql.schedule.lines import Faults, Place
 from dpsyn_sql.schedule.series import PLACEHOLDERS, Limit, Releases, Schedule
 from dpsyn_sql.source.files import ending_of, looks_like_path
@@ -20,6 +19,7 @@ from dpsyn_sql.source.paths import WILDCARDS, absolute_path
 
 _BRACE = re.compile(r"\{\w+\}|[{}]")
 _LONGEST = 100
+_ANY = "anyperiod"
 _NAME = re.compile(r'"(?:[^"]|"")+"|[^\W\d]\w*(?:\.(?:"(?:[^"]|"")+"|\w+))*|\'(?:[^\']|\'\')*\'')
 _NOTHING_GAINED = (
     "Nothing is gained: the rows are synthetic already, and noise would be added and paid a second time. "
@@ -245,35 +245,44 @@ def check_schedule(schedule: Schedule, faults: Faults) -> None:
 
 
 def _check_outputs(schedule: Schedule, faults: Faults) -> None:
-    taken: dict[str, str] = {}
+    patterns: dict[str, str] = {}
+    written: dict[str, str] = {}
+    calendars: list[tuple[re.Pattern[str], str]] = []
     for one in schedule.releases:
-        mine = {_output_pattern(schedule, one)} | set(_written(schedule, one))
-        other = next((taken[output] for output in mine if output in taken), None)
+        pattern, mine = _output_pattern(schedule, one), _written(schedule, one)
+        same = [patterns.get(pattern), *(written.get(output) for output in mine)]
+        same += [name for of, name in calendars if any(map(of.fullmatch, mine))]
+        if isinstance(one.series, Calendar):
+            of = re.compile(_output_pattern(schedule, one, labels=LABELS[one.series.cadence]))
+            same += [name for output, name in written.items() if of.fullmatch(output)]
+            calendars.append((of, one.name))
+        other = next((name for name in same if name is not None), None)
         if other is not None:
             told = f"releases.{one.name}: {other!r} has the same output; give each release its own"
             faults.add(("releases", one.name, "output"), told)
-        for output in mine:
-            taken.setdefault(output, one.name)
+        patterns.setdefault(pattern, one.name)
+        written |= {output: one.name for output in mine if output not in written}
 
 
-def _output_pattern(schedule: Schedule, one: Releases) -> str:
-    """The output of any period: its placeholders are wildcards."""
-    text = PLACEHOLDERS.sub(lambda found: one.name if found[1] == "release" else "*", one.output)
+def _output_pattern(schedule: Schedule, one: Releases, labels: str = "") -> str:
+    """The output of any period: its placeholders are wildcards, or in a regular expression ``labels``."""
+    plain = PLACEHOLDERS.sub(lambda found: one.name if found[1] == "release" else _ANY, one.output)
     if one.to_file:
-        return str(absolute_path(Path(schedule.folder, text)))
-    return f"{one.source.database}:{fold(display_name(*(split_name(text) or (text,))))}"
+        text = str(absolute_path(Path(schedule.folder, plain)))
+    else:
+        text = f"{one.source.database}:{fold(display_name(*(split_name(plain) or (plain,))))}"
+    return re.escape(text).replace(_ANY, labels) if labels else text.replace(_ANY, "*")
 
 
-def _written(schedule: Schedule, one: Releases) -> Iterator[str]:
-    """The outputs that are known: of listed windows, partitions, and calendars with an end."""
-    if isinstance(one.series, Calendar) and one.series.end is None:
-        return
-    for period in one.series.periods(datetime.max):
-        into = one.into(period, schedule.folder)
-        if isinstance(into, Path):
-            yield str(absolute_path(into))
-        else:
-            yield f"{one.source.database}:{fold(into)}"
+def _written(schedule: Schedule, one: Releases) -> list[str]:
+    """All outputs, but of a calendar, which can have very many."""
+    if isinstance(one.series, Calendar):
+        return []
+    outputs = [one.into(period, schedule.folder) for period in one.series.periods(datetime.max)]
+    return [
+        str(absolute_path(into)) if isinstance(into, Path) else f"{one.source.database}:{fold(into)}"
+        for into in outputs
+    ]
 
 
 def _check_circles(schedule: Schedule, faults: Faults) -> None:
@@ -361,7 +370,7 @@ def _check_budget(schedule: Schedule, one: Releases, faults: Faults) -> None:
         place = ("accounts", account.name, *key)
         where = ".".join(map(str, place))
         try:
-            short = one.cost(limit.budget.kind).amount > limit.budget.amount
+            short = one.cost(limit.budget.kind, one.first).amount > limit.budget.amount
             problem = ""
         except DpsynError as error:
             short, problem = False, str(error)

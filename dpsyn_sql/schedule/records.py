@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from dpsyn_sql.accounting.account import USUAL_DELTA, describe, price, reported_epsilon
@@ -15,34 +18,14 @@ from dpsyn_sql.errors import AccountError, ScheduleError
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.schedule.calendar import after
-from dpsyn_sql.schedule.series import Account, Item, Limit, Schedule
+from dpsyn_sql.schedule.series import Item, Limit, Schedule
 
 _STATES = ("debited", "measured", "published")
 _SLACK = timedelta(minutes=5)
 """How far two clocks of one day may be apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """A debit of an account, and the moment that it counts for."""
-
-    account: str
-    cost: Budget
-    counts_at: datetime
-    name: str
-
-
-def expected(item: Item, cost: Budget, spent: Iterable[Spending]) -> Budget:
-    """What a period costs after ``spent``: nothing once as many slices are paid as a unit can be in."""
-    if item.releases.cumulative:
-        total = item.releases.request(item.period, Path(), Path()).total()
-        return Budget(cost.kind, 0) if total is not None and total.paid_before else cost
-    most = item.releases.most
-    paid = sum(1 for one in spent if one.name == item.releases.name)
-    return cost if most is None or paid < most else Budget(cost.kind, 0)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Records:
     """What the ledger held when it was read."""
 
@@ -52,27 +35,15 @@ class Records:
     def of(self, item: Item) -> ReleaseOverview | None:
         """The entry of a period: the one that has come furthest."""
         account = item.releases.source.account
-        found = [
-            one
-            for one in self.releases
-            if (one.name, one.version) == item.key and account in (None, one.account)
-        ]
+        found = [one for one in self._by_key.get(item.key, ()) if account in (None, one.account)]
         return max(found, key=lambda one: _STATES.index(one.state), default=None)
 
-    def spending(self, items: Iterable[Item]) -> tuple[Spending, ...]:
-        """All debits. A scheduled one counts where its window begins, and so does one of another name with
-        the label of that window: a series that is renamed has no second budget. Others count on their day."""
-        known = [(item, item.period.begins) for item in items]
-        own = {item.key: begins for item, begins in known}
-        labels: dict[str, datetime | None] = {}
-        for item, begins in known:
-            labels.setdefault(item.period.label, begins)
-        found = []
+    @cached_property
+    def _by_key(self) -> Mapping[tuple[str, str | None], list[ReleaseOverview]]:
+        found = defaultdict(list)
         for one in self.releases:
-            label = one.version or ""
-            counts_at = own.get((one.name, label)) or labels.get(label) or _moment(one.debited_at)
-            found.append(Spending(one.account, one.charged, counts_at, one.name))
-        return tuple(found)
+            found[one.name, one.version].append(one)
+        return found
 
     def newest(self) -> datetime | None:
         """The time of the last debit."""
@@ -106,46 +77,119 @@ def check_clock(schedule: Schedule, records: Records, now: datetime) -> None:
         )
 
 
-def refusal(
-    schedule: Schedule, item: Item, cost: Budget, spent: Iterable[Spending], now: datetime
-) -> tuple[str, datetime | None]:
-    """Why a limit of a budget period does not admit a debit, and where that period ends; empty if it does."""
-    account = schedule.accounts.get(item.releases.source.account or "")
-    if account is None:
+class Spent:
+    """What the accounts of a schedule have spent: debits of the ledger, and those that are foreseen.
+
+    A scheduled debit counts where its window begins, and so does one of another name with the label of that
+    window: a series that is renamed has no second budget. Others count on their day.
+    """
+
+    def __init__(self, schedule: Schedule, records: Records, items: Iterable[Item], now: datetime) -> None:
+        self._accounts, self._now = schedule.accounts, now
+        self._sums: dict[tuple[str, str, datetime | None], _Sum] = {}
+        self._recorded = Counter(one.name for one in records.releases)
+        self._foreseen: Counter[str] = Counter()
+        begins: dict[tuple[str, str], datetime | None] = {}
+        labels: dict[str, datetime | None] = {}
+        for item in items:
+            begins[item.key] = item.period.begins
+            labels.setdefault(item.period.label, item.period.begins)
+        for one in records.releases:
+            label = one.version or ""
+            counts_at = begins.get((one.name, label)) or labels.get(label) or _moment(one.debited_at)
+            self._add(one.account, one.charged, counts_at)
+
+    def add(self, item: Item, cost: Budget) -> None:
+        """A debit that a run will make."""
+        account = item.releases.source.account or ""
+        self._foreseen[item.releases.name] += 1
+        self._add(account, cost, item.period.begins or self._now)
+
+    def expected(self, item: Item, cost: Budget) -> Budget:
+        """What a period costs now: nothing once as many slices are paid as a unit can be in."""
+        name = item.releases.name
+        return _unless_paid(item, cost, self._recorded[name] + self._foreseen[name])
+
+    def after_foreseen(self, item: Item, cost: Budget) -> Budget:
+        """The same, where ``cost`` is what the ledger says as it is now."""
+        recorded, foreseen = (count[item.releases.name] for count in (self._recorded, self._foreseen))
+        if not foreseen:
+            return cost
+        # If it costs something although enough windows are paid, those were of another panel, or cheaper.
+        most = item.releases.most
+        return _unless_paid(item, cost, foreseen + (recorded if most is None or recorded < most else 0))
+
+    def refusal(self, item: Item, cost: Budget) -> tuple[str, datetime | None]:
+        """Why a limit of a budget period refuses a debit, and where that period ends; empty if none does."""
+        account = self._accounts.get(item.releases.source.account or "")
+        if account is None:
+            return "", None
+        for length, limit in account.per.items():
+            begins = budget_period(length, item.period.begins or self._now)
+            problem = self._sum(account.name, length, begins, limit).exceeded(cost)
+            if problem:
+                return (
+                    f"the account {account.name!r} may spend {limit} in the {length} from {begins:%Y-%m-%d}, "
+                    f"and {problem}. Nothing was read or charged",
+                    after(length, begins),
+                )
         return "", None
-    counts_at = item.period.begins or now
-    for length, limit in account.per.items():
-        begins = budget_period(length, counts_at)
-        ends = after(length, begins)
-        costs = [one.cost for one in spent if one.account == account.name and begins <= one.counts_at < ends]
-        problem = _exceeded(limit, [*costs, cost])
-        if problem:
-            return (
-                f"the account {account.name!r} may spend {limit} in the {length} from {begins:%Y-%m-%d}, "
-                f"and {problem}. Nothing was read or charged",
-                ends,
-            )
-    return "", None
+
+    def over_lifetime(self, item: Item, cost: Budget) -> bool:
+        """Whether a release exceeds what its account has left; for an outlook only."""
+        account = self._accounts.get(item.releases.source.account or "")
+        if account is None or account.limit is None:
+            return False
+        return bool(self._sum(account.name, "", None, account.limit).exceeded(cost))
+
+    def _add(self, account_name: str, cost: Budget, counts_at: datetime) -> None:
+        account = self._accounts.get(account_name)
+        if account is None:
+            return
+        if account.limit is not None:
+            self._sum(account_name, "", None, account.limit).add(cost)
+        for length, limit in account.per.items():
+            self._sum(account_name, length, budget_period(length, counts_at), limit).add(cost)
+
+    def _sum(self, account: str, length: str, begins: datetime | None, limit: Limit) -> _Sum:
+        key = (account, length, begins)
+        if key not in self._sums:
+            self._sums[key] = _Sum(limit.budget)
+        return self._sums[key]
 
 
-def _exceeded(limit: Limit, costs: list[Budget]) -> str:
-    budget = limit.budget
-    try:
-        prices = [price(cost, budget.kind) for cost in costs]
-    except AccountError as error:
-        return str(error)
-    total = Budget(budget.kind, sum(one.amount for one in prices), sum(one.delta for one in prices))
-    if total.amount <= budget.amount and total.delta <= budget.delta:
-        return ""
-    return f"this release would make it {describe(total)} of {describe(budget)}"
+def _unless_paid(item: Item, cost: Budget, paid: int) -> Budget:
+    """Nothing if so many slices of the series are paid that a unit can be in no more."""
+    total, most = item.releases.total(item.period), item.releases.most
+    nothing = total.paid_before if total is not None else most is not None and paid >= most
+    return Budget(cost.kind, 0) if nothing else cost
 
 
-def over_lifetime(account: Account | None, cost: Budget, spent: Iterable[Spending]) -> bool:
-    """Whether the amount of a release exceeds what its account has left; for an outlook only."""
-    if account is None or account.limit is None:
-        return False
-    costs = [one.cost for one in spent if one.account == account.name]
-    return bool(_exceeded(account.limit, [*costs, cost]))
+@dataclass(slots=True)
+class _Sum:
+    """Debits that one limit holds for. ``problem``: one of them cannot be priced in its kind."""
+
+    limit: Budget
+    amount: int = 0
+    delta: int = 0
+    problem: str = ""
+
+    def add(self, cost: Budget) -> None:
+        try:
+            priced = price(cost, self.limit.kind)
+        except AccountError as error:
+            self.problem = str(error)
+            return
+        self.amount, self.delta = self.amount + priced.amount, self.delta + priced.delta
+
+    def exceeded(self, cost: Budget) -> str:
+        """Why one more debit is too much; empty if it is not."""
+        then = replace(self)
+        then.add(cost)
+        if then.problem or (then.amount <= self.limit.amount and then.delta <= self.limit.delta):
+            return then.problem
+        total = Budget(self.limit.kind, then.amount, then.delta)
+        return f"this release would make it {describe(total)} of {describe(self.limit)}"
 
 
 def budget_period(length: str, moment: datetime) -> datetime:
@@ -156,7 +200,11 @@ def budget_period(length: str, moment: datetime) -> datetime:
 
 def epsilon_of(item: Item, cost: Budget) -> float:
     """The epsilon of a debit at the delta of its release."""
-    delta = exact_number("delta", item.releases.options.get("delta", USUAL_DELTA))
+    return _epsilon(cost, exact_number("delta", item.releases.options.get("delta", USUAL_DELTA)))
+
+
+@lru_cache(maxsize=64)
+def _epsilon(cost: Budget, delta: Fraction) -> float:
     return reported_epsilon(cost, delta or USUAL_DELTA)
 
 

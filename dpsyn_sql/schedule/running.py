@@ -10,26 +10,21 @@ from datetime import datetime
 from typing import Any
 
 from dpsyn_sql.accounting.account import describe
-from dpsyn_sql.accounting.budget import Budget, exact_number
+from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import DpsynError, InputError, PrivacyBudgetExceeded
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
 from dpsyn_sql.schedule.lock import alone
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
     Records,
-    Spending,
+    Spent,
     check_clock,
     epsilon_of,
-    expected,
-    over_lifetime,
     read_records,
-    refusal,
 )
-from dpsyn_sql.schedule.series import Item, Releases, Schedule, in_keys
+from dpsyn_sql.schedule.series import Item, Schedule, in_keys
 from dpsyn_sql.schedule.status import GONE, OPEN, PUBLISHED, State, oldest_first, states, utc_now
 from dpsyn_sql.source.names import listed, near_matches
-from dpsyn_sql.source.slices import Window
 
 DONE, FAILED, REFUSED, SKIPPED = "published", "failed", "refused by budget", "skipped"
 
@@ -39,7 +34,10 @@ EXIT_DONE, EXIT_FAILED, EXIT_REFUSED = 0, 1, 3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one period. ``charged`` is the epsilon that this run debited for it."""
+    """What became of one period. ``charged`` is the epsilon that this run debited for it.
+
+    ``tried``: it was begun; otherwise an earlier period stands in its way.
+    """
 
     item: Item
     result: str
@@ -47,6 +45,7 @@ class Outcome:
     charged: float = 0.0
     rows: int | None = None
     output: str = ""
+    tried: bool = True
 
     def facts(self) -> dict[str, object]:
         """As plain data."""
@@ -76,36 +75,6 @@ class Run:
         return EXIT_REFUSED if REFUSED in results else EXIT_DONE
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a run would do for one period.
-
-    ``epsilon`` is what it debits, 0 for what is paid already, None if the cost is not known. With a
-    ``problem`` nothing is debited before that is mended.
-    """
-
-    item: Item
-    epsilon: float | None
-    reads: str
-    writes: str
-    ledger: str
-    bound: str
-    problem: str = ""
-
-    def facts(self) -> dict[str, object]:
-        """As plain data."""
-        return {
-            "release": self.item.releases.name,
-            "period": self.item.period.label,
-            "epsilon": self.epsilon,
-            "reads": self.reads,
-            "writes": self.writes,
-            "ledger": self.ledger,
-            "bound": self.bound,
-            "problem": self.problem,
-        }
-
-
 def run(
     path: str | os.PathLike[str] = "dpsyn.yml",
     *,
@@ -132,38 +101,16 @@ def run(
     with alone(schedule.ledger):
         records = read_records(schedule.ledger)
         check_clock(schedule, records, now)
-        wanted = _wanted(schedule, states(schedule, records, now, look=bool(select)), select)
-        _check_methods(schedule, wanted)
+        chosen = wanted(schedule, states(schedule, records, now, look=bool(select)), select)
+        check_methods(schedule, chosen)
         _set_limits(schedule, records)
-        return _carried_out(schedule, wanted, now, told)
-
-
-def preview(
-    path: str | os.PathLike[str] = "dpsyn.yml", *, select: Sequence[str] = (), now: datetime | None = None
-) -> tuple[Preview, ...]:
-    """What ``run`` would do. Reads no row, charges nothing, changes nothing.
-
-    Raises:
-        ScheduleError: as ``run``.
-        InputError: as ``run``.
-        LedgerError: the ledger cannot be read.
-    """
-    schedule, now = read_schedule(path), now or utc_now()
-    records = read_records(schedule.ledger)
-    check_clock(schedule, records, now)
-    found = states(schedule, records, now, look=bool(select))
-    wanted = _wanted(schedule, found, select)
-    _check_methods(schedule, wanted)
-    _check_limits(schedule, records)
-    known = {state.item.key: state.state for state in found}
-    spent = list(records.spending(schedule.items(now)))
-    return tuple(_previewed(schedule, item, known[item.key], records, spent, now) for item in wanted)
+        return _carried_out(schedule, chosen, now, told)
 
 
 # -- what is wanted ----------------------------------------------------------------------------------
 
 
-def _wanted(schedule: Schedule, found: Sequence[State], select: Sequence[str]) -> list[Item]:
+def wanted(schedule: Schedule, found: Sequence[State], select: Sequence[str]) -> list[Item]:
     """Open periods, oldest first; a selected period whose output is gone is written again at no cost."""
     if not select:
         return oldest_first([state.item for state in found if state.state in OPEN])
@@ -181,8 +128,9 @@ def _wanted(schedule: Schedule, found: Sequence[State], select: Sequence[str]) -
             labels = [state.item.period.label for state in mine]
             close = near_matches(label, labels) or labels[-3:]
             problems.append(f"--select {text!r}: {name!r} has no such period; it has {listed(close)}")
+        first = _first_open(mine)
         for state in named:
-            earlier = _open_before(state, mine)
+            earlier = first if state.state in OPEN and state.item.period.label != first else None
             if earlier is not None and colon and not {f"{name}:{earlier}", name} & set(select):
                 problems.append(
                     f"--select {text!r}: {name}:{earlier} comes first. With windows_per_unit or cumulative a "
@@ -197,15 +145,14 @@ def _wanted(schedule: Schedule, found: Sequence[State], select: Sequence[str]) -
     return oldest_first(list(chosen.values()))
 
 
-def _open_before(state: State, series: Sequence[State]) -> str | None:
-    """The label of an earlier window that is still open, where the order of the windows matters."""
-    if not state.item.releases.ordered or state.state not in OPEN:
+def _first_open(series: Sequence[State]) -> str | None:
+    """The label of the first period that is open, where the order of the periods matters."""
+    if not series[0].item.releases.ordered:
         return None
-    before = [one for one in series if one.item.period.index < state.item.period.index]
-    return next((one.item.period.label for one in before if one.state in OPEN), None)
+    return next((one.item.period.label for one in series if one.state in OPEN), None)
 
 
-def _check_methods(schedule: Schedule, wanted: Sequence[Item]) -> None:
+def check_methods(schedule: Schedule, wanted: Sequence[Item]) -> None:
     """Methods take long to load: their settings are checked where something is due."""
     if not wanted:
         return
@@ -226,7 +173,7 @@ def _check_methods(schedule: Schedule, wanted: Sequence[Item]) -> None:
 # -- limits --------------------------------------------------------------------------------------------
 
 
-def _check_limits(schedule: Schedule, records: Records) -> bool:
+def check_limits(schedule: Schedule, records: Records) -> bool:
     """Whether the ledger has other limits than the file.
 
     Raises:
@@ -257,7 +204,7 @@ def _set_limits(schedule: Schedule, records: Records) -> None:
     Raises:
         ScheduleError: a limit is below what is spent.
     """
-    if not _check_limits(schedule, records):
+    if not check_limits(schedule, records):
         return
     with closing(SqliteLedger(schedule.ledger)) as ledger:
         for account in schedule.accounts.values():
@@ -274,17 +221,22 @@ def _pair(limit: Any) -> tuple[str, str]:
 
 
 def _carried_out(
-    schedule: Schedule, wanted: Sequence[Item], now: datetime, told: Callable[[Outcome], None]
+    schedule: Schedule, chosen: Sequence[Item], now: datetime, told: Callable[[Outcome], None]
 ) -> Run:
     outcomes: list[Outcome] = []
     stopped: dict[str, tuple[str, datetime]] = {}
-    for item in wanted:
+    items = schedule.items(now)
+    for item in chosen:
         why, until = stopped.get(item.releases.name, ("", datetime.min))
         if why and (item.period.begins or now) < until:
-            outcome = Outcome(item, SKIPPED if why.endswith("failed") else REFUSED, f"not tried: {why}")
+            result = SKIPPED if why.endswith("failed") else REFUSED
+            outcome = Outcome(item, result, f"not tried: {why}", tried=False)
         else:
-            outcome, ends = _released(schedule, item, now)
-            if outcome.result == REFUSED:
+            outcome, ends = _released(schedule, item, items, now)
+            if outcome.result == REFUSED and item.releases.cumulative:
+                # The next period would measure this one first.
+                stopped[item.releases.name] = (f"{item} was refused by its budget", datetime.max)
+            elif outcome.result == REFUSED:
                 stopped[item.releases.name] = (f"{item} was refused by its budget", ends or datetime.max)
             elif outcome.result == FAILED and item.releases.ordered:
                 # A window that is read after a later one is charged in full.
@@ -294,7 +246,9 @@ def _carried_out(
     return Run(tuple(outcomes))
 
 
-def _released(schedule: Schedule, item: Item, now: datetime) -> tuple[Outcome, datetime | None]:
+def _released(
+    schedule: Schedule, item: Item, items: Sequence[Item], now: datetime
+) -> tuple[Outcome, datetime | None]:
     """One period; for a refusal by the limit of a budget period, where that ends."""
     from dpsyn_sql.pipeline import release  # loads everything that a release loads
     from dpsyn_sql.totals import running_total
@@ -302,7 +256,7 @@ def _released(schedule: Schedule, item: Item, now: datetime) -> tuple[Outcome, d
     con = item.releases.source.database
     request = schedule.request(item)
     try:
-        problem, ends = _over_limit(schedule, item, now)
+        problem, ends = _over_limit(schedule, item, items, now)
         if problem:
             return Outcome(item, REFUSED, problem), ends
         made = running_total(con, request) if request.cumulative else release(con, request)
@@ -325,13 +279,15 @@ def _in_limits(text: str, schedule: Schedule, item: Item) -> str:
     return text.replace("(`dpsyn ledger grant`)", f"(limit: of accounts.{account.name})")
 
 
-def _over_limit(schedule: Schedule, item: Item, now: datetime) -> tuple[str, datetime | None]:
+def _over_limit(
+    schedule: Schedule, item: Item, items: Sequence[Item], now: datetime
+) -> tuple[str, datetime | None]:
     """Whether a limit of a budget period refuses a new debit, by what the ledger holds at this moment."""
     account = schedule.accounts.get(item.releases.source.account or "")
     records = read_records(schedule.ledger)
     if account is None or not account.per or records.of(item) is not None:
         return "", None
-    return refusal(schedule, item, _cost(schedule, item), records.spending(schedule.items(now)), now)
+    return Spent(schedule, records, items, now).refusal(item, _cost(schedule, item))
 
 
 def _cost(schedule: Schedule, item: Item) -> Budget:
@@ -339,91 +295,3 @@ def _cost(schedule: Schedule, item: Item) -> Budget:
     from dpsyn_sql.explanation import plan
 
     return plan(item.releases.source.database, schedule.request(item)).cost
-
-
-# -- previews ------------------------------------------------------------------------------------------
-
-
-def _previewed(
-    schedule: Schedule, item: Item, state: str, records: Records, spent: list[Spending], now: datetime
-) -> Preview:
-    """One period; what it would debit is added to ``spent`` for the next ones."""
-    from dpsyn_sql.explanation import plan
-
-    source = item.releases.source
-    request, reads, bound = schedule.request(item), _reading(schedule, item), participation(item.releases)
-    try:
-        explained = plan(source.database, request)
-    except DpsynError as error:
-        return Preview(item, None, reads, str(request.into), state, bound, in_keys(str(error)))
-    problem = in_keys(explained.obstacle)
-    cost = _after_others(item, explained.cost, records, spent)
-    if records.of(item) is not None:
-        return Preview(item, 0.0, reads, explained.into, explained.outlook, bound, problem)
-    account = schedule.accounts.get(source.account or "")
-    if not problem and over_lifetime(account, cost, spent):
-        problem = f"would be refused: the limit of the account {source.account!r} would be exceeded"
-    problem = problem or refusal(schedule, item, cost, spent, now)[0]
-    if problem:
-        return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound, problem)
-    spent.append(Spending(source.account or "", cost, item.period.begins or now, item.releases.name))
-    return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound)
-
-
-def _after_others(item: Item, cost: Budget, records: Records, spent: Sequence[Spending]) -> Budget:
-    """What a period costs after those previewed before it; ``cost`` is what the ledger says as it is now."""
-    mine = [one for one in spent if one.name == item.releases.name]
-    recorded = sum(1 for one in records.releases if one.name == item.releases.name)
-    previewed, most = mine[recorded:], item.releases.most
-    if not previewed:
-        return cost
-    # If it costs something although enough windows are paid, those were of another panel, or cheaper.
-    return expected(item, cost, previewed if most is not None and recorded >= most else mine)
-
-
-def _reading(schedule: Schedule, item: Item) -> str:
-    """What a period reads, in words."""
-    source, period = item.releases.source, item.period
-    request = schedule.request(item)
-    text, total = str(request.source), request.total()
-    reads = f"{text} of {source.database}" if source.database else text
-    if total is not None and isinstance(request.slice, Window):
-        node = total.node(request.slice)
-        return f"{reads}, {source.window} from {moment_text(node.start)} until before {moment_text(node.end)}"
-    if period.begins is not None and period.ends is not None and source.window is not None:
-        span = f"from {moment_text(period.begins)} until before {moment_text(period.ends)}"
-        return f"{reads}, {source.window} {span}"
-    if item.releases.partition_by is not None:
-        return f"{reads}, {item.releases.partition_by} = {period.partition!r}"
-    return reads
-
-
-def participation(one: Releases) -> str:
-    """How often a person can be in a series, and what that costs."""
-    epsilon = one.options.get("epsilon", 1.0)
-    if isinstance(one.series, Single):
-        return ""
-    most, count = one.windows_per_unit, one.series.count()
-    of_rows = str(one.options.get("privacy_unit", "row")).lower() == "row"
-    if one.cumulative:
-        bound = "a person can be in all of them"
-        if most is not None:
-            bound = f"a person counts in at most {most}, which is enforced"
-        if of_rows:
-            bound = "a row is in one of them"
-        return f"running totals of {count} windows, {bound}: epsilon={epsilon} in all"
-    if most is not None and isinstance(one.series, Calendar | Listed):
-        if of_rows:
-            return f"a row is in one window: epsilon={epsilon} in all, for a row and not for a person's rows"
-        enforced = f"a person counts in at most {most} windows, which is enforced"
-        return f"{enforced}: {most} x epsilon={epsilon} in all"
-    if one.partition_by is not None and of_rows:
-        return f"{count} partitions, a row is in one of them: epsilon={epsilon} in all"
-    what = "windows" if isinstance(one.series, Calendar | Listed) else "partitions"
-    if count is None:
-        return f"windows without an end, a person can be in all of them: epsilon={epsilon} for each"
-    if count == 1:
-        return f"one {what.removesuffix('s')}: epsilon={epsilon}"
-    whole = float(count * exact_number("epsilon", epsilon))
-    total = f"{count} x epsilon={epsilon}, at most {whole:g} in all"
-    return f"{count} {what}, a person can be in all of them: {total}"

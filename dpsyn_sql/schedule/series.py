@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.account import granted_budget, price
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.running import Total
 from dpsyn_sql.request import OPTIONS, Request
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
 from dpsyn_sql.schedule.lines import Faults
@@ -63,7 +65,7 @@ class SourceOf:
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Releases:
     """A series of releases; ``options`` are those of a request, ``cumulative`` means running totals."""
 
@@ -107,9 +109,7 @@ class Releases:
             account=self.source.account,
             ledger=ledger,
             slice=self.slice(period),
-            cumulative=tuple(one.label for one in self.series.periods(datetime.max))
-            if self.cumulative
-            else (),
+            cumulative=self._labels if self.cumulative else (),
         )
 
     def _read(self, period: Period, folder: Path) -> str | Path:
@@ -127,9 +127,8 @@ class Releases:
             return None
         if not isinstance(self.series, Calendar | Listed):
             raise InternalError("only calendars have windows")
-        last = period.index
-        if self.cumulative:  # the calendar has an end, and all of it decides what a period costs
-            last = (self.series.count() or 0) - 1
+        # What a total costs is decided by the whole calendar.
+        last = len(self._labels) - 1 if self.cumulative else period.index
         edges = self.series.edges(last)
         return Window(self.source.window, self.series.identity, edges, period.index, 1, self.most)
 
@@ -139,17 +138,37 @@ class Releases:
         single = str(self.options.get("privacy_unit", "row")).lower() == "row"
         return 1 if self.partition_by is not None and single else self.windows_per_unit
 
-    def cost(self, kind: str) -> Budget:
-        """What one release costs an account of a kind at least: the delta of thresholds is not in it.
+    def cost(self, kind: str, period: Period) -> Budget:
+        """What a period costs an account of a kind at least: the delta of thresholds is not in it.
 
         Raises:
             AccountError: a pure account cannot hold it.
         """
-        request = Request.from_mapping({**self.source.options, **self.options})
-        first = next(iter(self.series.periods(datetime.max)))
-        total = self.request(first, Path(), Path()).total() if self.cumulative else None
-        budget = request.budget() if total is None else total.budget
+        total = self.total(period)
+        budget = self._budget if total is None else total.budget
         return price(budget.without_thresholds(), "pure" if kind == "pure" else "zcdp")
+
+    def total(self, period: Period) -> Total | None:
+        """The running total of a period; None if each period is about its own rows."""
+        return None if self._total is None else replace(self._total, period=period.index + 1)
+
+    @property
+    def first(self) -> Period:
+        """The first period."""
+        return next(iter(self.series.periods(datetime.max)))
+
+    @cached_property
+    def _labels(self) -> tuple[str, ...]:
+        """Of all periods of a calendar with an end."""
+        return tuple(period.label for period in self.series.periods(datetime.max))
+
+    @cached_property
+    def _budget(self) -> Budget:
+        return Request.from_mapping({**self.source.options, **self.options}).budget()
+
+    @cached_property
+    def _total(self) -> Total | None:
+        return self.request(self.first, Path(), Path()).total() if self.cumulative else None
 
 
 @dataclass(frozen=True, slots=True)

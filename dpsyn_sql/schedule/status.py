@@ -13,13 +13,10 @@ from dpsyn_sql.errors import DpsynError
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
     Records,
-    Spending,
+    Spent,
     check_clock,
     epsilon_of,
-    expected,
-    over_lifetime,
     read_records,
-    refusal,
 )
 from dpsyn_sql.schedule.series import Item, Schedule
 
@@ -79,11 +76,14 @@ def status(path: str | os.PathLike[str] = "dpsyn.yml", *, now: datetime | None =
 def states(schedule: Schedule, records: Records, now: datetime, *, look: bool = True) -> tuple[State, ...]:
     """Of each period, in the order of the file; without ``look`` published outputs count as standing."""
     items = schedule.items(now)
-    standing = _Outputs(schedule, items) if look else None
-    found = {item.key: _recorded(item, records, standing, now) for item in items}
-    spent = list(records.spending(items))
+    found = {item.key: _recorded(item, records, now) for item in items}
+    published = [item for item in items if found[item.key] == PUBLISHED]
+    found.update({item.key: GONE for item in gone(schedule, published)} if look else {})
+    spent, stopped = Spent(schedule, records, items, now), set[str]()
     for item in oldest_first([item for item in items if found[item.key] == DUE]):
-        found[item.key] = _foreseen(schedule, item, spent, now)
+        if item.releases.name in stopped or not _admitted(schedule, item, spent):
+            found[item.key] = REFUSED
+            stopped |= {item.releases.name} if item.releases.cumulative else set()
     return tuple(_state(item, found[item.key], records) for item in items)
 
 
@@ -99,55 +99,43 @@ def _state(item: Item, state: str, records: Records) -> State:
     return State(item, state, account, spent, item.period.due)
 
 
-def _recorded(item: Item, records: Records, outputs: _Outputs | None, now: datetime) -> str:
+def _recorded(item: Item, records: Records, now: datetime) -> str:
     entry = records.of(item)
     if entry is None:
         due = item.period.due
         return DUE if due is None or due <= now else WAITING
-    if entry.state == "published":
-        return PUBLISHED if outputs is None or outputs.stands(item) else GONE
-    return MEASURED if entry.state == "measured" else FAILED
+    return {"published": PUBLISHED, "measured": MEASURED}.get(entry.state, FAILED)
 
 
-def _foreseen(schedule: Schedule, item: Item, spent: list[Spending], now: datetime) -> str:
-    """Due, or what its budget would refuse; what is due before it counts as spent."""
+def _admitted(schedule: Schedule, item: Item, spent: Spent) -> bool:
+    """Whether its budget admits what is due; if so, it counts as spent for what is due later."""
     account = schedule.accounts.get(item.releases.source.account or "")
     if account is None:
-        return DUE
+        return True
     try:
         kind = next(iter([*account.per.values(), account.limit])).budget.kind  # type: ignore[union-attr]
-        cost = expected(item, item.releases.cost(kind), spent)
+        cost = spent.expected(item, item.releases.cost(kind, item.period))
     except DpsynError:
-        return DUE  # the run tells what is wrong
-    if over_lifetime(account, cost, spent) or refusal(schedule, item, cost, spent, now)[0]:
-        return REFUSED
-    spent.append(Spending(account.name, cost, item.period.begins or now, item.releases.name))
-    return DUE
+        return True  # the run tells what is wrong
+    if spent.over_lifetime(item, cost) or spent.refusal(item, cost)[0]:
+        return False
+    spent.add(item, cost)
+    return True
 
 
-class _Outputs:
-    """Whether outputs are still where they were written."""
-
-    def __init__(self, schedule: Schedule, items: Sequence[Item]) -> None:
-        self._folder = schedule.folder
-        self._tables: dict[Path, frozenset[str] | None] = {}
-        self._wanted = defaultdict(set)
-        for item in items:
-            into = item.releases.into(item.period, schedule.folder)
-            if isinstance(into, str) and item.releases.source.database is not None:
-                self._wanted[item.releases.source.database].add(into)
-
-    def stands(self, item: Item) -> bool:
-        """A table of a database that cannot be opened now counts as standing."""
-        into = item.releases.into(item.period, self._folder)
+def gone(schedule: Schedule, published: Sequence[Item]) -> list[Item]:
+    """Periods whose outputs are gone. The tables of a database that cannot be opened now count as there."""
+    tables: dict[Path, dict[str, Item]] = defaultdict(dict)
+    found = []
+    for item in published:
+        into, database = item.releases.into(item.period, schedule.folder), item.releases.source.database
         if isinstance(into, Path):
-            return into.exists()
-        database = item.releases.source.database
-        if database is None:
-            return True
-        if database not in self._tables:
-            from dpsyn_sql.engines.outputs import standing  # loads the database engine
+            found += [] if into.exists() else [item]
+        elif database is not None:
+            tables[database][into] = item
+    for database, items in tables.items():
+        from dpsyn_sql.engines.outputs import standing  # loads the database engine
 
-            self._tables[database] = standing(database, sorted(self._wanted[database]))
-        known = self._tables[database]
-        return known is None or into in known
+        there = standing(database, sorted(items))
+        found += [] if there is None else [item for into, item in items.items() if into not in there]
+    return found

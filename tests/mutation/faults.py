@@ -696,7 +696,7 @@ FAULTS = (
     ),
     fault(
         "dbt clean deletes a ledger",
-        f"{DBT}::test_a_ledger_that_would_be_deleted_is_refused[target]",
+        f"{DBT}::test_a_ledger_that_would_be_deleted_is_refused[target-name: p]",
         (DBT_MODEL, "if ledger.is_relative_to(folder):", "if not folder:"),
     ),
     fault(

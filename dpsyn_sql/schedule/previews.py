@@ -1,0 +1,148 @@
+"""What a run would do: what it would read, write and debit, by plans that cost nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dpsyn_sql.accounting.budget import exact_number
+from dpsyn_sql.errors import DpsynError
+from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
+from dpsyn_sql.schedule.reading import read_schedule
+from dpsyn_sql.schedule.records import Records, Spent, check_clock, epsilon_of, read_records
+from dpsyn_sql.schedule.running import check_limits, check_methods, wanted
+from dpsyn_sql.schedule.series import Item, Releases, Schedule, in_keys
+from dpsyn_sql.schedule.status import states, utc_now
+from dpsyn_sql.source.slices import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a run would do for one period.
+
+    ``epsilon`` is what it debits, 0 for what is paid already, None if the cost is not known. With a
+    ``problem`` nothing is debited before that is mended.
+    """
+
+    item: Item
+    epsilon: float | None
+    reads: str
+    writes: str
+    ledger: str
+    bound: str
+    problem: str = ""
+
+    def facts(self) -> dict[str, object]:
+        """As plain data."""
+        return {
+            "release": self.item.releases.name,
+            "period": self.item.period.label,
+            "epsilon": self.epsilon,
+            "reads": self.reads,
+            "writes": self.writes,
+            "ledger": self.ledger,
+            "bound": self.bound,
+            "problem": self.problem,
+        }
+
+
+def preview(
+    path: str | os.PathLike[str] = "dpsyn.yml", *, select: Sequence[str] = (), now: datetime | None = None
+) -> tuple[Preview, ...]:
+    """What ``run`` would do. Reads no row, charges nothing, changes nothing.
+
+    Raises:
+        ScheduleError: as ``run``.
+        InputError: as ``run``.
+        LedgerError: the ledger cannot be read.
+    """
+    schedule, now = read_schedule(path), now or utc_now()
+    records = read_records(schedule.ledger)
+    check_clock(schedule, records, now)
+    found = states(schedule, records, now, look=bool(select))
+    chosen = wanted(schedule, found, select)
+    check_methods(schedule, chosen)
+    check_limits(schedule, records)
+    known = {state.item.key: state.state for state in found}
+    spent = Spent(schedule, records, schedule.items(now), now)
+    return tuple(_previewed(schedule, item, known[item.key], records, spent) for item in chosen)
+
+
+def _previewed(schedule: Schedule, item: Item, state: str, records: Records, spent: Spent) -> Preview:
+    """One period; what it would debit is added to ``spent`` for the next ones."""
+    from dpsyn_sql.explanation import plan
+
+    source = item.releases.source
+    request, reads, bound = schedule.request(item), _reading(schedule, item), participation(item.releases)
+    try:
+        explained = plan(source.database, request)
+    except DpsynError as error:
+        return Preview(item, None, reads, str(request.into), state, bound, in_keys(str(error)))
+    problem, cost = in_keys(explained.obstacle), spent.after_foreseen(item, explained.cost)
+    if records.of(item) is not None:
+        return Preview(item, 0.0, reads, explained.into, explained.outlook, bound, problem)
+    if not problem and spent.over_lifetime(item, cost):
+        problem = f"would be refused: the limit of the account {source.account!r} would be exceeded"
+    problem = problem or spent.refusal(item, cost)[0]
+    if problem:
+        return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound, problem)
+    spent.add(item, cost)
+    return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound)
+
+
+def _reading(schedule: Schedule, item: Item) -> str:
+    """What a period reads, in words."""
+    source, period = item.releases.source, item.period
+    request = schedule.request(item)
+    text, total = str(request.source), request.total()
+    reads = f"{text} of {source.database}" if source.database else text
+    if total is not None and isinstance(request.slice, Window):
+        node = total.node(request.slice)
+        return f"{reads}, {source.window} from {moment_text(node.start)} until before {moment_text(node.end)}"
+    if period.begins is not None and period.ends is not None and source.window is not None:
+        span = f"from {moment_text(period.begins)} until before {moment_text(period.ends)}"
+        return f"{reads}, {source.window} {span}"
+    if item.releases.partition_by is not None:
+        return f"{reads}, {item.releases.partition_by} = {period.partition!r}"
+    return reads
+
+
+def participation(one: Releases) -> str:
+    """How often a person can be in a series, and what that costs."""
+    epsilon = one.options.get("epsilon", 1.0)
+    if isinstance(one.series, Single):
+        return ""
+    most, count = one.windows_per_unit, one.series.count()
+    of_rows = str(one.options.get("privacy_unit", "row")).lower() == "row"
+    if one.cumulative:
+        return _of_totals(one, of_rows)
+    if most is not None and isinstance(one.series, Calendar | Listed):
+        if of_rows:
+            return f"a row is in one window: epsilon={epsilon} in all, for a row and not for a person's rows"
+        enforced = f"a person counts in at most {most} windows, which is enforced"
+        return f"{enforced}: {most} x epsilon={epsilon} in all"
+    if one.partition_by is not None and of_rows:
+        return f"{count} partitions, a row is in one of them: epsilon={epsilon} in all"
+    what = "windows" if isinstance(one.series, Calendar | Listed) else "partitions"
+    if count is None:
+        return f"windows without an end, a person can be in all of them: epsilon={epsilon} for each"
+    if count == 1:
+        return f"one {what.removesuffix('s')}: epsilon={epsilon}"
+    whole = float(count * exact_number("epsilon", epsilon))
+    each = f"{count} x epsilon={epsilon}, at most {whole:g} in all"
+    return f"{count} {what}, a person can be in all of them: {each}"
+
+
+def _of_totals(one: Releases, of_rows: bool) -> str:
+    """The same for running totals, with the noise of both ways."""
+    most, total = one.windows_per_unit, one.total(one.first)
+    bound = "a person can be in all of them"
+    if most is not None:
+        bound = f"a person counts in at most {most}, which is enforced"
+    if of_rows:
+        bound = "a row is in one of them"
+    cost = f"epsilon={one.options.get('epsilon', 1.0)} in all"
+    ways = "" if total is None else f". {'; '.join(total.ways)}"
+    return f"running totals of {one.series.count()} windows, {bound}: {cost}{ways}"
