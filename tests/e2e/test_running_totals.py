@@ -266,7 +266,8 @@ def test_a_schedule_makes_a_total_of_each_period_within_the_limit_for_all(path, 
     end = datetime(2100, 1, 5)
     planned = preview(file, now=end)
     assert [bool(one.problem) for one in planned] == [False] * 4
-    assert planned[0].bound == "running totals of 4 windows, a person can be in all of them: epsilon=1 in all"
+    bound = "running totals of 4 windows, a person can be in all of them: epsilon=1 in all. sum: "
+    assert planned[0].bound.startswith(bound) and "(chosen: less on average); tree: " in planned[0].bound
     with pytest.raises(InputError, match="so_far:2100-01-01 comes first"):
         run(file, select=["so_far:2100-01-02"], now=end)
     with warnings.catch_warnings():

@@ -1,4 +1,8 @@
-"""examples/schedule runs from a clean checkout: as cron starts it, by hand, and by Dagster if it is installed."""
+"""examples/schedule runs from a clean checkout: as cron starts it, by hand, and by Dagster.
+
+Dagster is found in the environment of the tests, or in a folder that DPSYN_TEST_DAGSTER names (made with
+``pip install --target FOLDER dagster``).
+"""
 
 import os
 import shutil
@@ -12,7 +16,10 @@ import pytest
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "schedule"
-DPSYN = "#!/bin/sh\nexec '{}' -c 'from dpsyn_sql.cli.start import main; main()' \"$@\"\n"
+DPSYN = "#!/bin/sh\nPYTHONPATH='{}' exec '{}' -c 'from dpsyn_sql.cli.start import main; main()' \"$@\"\n"
+PATHS = os.environ.get("PYTHONPATH", "")
+ELSEWHERE = os.environ.get("DPSYN_TEST_DAGSTER", "")
+DAGSTER = [sys.executable, "-m", "dagster"] if ELSEWHERE else ["dagster"]
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +31,7 @@ def folder(tmp_path, monkeypatch):
     shutil.copytree(EXAMPLE, tmp_path / "clinic", ignore=shutil.ignore_patterns("clinic.*", "visits_*"))
     subprocess.run([sys.executable, str(tmp_path / "clinic" / "make_data.py")], check=True)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "dpsyn").write_text(DPSYN.format(sys.executable))
+    (tmp_path / "bin" / "dpsyn").write_text(DPSYN.format(PATHS, sys.executable))
     (tmp_path / "bin" / "dpsyn").chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     return tmp_path / "clinic"
@@ -64,15 +71,20 @@ def test_as_cron_starts_it_and_then_by_hand(folder):
     assert code == 0 and text.count("published") == 5 and "gone" not in text
 
 
-@pytest.mark.skipif(shutil.which("dagster") is None, reason="the command dagster is not installed")
+@pytest.mark.skipif(not ELSEWHERE and shutil.which("dagster") is None, reason="Dagster is not installed")
 def test_dagster_runs_it_and_a_second_run_costs_nothing(folder, tmp_path):
-    recipe = ("dagster", "job", "execute", "-f", str(folder / "dagster_job.py"), "-j", "release")
+    recipe = (*DAGSTER, "job", "execute", "-f", str(folder / "dagster_job.py"), "-j", "release")
     (tmp_path / "home").mkdir()
+    environment = {
+        "DAGSTER_HOME": str(tmp_path / "home"),
+        "DAGSTER_DISABLE_TELEMETRY": "true",
+        "PYTHONPATH": os.pathsep.join(path for path in (ELSEWHERE, PATHS) if path),
+    }
     for _ in range(2):
-        code, text = called(folder, *recipe, DAGSTER_HOME=str(tmp_path / "home"))
+        code, text = called(folder, *recipe, **environment)
         assert code == 0 and "RUN_SUCCESS" in text, text
         assert released(folder)[0] == EXPECTED
     schedule = folder / "dpsyn.yml"
     schedule.write_text(schedule.read_text().replace("cadence: year", "cadence: fortnight"))
-    code, text = called(folder, *recipe, DAGSTER_HOME=str(tmp_path / "home"))
+    code, text = called(folder, *recipe, **environment)
     assert code != 0 and "RUN_FAILURE" in text and "must be" in text

@@ -129,6 +129,15 @@ def test_the_lifetime_limit_stops_all_later_periods(folder):
     assert len(ledger(folder).releases) == 2
 
 
+def test_a_table_names_many_periods_of_one_state_in_one_line(folder):
+    head = HEAD.replace("20", "4")
+    schedule(folder, MONTHLY.format(name="m").replace("2100-01-01", "2000-01-01, end: 2004-01-01"), head=head)
+    found = command("status").output.splitlines()
+    assert len(json.loads(command("status", "--json").output)["periods"]) == 48
+    assert len(found) == 3 and found[1].split()[:4] == ["m", "2000-01", "to", found[1].split()[3]]
+    assert "refused by budget" in found[2] and "to 2003-12" in found[2]
+
+
 def test_a_limit_is_set_in_the_ledger_and_never_lowered_below_what_is_spent(folder):
     schedule(folder, MONTHLY.format(name="m"))
     run(now=MARCH)
@@ -199,6 +208,61 @@ def test_only_new_partitions_are_released_and_values_are_no_sql(folder):
     assert results(run()) == [("p:a", "published"), ("p:'; DROP TABLE t; --", "published")]
     overview = ledger(folder)
     assert overview.accounts[0].spent == overview.releases[0].cost  # a row is in one partition
+
+
+NAMES = ["a'b", 'a"b;--', "{{ 7 * 7 }}", "{period}", "'; DROP TABLE keep; --"]
+HOSTILE = """ledger: ledger
+accounts:
+  people: {limit: {epsilon: 20}}
+sources:
+  t:
+    database: w.duckdb
+    query: |
+      SELECT * /* "; DROP TABLE keep */ FROM "t;""{{ x }}" -- '; DROP TABLE keep
+      WHERE "a""b;--" <> '; DROP TABLE keep; --'
+    domain: d.json
+releases:
+  'x"y; DROP TABLE keep':
+    source: t
+    output: '"{release};""--_{partition}"'
+    partition_by: 'a"b;--'
+    partitions: PARTS
+    method: independent
+"""
+
+
+def test_hostile_names_and_values_reach_tables_as_they_are(folder):
+    """Names of columns, a query, names of outputs and values of partitions: none is read as SQL or a template."""
+    columns = ", ".join(f"i % 3 AS {quoted(name)}" for name in NAMES if name != 'a"b;--')
+    values = ", ".join("'" + name.replace("'", "''") + "'" for name in NAMES)
+    with duckdb.connect("w.duckdb") as con:
+        con.execute("CREATE TABLE keep AS SELECT 1 AS one")
+        con.execute(
+            f'CREATE TABLE "t;""{{{{ x }}}}" AS SELECT {columns}, [{values}][1 + i % 5] AS "a""b;--" '
+            "FROM range(5000) AS r(i)"
+        )
+    domain = {name: {"type": "numeric", "lower": 0, "upper": 2} for name in NAMES}
+    domain['a"b;--'] = {"type": "categorical", "categories": NAMES}
+    (folder / "d.json").write_text(json.dumps({"columns": domain}))
+    parts = ["a'b", 'a"b;--', "'; DROP TABLE keep; --"]
+    (folder / "dpsyn.yml").write_text(HOSTILE.replace("PARTS", json.dumps(parts)))
+    assert len(preview()) == 3
+    done = run()
+    assert [one.result for one in done.outcomes] == ["published"] * 3, [one.message for one in done.outcomes]
+    assert run().outcomes == () and {one.state for one in status()} == {"published"}
+    with duckdb.connect("w.duckdb") as con:
+        assert con.execute("SELECT one FROM keep").fetchone() == (1,)
+        for part in parts:
+            table = quoted(f'x"y; DROP TABLE keep;"--_{part}')
+            (rows, found) = con.execute(f'SELECT count(*), mode("a""b;--") FROM {table}').fetchone()
+            assert found == part and rows > 800
+            assert [one[0] for one in con.execute(f"DESCRIBE {table}").fetchall()][:4] == [
+                name for name in NAMES if name != 'a"b;--'
+            ]
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
 
 
 def test_an_output_that_is_gone_is_written_again_only_when_selected_and_for_free(folder):

@@ -78,6 +78,7 @@ def test_a_month_at_a_time_of_rows_costs_one_month(place):
         plan = planned(place, request(index))
         done = released(place, request(index))
         sums.append(spent(place))
+        assert plan.cost.amount == (0 if index else sums[0])
         assert "2013-0" in line(plan, "Slice") and f"window {index + 1} of 'month'" in line(plan, "Slice")
         assert ("costs nothing more" in line(plan, "Release")) == (index > 0)
         table = {measured.attrs: measured.values for measured in done.measurements}[("a",)]

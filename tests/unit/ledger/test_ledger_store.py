@@ -4,7 +4,7 @@ import errno
 import os
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from ledger_steps import key, run
@@ -210,8 +210,9 @@ def test_migrations_are_numbered_without_gaps(tmp_path, monkeypatch):
         store.migrations.cache_clear()
 
 
-def test_an_old_ledger_is_brought_up_to_date(full, tmp_path, monkeypatch):
-    """A further migration runs once, in one transaction, and keeps what is there."""
+@pytest.fixture
+def newer(tmp_path, monkeypatch):
+    """As a later version of the package, with one more migration."""
     folder = tmp_path / "sql" / "ledger"
     folder.mkdir(parents=True)
     for path in store.migrations():
@@ -219,13 +220,36 @@ def test_an_old_ledger_is_brought_up_to_date(full, tmp_path, monkeypatch):
     (folder / f"{len(store.migrations()) + 1:04}_more.sql").write_text(
         "ALTER TABLE entry ADD COLUMN note TEXT;\n"
     )
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "templates_folder", lambda: tmp_path / "sql")
+
+    @contextmanager
+    def running():
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "templates_folder", lambda: tmp_path / "sql")
+            store.migrations.cache_clear()
+            yield
         store.migrations.cache_clear()
+
+    return running
+
+
+def test_an_old_ledger_is_brought_up_to_date(full, newer):
+    """A further migration runs once, in one transaction, and keeps what is there."""
+    with newer():
         for _ in range(2):
             with closing(SqliteLedger(full)) as ledger:
                 ledger.verify()
                 assert len(ledger.overview().releases) == 4
-    store.migrations.cache_clear()
     with pytest.raises(LedgerError, match="newer"):
         SqliteLedger(full)
+
+
+def test_an_old_ledger_is_looked_at_without_a_change(full, newer):
+    """It is brought up to date in memory, and stays readable for the version that made it."""
+    before = full.read_bytes()
+    with newer(), closing(SqliteLedger(full, read_only=True)) as ledger:
+        assert "note" in ledger._store.one("find_entry", entry_id=1)
+        ledger.verify()
+        seen = ledger.overview()
+    assert full.read_bytes() == before
+    with closing(SqliteLedger(full, read_only=True)) as ledger:
+        assert ledger.overview() == seen and len(seen.releases) == 4

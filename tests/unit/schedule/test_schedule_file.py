@@ -142,6 +142,28 @@ def test_two_releases_of_one_output(read):
 
 
 @pytest.mark.parametrize(
+    ("output", "same"),
+    [
+        ("out/monthly-2013-01.parquet", True),
+        ("out/../out/monthly-2013-12.parquet", True),
+        ("out/monthly-2013.parquet", False),
+        ("out/monthly-all.parquet", False),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_an_output_that_a_calendar_will_write(read, output, same, first):
+    """Labels are compared by their look: an endless calendar has no list of outputs."""
+    head, monthly = GOOD.split("releases:\n")
+    once = f"  once:\n    source: events\n    output: {output}\n    cadence: once\n"
+    text = f"{head}releases:\n{once + monthly if first else monthly + once}"
+    if same:
+        (found,) = faults_of(read, text)
+        assert f"'{'once' if first else 'monthly'}' has the same output" in found
+    else:
+        read(text)
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "{path: out/monthly-2013-01.parquet, account: people}",
