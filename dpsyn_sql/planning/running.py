@@ -120,17 +120,14 @@ class Running:
 
     def level(self, period: int) -> Level:
         """The level of the node that ends with a period."""
-        return next(level for level in self.levels if level.span == self.span(period))
+        return _by_span(self)[self.span(period)]
 
     def node_budget(self, whole: Budget, period: int) -> Budget:
         """What the node of a period may spend, if all nodes of the calendar may spend ``whole``.
 
         For each level, ``charged`` times the budget of one node is at most the level's share.
         """
-        levels = self.levels
-        shares = whole.split([level.weight(self.kind) for level in levels])
-        place = levels.index(self.level(period))
-        return Budget(whole.kind, shares[place].amount // levels[place].charged)
+        return _node_budgets(self, whole)[self.span(period)]
 
     def variance(self, period: int) -> float:
         """Of a cell of the total of a period, as a multiple of that of one release of units of one row that
@@ -159,6 +156,22 @@ class Running:
         levels = self.levels
         whole = sum(level.weight(self.kind) for level in levels)
         return {level.span: level.noise(level.weight(self.kind) / whole, self.kind) for level in levels}
+
+
+@lru_cache(maxsize=16)
+def _by_span(running: Running) -> Mapping[int, Level]:
+    return {level.span: level for level in running.levels}
+
+
+@lru_cache(maxsize=16)
+def _node_budgets(running: Running, whole: Budget) -> Mapping[int, Budget]:
+    """Of a node by its span."""
+    levels = running.levels
+    shares = whole.split([level.weight(running.kind) for level in levels])
+    return {
+        level.span: Budget(whole.kind, share.amount // level.charged)
+        for level, share in zip(levels, shares, strict=True)
+    }
 
 
 def _ones(periods: int, span: int) -> int:

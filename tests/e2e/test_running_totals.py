@@ -24,7 +24,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import BudgetError, InputError, PrivacyBudgetExceeded, ScheduleError
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.running import both_ways
-from dpsyn_sql.schedule import preview, run
+from dpsyn_sql.schedule import preview, run, status
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.totals import running_total
 
@@ -290,6 +290,26 @@ def test_a_schedule_makes_a_total_of_each_period_within_the_limit_for_all(path, 
     with closing(SqliteLedger(tmp_path / "ledger")) as opened:
         spent = opened.overview().accounts[0].spent.amount
     assert 0.999999 < spent / Budget.of_release(1, 1e-9).amount <= 1
+
+
+def test_a_total_that_its_budget_refuses_stops_the_later_ones_which_would_measure_it(
+    path, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
+    make(path, 4)
+    (tmp_path / "d.yml").write_text(json.dumps(DOMAIN))
+    file, end = tmp_path / "dpsyn.yml", datetime(2100, 1, 5)
+    limited = SCHEDULE.replace("{epsilon: 1}}", "{epsilon: 1}, per: {month: {epsilon: 0.75}}}")
+    calendar = "2100-01-01, end: 2100-01-05"
+    file.write_text(limited.replace(calendar, "2099-12-30, end: 2100-01-03"))
+    assert [one.state for one in status(file, now=end)] == ["due"] * 4  # two parts in each month
+    file.write_text(limited.replace(calendar, "2099-12-29, end: 2100-01-02"))
+    assert [one.state for one in status(file, now=end)] == ["due"] * 2 + ["refused by budget"] * 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = run(file, now=end)
+    assert [one.result for one in done.outcomes] == ["published"] * 2 + ["refused by budget"] * 2
+    assert not done.outcomes[-1].tried  # although the next month has room
 
 
 @pytest.mark.parametrize(

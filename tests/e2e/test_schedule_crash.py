@@ -1,5 +1,5 @@
-"""A schedule of six releases that is killed on the way and run again until it is done: each release is
-published once, and what is spent is that of six debits, as if nothing had happened."""
+"""A schedule of six releases, three of them running totals, that is killed on the way and run again until it is
+done: each release is published once, and what is spent is that of six debits, as if nothing had happened."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ sources:
   t: {database: w.duckdb, table: t, window: at, domain: d.yml}
 releases:
   files: {source: t, output: "{release}-{period}.parquet", cadence: month, start: 2013-01-01, end: 2013-04-01, method: copula}
-  tables: {source: t, output: "{release}_{period}", cadence: month, start: 2013-01-01, end: 2013-04-01, method: copula}
+  tables: {source: t, output: "{release}_{period}", cadence: month, start: 2013-01-01, end: 2013-04-01, method: copula, cumulative: true}
 """
 OUTPUTS = 6
 
