@@ -645,7 +645,7 @@ FAULTS = (
     fault(
         "every node has the whole share of its level",
         f"{TOTALS_PLAN}::test_no_unit_costs_more_than_the_budget_and_some_unit_costs_all_that_is_charged",
-        (RUNNING, "shares[place].amount // levels[place].charged", "shares[place].amount // 1"),
+        (RUNNING, "share.amount // level.charged", "share.amount // 1"),
     ),
     fault(
         "a unit counts in too few nodes of a level",
