@@ -704,7 +704,7 @@ FAULTS = (
         f"{SCHEDULED}::test_a_yearly_limit_stops_a_series_until_the_next_year",
         (
             "dpsyn_sql/schedule/running.py",
-            "_over_limit(schedule, item, now)\n        if",
+            "_over_limit(schedule, item, items, now)\n        if",
             '"", None\n        if',
         ),
     ),
