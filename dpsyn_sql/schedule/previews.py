@@ -12,7 +12,7 @@ from dpsyn_sql.errors import DpsynError
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import Records, Spent, check_clock, epsilon_of, read_records
-from dpsyn_sql.schedule.running import check_limits, check_methods, wanted
+from dpsyn_sql.schedule.running import check_due, check_limits, wanted
 from dpsyn_sql.schedule.series import Item, Releases, Schedule, in_keys
 from dpsyn_sql.schedule.status import states, utc_now
 from dpsyn_sql.source.slices import Window
@@ -63,7 +63,7 @@ def preview(
     check_clock(schedule, records, now)
     found = states(schedule, records, now, look=bool(select))
     chosen = wanted(schedule, found, select)
-    check_methods(schedule, chosen)
+    check_due(schedule, chosen)
     check_limits(schedule, records)
     known = {state.item.key: state.state for state in found}
     spent = Spent(schedule, records, schedule.items(now), now)

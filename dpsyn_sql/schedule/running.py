@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.account import describe
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.errors import DpsynError, InputError, PrivacyBudgetExceeded
+from dpsyn_sql.errors import DpsynError, InputError, PrivacyBudgetExceeded, said
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.schedule.lock import alone
 from dpsyn_sql.schedule.reading import read_schedule
@@ -102,7 +103,7 @@ def run(
         records = read_records(schedule.ledger)
         check_clock(schedule, records, now)
         chosen = wanted(schedule, states(schedule, records, now, look=bool(select)), select)
-        check_methods(schedule, chosen)
+        check_due(schedule, chosen)
         _set_limits(schedule, records)
         return _carried_out(schedule, chosen, now, told)
 
@@ -152,10 +153,20 @@ def _first_open(series: Sequence[State]) -> str | None:
     return next((one.item.period.label for one in series if one.state in OPEN), None)
 
 
-def check_methods(schedule: Schedule, wanted: Sequence[Item]) -> None:
-    """Methods take long to load: their settings are checked where something is due."""
+def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
+    """What is checked only where something is due: folders of outputs, which may go once the outputs are
+    published, and settings of methods, which take long to load.
+
+    Raises:
+        ScheduleError: a folder is missing, or a method has no such setting.
+    """
     if not wanted:
         return
+    for item in wanted:
+        output = item.releases.into(item.period, schedule.folder)
+        if isinstance(output, Path) and not output.parent.is_dir():
+            problem = f"releases.{item.releases.name}: output: there is no folder {said(str(output.parent))}"
+            schedule.faults.add(("releases", item.releases.name, "output"), f"{problem}: create it")
     from dpsyn_sql.methods import method_of, static_of
 
     for one in schedule.releases:

@@ -193,6 +193,22 @@ def test_a_preview_says_what_a_changed_panel_costs(folder, changed):
     assert told[0] >= 1 and told[-1] == 0
 
 
+def test_a_folder_that_is_missing_is_a_fault_before_anything_is_charged(folder):
+    schedule(folder, MONTHLY.format(name="m"), MONTHLY.format(name="n").replace('output: "', 'output: "out/'))
+    for call in (run, preview):
+        with pytest.raises(ScheduleError) as caught:
+            call(now=MARCH)
+        (fault,) = caught.value.faults
+        assert fault.startswith(str(folder / "dpsyn.yml") + ":8: ") or fault.startswith("dpsyn.yml:8: ")
+        assert fault.endswith(f"releases.n: output: there is no folder {str(folder / 'out')!r}: create it")
+    assert not (folder / "ledger").exists()
+    (folder / "out").mkdir()
+    assert {result for _, result in results(run(now=MARCH))} == {"published"}
+    (folder / "out").rename(folder / "elsewhere")
+    assert run(now=MARCH).outcomes == ()
+    assert "published, output gone" in {one.state for one in status(now=MARCH)}
+
+
 def test_a_bound_on_the_windows_of_rows_promises_nothing_for_a_person(folder):
     schedule(folder, MONTHLY.format(name="m").replace("method:", "windows_per_unit: 1, method:"))
     (told,) = {one.bound for one in preview(now=MARCH)}
@@ -290,9 +306,10 @@ def test_a_dry_run_and_a_status_change_nothing(folder):
 
 
 def test_a_dry_run_names_no_cost_where_none_is_known(folder):
-    schedule(folder, MONTHLY.format(name="m").replace('"m-', '"nowhere/m-'))
+    schedule(folder, MONTHLY.format(name="m"))
+    (folder / "t.parquet").unlink()
     shown = preview(now=MARCH)
-    assert "does not exist" in shown[0].problem
+    assert "There is no file" in shown[0].problem
     assert [one.epsilon for one in shown] == [None, None]
 
 
