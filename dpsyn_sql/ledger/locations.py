@@ -58,7 +58,17 @@ def place_for(
         LedgerError: no default place fits, or the chosen one is no lasting file.
     """
     chosen = _kept(Path(ledger)) if ledger else variable_place(environment)
-    return chosen or default_place(databases=databases, pattern=pattern, files=files)
+    if chosen is None:
+        return default_place(databases=databases, pattern=pattern, files=files)
+    usual = None
+    with contextlib.suppress(LedgerError):
+        usual = default_place(databases=databases, pattern=pattern, files=files)
+    if usual is not None and usual.is_file() and os.path.realpath(usual) != os.path.realpath(chosen):
+        warn(
+            f"There is also a ledger beside the source, {usual}. The ledger {chosen} does not know what was "
+            "spent there: the privacy losses add up."
+        )
+    return chosen
 
 
 def variable_place(environment: Mapping[str, str] = os.environ) -> Path | None:

@@ -167,6 +167,22 @@ def test_the_callers_choice_comes_first_then_the_variable(tmp_path):
     assert place_for(files=[tmp_path / "x.csv"], environment={}) == tmp_path / ".dpsyn-ledger"
 
 
+def test_a_second_ledger_of_a_source_is_told(tmp_path):
+    usual, other = tmp_path / "w.duckdb.dpsyn-ledger", tmp_path / "other"
+    given = {"databases": [str(tmp_path / "w.duckdb")], "environment": {}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert place_for(ledger=other, **given) == other  # there is no other yet
+    usual.touch()
+    other.symlink_to(usual)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert place_for(ledger=other, **given) == other  # the same one
+    other.unlink()
+    with pytest.warns(UserWarning, match="There is also a ledger beside the source"):
+        assert place_for(ledger=other, **given) == other
+
+
 @pytest.mark.parametrize("variable", ["spent.db", ":memory:", "~/spent.db", "./:memory:"])
 def test_a_ledger_that_the_next_call_does_not_find_is_refused(variable):
     """Each call would spend again, and no record would show it."""
