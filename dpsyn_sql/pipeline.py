@@ -66,7 +66,7 @@ def release(con: Connection, request: Request) -> Release:
         EngineFailure: a statement failed in the database; the debit stays.
         KeyboardInterrupt: with a note that says what was charged and how to continue.
     """
-    if request.cumulative:
+    if request.asks_total:
         raise InputError("cumulative= asks for a running total: call dpsyn_sql.totals.running_total()")
     with (
         noting_interrupts() as course,

@@ -208,7 +208,7 @@ def _source(request: Request, session: SourceSession, unit: PrivacyUnit, shape: 
     source = Source(session.relation, unit)
     if request.slice is not None:
         source = sliced_source(source.relation, unit, request.slice, shape, session.engine.dialect)
-    if source.sliced is not None and request.cumulative:
+    if source.sliced is not None and request.asks_total:
         source = replace(source, sliced=replace(source.sliced, together=True))
     if source.relation.strict:
         source = replace(source, relation=typed_relation(source.relation, shape))

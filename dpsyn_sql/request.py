@@ -21,7 +21,7 @@ from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import is_query, near_matches
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.source.slices import Slice, check_slice
+from dpsyn_sql.source.slices import Slice, check_slice, is_slice
 
 if TYPE_CHECKING:  # the command shows its help without what these load
     from dpsyn_sql.domain.file import DomainSpec
@@ -271,8 +271,8 @@ class Request:
         given = {name: getattr(self, name) for name in OPTIONS}
         told = [f"{name}={said(given[name])}" for name in OPTIONS if not _is_default(name, given[name])]
         if self.slice is not None:
-            told.append(f"slice={self.slice!r}")
-        if self.cumulative:
+            told.append(f"slice={self.slice!r}" if is_slice(self.slice) else f"slice={said(self.slice)}")
+        if self.asks_total:
             told.append(f"cumulative={said(self.cumulative)}")
         return f"Request({', '.join(told)})"
 
@@ -284,13 +284,18 @@ class Request:
         """
         return Budget.of_release(self.epsilon, self.delta)
 
+    @property
+    def asks_total(self) -> bool:
+        """Whether it asks for a running total; ``total`` refuses what is no tuple of labels."""
+        return not isinstance(self.cumulative, tuple) or self.cumulative != ()
+
     def total(self) -> Total | None:
         """The running total that it asks for; None for the rows of its slice alone.
 
         Raises:
             InputError: as ``planning.running.total_of``.
         """
-        if not self.cumulative:
+        if not self.asks_total:
             return None
         return total_of(
             self.cumulative,

@@ -66,7 +66,7 @@ def running_total(con: Connection, request: Request) -> Release:
         InputError: as for ``release``; no running total is asked for, or it cannot be made.
         PrivacyBudgetExceeded: the ledger refuses the debit of a period; what was measured before stays.
     """
-    if not request.cumulative:
+    if not request.asks_total:
         raise InputError("cumulative= is missing: give the labels of all periods, or use release()")
     with (
         noting_interrupts() as course,

@@ -216,13 +216,18 @@ class Sliced:
         return f"rows that were there stay, and keep their {kept}; rows may be added at any time"
 
 
+def is_slice(value: Any) -> bool:
+    """Whether a value is a window or a partition."""
+    return isinstance(value, Window | Partition)
+
+
 def check_slice(value: Any) -> None:
     """Refuse what is no slice.
 
     Raises:
         InputError: says what to give.
     """
-    if value is not None and not isinstance(value, Window | Partition):
+    if value is not None and not is_slice(value):
         raise InputError(f"slice={said(value)}: give a Window, a Partition, or None")
 
 
