@@ -14,6 +14,8 @@ import termios
 import duckdb
 import pytest
 
+pytestmark = pytest.mark.slow
+
 START = "import sys; sys.argv[0] = 'dpsyn'; from dpsyn_sql.cli.start import main; main()"
 COLOUR = re.compile(r"\x1b\[[0-9;]*[34][0-9][0-9;]*m")
 HOSTILE = "a[red]x[/]\x1b[2J\u202eb"
@@ -85,7 +87,6 @@ def test_tables_on_a_terminal_and_plain_text_elsewhere(made):
     assert code == 0 and "columns:" in shown and "\x1b" not in shown and "\u202e" not in shown
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colour_where_it_is_not_wanted(made, more):
     for arguments in (("ledger", "show"), ("release", "t", "-d", "w.duckdb", "-m", "independent")):
@@ -102,7 +103,6 @@ def test_nothing_is_cut_on_a_narrow_terminal(made):
     assert code == 2 and narrow.startswith("Error: --rows 1001 are too many on a terminal")
 
 
-@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_only_and_not_when_quiet(made, tmp_path):
     shutil.copy(made / "w.duckdb", tmp_path / "w.duckdb")
     asked = ("release", "t", "-d", "w.duckdb", "-m", "dpsyn", "--new-debit", "--replace")
@@ -179,7 +179,6 @@ FREE = "Interrupted: this costs nothing, and nothing was written."
 UNREAD = "Interrupted: no row was read, and nothing was charged."
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "arguments", "message"),
     [

@@ -44,6 +44,7 @@ def test_a_method_that_measures_no_pair_says_so_once_and_does_not_warn(method):
     assert len(notes) == 1 and notes[0].startswith(NOT_MEASURED) and not warned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["adaptive", "privbayes"])
 def test_columns_too_large_for_any_pair_are_named_in_a_warning(method):
     notes, warned = said(method, (3000, 3000))
