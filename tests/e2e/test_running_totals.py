@@ -146,6 +146,7 @@ def test_totals_are_the_sums_of_stored_answers_and_cost_the_budget_once(path, pe
         ledger.verify()
 
 
+@pytest.mark.slow
 @CALENDARS
 def test_a_total_counts_all_rows_so_far_and_no_later_ones(path, periods, most, way, last):
     """With so large an epsilon the noise is less than a row."""
@@ -257,6 +258,7 @@ releases:
 """
 
 
+@pytest.mark.slow
 def test_a_schedule_makes_a_total_of_each_period_within_the_limit_for_all(path, tmp_path, monkeypatch):
     monkeypatch.delenv("DPSYN_LEDGER", raising=False)
     make(path, 4)
@@ -292,6 +294,7 @@ def test_a_schedule_makes_a_total_of_each_period_within_the_limit_for_all(path, 
     assert 0.999999 < spent / Budget.of_release(1, 1e-9).amount <= 1
 
 
+@pytest.mark.slow
 def test_a_total_that_its_budget_refuses_stops_the_later_ones_which_would_measure_it(
     path, tmp_path, monkeypatch
 ):

@@ -338,6 +338,7 @@ def test_names_are_looked_up_as_the_connection_does(con):
     assert row["output"] == "d.s.inside_synthetic"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_every_argument_is_text(con, text):
     quoted = "'" + text.replace("'", "''") + "'"
