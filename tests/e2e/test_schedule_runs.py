@@ -247,6 +247,7 @@ releases:
 """
 
 
+@pytest.mark.slow
 def test_hostile_names_and_values_reach_tables_as_they_are(folder):
     """Names of columns, a query, names of outputs and values of partitions: none is read as SQL or a template."""
     columns = ", ".join(f"i % 3 AS {quoted(name)}" for name in NAMES if name != 'a"b;--')

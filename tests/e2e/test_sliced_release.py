@@ -101,6 +101,7 @@ def test_customers_count_in_their_first_month_alone(place):
     assert spent(place) > first
 
 
+@pytest.mark.slow
 def test_without_a_bound_each_month_is_charged_and_the_plan_says_so(place):
     sums = []
     for index in range(3):

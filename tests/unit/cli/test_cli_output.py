@@ -148,6 +148,7 @@ def test_hidden_characters_are_written_as_escapes():
     assert json_text({"a": "\x9b\x1b"}).isascii() and "\x1b" not in json_text({"a": "\x9b\x1b"})
 
 
+@pytest.mark.slow
 def test_hostile_names_are_shown_as_text_by_every_command(folder):
     column, table = '"' + HOSTILE.replace('"', '""') + '"', '"' + ("t " + HOSTILE).replace('"', '""') + '"'
     with duckdb.connect("w.duckdb") as con:
