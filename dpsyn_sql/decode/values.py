@@ -3,8 +3,9 @@
 A constant list gives the label or bin of a code: on 5 million rows it is four to six times faster
 than a tree of CASE, and faster than a join. ``__other__`` becomes the text '__other__' in VARCHAR
 columns. Other types have no such value: it becomes NULL, or a random label if NULL cannot occur. A bin
-becomes a uniform position among its values: drawn in exact integers for all discrete types, and on
-whole multiples of a granularity if one is stated.
+becomes one of its values, evenly or as its fill says: the lowest bits choose one of the pieces, the others a
+uniform position in it. It is drawn in exact integers for all discrete types, and on whole multiples of a
+granularity if one is stated.
 """
 
 from __future__ import annotations
@@ -15,8 +16,16 @@ from decimal import Decimal
 
 import numpy as np
 
-from dpsyn_sql.decode.positions import Positions, float_positions, month_positions, tick_positions
-from dpsyn_sql.domain.attributes import OTHER, Attribute, Domain, edge_ticks
+from dpsyn_sql.decode.positions import (
+    Pieces,
+    Positions,
+    float_pieces,
+    float_positions,
+    month_positions,
+    tick_pieces,
+    tick_positions,
+)
+from dpsyn_sql.domain.attributes import FILL_PIECES, OTHER, Attribute, Domain
 from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
@@ -40,14 +49,26 @@ def decode_expression(attribute: Attribute, code: Fragment, bits: Fragment) -> F
         return _label(attribute, kind, code, bits)
     if kind.family == "float":
         return _float_value(attribute, kind, code, bits)
-    ticks = edge_ticks(attribute)
+    pieces = tick_pieces(attribute)
+    number = _number(pieces, code, bits)
     if attribute.granularity == "month":
-        return _from_ticks(kind, _month(kind, ticks, code, bits))
+        return _from_ticks(kind, _month(kind, pieces, number, bits))
     step = attribute.granularity if isinstance(attribute.granularity, int) else 1
-    positions = tick_positions(ticks, step)
+    positions = tick_positions(pieces.pieces, step)
     if max(positions.counts) == 1:
-        return _lookup([tick_literal(kind, tick) for tick in positions.lows], kind.sql, code)
-    return _from_ticks(kind, _position(positions, code, bits))
+        return _lookup([tick_literal(kind, tick) for tick in positions.lows], kind.sql, number)
+    return _from_ticks(kind, _position(positions, number, bits))
+
+
+def _number(pieces: Pieces[int] | Pieces[float], code: Fragment, bits: Fragment) -> Fragment:
+    """The number of the piece that a row of a code falls into; NULL or past the last one for other codes."""
+    if pieces.single == len(pieces.starts):
+        return code
+    chosen = f"CAST({bits} & {FILL_PIECES - 1} AS BIGINT)"
+    if pieces.single == 0:
+        return Fragment(f"(CAST({code} AS BIGINT) * {FILL_PIECES} + {chosen})")
+    start = _numbers(pieces.starts, "BIGINT", code)
+    return Fragment(f"({start} + CASE WHEN {start} < {pieces.single} THEN 0 ELSE {chosen} END)")
 
 
 def _label(attribute: Attribute, kind: SqlType, code: Fragment, bits: Fragment) -> Fragment:
@@ -79,31 +100,44 @@ def _lookup(values: Sequence[str], kind: Fragment, code: Fragment) -> Fragment:
 
 def _float_value(attribute: Attribute, kind: SqlType, code: Fragment, bits: Fragment) -> Fragment:
     """low * (1 - u) + high * u: it cannot overflow as high - low can, and stays below high."""
-    edges = [edge for edge in attribute.edges if isinstance(edge, float)]
-    below = [_previous(kind, edge) for edge in edges[1:]]
-    double = Fragment("DOUBLE")
+    pieces = float_pieces(attribute)
+    number = _number(pieces, code, bits)
     low, high, top = (
-        _lookup([f"CAST('{value!r}' AS DOUBLE)" for value in values], double, code)
-        for values in (edges[:-1], edges[1:], below)
+        _lookup([f"CAST('{value!r}' AS DOUBLE)" for value in values], Fragment("DOUBLE"), number)
+        for values in (
+            [piece.low for piece in pieces.pieces],
+            [piece.high for piece in pieces.pieces],
+            [_previous(kind, piece.high) for piece in pieces.pieces],
+        )
     )
     u = f"(CAST({bits} >> 11 AS DOUBLE) * CAST('{2.0**-53!r}' AS DOUBLE))"
     drawn = f"GREATEST({low}, LEAST({low} * (1 - {u}) + {high} * {u}, {top}))"
     if isinstance(attribute.granularity, Decimal):
-        drawn = _granular(float_positions(kind, edges, attribute.granularity), drawn, low, code, bits)
+        last = max(piece.bin[1] for piece in pieces.pieces)
+        positions = float_positions(kind, pieces.pieces, last, attribute.granularity)
+        drawn = _granular(positions, drawn, low, number, bits)
     # GREATEST and LEAST skip NULL, so NULL is decided by the code.
     return Fragment(f"CAST(CASE WHEN {code} < {attribute.regular} THEN {drawn} END AS {kind.sql})")
 
 
-def _granular(positions: Positions, drawn: str, low: str, code: Fragment, bits: Fragment) -> str:
-    """A whole multiple if the bin has one, otherwise its lower edge; any position if the multiples are
+def _granular(positions: Positions, drawn: str, low: str, number: Fragment, bits: Fragment) -> str:
+    """A whole multiple if the piece has one, otherwise its lower edge; any position if the multiples are
     too close to differ."""
     if not any(positions.counts):
         return drawn
-    offset = _position(Positions(positions.lows, [max(1, n) for n in positions.counts], 1), code, bits)
-    number = f"CAST({offset} * {positions.step} AS DOUBLE) / CAST('{10.0**positions.scale!r}' AS DOUBLE)"
-    cases = [f"WHEN {bin_} THEN {low}" for bin_, n in enumerate(positions.counts) if n == 0]
-    cases += [f"WHEN {bin_} THEN {drawn}" for bin_, n in enumerate(positions.counts) if n < 0]
-    return f"CASE {code} {' '.join(cases)} ELSE {number} END" if cases else number
+    offset = _position(Positions(positions.lows, [max(1, n) for n in positions.counts], 1), number, bits)
+    value = f"CAST({offset} * {positions.step} AS DOUBLE) / CAST('{10.0**positions.scale!r}' AS DOUBLE)"
+    edges = [place for place, n in enumerate(positions.counts) if n == 0]
+    finer = [place for place, n in enumerate(positions.counts) if n < 0]
+    return _cases(number, [(edges, low), (finer, drawn)], value)
+
+
+def _cases(number: Fragment, cases: Sequence[tuple[Sequence[int], str]], otherwise: str) -> str:
+    """A text for each list of pieces, and one for all other pieces."""
+    written = [
+        f"WHEN {number} IN ({', '.join(map(str, places))}) THEN {text}" for places, text in cases if places
+    ]
+    return f"CASE {' '.join(written)} ELSE {otherwise} END" if written else otherwise
 
 
 def _previous(kind: SqlType, edge: float) -> float:
@@ -112,17 +146,17 @@ def _previous(kind: SqlType, edge: float) -> float:
     return math.nextafter(edge, -math.inf)
 
 
-def _month(kind: SqlType, ticks: Sequence[int], code: Fragment, bits: Fragment) -> str:
-    """The tick of a first day of a month in the bin; the bin's first tick if it holds no such day."""
-    months = month_positions(kind, ticks)
-    number = _position(Positions(months.lows, [max(1, n) for n in months.counts], 1), code, bits)
-    day = f"(DATE '1970-01-01' + to_months(CAST({number} AS INTEGER)))"
+def _month(kind: SqlType, pieces: Pieces[int], number: Fragment, bits: Fragment) -> str:
+    """The tick of a first day of a month in the piece; the piece's first tick if it has no such day."""
+    months = month_positions(kind, pieces.pieces)
+    month = _position(Positions(months.lows, [max(1, n) for n in months.counts], 1), number, bits)
+    day = f"(DATE '1970-01-01' + to_months(CAST({month} AS INTEGER)))"
     if kind.family == "date":
         tick = f"CAST(CAST({day} AS DATE) - DATE '1970-01-01' AS BIGINT)"
     else:
         tick = f"{DUCKDB.epoch(day, False)} // {kind.unit}"
-    firsts = [f"WHEN {bin_} THEN {ticks[bin_]}" for bin_, n in enumerate(months.counts) if n == 0]
-    return f"CASE {code} {' '.join(firsts)} ELSE {tick} END" if firsts else tick
+    firsts = [place for place, n in enumerate(months.counts) if n == 0]
+    return _cases(number, [(firsts, _numbers([one.low for one in pieces.pieces], "BIGINT", number))], tick)
 
 
 def _position(positions: Positions, code: Fragment, bits: Fragment) -> str:

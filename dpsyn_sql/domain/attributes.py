@@ -7,10 +7,12 @@ Codes of an attribute are 0..size-1, in this order: its labels (categorical) or 
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import pairwise
 from typing import Literal
 
 from dpsyn_sql.domain.types import Edge, SqlType, supported_type, to_tick
@@ -25,6 +27,11 @@ OTHER = "__other__"
 MAX_SIZE = 131_072
 """Codes that an attribute can have at most."""
 
+FILL_PIECES = 8
+"""Pieces of equal probability that describe the values inside a bin."""
+
+Fill = tuple[tuple[Edge, ...], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
@@ -38,6 +45,11 @@ class Attribute:
     ``origin`` says who made the domain public.
     ``granularity`` says which values inside a bin are written: whole multiples of so many ticks
     (discrete types), of a number (FLOAT, DOUBLE), or first days of months; None: the type's own.
+    ``fill`` says how the values of a bin are spread when they are written; which values have which code
+    follows ``edges`` alone. Empty: every bin evenly over its edges. Otherwise one tuple of ascending cuts for
+    each bin, inside or at its edges, in their units, upper ends exclusive as theirs: one cut is the value of
+    every row (an atom); two cuts (a, b) spread the rows evenly over [a, b); ``FILL_PIECES`` + 1 cuts are
+    pieces of equal probability, even within each; a piece of zero width is its value.
     ``source`` is the SQL expression of one row of the source that gives its values; None: the column
     of its name. ``type`` is ``sql_type`` parsed.
     """
@@ -53,10 +65,16 @@ class Attribute:
     origin: Literal["declared", "catalog", "discovered"] = "declared"
     granularity: Granularity | None = None
     source: Fragment | None = None
+    fill: Fill = ()
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Raises:
+        InternalError: the type is not supported, or the fill does not fit the bins.
+        """
         object.__setattr__(self, "type", supported_type(self.sql_type, self.name))
+        if self.fill and not _fits(self):
+            raise InternalError(f"the fill of attribute {self.name!r} does not fit its bins")
 
     @property
     def value(self) -> Fragment:
@@ -126,16 +144,72 @@ class Domain:
 
 
 def edge_ticks(attribute: Attribute) -> tuple[int, ...]:
-    """The k+1 cuts of a discrete binned attribute in ticks: bin i holds ticks[i] <= t < ticks[i+1].
+    """The k+1 cuts of a discrete binned attribute in ticks: bin i holds ticks[i] <= t < ticks[i+1]."""
+    kind = attribute.type
+    return (*(to_tick(kind, edge) for edge in attribute.edges[:-1]), _end_tick(kind, attribute.edges[-1]))
+
+
+def fill_ticks(attribute: Attribute) -> tuple[tuple[int, ...], ...]:
+    """The cuts of the fill of a discrete binned attribute in ticks.
+
+    Raises:
+        ValueError: a cut is not a whole number of ticks.
+    """
+    kind, last = attribute.type, len(attribute.fill) - 1
+    return tuple(
+        (
+            *(to_tick(kind, cut) for cut in cuts[:-1]),
+            _end_tick(kind, cuts[-1]) if bin_ == last and len(cuts) > 1 else to_tick(kind, cuts[-1]),
+        )
+        for bin_, cuts in enumerate(attribute.fill)
+    )
+
+
+def _end_tick(kind: SqlType, last: Edge) -> int:
+    """The tick of an exclusive upper end.
 
     The day after 9999-12-31 has no Python date, nor has the end of a day a Python time. An upper bound
     of the last one is therefore kept as the last edge itself and turned into the tick past it here.
     """
-    kind = attribute.type
-    last = attribute.edges[-1]
     if kind.family in ("date", "time"):
         marks_the_end = last in (date.max, time.max)
     else:
         marks_the_end = isinstance(last, datetime) and last.replace(tzinfo=None) == datetime.max
-    end = kind.high + 1 if marks_the_end else to_tick(kind, last)
-    return (*(to_tick(kind, edge) for edge in attribute.edges[:-1]), end)
+    return kind.high + 1 if marks_the_end else to_tick(kind, last)
+
+
+def _fits(attribute: Attribute) -> bool:
+    """Whether there are cuts for every bin, ascending, of the column's type, and inside the bin."""
+    kind = attribute.type
+    if attribute.kind == "categorical" or len(attribute.fill) != attribute.regular:
+        return False
+    if kind.family == "float":
+        cuts = [[cut for cut in own if isinstance(cut, float)] for own in attribute.fill]
+        edges = [edge for edge in attribute.edges if isinstance(edge, float)]
+        whole = list(map(len, cuts)) == list(map(len, attribute.fill)) and all(map(math.isfinite, edges))
+        if not whole or (kind.text == "FLOAT" and not all(_is_single(cut) for own in cuts for cut in own)):
+            return False
+        ends = [*edges[1:-1], math.nextafter(edges[-1], math.inf)]  # the last bin holds its upper edge
+        return all(map(_inside, cuts, edges[:-1], ends))
+    try:
+        ticks, bins = fill_ticks(attribute), edge_ticks(attribute)
+    except ValueError:
+        return False
+    return all(map(_inside, ticks, bins[:-1], bins[1:]))
+
+
+def _inside(cuts: Sequence[float], low: float, end: float) -> bool:
+    """Whether the cuts of one bin have the right number and order, and no value is outside [low, end)."""
+    if len(cuts) not in (1, 2, FILL_PIECES + 1) or (len(cuts) == 2 and cuts[0] == cuts[1]):
+        return False
+    ascending = all(before <= after for before, after in pairwise(cuts))
+    values = (cuts[0], *(after for before, after in pairwise(cuts) if before == after))
+    return ascending and low <= cuts[0] and cuts[-1] <= end and all(value < end for value in values)
+
+
+def _is_single(value: float) -> bool:
+    """Whether a double is a value of FLOAT."""
+    try:
+        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+    except OverflowError:
+        return False
