@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,18 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
     } | _source_facts(attribute)
     if attribute.kind == "categorical":
         return facts | {"labels": list(attribute.labels), "other": attribute.other}
-    return facts | {"edges": [_plain(edge) for edge in attribute.edges]}
+    facts |= {"edges": [_plain(edge) for edge in attribute.edges]}
+    if attribute.granularity is not None:
+        facts["granularity"] = _plain(attribute.granularity)
+    return facts | ({"fill": _fill_facts(attribute)} if attribute.fill else {})
+
+
+def _fill_facts(attribute: Attribute) -> list[list[int | float | str] | None]:
+    """The cuts of every bin; None for a bin that is filled evenly over its edges."""
+    return [
+        None if cuts == whole else [_plain(cut) for cut in cuts]
+        for cuts, whole in zip(attribute.fill, pairwise(attribute.edges), strict=True)
+    ]
 
 
 def _source_facts(item: Attribute | Undiscovered) -> dict[str, Any]:

@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.attributes import Attribute, Domain, Fill, Granularity
 from dpsyn_sql.domain.types import Edge, parse_type
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.models.stored import StoredModel, StoredTable
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
@@ -80,7 +81,15 @@ def _whole(read: Callable[[], _T], what: str) -> _T:
         found.append(read())
     except InputError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+    except (
+        ArithmeticError,
+        AttributeError,
+        InternalError,  # of an attribute whose parts do not fit together
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ):
         found = []
     _require(bool(found), what)
     return found[0]
@@ -132,21 +141,41 @@ def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
 
 
 def _attribute(facts: Mapping[str, Any]) -> Attribute:
-    """An attribute as ``certificate.attribute_facts`` wrote it. The granularity of values in bins is missing;
-    only decoding needs it."""
+    """An attribute as ``certificate.attribute_facts`` wrote it. Releases of earlier versions have neither
+    granularity nor fill."""
+    edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
     made = Attribute(
         name=facts["name"],
         sql_type=facts["type"],
         kind=facts["kind"],
         labels=tuple(facts.get("labels", ())),
-        edges=tuple(_edge(facts, edge) for edge in facts.get("edges", ())),
+        edges=edges,
         other=bool(facts.get("other", False)),
         nullable=facts["nullable"],
         ordered=facts["ordered"],
         origin=facts["origin"],
+        granularity=_granularity(facts),
+        fill=_fill(facts, edges),
     )
     _require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
     return made
+
+
+def _granularity(facts: Mapping[str, Any]) -> Granularity | None:
+    stated = facts.get("granularity")
+    if stated is None or isinstance(stated, int) or stated == "month":
+        return stated
+    return Decimal(stated)
+
+
+def _fill(facts: Mapping[str, Any], edges: Sequence[Edge]) -> Fill:
+    """The cuts of every bin; those of a bin that is filled evenly over its edges are not stored."""
+    if not facts.get("fill"):
+        return ()
+    return tuple(
+        whole if cuts is None else tuple(_edge(facts, cut) for cut in cuts)
+        for cuts, whole in zip(facts["fill"], pairwise(edges), strict=True)
+    )
 
 
 def _edge(facts: Mapping[str, Any], edge: int | float | str) -> Edge:
