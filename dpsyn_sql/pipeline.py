@@ -90,6 +90,7 @@ def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tu
     """Everything after the last question: rows, their publication, and what the caller gets."""
     entry.close_questions()
     course.measured()
+    made = made.filled
     job.session.release_source()  # from here on nothing can read the source
     seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(made) if job.request.rows is None else job.request.rows

@@ -1,8 +1,9 @@
 """The values of a piece of a bin: their number, the first, and the step between them.
 
-A bin is one piece, or as many pieces of equal probability as its fill says. Values are whole multiples of a
-granularity, counted from its natural origin (zero, 1970-01-01, midnight). A piece without a multiple gives the
-nearest one inside its bin, and if there is none, the lower edge of the piece. No value is outside its bin.
+A bin is one piece, or as many pieces of equal probability as its fill says. Values are whole multiples of
+a granularity, counted from its natural origin (zero, 1970-01-01, midnight). A piece without a multiple gives
+the nearest one inside its bin, and if there is none, the lower edge of the piece. No value is outside its
+bin.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _EXACT = 2**53  # integers up to here are doubles, and so is the nearest double 
 _MOST_DIGITS = 22  # powers of ten up to here are doubles
 _MIDDLE_OF_MONTH = 15
 
-_N = TypeVar("_N", int, float)
+_N = TypeVar("_N", bound=float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,11 @@ class Piece(Generic[_N]):
 
 @dataclass(frozen=True, slots=True)
 class Pieces(Generic[_N]):
-    """The pieces of all bins. Those of bin i begin at number ``starts[i]``: bins of one piece come first, with
-    the numbers below ``single``, then bins of ``FILL_PIECES`` pieces. Both keep the order of the bins."""
+    """The pieces of all bins. Those of bin i begin at number ``starts[i]``.
+
+    Bins of one piece come first, with the numbers below ``single``, then bins of ``FILL_PIECES`` pieces. Both
+    keep the order of the bins.
+    """
 
     pieces: tuple[Piece[_N], ...]
     starts: tuple[int, ...]

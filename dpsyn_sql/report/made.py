@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.fit.filling import filled
+from dpsyn_sql.fit.one_way_counts import one_way_counts
 from dpsyn_sql.interfaces import Model
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
@@ -24,6 +26,13 @@ class Made:
     model: Model
     measurements: tuple[NoisyMarginal, ...]
     contributions: NoisyContributions | None
+
+    @property
+    def filled(self) -> Made:
+        """The same with bins filled as the noisy answers say. The model and its codes stay as they are."""
+        domain = filled(self.shape.domain, one_way_counts(self.shape.domain, self.measurements))
+        shape = replace(self.shape, measured=domain.attributes)
+        return replace(self, shape=shape, plan=replace(self.plan, domain=domain))
 
 
 def rows_wanted(made: Made) -> int:
