@@ -7,8 +7,8 @@ distribution functions of binned data: von Hippel, Hunter and Drown 2017). It ha
 - An end bin that holds a tail follows a generalised Pareto distribution, whose reciprocal hazard is linear
   (Pickands 1975). Its slope, the tail index, comes from the bins before it: 0 for an exponential tail,
   positive for a Pareto (Lomax) tail.
-- A bin that holds most of a column, where its data begin, follows the generalised Pareto distribution that has
-  the noisy masses beyond its next two edges.
+- A bin that holds most of a column, where its data begin, follows the generalised Pareto distribution that
+  has the noisy masses beyond its next two edges.
 - Any other bin follows the power of the distance from its thinner edge that keeps its mass. The density at an
   edge is the geometric mean of the densities beside it, weighted by nearness.
 
