@@ -58,6 +58,12 @@ deviation."""
 _TURNS = 1e-3
 """Or if it moves the distribution function of the column by this much."""
 
+_NO_ROWS = 1e-6
+"""A mean of noisy counts up to here counts as zero, so that no ratio of masses is beyond the doubles."""
+
+_NARROWEST = 1e-12
+"""Bins of less than this part of the whole width count as single values: their places would not differ."""
+
 _MIDDLES = (np.arange(2048) + 0.5) / 2048
 
 
@@ -113,17 +119,20 @@ def _filled(attribute: Attribute, counts: OneWayCounts) -> Attribute:
 
 def _histogram(attribute: Attribute, counts: OneWayCounts) -> Histogram:
     number = attribute.regular
-    mass = np.maximum(0.0, counts.counts[:number])
+    mass = np.where(counts.counts[:number] > _NO_ROWS, counts.counts[:number], 0.0)
     if attribute.type.family == "float":
         edges = np.array([edge for edge in attribute.edges if isinstance(edge, float)])
         halves = np.diff(edges / 2)  # a difference of doubles may overflow
-        widths, atoms = halves / halves.sum(), halves <= np.spacing(np.abs(edges[1:]))
+        kept = edges.astype(np.float32) if attribute.type.text == "FLOAT" else edges
+        widths, atoms = halves / halves.sum(), np.nextafter(kept[:-1], kept[1:]) >= kept[1:]
     else:
         ticks = edge_ticks(attribute)
         whole = ticks[-1] - ticks[0]
         widths = np.array([(high - low) / whole for low, high in pairwise(ticks)])
         atoms = np.array([_grid(attribute, low, high)[1] <= 1 for low, high in pairwise(ticks)])
-    return Histogram(np.maximum(widths, 1e-300), mass, counts.sigma[:number], atoms)
+    return Histogram(
+        np.maximum(widths, _NARROWEST), mass, counts.sigma[:number], atoms | (widths < _NARROWEST)
+    )
 
 
 def shapes_of(bins: Histogram) -> list[Quantiles | None]:

@@ -18,6 +18,7 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.models.views import ViewsModel
+from dpsyn_sql.report.certificate import attribute_facts
 from dpsyn_sql.source.files import file_beside
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -103,9 +104,14 @@ def test_facts_domain_and_noisy_answers_are_those_of_the_release(stored, loaded)
             assert getattr(one, field) == getattr(other, field)
         assert other.table == name and other.replayed and other.notes == ()
         assert other.certificate() == json.loads(json.dumps(one.certificate()))
-        # How values in bins are written is not stored: only the macro needs it.
-        plain = [replace(attribute, granularity=None) for attribute in one.model.domain.attributes]
-        assert list(other.model.domain.attributes) == plain and other.model.total == one.model.total
+        # How bins are filled is decided after the fit: it is in the certificate, not in a fresh model.
+        mine, theirs = (
+            [replace(attribute, fill=()) for attribute in each.model.domain.attributes]
+            for each in (one, other)
+        )
+        assert mine == theirs and other.model.total == one.model.total
+        told = [attribute_facts(attribute) for attribute in other.model.domain.attributes]
+        assert told == other.certificate()["public_facts"]["domain"]
         for mine, theirs in zip(one.measurements, other.measurements, strict=True):
             assert (mine.attrs, mine.sigma) == (theirs.attrs, theirs.sigma)
             assert any(mine.maps) == any(theirs.maps) and (mine.maps == theirs.maps or not theirs.maps)
