@@ -10,7 +10,8 @@ distribution functions of binned data: von Hippel, Hunter and Drown 2017). It ha
 - A bin that holds most of a column, where its data begin, follows the generalised Pareto distribution that
   has the noisy masses beyond its next two edges.
 - Any other bin follows the power of the distance from its thinner edge that keeps its mass. The density at an
-  edge is the geometric mean of the densities beside it, weighted by nearness.
+  edge is the geometric mean of the densities beside it, weighted by nearness; beside a much wider bin the
+  trend of the narrow one goes on to the edge.
 
 Where neighbours differ by less than their noise, and in peaks and valleys, a bin is even (the rule of slope
 limiters such as minmod).
@@ -38,6 +39,9 @@ _CLEAR = 2.0
 
 _TAIL = 0.5
 """An end bin of less than this part of its neighbour's density holds a tail."""
+
+_WIDE = 6.0
+"""A bin so many times as wide as the one beside it says little about the density where they meet."""
 
 _STEEP = 0.1
 """A first bin of data whose neighbour has less than this part of its density is shaped by its tail."""
@@ -180,13 +184,37 @@ def _at_edge(bins: Histogram, place: int, beside: int) -> float | None:
         return None
     width, other = (float(bins.widths[index]) for index in (place, beside))
     own, their = (float(bins.density[index]) for index in (place, beside))
-    noise = math.hypot(bins.sigma[place] / width, bins.sigma[beside] / other)
-    if abs(own - their) < _CLEAR * noise:
+    if abs(own - their) < _CLEAR * _noise(bins, place, beside):
         return own
     if their <= 0 or own <= 0:
         return 0.0
+    narrow, wide = (place, beside) if width <= other else (beside, place)
+    if bins.widths[wide] > _WIDE * bins.widths[narrow]:
+        carried_on = float(bins.density[narrow]) * _trend(bins, narrow, 2 * narrow - wide)
+        return min(max(carried_on, min(own, their)), max(own, their))
     near = other / (width + other)
     return math.exp(near * math.log(own) + (1 - near) * math.log(their))
+
+
+def _trend(bins: Histogram, place: int, before: int) -> float:
+    """The factor from the middle of a bin to its edge if the density goes on as from the bin before it;
+    1 where that is not clear."""
+    if (
+        not 0 <= before < len(bins.mass)
+        or bins.atoms[before]
+        or min(bins.mass[place], bins.mass[before]) <= 0
+    ):
+        return 1.0
+    own, earlier = float(bins.density[place]), float(bins.density[before])
+    if abs(own - earlier) < _CLEAR * _noise(bins, place, before):
+        return 1.0
+    width = float(bins.widths[place])
+    return math.exp(math.log(own / earlier) * width / (width + float(bins.widths[before])))
+
+
+def _noise(bins: Histogram, one: int, other: int) -> float:
+    """Standard error of the difference of two densities."""
+    return float(np.hypot(bins.sigma[one] / bins.widths[one], bins.sigma[other] / bins.widths[other]))
 
 
 def _tail(bins: Histogram) -> Quantiles | None:
