@@ -26,6 +26,8 @@ from dpsyn_sql.engines.released import drawing
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.discovered import STANDS_OUT
+from dpsyn_sql.fit.one_way_counts import one_way_counts
+from dpsyn_sql.fit.recoding import recoded
 from dpsyn_sql.interfaces import Engine, LedgerEntry
 from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
@@ -92,11 +94,18 @@ def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tu
     course.measured()
     made = made.filled
     job.session.release_source()  # from here on nothing can read the source
+    made = _written_as(made)
     seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(made) if job.request.rows is None else job.request.rows
     written, facts = write_rows(job, entry, made, rows, seed, course)
     entry.published(job.target_name, written)
     return _released(job, entry, made, written, facts, (*notes, *_doubts(job, made)))
+
+
+def _written_as(made: Made) -> Made:
+    """How codes are written, by the noisy counts of each attribute."""
+    counts = one_way_counts(made.shape.domain, made.measurements)
+    return replace(made, shape=recoded(made.shape, counts, made.model.total))
 
 
 def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:

@@ -25,7 +25,7 @@ from dpsyn_sql.decode.positions import (
     tick_pieces,
     tick_positions,
 )
-from dpsyn_sql.domain.attributes import FILL_PIECES, OTHER, Attribute, Domain
+from dpsyn_sql.domain.attributes import FILL_PIECES, OTHER, Attribute, Domain, Recoding
 from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
@@ -33,6 +33,7 @@ from dpsyn_sql.sqltext.render import render
 
 # The value of a column that cannot be NULL if no label is known.
 _ANY_VALUE = {"integer": "0", "boolean": "FALSE", "enum": "NULL"}
+_AGAIN = 0x9E3779B97F4A7C15  # of the golden ratio: any number that no other text hashes with
 _NARROW = 2**24  # widths up to here are drawn from 40 bits without leaving UBIGINT
 
 
@@ -45,6 +46,7 @@ def decode_expression(attribute: Attribute, code: Fragment, bits: Fragment) -> F
         bits: a UBIGINT expression of 64 random bits; used for bins of several values only.
     """
     kind = attribute.type
+    code = _written(attribute.recoding, code, bits)
     if attribute.kind == "categorical":
         return _label(attribute, kind, code, bits)
     if kind.family == "float":
@@ -69,6 +71,16 @@ def _number(pieces: Pieces[int] | Pieces[float], code: Fragment, bits: Fragment)
         return Fragment(f"(CAST({code} AS BIGINT) * {FILL_PIECES} + {chosen})")
     start = _numbers(pieces.starts, "BIGINT", code)
     return Fragment(f"({start} + CASE WHEN {start} < {pieces.single} THEN 0 ELSE {chosen} END)")
+
+
+def _written(recoding: Recoding | None, code: Fragment, bits: Fragment) -> Fragment:
+    """The code that is written. The bits are hashed again, so that positions in bins do not depend on it."""
+    if recoding is None:
+        return code
+    codes = ", ".join(map(str, recoding.codes))
+    chosen = Fragment(f"((hash(xor({bits}, {_AGAIN})) >> 32) * {len(recoding.instead)}) >> 32")
+    instead = _numbers(recoding.instead, "BIGINT", chosen)
+    return Fragment(f"(CASE WHEN {code} IN ({codes}) THEN {instead} ELSE CAST({code} AS BIGINT) END)")
 
 
 def _label(attribute: Attribute, kind: SqlType, code: Fragment, bits: Fragment) -> Fragment:

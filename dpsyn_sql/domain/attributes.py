@@ -34,6 +34,14 @@ Fill = tuple[tuple[Edge, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Recoding:
+    """``codes`` that are not written: their rows get one of ``instead``, each entry equally likely."""
+
+    codes: tuple[int, ...]
+    instead: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """One discretised column.
 
@@ -51,7 +59,8 @@ class Attribute:
     every row (an atom); two cuts (a, b) spread the rows evenly over [a, b); ``FILL_PIECES`` + 1 cuts are
     pieces of equal probability, even within each; a piece of zero width is its value.
     ``source`` is the SQL expression of one row of the source that gives its values; None: the column
-    of its name. ``type`` is ``sql_type`` parsed.
+    of its name. ``recoding`` changes only what is written, never which rows have which code. ``type`` is
+    ``sql_type`` parsed.
     """
 
     name: str
@@ -66,6 +75,7 @@ class Attribute:
     granularity: Granularity | None = None
     source: Fragment | None = None
     fill: Fill = ()
+    recoding: Recoding | None = None
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

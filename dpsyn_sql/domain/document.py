@@ -208,9 +208,12 @@ class DiscoverSpec(_Spec):
     max_codes: CodeCount | None = None
     nullable: StrictBool | None = None
     granularity: Granularity | None = None
+    other: Annotated[
+        StrictBool, Field(description="false: no value outside those that are found is written.")
+    ] = True
 
     def entry(self) -> Discover:
-        return Discover(self.kind, self.max_codes, self.nullable, self.granularity)
+        return Discover(self.kind, self.max_codes, self.nullable, self.granularity, self.other)
 
 
 class KeySpec(_Spec):

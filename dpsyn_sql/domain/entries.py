@@ -54,6 +54,7 @@ class Discover:
     max_codes: int | None = None
     nullable: bool | None = None
     granularity: Step | None = None
+    other: bool = True
 
 
 @dataclass(frozen=True, slots=True)

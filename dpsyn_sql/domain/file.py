@@ -103,7 +103,8 @@ class DomainFile:
             raise DomainError("The domain does not fit the source:", faults)
         roles = tuple(item for item in made if not isinstance(item, Attribute | Undiscovered))
         never = (*self.never, *_impossible(kept, roles, measured, checks))
-        return Shape(measured, roles, tuple(item.name for item in made), never)
+        strict = tuple(column.name for column in kept if column.not_null)
+        return Shape(measured, roles, tuple(item.name for item in made), never, strict)
 
     def _by_column(self, matches: _Names, faults: list[str]) -> dict[str, str]:
         """Declared name of each column of the source."""

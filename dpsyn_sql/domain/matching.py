@@ -113,6 +113,9 @@ def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[st
     if how == "categorical" and entry.granularity is not None:
         faults.append(f"{who}: categories have no granularity")
         return Faulty
+    if how != "categorical" and not entry.other:
+        faults.append(f"{who}: type {shown(kind)} is learnt as bins, which hold all values; leave out other:")
+        return Faulty
     before = len(faults)
     granularity = granularity_of(who, kind, entry.granularity, faults)
     if len(faults) > before:
@@ -120,7 +123,9 @@ def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[st
     nullable = not column.not_null and entry.nullable is not False
     size = MAX_CODES if entry.max_codes is None else entry.max_codes
     low, high = _limits(column, kind)
-    return Undiscovered(column.name, kind.text, how, nullable, size, granularity, low, high)
+    return Undiscovered(
+        column.name, kind.text, how, nullable, size, granularity, low, high, other=entry.other
+    )
 
 
 def _limits(column: Column, kind: SqlType) -> tuple[Fraction | None, Fraction | None]:

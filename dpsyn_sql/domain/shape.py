@@ -28,6 +28,7 @@ class Undiscovered:
     temporal). It never gets more than ``max_codes`` codes, ``__other__`` and NULL included.
     ``granularity`` is what its bins get. ``least`` and ``most`` are bounds that the catalog states on one
     side or both (ticks; values for FLOAT and DOUBLE): nothing outside is looked for.
+    ``other``: rows of values that are not found are written as ``__other__``, not as found ones.
     ``source`` and ``type`` as of an ``Attribute``.
     """
 
@@ -40,6 +41,7 @@ class Undiscovered:
     least: Fraction | None = None
     most: Fraction | None = None
     source: Fragment | None = None
+    other: bool = True
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -113,13 +115,15 @@ class Shape:
 
     ``measured``: the attributes in source order. ``roles``: the other columns that are written.
     ``order``: names of all written columns in source order. ``never``: SQL conditions that hold for
-    no row of the output (the owner's ``never:`` and the catalog's CHECK constraints).
+    no row of the output (the owner's ``never:`` and the catalog's CHECK constraints). ``not_null``: columns
+    that the catalog declares NOT NULL; no row has NULL in them.
     """
 
     measured: tuple[Attribute | Undiscovered, ...]
     roles: tuple[Role, ...] = ()
     order: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    not_null: tuple[str, ...] = ()
 
     @property
     def undiscovered(self) -> tuple[Undiscovered, ...]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import OTHER, Attribute
+from dpsyn_sql.domain.attributes import OTHER, Attribute, Recoding
 from dpsyn_sql.domain.grids import Cell, binned_kind, edge_of, everyday_cell, grid_cells
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType, enum_type
@@ -63,6 +63,7 @@ def attribute_from_keys(column: Undiscovered, found: NoisyKeys) -> Attribute:
         nullable=column.nullable,
         origin="discovered",
         source=column.source,
+        recoding=None if column.other or not labels else Recoding((len(labels),), tuple(range(len(labels)))),
     )
 
 

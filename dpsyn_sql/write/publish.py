@@ -22,7 +22,7 @@ from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.files import file_beside
-from dpsyn_sql.sqltext.fragments import Fragment, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.comments import comment_statements, readable_literal, statement_of
 from dpsyn_sql.write.persist import StoredRelease, persist, persist_beside
@@ -129,6 +129,9 @@ def _publish_table(
         with engine.transaction():
             if not target.only_same:
                 engine.execute(statement, step="writing the synthetic table")
+                for name in shape.not_null:
+                    constraint = render("write/not_null", table=target.sql, column=ident(name))
+                    engine.execute(constraint, step="writing the synthetic table")
                 for comment in () if kept is None else comment_statements(target.sql, shape, kept):
                     engine.execute(comment, step="commenting the synthetic table")
             if kept is not None:

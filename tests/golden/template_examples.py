@@ -232,6 +232,7 @@ EXAMPLES = {
     },
     "write/differing": {"": {"table": F('"d"."t"'), "query": QUERY}},
     "write/fits": {"": {"value": literal(1), "cast": F("CAST(1 AS INTEGER)")}},
+    "write/not_null": {"": {"table": F('"d"."t"'), "column": F('"it""s"')}},
     "write/reject": {"": reject_statement(NEVER, STAGED, 7, 9)},
     "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},
     "write/trim": {"": {"staged": STAGED, "rows": 5}},

@@ -1,0 +1,1 @@
+ALTER TABLE "d"."t" ALTER COLUMN "it""s" SET NOT NULL
