@@ -16,7 +16,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent, ThresholdEvent
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.calls import taking
 from dpsyn_sql.count.cached import CachedCounter
 from dpsyn_sql.count.counter import SqlCounter
@@ -33,11 +33,11 @@ from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.planned import discovery_events
-from dpsyn_sql.planning.discovery import DiscoveryStep
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.preparation import Job, opened_ledger, prepared
-from dpsyn_sql.report.doubts import doubts, notes_on
+from dpsyn_sql.report.doubts import doubts, notes_on, remarks
 from dpsyn_sql.report.interruption import Course, noting_interrupts
+from dpsyn_sql.report.losses import facts_of_losses, losses_of
 from dpsyn_sql.report.made import Made, rows_wanted
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.report.result import Release
@@ -95,11 +95,16 @@ def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tu
     made = made.filled
     job.session.release_source()  # from here on nothing can read the source
     made = _written_as(made)
+    needed = _needed(made.plan)
+    losses = losses_of(made, needed)
+    told = doubts(made, losses, needed=needed, named=_named(job))
     seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(made) if job.request.rows is None else job.request.rows
-    written, facts = write_rows(job, entry, made, rows, seed, course)
+    lost = facts_of_losses(losses, told.warnings)
+    written, facts = write_rows(job, entry, made, lost, rows, seed, course)
     entry.published(job.target_name, written)
-    return _released(job, entry, made, written, facts, (*notes, *_doubts(job, made)))
+    own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
+    return _released(job, entry, made, written, facts, (*notes, *own, *told.warned()))
 
 
 def _written_as(made: Made) -> Made:
@@ -148,24 +153,20 @@ def _seed_of(release_id: str) -> int:
     return int.from_bytes(hashlib.sha256(release_id.encode()).digest()[:8], "big")
 
 
-def _doubts(job: Job, made: Made) -> tuple[str, ...]:
-    planned = zip(made.plan.discovery, discovery_events(made.plan), strict=True)
-    return doubts(
-        made,
-        epsilon=job.request.epsilon,
-        time_limit=job.request.time_limit,
-        cuts=job.deadline.cuts,
-        needed=[_needed(step, event) for step, event in planned],
-    )
+def _named(job: Job) -> set[str]:
+    """The columns to which the workload gives weight."""
+    return {name for members, weight in job.terms.workload.sets if weight > 1 for name in members}
 
 
-def _needed(step: DiscoveryStep, event: PrivacyEvent) -> float:
-    """Rows that a value must have to be found; 0 for a step of discovery that finds no values."""
-    if isinstance(event, ThresholdEvent):
-        return event.threshold
-    if step.ask == "grid" and isinstance(event, GaussianEvent | LaplaceEvent):
-        return STANDS_OUT * standard_deviation(event)
-    return 0
+def _needed(plan: Plan) -> dict[str, float]:
+    """For discovered columns the rows that a value must have to be found."""
+    found: dict[str, float] = {}
+    for step, event in zip(plan.discovery, discovery_events(plan), strict=True):
+        if step.attr is not None and isinstance(event, ThresholdEvent):
+            found[step.attr] = event.threshold
+        elif step.attr is not None and step.ask == "grid" and isinstance(event, GaussianEvent | LaplaceEvent):
+            found[step.attr] = STANDS_OUT * standard_deviation(event)
+    return found
 
 
 def _released(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -32,11 +32,17 @@ from dpsyn_sql.write.staging import append, stage_rows
 
 
 def write_rows(
-    job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, course: Course
+    job: Job,
+    entry: LedgerEntry,
+    made: Made,
+    lost: Mapping[str, Any],
+    rows: int,
+    seed: int,
+    course: Course,
 ) -> tuple[int, dict[str, Any]]:
     """Sample codes, decode them by SQL, and publish them with the model in one transaction.
 
-    Returns the number of rows and the certificate.
+    ``lost``: of ``facts_of_losses``. Returns the number of rows and the certificate.
 
     Raises:
         PublishError: something else has appeared in place of the output.
@@ -48,7 +54,7 @@ def write_rows(
         staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
         written, drawn, how = _staged(engine, made, rows, seed, staged, job.deadline)
         sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
-        facts = _facts(job, entry, made, written, seed, how)
+        facts = {**_facts(job, entry, made, written, seed, how), "losses": lost}
         kept = _kept(job, entry, made, drawn, facts)
         try:
             with phase("write"), entry.publishing(job.target_name):

@@ -5,19 +5,27 @@ They depend on public facts and noisy answers only.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Number, weakness
 from dpsyn_sql.interfaces import LedgerEntry
 from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.report.complaints import complaints
+from dpsyn_sql.report.losses import Losses
 from dpsyn_sql.report.made import ROWS_OF_NOISE, Made, rows_wanted
 from dpsyn_sql.report.marginals import total_error
 
 _RARE = 0.05
 """A release warns if a value needs more than this part of the noisy total to be found."""
+
+MOST_WARNINGS = 6
+"""A release warns of so many doubts, and says how many more there are."""
+
+_MOST_NAMES = 6
+# Names that a sentence lists.
 
 _UNCERTAIN = 0.1
 """A release warns if the standard error of the noisy total is more than this part of it."""
@@ -39,26 +47,58 @@ def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
     return (*notes, f"The account {entry.standing}.")
 
 
-def doubts(
-    made: Made, *, epsilon: Number, time_limit: float | None, cuts: Sequence[str], needed: Sequence[float]
-) -> tuple[str, ...]:
-    """Notes on doubts about the output; those on the answers are warnings too.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the operator is told. ``warnings``: all doubts about the answers, the most important first, which
+    a certificate keeps. ``notes``: further remarks, which come first."""
+
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def warned(self) -> tuple[str, ...]:
+        """Warn of the most important ones; the notes and these."""
+        shown = self.warnings[:MOST_WARNINGS]
+        left = len(self.warnings) - len(shown)
+        if left:
+            shown = (*shown, f"And {left} more warning{'s' if left > 1 else ''}: see summary().")
+        for text in shown:
+            warn(text)
+        return (*self.notes, *shown)
+
+
+def doubts(made: Made, losses: Losses, *, needed: Mapping[str, float], named: Collection[str]) -> Told:
+    """Doubts about the output, from the answers.
 
     Args:
         made: the answers and their model.
-        epsilon: of the request.
-        time_limit: of the request.
-        cuts: what was left out to keep the limit; it depends on the machine.
-        needed: for each step of discovery the rows that a value must have to be found, 0 if the step finds
-            no values.
+        losses: what was lost.
+        needed: for discovered columns the rows that a value must have to be found.
+        named: columns that matter most, as the workload says.
     """
-    own = (_uncertain_total(made), _rare_values(made, needed), _too_large(made.plan), _no_pairs(made))
-    found = [note for note in own if note]
-    for note in found:
-        warn(note)
-    weak = weakness(epsilon)  # its warning comes before anything is charged
+    unit = made.plan.source.unit.column
+    units = "rows" if unit is None else f"values of {unit}"
+    paired = losses.pairs.measured > 0
+    found = complaints(losses, named=frozenset(named), units=units, paired=paired)
+    told = {name for complaint in found for name in complaint.columns if complaint.rank <= 1}
+    hiding = {column.name for column in losses.columns if column.hides} - told
+    rare = {name: rows for name, rows in needed.items() if name in hiding}
+    texts = (
+        _uncertain_total(made),
+        *(complaint.text for complaint in found),
+        _rare_values(made, rare),
+        _too_large(made.plan),
+        _no_pairs(made),
+    )
+    remark = _none_asked(made.plan)
+    return Told(tuple(text for text in texts if text), (remark,) if remark else ())
+
+
+def remarks(epsilon: Number, time_limit: float | None, cuts: Sequence[str]) -> tuple[str, ...]:
+    """Notes on the request: a weak promise, whose warning comes before anything is charged, and what was left
+    out to keep the limit, which depends on the machine."""
+    weak = weakness(epsilon)
     cut = f"Within time_limit={time_limit:g} seconds {', and '.join(cuts)}." if cuts else None
-    return tuple(note for note in (weak, cut, *found, _none_asked(made.plan)) if note)
+    return tuple(note for note in (weak, cut) if note)
 
 
 def _uncertain_total(made: Made) -> str | None:
@@ -76,19 +116,18 @@ def _uncertain_total(made: Made) -> str | None:
     )
 
 
-def _rare_values(made: Made, needed: Sequence[float]) -> str | None:
+def _rare_values(made: Made, needed: Mapping[str, float]) -> str | None:
     """For some columns only frequent values, or none, could be found."""
-    limit, least = _RARE * max(0.0, made.model.total), dict[str, float]()
-    for step, rows in zip(made.plan.discovery, needed, strict=True):
-        if rows and step.attr is not None:
-            nothing = step.ask == "keys" and not made.shape.domain[step.attr].labels
-            least[step.attr] = math.inf if nothing else rows
-    names = ", ".join(repr(name) for name, rows in least.items() if rows > limit)
-    if not names:
+    limit = _RARE * max(0.0, made.model.total)
+    rare = [repr(name) for name, rows in needed.items() if rows > limit]
+    if not rare:
         return None
+    names = ", ".join(rare[:_MOST_NAMES]) + (
+        f" and {len(rare) - _MOST_NAMES} more" if rare[_MOST_NAMES:] else ""
+    )
     return (
-        f"Rare values of {names} cannot be found: a value needs more than a twentieth of the rows, or no "
-        "value could be found at all. Declare this domain, or spend a larger epsilon."
+        f"Rare values of {names} cannot be found: a value needs more than a twentieth of the rows. Declare "
+        "this domain, or spend a larger epsilon."
     )
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.losses import told_losses
 from dpsyn_sql.report.marginals import marginal_table
 
 
@@ -73,6 +74,21 @@ class Release:
         """
         check_draw(rows, seed)
         return self.draw(rows, seed)
+
+    def summary(self) -> str:
+        """What was released and what was lost, for people: each column that lost something with its noisy
+        shares, pairs, and all warnings (docs/what_was_lost.md). It costs nothing.
+
+        A release that was stored without these figures has the first two lines alone.
+        """
+        lines = [
+            f"{self.table}: {self.rows:,} synthetic rows",
+            f"epsilon={self.epsilon:.6g}, delta={self.delta:g}, release {self.id}",
+        ]
+        lost = self.facts.get("losses")
+        if lost is not None:
+            lines += told_losses(lost)
+        return "\n".join(lines)
 
     def certificate(self) -> dict[str, Any]:
         """All that a reader needs to judge the privacy claim; JSON-ready."""

@@ -1,0 +1,256 @@
+"""What is badly lost, and what helps: one sentence or two for each cause, by the figures of ``losses``.
+
+A figure says so only if it stands out from its own noise, so that an accurate release says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from dpsyn_sql.report.losses import ColumnLosses, Losses, Share, bin_widths, several_values
+
+MOST_OF_ALL = 0.5
+"""A share of the rows above this one is most of a column."""
+
+_CLEAR = 3.0
+# Standard errors by which a share must exceed what it is compared with.
+
+_END, _TIMES = 0.05, 4.0
+# An end bin of more than this share, and of so many times the density of its neighbour, holds clipped values.
+
+_CROWDED = 0.8
+# A bin of several values that holds more of the rows hides them, however narrow it is.
+
+_FEW = 3
+# A column of at most so many categories is an indicator: each of them matters.
+
+_CODES = 12
+# Up to so many bins of one value each are codes, of which any may be the most frequent.
+
+_NAMED = 4
+# Names that a sentence lists.
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong with some columns. A lower ``rank`` is worse; ``share`` says how much is affected."""
+
+    rank: int
+    share: float
+    columns: tuple[str, ...]
+    text: str
+
+
+def complaints(losses: Losses, *, named: frozenset[str], units: str, paired: bool) -> list[Complaint]:
+    """The worst first; columns that the workload names before all others.
+
+    Args:
+        losses: of the release.
+        named: columns that the workload names.
+        units: what a threshold counts, in words: ``"rows"``, or the values of the privacy unit's column.
+        paired: whether pairs were measured at all.
+    """
+    found = [*_nothing_found(losses, units)]
+    for column in losses.columns:
+        of_column = [one for one in _of_column(column, column.name in named, losses.total, units) if one]
+        found += of_column[:1]
+    if paired:
+        found += _independent(losses, named)
+    return sorted(found, key=lambda one: (named.isdisjoint(one.columns), one.rank, -one.share))
+
+
+def _nothing_found(losses: Losses, units: str) -> Iterator[Complaint]:
+    """Columns of text without a single found value."""
+    columns = [column for column in losses.columns if column.found == 0]
+    if columns:
+        names, first, one = _listed(columns), columns[0].name, len(columns) == 1
+        least = min((column.hidden or math.inf) for column in columns)
+        needs = f" (one needs {least:,.0f} {units})" if least < math.inf else ""
+        yield Complaint(
+            0,
+            1.0,
+            tuple(column.name for column in columns),
+            f"No value of {names} is frequent enough to be found{needs}: every row of "
+            f"{'it' if one else 'them'} is '__other__'. If the values tell rows apart, as ids and names do, "
+            f"write {first}: {{type: key}} in the domain; otherwise declare the categories, or leave the "
+            f"column{'' if one else 's'} out.",
+        )
+
+
+def _of_column(column: ColumnLosses, named: bool, total: float, units: str) -> list[Complaint | None]:
+    """The worst first: what comes after has the same cause."""
+    return [
+        _outside(column, units),
+        _one_category(column, total),
+        *(_clipped(column) if column.attribute.origin == "declared" else ()),
+        _crowded(column),
+        _faint(column, named, total),
+    ]
+
+
+def _outside(column: ColumnLosses, units: str) -> Complaint | None:
+    """Most rows have values that no label stands for."""
+    other, name = column.other, column.name
+    if other is None or column.found == 0 or not _exceeds(other, MOST_OF_ALL):
+        return None
+    written = " (written as found ones)" if other.label in column.unwritten else ""
+    if column.found is not None:
+        below = (
+            "" if column.hidden is None else f"; those of fewer than {column.hidden:,.0f} {units} are hidden"
+        )
+        text = (
+            f"{_share(other)} of the rows have a value of {name!r} that is not found{written}: "
+            f"{_counted(column.found, 'value')} found{below}. Declare its categories, spend a larger "
+            f"epsilon, or write {name}: {{type: key}} if its values tell rows apart."
+        )
+    else:
+        text = (
+            f"{_share(other)} of the rows have a value of {name!r} that is not among its categories: the "
+            "list does not fit. Correct it (spelling, letter case, blanks), or write {type: discover}."
+        )
+    return Complaint(1, other.share, (name,), text)
+
+
+def _one_category(column: ColumnLosses, total: float) -> Complaint | None:
+    """Of the declared categories only the one stands out that values outside the list count as, or none."""
+    attribute, name = column.attribute, column.name
+    labels = column.shares[: attribute.regular]
+    if attribute.kind != "categorical" or column.found is not None or attribute.other or len(labels) < 2:
+        return None
+    loud = [share for share in labels if share.share > _CLEAR * share.error]
+    fallback = column.shares[attribute.fallback_code]
+    if any(share is not fallback for share in loud) or not _exceeds(fallback, MOST_OF_ALL):
+        return None
+    rows = _CLEAR * max(share.error for share in labels) * total
+    return Complaint(
+        1,
+        fallback.share,
+        (name,),
+        f"{fallback.label!r} is the only value of {name!r} that stands out from the noise. Values outside "
+        "its categories count as this one (other: false): check the list. If the list is right, the "
+        f"others have fewer than about {rows:,.0f} rows each, and a larger epsilon shows them.",
+    )
+
+
+def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
+    """End bins that hold far more than their neighbours: values beyond the bounds are in them.
+
+    Zero is a bound of its own accord, where many rows can lie.
+    """
+    attribute = column.attribute
+    several = several_values(attribute) if column.ends else []
+    if len(several) < _FEW or (not any(several) and len(several) <= _CODES):
+        return
+    last = len(several) - 1
+    for end, beside in ((0, 1), (last, last - 1)):
+        share, alone = column.shares[end], _alone(column, end)
+        natural = end == 0 and attribute.edges[0] == 0
+        if natural or not _exceeds(share, _END) or not (alone or _towers(column, end, beside)):
+            continue
+        side, beyond = ("first", "below") if end == 0 else ("last", "above")
+        null = ", or NULL," if end == 0 and attribute.fallback_code == 0 else ""
+        wider = "wider bounds" + (" (or nullable: true)" if null else "")
+        yield Complaint(
+            1,
+            share.share,
+            (column.name,),
+            f"{_share(share)} of the rows are in the {side} bin {share.label} of {column.name!r}, where "
+            f"every value {beyond} the bounds{null} is counted. "
+            + (
+                f"The bounds do not fit: declare {wider}."
+                if several[end]
+                else f"If so many are not {share.label} in the source, declare {wider}."
+            ),
+        )
+
+
+def _towers(column: ColumnLosses, end: int, beside: int) -> bool:
+    """Whether an end bin holds several times the rows of its neighbour, and is as much denser."""
+    widths = bin_widths(column.attribute)
+    neighbour = column.shares[beside]
+    rows = max(neighbour.share + _CLEAR * neighbour.error, 0.0)
+    ratio = widths[end] / widths[beside] if widths[beside] > 0 else 1.0
+    return column.shares[end].share > _TIMES * rows * max(ratio, 1.0)
+
+
+def _alone(column: ColumnLosses, code: int) -> bool:
+    """Whether no other bin stands out from the noise."""
+    shares = column.shares[: column.attribute.regular]
+    others = (share for place, share in enumerate(shares) if place != code)
+    return all(share.share <= _CLEAR * share.error for share in others)
+
+
+def _crowded(column: ColumnLosses) -> Complaint | None:
+    """One bin of several values that holds most rows, unless an end bin of clipped values is told."""
+    attribute = column.attribute
+    if attribute.kind == "categorical" or not column.shares:
+        return None
+    wide = {share.label for share in column.wide}
+    for place, several in enumerate(several_values(attribute)):
+        share = column.shares[place]
+        if several and _exceeds(share, MOST_OF_ALL if share.label in wide else _CROWDED):
+            return Complaint(
+                2,
+                share.share,
+                (column.name,),
+                f"{_share(share)} of the rows are in the one bin {share.label} of {column.name!r}: where in "
+                "it they lie is lost. "
+                + (
+                    "Declare edges inside it."
+                    if attribute.origin == "declared"
+                    else "Declare its bounds or edges, or spend a larger epsilon."
+                ),
+            )
+    return None
+
+
+def _faint(column: ColumnLosses, named: bool, total: float) -> Complaint | None:
+    """Categories that are lost in the noise, where each of them matters."""
+    labels = column.attribute.regular
+    if not column.faint or not (named or 2 <= labels <= _FEW) or _one_category(column, total):
+        return None
+    error = max(share.error for share in column.shares[:labels]) * total
+    values = ", ".join(map(repr, column.faint[:_NAMED])) + (", ..." if len(column.faint) > _NAMED else "")
+    return Complaint(
+        3,
+        len(column.faint) / labels,
+        (column.name,),
+        f"{values} of {column.name!r} cannot be told from the noise ({error:,.0f} rows): there are few such "
+        f"rows or none. Spend a larger epsilon, or give the column weight: workload={{{column.name!r}: 10}}.",
+    )
+
+
+def _independent(losses: Losses, named: Collection[str]) -> Iterator[Complaint]:
+    """Columns that no measured table joins to another: those that matter, or if they are most."""
+    alone = losses.alone
+    several = sum(column.attribute.size > 1 for column in losses.columns)
+    told = alone if len(alone) > several / 2 else tuple(name for name in alone if name in named)
+    if told:
+        names = ", ".join(map(repr, told[:_NAMED])) + (", ..." if len(told) > _NAMED else "")
+        yield Complaint(
+            2,
+            len(told) / several,
+            told,
+            f"{names} {'is' if len(told) == 1 else 'are'} independent of all other columns in the output: no "
+            f"pair with {'it' if len(told) == 1 else 'one of them'} was worth its noise. Spend a larger "
+            f"epsilon, or give weight to what matters: workload={{{told[0]!r}: 10}}.",
+        )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"1 {what} is" if number == 1 else f"{number:,} {what}s are"
+
+
+def _exceeds(share: Share, bound: float) -> bool:
+    return share.share - _CLEAR * share.error > bound
+
+
+def _share(share: Share) -> str:
+    return f"{100 * min(share.share, 1.0):.0f} %"
+
+
+def _listed(columns: list[ColumnLosses]) -> str:
+    names = [repr(column.name) for column in columns]
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

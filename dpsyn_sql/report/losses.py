@@ -1,0 +1,330 @@
+"""What a release lost: shares of rows in codes that say little, by noisy answers and public facts alone.
+
+All of it is post-processing of what was measured. It costs nothing, and a certificate may hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
+
+from dpsyn_sql.domain.attributes import OTHER, Attribute, edge_ticks
+from dpsyn_sql.fit.one_way_counts import OneWayCounts, one_way_counts
+from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.made import Made
+
+HEAVY = 0.1
+"""A bin that holds more than this share of the rows is told if it is wide."""
+
+WIDE = 0.1
+"""A bin is wide if it is wider than this part of the range that the other bins cover."""
+
+NOISE = 2.0
+"""Standard errors below which a label cannot be told from one without rows."""
+
+_PRECISION, _SMALLEST = 2.0**-22, 1e-37
+# Of FLOAT: neighbours are no closer, relatively or at all.
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A noisy share of the rows in one code and its standard error; ``label`` names the code."""
+
+    label: str
+    share: float
+    error: float
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"code": self.label, "share": _short(self.share), "standard_error": _short(self.error)}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLosses:
+    """What is known of one measured column.
+
+    ``tables``: measured tables it is in. ``joined``: in how many of them with another column. ``found``:
+    labels of a discovered categorical column. ``hidden``: a value of fewer units was not found.
+    ``unwritten``: ``__other__`` or NULL, if their rows are written as other codes. ``faint``: labels of a
+    declared column whose count is noise. ``shares``: one per code; empty if no table tells the codes apart.
+    ``wide``: bins that hold much and are wide.
+    """
+
+    attribute: Attribute
+    tables: int
+    joined: int
+    found: int | None
+    hidden: float | None
+    unwritten: tuple[str, ...]
+    faint: tuple[str, ...]
+    shares: tuple[Share, ...]
+    wide: tuple[Share, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.attribute.name
+
+    def of(self, code: int | None) -> Share | None:
+        """The share of a code, if there is one and it is known."""
+        return None if code is None or not self.shares else self.shares[code]
+
+    @property
+    def other(self) -> Share | None:
+        """Of ``__other__``."""
+        return self.of(self.attribute.other_code)
+
+    @property
+    def null(self) -> Share | None:
+        """Of NULL."""
+        return self.of(self.attribute.null_code)
+
+    @property
+    def hides(self) -> bool:
+        """Whether values of the column may have been too rare to be found."""
+        other = self.other
+        return other is None or other.share > NOISE * other.error
+
+    @property
+    def ends(self) -> tuple[Share, ...]:
+        """Of the first and the last bin of a numeric or temporal column of several."""
+        attribute = self.attribute
+        if attribute.kind == "categorical" or attribute.regular < 2 or not self.shares:
+            return ()
+        return self.shares[0], self.shares[attribute.regular - 1]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """JSON-ready; a key is missing where there is nothing to tell."""
+        ends = self.ends
+        parts = {
+            "other": self.other and self.other.facts,
+            "null": self.null and self.null.facts,
+            "first_bin": ends[0].facts if ends else None,
+            "last_bin": ends[1].facts if ends else None,
+            "wide_bins": [share.facts for share in self.wide],
+            "found": self.found,
+            "hidden_below": self.hidden,
+            "not_written": list(self.unwritten),
+            "in_noise": list(self.faint),
+        }
+        told = {key: part for key, part in parts.items() if part not in (None, [])}
+        return {"name": self.name, "tables": self.tables, **told}
+
+
+@dataclass(frozen=True, slots=True)
+class PairLosses:
+    """Pairs of columns of several codes: in a measured table together; joined by other columns alone;
+    independent in the output."""
+
+    measured: int
+    modelled: int
+    independent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What was lost, column by column. ``total``: noisy number of rows."""
+
+    total: float
+    columns: tuple[ColumnLosses, ...]
+    pairs: PairLosses
+
+    @property
+    def alone(self) -> tuple[str, ...]:
+        """Columns of several codes that no measured table joins to another."""
+        several = [column for column in self.columns if column.attribute.size > 1]
+        return tuple(column.name for column in several if not column.joined) if len(several) > 1 else ()
+
+
+def losses_of(made: Made, hidden: Mapping[str, float]) -> Losses:
+    """What a release lost.
+
+    Args:
+        made: the answers, with a shape that says what is written.
+        hidden: for discovered columns of categories the units that a value needs to be found.
+    """
+    domain, tables = made.shape.domain, made.measurements
+    counts = one_way_counts(domain, tables)
+    sizes = {attribute.name: attribute.size for attribute in domain.attributes}
+    total = made.model.total
+    columns = tuple(
+        _column(attribute, counts.get(attribute.name), total, _joining(tables, attribute.name, sizes), hidden)
+        for attribute in domain.attributes
+    )
+    return Losses(total, columns, _pairs([name for name, size in sizes.items() if size > 1], tables))
+
+
+def _joining(tables: Sequence[NoisyMarginal], name: str, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """In how many tables a column is, and in how many with another one of several codes."""
+    holding = [table for table in tables if name in table.attrs]
+    return len(holding), sum(any(sizes[n] > 1 for n in table.attrs if n != name) for table in holding)
+
+
+def _column(
+    attribute: Attribute,
+    known: OneWayCounts | None,
+    total: float,
+    tables: tuple[int, int],
+    hidden: Mapping[str, float],
+) -> ColumnLosses:
+    labels = [_text(label) for label in code_labels(attribute)]
+    shares: tuple[Share, ...] = ()
+    if known is not None and total > 0:
+        figures = zip(labels, known.counts.tolist(), known.sigma.tolist(), strict=True)
+        shares = tuple(Share(label, count / total, sigma / total) for label, count, sigma in figures)
+    keys = attribute.origin == "discovered" and attribute.kind == "categorical"
+    listed = attribute.kind == "categorical" and not keys
+    extra = () if attribute.recoding is None else attribute.recoding.codes
+    return ColumnLosses(
+        attribute=attribute,
+        tables=tables[0],
+        joined=tables[1],
+        found=attribute.regular if keys else None,
+        hidden=hidden.get(attribute.name),
+        unwritten=tuple(labels[code] for code in extra),
+        faint=tuple(s.label for s in shares[: attribute.regular] if listed and s.share < NOISE * s.error),
+        shares=shares,
+        wide=tuple(_wide(attribute, shares)),
+    )
+
+
+def _wide(attribute: Attribute, shares: Sequence[Share]) -> Iterator[Share]:
+    """Bins that hold much of the rows and are wide beside the range of the others."""
+    if attribute.kind == "categorical" or not shares:
+        return
+    widths = bin_widths(attribute)
+    several = several_values(attribute)
+    for width, share, wider in zip(widths, shares[: attribute.regular], several, strict=True):
+        if share.share > HEAVY and wider and width > WIDE * (sum(widths) - width):
+            yield share
+
+
+def bin_widths(attribute: Attribute) -> list[float]:
+    """The widths of the bins of a numeric or temporal attribute, in ticks (values for FLOAT and DOUBLE)."""
+    floats = attribute.type.family == "float"
+    cuts = [float(edge) for edge in attribute.edges] if floats else edge_ticks(attribute)  # type: ignore[arg-type]
+    return [float(high - low) for low, high in pairwise(cuts)]
+
+
+def several_values(attribute: Attribute) -> list[bool]:
+    """For each bin whether it holds several values, at the precision of FLOAT."""
+    widths = bin_widths(attribute)
+    if attribute.type.family != "float":
+        return [width > 1 for width in widths]
+    lows = (float(edge) for edge in attribute.edges)  # type: ignore[arg-type]
+    return [width > max(abs(low) * _PRECISION, _SMALLEST) for width, low in zip(widths, lows, strict=False)]
+
+
+def _pairs(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLosses:
+    several = set(names)
+    measured = {
+        frozenset(pair)
+        for table in tables
+        for pair in combinations([name for name in table.attrs if name in several], 2)
+    }
+    group = {name: name for name in names}
+
+    def root(name: str) -> str:
+        while group[name] != name:
+            name = group[name]
+        return name
+
+    for first, second in map(sorted, measured):
+        group[root(first)] = root(second)
+    connected = sum(root(first) == root(second) for first, second in combinations(names, 2))
+    possible = len(names) * (len(names) - 1) // 2
+    return PairLosses(len(measured), connected - len(measured), possible - connected)
+
+
+def _text(label: object) -> str:
+    return "NULL" if label is None else str(label)
+
+
+def _short(figure: float) -> float:
+    """Six decimal places: more are noise."""
+    return round(figure, 6)
+
+
+# -- as a table ---------------------------------------------------------------------------------
+
+_NOTABLE = 0.005
+_HEAVY_END = 0.05
+_MOST_NAMED = 2
+
+
+def facts_of_losses(losses: Losses, warnings: Sequence[str]) -> dict[str, Any]:
+    """For a certificate, JSON-ready."""
+    pairs = losses.pairs
+    return {
+        "columns": [column.facts for column in losses.columns],
+        "pairs": {
+            "measured": pairs.measured,
+            "modelled": pairs.modelled,
+            "independent": pairs.independent,
+        },
+        "warnings": list(warnings),
+    }
+
+
+def lines_of_losses(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and words for each column that lost something, from ``facts_of_losses``."""
+    told = [(str(column["name"]), "; ".join(_words(column))) for column in facts["columns"]]
+    return [(name, words) for name, words in told if words]
+
+
+def pairs_in_words(facts: Mapping[str, Any]) -> str:
+    """One line about pairs, from ``facts_of_losses``."""
+    pairs = facts["pairs"]
+    return (
+        f"Pairs of columns: {pairs['measured']:,} measured, {pairs['modelled']:,} modelled through others, "
+        f"{pairs['independent']:,} independent"
+    )
+
+
+def told_losses(facts: Mapping[str, Any]) -> list[str]:
+    """All of ``facts_of_losses`` in lines."""
+    lines = lines_of_losses(facts)
+    width = max((len(name) for name, _ in lines), default=0)
+    columns = [f"  {name.ljust(width)}  {words}" for name, words in lines]
+    lost = ["Noisy shares of the rows in codes that say little:", *columns] if lines else []
+    warnings = [f"Warning: {text}" for text in facts["warnings"]]
+    return [*lost, f"{pairs_in_words(facts)}.", *warnings]
+
+
+def _words(column: Mapping[str, Any]) -> Iterator[str]:
+    unwritten = column.get("not_written", [])
+    for key, label in (("other", OTHER), ("null", "NULL")):
+        if key in column and column[key]["share"] > _NOTABLE:
+            written = ", written as other values" if label in unwritten else ""
+            yield f"{label} {_percent(column[key])}{written}"
+    wide = sorted(column.get("wide_bins", []), key=lambda share: -float(share["share"]))
+    named = {share["code"] for share in wide[:_MOST_NAMED]}
+    for key, what in (("first_bin", "first bin"), ("last_bin", "last bin")):
+        if key in column and column[key]["share"] > _HEAVY_END and column[key]["code"] not in named:
+            yield f"{what} {column[key]['code']} {_percent(column[key])}"
+    for share in wide[:_MOST_NAMED]:
+        yield f"wide bin {share['code']} {_percent(share)}"
+    if len(wide) > _MOST_NAMED:
+        yield f"{len(wide) - _MOST_NAMED} more wide bins"
+    if "found" in column and column.get("other", {}).get("share", 1) > _NOTABLE:
+        yield f"{_number(column['found'], 'value')} found" + _hidden(column)
+    if "in_noise" in column:
+        yield f"{_number(len(column['in_noise']), 'category', 'categories')} in the noise"
+
+
+def _number(number: int, one: str, several: str = "") -> str:
+    return f"1 {one}" if number == 1 else f"{number:,} {several or one + 's'}"
+
+
+def _hidden(column: Mapping[str, Any]) -> str:
+    return f", those below {column['hidden_below']:,.0f} hidden" if "hidden_below" in column else ""
+
+
+def _percent(share: Mapping[str, Any]) -> str:
+    """``12.3 % ± 0.4``."""
+    return f"{100 * share['share']:.1f} % ± {100 * share['standard_error']:.1f}"
