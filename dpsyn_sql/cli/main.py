@@ -29,7 +29,6 @@ from dpsyn_sql.cli.sample import marginal_command, sample_command
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.words import FIGURES, in_options
 from dpsyn_sql.errors import DpsynError, InputError
-from dpsyn_sql.report.losses import lines_of_losses, pairs_in_words
 from dpsyn_sql.request import Request
 
 app = typer.Typer(
@@ -139,9 +138,10 @@ def release_command(
 
 def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
     unit = "row" if wanted.privacy_unit == "row" else f"value of {wanted.privacy_unit}"
-    notes = [
-        note for note in (in_options(one, but=FIGURES) for one in result.notes) if note not in out.warnings
-    ]
+    from dpsyn_sql.report.losses import lines_of_losses, pairs_in_words  # loads numpy
+
+    told = (in_options(note, but=FIGURES) for note in result.notes)
+    notes = [note for note in told if note not in out.warnings]  # each text once
     lost = result.certificate().get("losses", {})
     out.say(f"Wrote {result.table}: {result.rows} synthetic rows")
     claim = f"epsilon = {result.epsilon:.6g}, delta = {result.delta:g}"
@@ -149,7 +149,8 @@ def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate
     for note in notes:
         out.say(note)
     if lost and not out.quiet:
-        out.table(["column", "what was lost (noisy share of the rows)"], lines_of_losses(lost))
+        if lines := lines_of_losses(lost):
+            out.table(["column", "what was lost (noisy share of the rows)"], lines)
         out.say(pairs_in_words(lost))
     out.say(f"Release {result.id}")
     out.document(

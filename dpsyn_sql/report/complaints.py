@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from dpsyn_sql.report.labels import some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses, Share, bin_widths, several_values
 
 MOST_OF_ALL = 0.5
@@ -18,7 +19,10 @@ _CLEAR = 3.0
 # Standard errors by which a share must exceed what it is compared with.
 
 _END, _TIMES = 0.05, 4.0
-# An end bin of more than this share, and of so many times the density of its neighbour, holds clipped values.
+# An end bin of more than this share, and of so many times the density of those near it, holds clipped values.
+
+_NEAR = 2
+# Bins that an end bin is compared with, at least; a quarter of all, since a column may have gaps.
 
 _CROWDED = 0.8
 # A bin of several values that holds more of the rows hides them, however narrow it is.
@@ -28,9 +32,6 @@ _FEW = 3
 
 _CODES = 12
 # Up to so many bins of one value each are codes, of which any may be the most frequent.
-
-_NAMED = 4
-# Names that a sentence lists.
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +66,16 @@ def _nothing_found(losses: Losses, units: str) -> Iterator[Complaint]:
     """Columns of text without a single found value."""
     columns = [column for column in losses.columns if column.found == 0]
     if columns:
-        names, first, one = _listed(columns), columns[0].name, len(columns) == 1
+        names, one = [column.name for column in columns], len(columns) == 1
         least = min((column.hidden or math.inf) for column in columns)
         needs = f" (one needs {least:,.0f} {units})" if least < math.inf else ""
         yield Complaint(
             0,
             1.0,
-            tuple(column.name for column in columns),
-            f"No value of {names} is frequent enough to be found{needs}: every row of "
+            tuple(names),
+            f"No value of {some_of(names)} is frequent enough to be found{needs}: every row of "
             f"{'it' if one else 'them'} is '__other__'. If the values tell rows apart, as ids and names do, "
-            f"write {first}: {{type: key}} in the domain; otherwise declare the categories, or leave the "
+            f"write {names[0]}: {{type: key}} in the domain; otherwise declare the categories, or leave the "
             f"column{'' if one else 's'} out.",
         )
 
@@ -135,7 +136,7 @@ def _one_category(column: ColumnLosses, total: float) -> Complaint | None:
 
 
 def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
-    """End bins that hold far more than their neighbours: values beyond the bounds are in them.
+    """End bins that hold far more than those near them: values beyond the bounds are in them.
 
     Zero is a bound of its own accord, where many rows can lie.
     """
@@ -144,7 +145,8 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
     if len(several) < _FEW or (not any(several) and len(several) <= _CODES):
         return
     last = len(several) - 1
-    for end, beside in ((0, 1), (last, last - 1)):
+    near = max(_NEAR, len(several) // 4)
+    for end, beside in ((0, range(1, near + 1)), (last, range(last - near, last))):
         share, alone = column.shares[end], _alone(column, end)
         natural = end == 0 and attribute.edges[0] == 0
         if natural or not _exceeds(share, _END) or not (alone or _towers(column, end, beside)):
@@ -166,13 +168,16 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
         )
 
 
-def _towers(column: ColumnLosses, end: int, beside: int) -> bool:
-    """Whether an end bin holds several times the rows of its neighbour, and is as much denser."""
+def _towers(column: ColumnLosses, end: int, beside: Collection[int]) -> bool:
+    """Whether an end bin holds several times the rows of each bin ``beside`` it, and is as much denser."""
     widths = bin_widths(column.attribute)
-    neighbour = column.shares[beside]
-    rows = max(neighbour.share + _CLEAR * neighbour.error, 0.0)
-    ratio = widths[end] / widths[beside] if widths[beside] > 0 else 1.0
-    return column.shares[end].share > _TIMES * rows * max(ratio, 1.0)
+    for place in beside:
+        neighbour = column.shares[place]
+        rows = max(neighbour.share + _CLEAR * neighbour.error, 0.0)
+        ratio = widths[end] / widths[place] if widths[place] > 0 else 1.0
+        if column.shares[end].share <= _TIMES * rows * max(ratio, 1.0):
+            return False
+    return True
 
 
 def _alone(column: ColumnLosses, code: int) -> bool:
@@ -212,13 +217,13 @@ def _faint(column: ColumnLosses, named: bool, total: float) -> Complaint | None:
     if not column.faint or not (named or 2 <= labels <= _FEW) or _one_category(column, total):
         return None
     error = max(share.error for share in column.shares[:labels]) * total
-    values = ", ".join(map(repr, column.faint[:_NAMED])) + (", ..." if len(column.faint) > _NAMED else "")
     return Complaint(
         3,
         len(column.faint) / labels,
         (column.name,),
-        f"{values} of {column.name!r} cannot be told from the noise ({error:,.0f} rows): there are few such "
-        f"rows or none. Spend a larger epsilon, or give the column weight: workload={{{column.name!r}: 10}}.",
+        f"{some_of(column.faint)} of {column.name!r} cannot be told from the noise ({error:,.0f} rows): "
+        "there are few such rows or none. Spend a larger epsilon, or give the column weight: "
+        f"workload={{{column.name!r}: 10}}.",
     )
 
 
@@ -228,14 +233,14 @@ def _independent(losses: Losses, named: Collection[str]) -> Iterator[Complaint]:
     several = sum(column.attribute.size > 1 for column in losses.columns)
     told = alone if len(alone) > several / 2 else tuple(name for name in alone if name in named)
     if told:
-        names = ", ".join(map(repr, told[:_NAMED])) + (", ..." if len(told) > _NAMED else "")
+        one = len(told) == 1
         yield Complaint(
             2,
             len(told) / several,
             told,
-            f"{names} {'is' if len(told) == 1 else 'are'} independent of all other columns in the output: no "
-            f"pair with {'it' if len(told) == 1 else 'one of them'} was worth its noise. Spend a larger "
-            f"epsilon, or give weight to what matters: workload={{{told[0]!r}: 10}}.",
+            f"{some_of(told)} {'is' if one else 'are'} independent of all other columns in the output: no "
+            f"pair with {'it' if one else 'one of them'} was worth its noise. Spend a larger epsilon, or "
+            f"give weight to what matters: workload={{{told[0]!r}: 10}}.",
         )
 
 
@@ -249,8 +254,3 @@ def _exceeds(share: Share, bound: float) -> bool:
 
 def _share(share: Share) -> str:
     return f"{100 * min(share.share, 1.0):.0f} %"
-
-
-def _listed(columns: list[ColumnLosses]) -> str:
-    names = [repr(column.name) for column in columns]
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

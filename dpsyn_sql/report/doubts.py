@@ -14,6 +14,7 @@ from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.complaints import complaints
+from dpsyn_sql.report.labels import some_of
 from dpsyn_sql.report.losses import Losses
 from dpsyn_sql.report.made import ROWS_OF_NOISE, Made, rows_wanted
 from dpsyn_sql.report.marginals import total_error
@@ -23,9 +24,6 @@ _RARE = 0.05
 
 MOST_WARNINGS = 6
 """A release warns of so many doubts, and says how many more there are."""
-
-_MOST_NAMES = 6
-# Names that a sentence lists.
 
 _UNCERTAIN = 0.1
 """A release warns if the standard error of the noisy total is more than this part of it."""
@@ -119,15 +117,12 @@ def _uncertain_total(made: Made) -> str | None:
 def _rare_values(made: Made, needed: Mapping[str, float]) -> str | None:
     """For some columns only frequent values, or none, could be found."""
     limit = _RARE * max(0.0, made.model.total)
-    rare = [repr(name) for name, rows in needed.items() if rows > limit]
+    rare = [name for name, rows in needed.items() if rows > limit]
     if not rare:
         return None
-    names = ", ".join(rare[:_MOST_NAMES]) + (
-        f" and {len(rare) - _MOST_NAMES} more" if rare[_MOST_NAMES:] else ""
-    )
     return (
-        f"Rare values of {names} cannot be found: a value needs more than a twentieth of the rows. Declare "
-        "this domain, or spend a larger epsilon."
+        f"Rare values of {some_of(rare)} cannot be found: a value needs more than a twentieth of the rows. "
+        "Declare this domain, or spend a larger epsilon."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 from dpsyn_sql.domain.attributes import OTHER, Attribute
@@ -25,3 +26,9 @@ def _bins(attribute: Attribute) -> list[object]:
 
 def _text(edge: Edge) -> str:
     return edge.isoformat() if isinstance(edge, date) else str(edge)
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """Names in quotes, as many as a sentence can hold: ``'a', 'b' and 7 more``."""
+    shown = ", ".join(map(repr, names[:most]))
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -99,7 +99,8 @@ class ColumnLosses:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """JSON-ready; a key is missing where there is nothing to tell."""
+        """JSON-ready; a key is missing where there is nothing to tell. ``lost``: the same in words, of what
+        is worth telling."""
         ends = self.ends
         parts = {
             "other": self.other and self.other.facts,
@@ -112,8 +113,10 @@ class ColumnLosses:
             "not_written": list(self.unwritten),
             "in_noise": list(self.faint),
         }
-        told = {key: part for key, part in parts.items() if part not in (None, [])}
-        return {"name": self.name, "tables": self.tables, **told}
+        facts = {"name": self.name, "tables": self.tables}
+        facts |= {key: part for key, part in parts.items() if part not in (None, [])}
+        words = "; ".join(_words(facts))
+        return facts | ({"lost": words} if words else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +188,7 @@ def _column(
         tables=tables[0],
         joined=tables[1],
         found=attribute.regular if keys else None,
-        hidden=hidden.get(attribute.name),
+        hidden=hidden.get(attribute.name) if keys else None,
         unwritten=tuple(labels[code] for code in extra),
         faint=tuple(s.label for s in shares[: attribute.regular] if listed and s.share < NOISE * s.error),
         shares=shares,
@@ -273,8 +276,7 @@ def facts_of_losses(losses: Losses, warnings: Sequence[str]) -> dict[str, Any]:
 
 def lines_of_losses(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name and words for each column that lost something, from ``facts_of_losses``."""
-    told = [(str(column["name"]), "; ".join(_words(column))) for column in facts["columns"]]
-    return [(name, words) for name, words in told if words]
+    return [(str(column["name"]), str(column["lost"])) for column in facts["columns"] if "lost" in column]
 
 
 def pairs_in_words(facts: Mapping[str, Any]) -> str:
@@ -299,22 +301,28 @@ def told_losses(facts: Mapping[str, Any]) -> list[str]:
 def _words(column: Mapping[str, Any]) -> Iterator[str]:
     unwritten = column.get("not_written", [])
     for key, label in (("other", OTHER), ("null", "NULL")):
-        if key in column and column[key]["share"] > _NOTABLE:
+        if _notable(column, key, _NOTABLE):
             written = ", written as other values" if label in unwritten else ""
             yield f"{label} {_percent(column[key])}{written}"
     wide = sorted(column.get("wide_bins", []), key=lambda share: -float(share["share"]))
     named = {share["code"] for share in wide[:_MOST_NAMED]}
     for key, what in (("first_bin", "first bin"), ("last_bin", "last bin")):
-        if key in column and column[key]["share"] > _HEAVY_END and column[key]["code"] not in named:
+        if _notable(column, key, _HEAVY_END) and column[key]["code"] not in named:
             yield f"{what} {column[key]['code']} {_percent(column[key])}"
     for share in wide[:_MOST_NAMED]:
         yield f"wide bin {share['code']} {_percent(share)}"
     if len(wide) > _MOST_NAMED:
         yield f"{len(wide) - _MOST_NAMED} more wide bins"
-    if "found" in column and column.get("other", {}).get("share", 1) > _NOTABLE:
+    if "found" in column and ("other" not in column or _notable(column, "other", _NOTABLE)):
         yield f"{_number(column['found'], 'value')} found" + _hidden(column)
     if "in_noise" in column:
         yield f"{_number(len(column['in_noise']), 'category', 'categories')} in the noise"
+
+
+def _notable(column: Mapping[str, Any], key: str, least: float) -> bool:
+    """Whether a share is worth telling: large enough, and no noise."""
+    share = column.get(key)
+    return share is not None and share["share"] > max(least, NOISE * share["standard_error"])
 
 
 def _number(number: int, one: str, several: str = "") -> str:

@@ -33,6 +33,10 @@ words AS (
         (901, '$.sampling.rows', 'sampling', 'rows'),
         (902, '$.sampling.seed', 'sampling', 'seed'),
         (903, '$.sampling.drawn', 'sampling', 'drawn'),
+        (941, '$.losses.pairs.measured', 'losses', 'pairs measured'),
+        (942, '$.losses.pairs.modelled', 'losses', 'pairs modelled through other columns'),
+        (943, '$.losses.pairs.independent', 'losses', 'pairs left independent'),
+        (944, '$.losses.warnings', 'losses', 'warning'),
         (951, '$.not_promised', 'not promised', 'limit'),
         (961, '$.versions', 'versions', 'others')
     ) AS known (place, path, section, fact)
@@ -62,7 +66,7 @@ leaves AS (
             e.value AS json
         FROM found AS f, json_tree(f.certificate) AS e
     ) AS t
-    WHERE NOT regexp_matches(t.fullkey, '^\$\.(mechanisms|public_facts\.(domain|roles))([.\[]|$)')
+    WHERE NOT regexp_matches(t.fullkey, '^\$\.(mechanisms|public_facts\.(domain|roles)|losses\.columns)([.\[]|$)')
         AND NOT contains(t.path, ']')
         AND (
             t.type NOT IN ('OBJECT', 'ARRAY')
@@ -168,6 +172,15 @@ described AS (
             ELSE e.value ->> '$.role'
         END AS value
     FROM found AS f, json_each(f.certificate, '$.public_facts.roles') AS e
+    UNION ALL
+    SELECT
+        940 AS place,
+        e.id,
+        'losses' AS section,
+        e.value ->> '$.name' AS fact,
+        e.value ->> '$.lost' AS value
+    FROM found AS f, json_each(f.certificate, '$.losses.columns') AS e
+    WHERE e.value ->> '$.lost' IS NOT NULL
 )
 SELECT
     a.section,
