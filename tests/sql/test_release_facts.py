@@ -143,10 +143,12 @@ def check_certificate(rows, name, facts):
     """Every fact of a certificate is a row, and every row a fact."""
     sections = [section for section, _ in groupby(section for section, _, _ in rows)]
     assert len(sections) == len(set(sections)) and rows[0] == ("release", "name", name)
-    others = {k: v for k, v in facts.items() if k not in ("mechanisms", "public_facts")}
+    others = {k: v for k, v in facts.items() if k not in ("mechanisms", "public_facts", "losses")}
     public = {k: v for k, v in facts["public_facts"].items() if k not in ("domain", "roles")}
     told = [value for section, _, value in rows[1:] if section not in ("mechanisms", "columns")]
-    expected = [*leaves(others), *leaves(public)]
+    lost = [column["lost"] for column in facts["losses"]["columns"] if "lost" in column]
+    pairs = {key: facts["losses"][key] for key in ("pairs", "warnings")}
+    expected = [*leaves(others), *leaves(public), *lost, *leaves(pairs)]
     assert Counter(map(read, told)) == Counter(map(read, expected))
 
     named = {(section, fact): value for section, fact, value in rows}

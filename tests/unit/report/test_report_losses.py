@@ -1,0 +1,184 @@
+"""What was lost, and what is said about it: shares, wide bins, pairs, each warning and its cure."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
+from dpsyn_sql.fit.one_way_counts import one_way_counts
+from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.complaints import complaints
+from dpsyn_sql.report.doubts import MOST_WARNINGS, Told
+from dpsyn_sql.report.losses import Losses, _column, _joining, _pairs, facts_of_losses, told_losses
+
+ROWS, SIGMA = 10_000, 20.0
+TEXT = Attribute("a", "VARCHAR", "categorical", ("x", "y", "z"), other=True, nullable=True)
+FOUND = replace(TEXT, origin="discovered")
+CLOSED = replace(TEXT, other=False, nullable=False)
+AGE = Attribute("a", "INTEGER", "numeric", edges=tuple(range(200, 301, 10)))
+
+
+def lost(attribute, shares, *, hidden=None, tables=(), sigma=SIGMA, more=()):
+    """Losses of one column with these shares of the rows, and of ``more`` attributes without a table."""
+    domain = Domain((attribute, *more))
+    values = np.rint(np.array(shares) * ROWS).astype(np.int64)
+    measured = [NoisyMarginal((attribute.name,), values, sigma), *tables]
+    counts, sizes = one_way_counts(domain, measured), {a.name: a.size for a in domain.attributes}
+    columns = tuple(
+        _column(a, counts.get(a.name), ROWS, _joining(measured, a.name, sizes), hidden or {})
+        for a in domain.attributes
+    )
+    return Losses(ROWS, columns, _pairs([name for name, size in sizes.items() if size > 1], measured))
+
+
+def said(losses, *named, paired=False):
+    return [one.text for one in complaints(losses, named=frozenset(named), units="rows", paired=paired)]
+
+
+def test_shares_have_their_standard_errors():
+    (column,) = facts_of_losses(lost(TEXT, [0.6, 0.1, 0.05, 0.2, 0.05]), ())["columns"]
+    assert column["other"] == {"code": "__other__", "share": 0.2, "standard_error": SIGMA / ROWS}
+    assert column["null"] == {"code": "NULL", "share": 0.05, "standard_error": SIGMA / ROWS}
+    assert column["lost"] == "__other__ 20.0 % ± 0.2; NULL 5.0 % ± 0.2"
+    assert column["tables"] == 1 and "found" not in column
+
+
+def test_the_end_bins_are_told():
+    shares = [0.3, *[0.07] * 9, 0.07]
+    (column,) = facts_of_losses(lost(replace(AGE, edges=(0, *range(10, 111, 10))), shares), ())["columns"]
+    assert column["first_bin"]["share"] == 0.3 and column["last_bin"]["code"] == "[100, 110)"
+
+
+def test_a_wide_bin_is_one_that_is_wide_beside_the_others():
+    edges = (0, *range(100, 200), 2_000)
+    attribute = replace(AGE, edges=edges)
+    shares = np.full(len(edges) - 1, 0.8 / (len(edges) - 2))
+    shares[-1] = 0.2
+    (wide,) = lost(attribute, shares).columns[0].wide
+    assert wide.label == "[199, 2000)"
+    shares[:] = (1 - 0.3) / (shares.size - 1)
+    shares[5] = 0.3  # one value
+    assert not lost(attribute, shares).columns[0].wide
+
+
+def test_pairs_are_measured_modelled_or_independent():
+    pairs = _pairs(
+        list("abcd"),
+        [NoisyMarginal(tuple(names), np.zeros((2, 2), np.int64), 1.0) for names in ("ab", "bc", "ba")],
+    )
+    assert (pairs.measured, pairs.modelled, pairs.independent) == (2, 1, 3)
+
+
+def test_an_accurate_release_says_nothing():
+    assert said(lost(TEXT, [0.6, 0.2, 0.1, 0.05, 0.05])) == []
+    assert said(lost(AGE, [0.1] * 10)) == []
+    zeros = replace(AGE, edges=(0, 1, *range(10, 101, 10)))
+    assert said(lost(zeros, [0.95, *[0.005] * 10])) == []
+
+
+def test_text_without_a_found_value_may_be_a_key():
+    nothing = replace(FOUND, labels=(), nullable=False)
+    (text,) = said(lost(nothing, [1.0], hidden={"a": 1_204}))
+    assert "No value of 'a'" in text and "1,204 rows" in text and "a: {type: key}" in text
+
+
+def test_values_that_are_hidden_name_their_number_and_the_cure():
+    (text,) = said(lost(FOUND, [0.05, 0.03, 0.02, 0.9, 0.0], hidden={"a": 300}))
+    assert (
+        text.startswith("90 % of the rows") and "3 values are found" in text and "fewer than 300 rows" in text
+    )
+    assert all(cure in text for cure in ("Declare its categories", "larger epsilon", "type: key"))
+
+
+def test_a_list_that_does_not_fit_shows_in_other():
+    (text,) = said(lost(TEXT, [0.0, 0.0, 0.0, 1.0, 0.0]))
+    assert text.startswith("100 % of the rows") and "not among its categories" in text
+
+
+@pytest.mark.parametrize("attribute", [CLOSED, replace(CLOSED, nullable=True)])
+def test_a_list_that_does_not_fit_shows_in_the_code_that_takes_the_rest(attribute):
+    shares = [1.0, 0.001, 0.0] if not attribute.nullable else [0.0, 0.001, 0.0, 1.0]
+    (text,) = said(lost(attribute, shares))
+    taken = "NULL" if attribute.nullable else "x"
+    assert text.startswith(f"'{taken}' is the only value of 'a'") and "check the list" in text
+
+
+@pytest.mark.parametrize(("end", "side"), [(0, "first"), (-1, "last")])
+def test_bounds_that_do_not_fit_show_in_an_end_bin(end, side):
+    shares = np.full(10, 0.26 / 9)
+    shares[end] = 0.74
+    (text,) = said(lost(AGE, shares))
+    assert text.startswith(f"74 % of the rows are in the {side} bin") and "wider bounds" in text
+    assert ("nullable: true" in text) is (side == "first")
+
+
+def test_gaps_between_values_are_no_clipping():
+    """Whole numbers in bins of a third: every third bin holds a tenth of the rows."""
+    attribute = Attribute("a", "DOUBLE", "numeric", edges=tuple(np.linspace(0, 9.01, 33).tolist()))
+    shares = np.zeros(32)
+    np.add.at(shares, np.searchsorted(attribute.edges, np.arange(10), side="right") - 1, 0.1)
+    assert said(lost(attribute, shares)) == []
+
+
+def test_found_bounds_are_not_blamed():
+    shares = np.full(10, 0.26 / 9)
+    shares[-1] = 0.74
+    (text,) = said(lost(replace(AGE, origin="discovered"), shares))
+    assert "bounds do not fit" not in text and "where in it they lie is lost" in text
+
+
+def test_a_category_that_vanishes_is_named_where_it_matters():
+    rare = replace(CLOSED, labels=("no", "yes", "unknown"))
+    (text,) = said(lost(rare, [0.9, 0.0005, 0.1]))
+    assert text.startswith("'yes' of 'a' cannot be told") and "larger epsilon" in text and "workload=" in text
+    many = replace(CLOSED, labels=tuple("abcdefgh"))
+    shares = [0.3, 0.3, 0.2, 0.2, 0.0, 0.0, 0.0, 0.0]
+    assert said(lost(many, shares)) == []
+    assert len(said(lost(many, shares), "a")) == 1
+
+
+def test_columns_left_independent_are_told_if_they_matter():
+    others = tuple(replace(CLOSED, name=name) for name in "bcdef")
+    chain = [NoisyMarginal(pair, np.full((3, 3), 999), 9.0) for pair in (("b", "c"), ("c", "d"), ("e", "f"))]
+    losses = lost(CLOSED, [0.5, 0.3, 0.2], tables=chain, more=others)
+    assert said(losses, paired=True) == []
+    (text,) = said(losses, "a", paired=True)
+    assert text.startswith("'a' is independent of all other columns") and "workload={'a': 10}" in text
+    assert said(losses, "a", paired=False) == []
+
+
+def test_what_the_workload_names_comes_first():
+    bad = lost(replace(TEXT, name="b"), [0, 0, 0, 1.0, 0]).columns[0]
+    rare = lost(replace(CLOSED, name="c", labels=tuple("no!")), [0.9, 0.0, 0.1]).columns[0]
+    both = replace(lost(TEXT, [1, 0, 0, 0, 0]), columns=(bad, rare))
+    assert ["'b'" in text for text in said(both)] == [True, False]
+    assert ["'b'" in text for text in said(both, "c")] == [False, True]
+
+
+def test_at_most_six_are_warnings_and_the_rest_is_counted(recwarn):
+    told = Told(tuple(f"doubt {i}" for i in range(9)), ("a note",))
+    notes = told.warned()
+    assert notes == (
+        "a note",
+        *(f"doubt {i}" for i in range(MOST_WARNINGS)),
+        "And 3 more warnings: see summary().",
+    )
+    assert [str(one.message) for one in recwarn] == list(notes[1:])
+
+
+def test_no_noisy_total_no_shares():
+    (column,) = facts_of_losses(replace(lost(TEXT, [1, 0, 0, 0, 0]), total=0.0), ())["columns"]
+    assert column["name"] == "a"
+    empty = _column(TEXT, None, 0.0, (0, 0), {})
+    assert empty.facts == {"name": "a", "tables": 0} and empty.other is None and empty.ends == ()
+
+
+def test_rows_that_are_written_as_other_values_are_told():
+    recoded = replace(FOUND, recoding=Recoding((3,), (0, 1, 2)))
+    facts = facts_of_losses(lost(recoded, [0.5, 0.2, 0.1, 0.2, 0.0], hidden={"a": 80}), ["w"])
+    assert (
+        "__other__ 20.0 % ± 0.2, written as other values; 3 values found, those below 80 hidden"
+        in told_losses(facts)[1]
+    )
+    assert told_losses(facts)[-1] == "Warning: w"
