@@ -45,6 +45,14 @@ class RealTable:
         """SQL condition: rows without a unit are left out of a release."""
         return "true" if self.unit is None else f'"{self.unit}" IS NOT NULL'
 
+    @property
+    def rows_within_bound(self) -> str:
+        """SQL: at most ``max_rows`` rows of each unit, the same ones every time."""
+        if self.unit is None:
+            return self.name
+        rank = f'row_number() OVER (PARTITION BY "{self.unit}" ORDER BY hash(rowid), rowid)'
+        return f"(FROM {self.name} WHERE {self.rows_that_count} QUALIFY {rank} <= {self.max_rows})"
+
     def load(self, con: duckdb.DuckDBPyConnection, data: Path) -> None:
         """The owner's table, full of the real rows."""
         self.create(con, self.name)
@@ -60,10 +68,34 @@ class RealTable:
         document: Mapping[str, Any] = yaml.safe_load(self.domain.read_text(encoding="utf-8"))
         return document
 
+    def bounds(self) -> dict[str, Any]:
+        """A domain of what an owner knows at once: ends of numbers and times, NULL, and keys; no bins."""
+        entries = {name: _bounds(entry) for name, entry in self.declared()["columns"].items()}
+        return {"columns": {name: entry for name, entry in entries.items() if entry}}
+
+    def ends(self) -> dict[str, tuple[object, object]]:
+        """Lower and upper end of each number and time that is declared."""
+        return {
+            name: (entry["lower"], entry["upper"])
+            for name, entry in self.bounds()["columns"].items()
+            if "lower" in entry
+        }
+
     def kinds(self) -> dict[str, str]:
         """What each declared column is: numeric, temporal, categorical, key, constant or derived."""
         columns = self.declared()["columns"]
         return {name: "derived" if "derived" in entry else entry["type"] for name, entry in columns.items()}
+
+
+def _bounds(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What stays of a column's declaration; nothing of categories, constants and derived columns."""
+    if entry.get("type") == "key":
+        return dict(entry)
+    if entry.get("type") not in ("numeric", "temporal"):
+        return {}
+    lower, *_, upper = entry.get("edges") or (entry["lower"], entry["upper"])
+    kept = {"type": entry["type"], "lower": lower, "upper": upper}
+    return kept | ({"nullable": True} if entry.get("nullable") else {})
 
 
 REAL_TABLES = {
