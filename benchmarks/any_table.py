@@ -19,7 +19,8 @@ A second table has the errors of the values of numbers and times: mean, standard
 (1st, 5th, 25th, 50th, 75th, 95th, 99th; the worst of them for each column), the median column and the worst.
 ``ValueErrors`` in ``values.py`` says what each error is relative to. The truth is what a release can know: of
 each privacy unit at most as many rows as count, and values beyond the ends that the owner declared are those
-ends (the taxi meters report 224,000 miles, which no noisy count can tell from nothing). The copy stays as it is.
+ends (the taxi meters report 224,000 miles, which no noisy count can tell from nothing). The copy stays as it
+is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Six real inputs (Adult in two forms): where the data lie, whom a release protects, what is declared.
+"""Eight real inputs (Adult in two forms): where the data lie, whom a release protects, what is declared.
 
 Beside each domain file in ``domains/`` stands the CREATE TABLE of an owner (``.sql``) with types, NOT NULL,
 CHECK and PRIMARY KEY. The real rows are loaded into it, the release reads it, and the synthetic rows have
-to fit into a second table of the same statement.
+to fit into a second table of the same statement. No constant was chosen on the last two.
 """
 
 from __future__ import annotations
@@ -108,5 +108,7 @@ REAL_TABLES = {
         RealTable("online_retail", "online_retail/online_retail.parquet", "CustomerID", 20),
         RealTable("flights", "nycflights13/flights.parquet"),
         RealTable("green_taxi", "nyc_green_taxi_2022_01/green_trips.parquet"),
+        RealTable("gowalla", "gowalla_nyc/checkins.parquet", "user_id", 20),
+        RealTable("baby_names", "us_baby_names/us_baby_names_totals.parquet"),
     )
 }
