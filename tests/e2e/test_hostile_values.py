@@ -1,0 +1,247 @@
+"""Columns that break binning: constants, atoms at the ends of a type, denormal numbers, wrong bounds.
+
+Each column is a table of its own, released with no domain and with its ends alone. Every release must end
+without an error, with values of the type and inside the declared bounds; what many rows share comes back
+exactly where the noise allows it.
+"""
+
+import warnings
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+
+import duckdb
+import pytest
+
+import dpsyn_sql
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ROWS = 3000
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """``value``: SQL of the row number ``i``. ``within``: where nearly all values lie.
+
+    ``atoms``: values that come back exactly, and their share of the rows. ``ends``: bounds to declare.
+    """
+
+    sql_type: str
+    value: str
+    ends: tuple[object, object] | None = None
+    within: tuple[str, str] | None = None
+    atoms: dict[str, float] = field(default_factory=dict)
+    nullable: bool = False
+    kind: str = "numeric"
+
+    def entry(self):
+        """Bounds alone, or nothing."""
+        if self.ends is None:
+            return None
+        nullable = {"nullable": True} if self.nullable else {}
+        return {"type": self.kind, "lower": self.ends[0], "upper": self.ends[1], **nullable}
+
+
+BIG = 2**63
+HUGE = 2**128 - 1
+COLUMNS = {
+    "constant": Hostile("INTEGER", "7", (0, 1000), ("7", "7"), {"7": 1.0}),
+    "constant_fraction": Hostile("DOUBLE", "0.1", (0, 1), ("0", "1"), {"0.1": 1.0}),
+    "constant_zero": Hostile(
+        "DOUBLE", "CASE WHEN i % 2 = 0 THEN -0.0 ELSE 0.0 END", (-5, 5), ("0", "0"), {"0": 1.0}
+    ),
+    "all_null": Hostile("DOUBLE", "NULL", (0, 1), nullable=True),
+    "one_atom": Hostile(
+        "INTEGER", "CASE WHEN i % 10 = 0 THEN i % 1000 ELSE 511 END", (0, 1000), ("0", "1023"), {"511": 0.9}
+    ),
+    "codes": Hostile("BIGINT", "1 + i % 2", (0, 100), ("1", "2"), {"1": 0.5, "2": 0.5}),
+    "ends_of_bigint": Hostile(
+        "BIGINT",
+        f"CASE WHEN i % 2 = 0 THEN {-BIG} ELSE {BIG - 1} END",
+        (-BIG, BIG - 1),
+        atoms={str(-BIG): 0.5, str(BIG - 1): 0.5},
+    ),
+    "denormal": Hostile("DOUBLE", "5e-324 * (1 + i % 10)", (0, 1), ("-1e-9", "1e-9")),
+    "infinities": Hostile(
+        "DOUBLE",
+        "CASE i % 3 WHEN 0 THEN 'inf'::DOUBLE WHEN 1 THEN '-inf'::DOUBLE ELSE 5.0 END",
+        (0, 10),
+    ),
+    "nan": Hostile("DOUBLE", "CASE WHEN i % 2 = 0 THEN 'nan'::DOUBLE ELSE 1.5 END", (0, 10)),
+    "one_outlier": Hostile("DOUBLE", "CASE WHEN i = 5 THEN 1e300 ELSE i % 100 END", (0, 200), ("0", "128")),
+    "bounds_too_wide": Hostile("BIGINT", "i % 100", (0, 10**18), ("0", "127")),
+    "bounds_too_narrow": Hostile("INTEGER", "1000 + i % 1000", (0, 10)),
+    "two_clumps_of_dates": Hostile(
+        "DATE",
+        "CASE WHEN i % 2 = 0 THEN DATE '1900-01-01' ELSE DATE '2000-01-01' END + CAST(i % 365 AS INTEGER)",
+        (date(1850, 1, 1), date(2050, 12, 31)),
+        kind="temporal",
+    ),
+    "decimal_38": Hostile(
+        "DECIMAL(38,10)",
+        "CAST('1234567890123456789012345678.0123456789' AS DECIMAL(38,10)) * (i % 2) + i % 7",
+        (0, Decimal("9999999999999999999999999999")),
+    ),
+    "uhugeint": Hostile(
+        "UHUGEINT",
+        f"CASE WHEN i % 2 = 0 THEN 0 ELSE CAST('{HUGE}' AS UHUGEINT) END",
+        (0, HUGE),
+        atoms={"0": 0.5, str(HUGE): 0.5},
+    ),
+    "thousands_separators": Hostile("VARCHAR", "format('{:,}', 1000000 + i % 5)"),
+}
+TYPED = [name for name, column in COLUMNS.items() if column.sql_type != "VARCHAR"]
+CASES = [
+    (name, domains)
+    for name, column in COLUMNS.items()
+    for domains in ("discovered", "bounds")
+    if domains == "discovered" or column.ends is not None
+]
+EXPECTED = [case for case in CASES if COLUMNS[case[0]].within or COLUMNS[case[0]].atoms]
+
+NOT_YET: frozenset[tuple[str, str]] = frozenset()
+
+
+def load(con, columns, rows=ROWS):
+    """The table ``t``: a column of each kind."""
+    con.execute(f"CREATE TABLE t ({', '.join(f'{name} {COLUMNS[name].sql_type}' for name in columns)})")
+    values = ", ".join(f"CAST({COLUMNS[name].value} AS {COLUMNS[name].sql_type})" for name in columns)
+    con.execute(f"INSERT INTO t SELECT {values} FROM range({rows}) r(i)")
+    return {"columns": {name: entry for name in columns if (entry := COLUMNS[name].entry())}}
+
+
+def released(con, tmp_path, **options):
+    """The texts of the warnings of one release into ``o``."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dpsyn_sql.release(con, "t", into="o", ledger=tmp_path / "ledger", **options)
+    return [str(warning.message) for warning in caught]
+
+
+def check_types_and_bounds(con, columns, domains):
+    """The types are the source's, no value is NaN or infinite, and declared bounds hold."""
+    described = "SELECT column_name, column_type FROM (DESCRIBE {})"
+    assert con.execute(described.format("o")).fetchall() == con.execute(described.format("t")).fetchall()
+    for name in columns:
+        column = COLUMNS[name]
+        if column.sql_type == "DOUBLE":
+            assert con.execute(f"SELECT count(*) FROM o WHERE NOT isfinite({name})").fetchone() == (0,), name
+        if domains == "bounds" and column.ends is not None:
+            low, high = (f"CAST('{end}' AS {column.sql_type})" for end in column.ends)
+            outside = con.execute(
+                f"SELECT count(*) FROM o WHERE {name} NOT BETWEEN {low} AND {high}"
+            ).fetchone()
+            assert outside == (0,), name
+
+
+def check_expected(con, name):
+    """Nearly all values lie where the source's do, and atoms are exact."""
+    column = COLUMNS[name]
+
+    def share(condition):
+        return con.execute(f"SELECT avg(CASE WHEN {condition} THEN 1 ELSE 0 END) FROM o").fetchone()[0]
+
+    if column.within is not None:
+        low, high = (f"CAST('{end}' AS {column.sql_type})" for end in column.within)
+        assert share(f"{name} BETWEEN {low} AND {high}") > 0.97
+    for value, wanted in column.atoms.items():
+        assert share(f"{name} = CAST('{value}' AS {column.sql_type})") == pytest.approx(wanted, abs=0.05)
+
+
+@pytest.mark.parametrize("domains", ["discovered", "bounds"])
+def test_all_of_them_in_one_table(domains, tmp_path):
+    with duckdb.connect() as con:
+        bounds = load(con, COLUMNS)
+        released(
+            con, tmp_path, epsilon=3, domain=bounds if domains == "bounds" else None, method="independent"
+        )
+        check_types_and_bounds(con, COLUMNS, domains)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize(("name", "domains"), CASES)
+def test_a_hostile_column_is_released(name, domains, epsilon, tmp_path):
+    with duckdb.connect() as con:
+        bounds = load(con, [name])
+        released(con, tmp_path, epsilon=epsilon, domain=bounds if domains == "bounds" else None)
+        check_types_and_bounds(con, [name], domains)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "domains"), [case for case in CASES if case[0] in TYPED])
+def test_a_hostile_column_is_released_without_delta(name, domains, tmp_path):
+    with duckdb.connect() as con:
+        bounds = load(con, [name])
+        released(con, tmp_path, epsilon=1, delta=0, domain=bounds if domains == "bounds" else None)
+        check_types_and_bounds(con, [name], domains)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+@pytest.mark.parametrize(("name", "domains"), EXPECTED)
+def test_values_are_where_the_sources_are(name, domains, epsilon, tmp_path):
+    if (name, domains) in NOT_YET:
+        pytest.skip("the values of this column are not found")
+    with duckdb.connect() as con:
+        bounds = load(con, [name])
+        released(con, tmp_path, epsilon=epsilon, domain=bounds if domains == "bounds" else None)
+        check_expected(con, name)
+
+
+@pytest.mark.slow
+def test_numbers_that_are_all_clipped_are_told(tmp_path):
+    if ("bounds_too_narrow", "told") in NOT_YET:
+        pytest.skip("nobody is told")
+    with duckdb.connect() as con:
+        bounds = load(con, ["bounds_too_narrow"])
+        said = released(con, tmp_path, epsilon=1, domain=bounds)
+        assert any("bounds_too_narrow" in text for text in said)
+        assert con.execute("SELECT count(*) FILTER (bounds_too_narrow < 9) FROM o").fetchone() == (0,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domains", ["discovered", "bounds"])
+def test_the_years_between_two_clumps_stay_empty(domains, tmp_path):
+    if ("two_clumps_of_dates", domains) in NOT_YET:
+        pytest.skip("the years between are not told apart")
+    with duckdb.connect() as con:
+        bounds = load(con, ["two_clumps_of_dates"])
+        released(con, tmp_path, epsilon=1, domain=bounds if domains == "bounds" else None)
+        early, between, late = con.execute(
+            """SELECT avg(CASE WHEN year(two_clumps_of_dates) < 1905 THEN 1 ELSE 0 END),
+            avg(CASE WHEN year(two_clumps_of_dates) BETWEEN 1905 AND 1995 THEN 1 ELSE 0 END),
+            avg(CASE WHEN year(two_clumps_of_dates) BETWEEN 1999 AND 2001 THEN 1 ELSE 0 END) FROM o"""
+        ).fetchone()
+        assert between < 0.02 and early == pytest.approx(0.5, abs=0.05) and late > 0.45
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("domains", ["discovered", "bounds"])
+def test_a_table_of_no_row_and_of_one(rows, domains, tmp_path):
+    columns = ["constant", "denormal", "decimal_38", "two_clumps_of_dates"]
+    with duckdb.connect() as con:
+        bounds = load(con, columns, rows)
+        released(con, tmp_path, epsilon=1, domain=bounds if domains == "bounds" else None)
+        check_types_and_bounds(con, columns, domains)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
+@pytest.mark.parametrize("domains", ["discovered", "bounds"])
+def test_three_hundred_columns(domains, epsilon, tmp_path):
+    with duckdb.connect() as con:
+        columns = ", ".join(
+            f"CAST(hash(i, {place}) % {2 + place} AS INTEGER) AS c{place}" for place in range(300)
+        )
+        con.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(2000) r(i)")
+        bounds = {f"c{place}": {"type": "numeric", "lower": 0, "upper": 1000} for place in range(300)}
+        domain = {"columns": bounds} if domains == "bounds" else None
+        released(con, tmp_path, epsilon=epsilon, domain=domain)
+        assert len(con.execute("DESCRIBE o").fetchall()) == 300
+        if domains == "bounds":
+            outside = con.execute(
+                "SELECT count(*) FROM o WHERE NOT (COLUMNS(*) BETWEEN 0 AND 1000)"
+            ).fetchone()
+            assert outside == (0,)
