@@ -127,8 +127,8 @@ HOUSES_LOST = (
     Figure("distinct zip_numbers", "SELECT count(DISTINCT zip_number) FROM {t}"),
     share("waterfront = 1, %", "waterfront = 1"),
     WARNINGS,
-    told("zipcode"),
-    told("waterfront"),
+    told("'zipcode'"),
+    told("'waterfront'"),
     told("'id'", "key"),
 )
 
@@ -151,7 +151,7 @@ def cases() -> list[Case]:
             7,
             "connections",
             "no domain",
-            (share("guess_passwd, %", "label = 'guess_passwd'"), WARNINGS, told("label")),
+            (share("guess_passwd, %", "label = 'guess_passwd'"), WARNINGS, told("'label'")),
             epsilon=0.1,
         ),
     ]
@@ -207,7 +207,7 @@ def _csv_figures() -> tuple[Figure, ...]:
         Figure("mean age", "SELECT avg(TRY_CAST(age AS DOUBLE)) FROM {t}"),
         Figure("mean fnlwgt", "SELECT avg(TRY_CAST(fnlwgt AS DOUBLE)) FROM {t}"),
         WARNINGS,
-        told("fnlwgt"),
+        told("'fnlwgt'"),
     )
 
 
@@ -224,7 +224,7 @@ def _wrong_domains() -> list[Case]:
             6,
             "adult_train",
             "age 200 to 300",
-            (share("age >= 200, %", "age >= 200"), WARNINGS, told("age")),
+            (share("age >= 200, %", "age >= 200"), WARNINGS, told("'age'")),
             age,
             checks=False,
         ),
@@ -235,7 +235,7 @@ def _wrong_domains() -> list[Case]:
             (
                 Figure("distinct marital_status", "SELECT count(DISTINCT marital_status) FROM {t}"),
                 WARNINGS,
-                told("marital_status"),
+                told("'marital_status'"),
             ),
             marital,
             checks=False,
