@@ -8,7 +8,7 @@ none, and figures of the source beside the median of several releases:
 1  ends alone make bins of equal width            5  a CSV file whose types nobody states
 2  declared edges with a wide last bin            6  a wrong domain that noisy counts could show
 3  values that many rows share                    7  losses that nobody is told of
-4  values that cannot be                          8  cells that cannot be (``dependence.py`` has more)
+4  values that cannot be                          8  cells that cannot be (``correlations.py`` has more)
 
 The comparison reads the source without noise: for public data sets only.
 """

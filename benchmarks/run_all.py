@@ -31,7 +31,7 @@ TARGETS = [
     ),
     ("The copula paper's comparison", "copulas.py"),
     ("Believable values", "believable.py"),
-    ("Correlations, and one-way tables at large epsilon", "dependence.py --releases 1"),
+    ("Correlations", "correlations.py --releases 1"),
     ("Train on synthetic rows, test on real ones", "efficacy.py --releases 1"),
     ("Classifiers trained on synthetic rows", "classifiers.py"),
     ("100 binary attributes x 5 million rows, 30 attributes of 20 values x 1 million", "scaling.py"),

@@ -1,18 +1,16 @@
-"""Correlation matrices of the written rows beside the source's, and one-way tables beside ``independent``.
+"""Correlation matrices of the written rows beside the source's: whole releases, with and without a domain.
 
-    python benchmarks/dependence.py [--epsilon 1 10] [--releases 3] [--tables credit houses flights]
+    python benchmarks/correlations.py [--epsilon 1 10] [--releases 3] [--tables credit houses flights]
 
 Spearman's and Pearson's matrix of all columns of numbers and times: the mean and the largest absolute
 difference over the pairs (and which pair), and how much of the correlation is left: the slope of the copy's
-entries on the source's (1: all of it; noise in empty cells makes it smaller). Pairs of rows with NULL are
-left out. Then, on tables of codes, the mean total variation distance of the one-way tables by method: what
-noise in pairs costs the single columns. The rows are read without noise: for public data only.
+entries on the source's (1: all of it; noise in empty cells makes it smaller). Rows where one column of a pair
+is NULL are left out. The rows are read without noise: for public data only.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 import warnings
 from collections.abc import Mapping
@@ -22,14 +20,12 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pandas as pd
-from adaptive import adult, written
 from believable import CREDIT_BOUNDS, CREDIT_EDGES, load
 from believable_tables import GENERATED
-from comparison import chosen, columns_of, variations
+from comparison import columns_of
 from harness import DATA, machine, print_table
 from numpy.typing import NDArray
 from real_tables import REAL_TABLES
-from sweep import table_of
 from values import TIMES, is_number
 
 import dpsyn_sql
@@ -41,7 +37,6 @@ MATRICES = {
     "flights": ("discovered", "bounds", "declared"),
     "gowalla": ("discovered", "bounds", "declared"),
 }
-CODED = ("adult", "green_taxi", "income", "weather")
 
 
 @dataclass(frozen=True)
@@ -129,19 +124,12 @@ def median_of(runs: list[Pairs]) -> Pairs:
     return Pairs(runs[0].names, runs[0].source, np.median([run.copy for run in runs], axis=0))
 
 
-def one_way(name: str, method: str, epsilon: float) -> float:
-    """Mean total variation distance of the one-way tables of codes of one release."""
-    made = written(adult() if name == "adult" else table_of(name), method, epsilon, 1e-9)
-    return statistics.mean(variations(made.source, made.copy, made.sizes, chosen(len(made.sizes), 1)))
-
-
 def main() -> None:
-    """Print the two tables."""
+    """Print one table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--tables", nargs="*", choices=[*MATRICES], default=[*MATRICES])
-    parser.add_argument("--coded", nargs="*", choices=CODED, default=[*CODED])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 10.0])
     parser.add_argument("--releases", type=int, default=3)
     arguments = parser.parse_args()
@@ -158,19 +146,6 @@ def main() -> None:
                     rows.append([table, domains, f"{epsilon:g}", method, *pairs.cells])
     header = ["table", "domains", "epsilon", "matrix", "mean difference", "worst pair", "slope"]
     print_table(header, rows, f"Median entries of {arguments.releases} releases, adaptive; {machine()}")
-    rows = []
-    for name in arguments.coded:
-        for epsilon in arguments.epsilon:
-            row: list[object] = [name, f"{epsilon:g}"]
-            for method in ("independent", "adaptive"):
-                figures = [one_way(name, method, epsilon) for _ in range(arguments.releases)]
-                row.append(f"{statistics.median(figures):.5f}")
-            rows.append(row)
-    print_table(
-        ["table of codes", "epsilon", "independent", "adaptive"],
-        rows,
-        f"One-way total variation distance, mean column, median of {arguments.releases} releases.",
-    )
 
 
 if __name__ == "__main__":
