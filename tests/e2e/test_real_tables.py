@@ -41,8 +41,8 @@ DECLARED = {
     "online_retail": (0.2, 0.06),
     "flights": (0.012, 0.01),
     "green_taxi": (0.01, 0.01),
-    "gowalla": (0.2, 0.1),
-    "baby_names": (0.02, 0.01),
+    "gowalla": (0.2, 0.05),
+    "baby_names": (0.01, 0.005),
 }
 LARGEST_NULL_DIFFERENCE = 0.03
 
