@@ -140,7 +140,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         _check_declared(shape, total)
         if total is None and protected.sliced is not None:
             shape = shape_of_slice(shape, protected.sliced)
-        workload = read_workload(request.workload).matched(shape)
+        workload = read_workload(request.workload, request.target).matched(shape)
         terms = Terms(limits, workload, Deadline(request.time_limit))
         chosen = method.chosen(shape.planned(), terms)
         check_model(chosen)

@@ -220,6 +220,14 @@ class Request:
             reads=list,
         ),
     )
+    target: str | None = field(
+        default=None,
+        metadata=_told(
+            "The column that others shall predict: its pairs get more of the budget.",
+            "A shortcut for a ``workload`` of weight 10 for all pairs with it; where ``workload`` weighs a pair "
+            "too, the larger weight applies.",
+        ),
+    )
     slice: Slice | None = None
     """The rows of one window or partition (``source/slices.py``): for programs, so no option of the command,
     of YAML or of the help."""
@@ -341,7 +349,7 @@ class Request:
             raise InputError(
                 f"time_limit={said(self.time_limit)}: give a positive number of seconds, or None"
             )
-        read_workload(self.workload)
+        read_workload(self.workload, self.target)
         if not isinstance(self.on_error, str) or self.on_error not in ON_ERROR:
             raise InputError(f"on_error={said(self.on_error)} is not known; use one of {', '.join(ON_ERROR)}")
         check_slice(self.slice)

@@ -17,16 +17,21 @@ from dpsyn_sql.source.relation import Source
 class Auto(Recipe):
     """Chooses by the number of columns alone; the plan and the certificate name the chosen method.
 
-    It takes the most accurate method that works in minutes with so many attributes. With a workload it
-    considers only methods that use one; if there are too many attributes for all of these, the most accurate.
+    It takes the most accurate method that works in minutes with so many attributes. With a workload or a
+    target it considers only methods that use one; if there are too many attributes for all of these, the most accurate.
     """
 
     name = "auto"
-    takes_workload = True
+    takes_workload = takes_target = True
 
     def chosen(self, domain: Domain, terms: Terms) -> Method:
         """The method for a domain."""
-        able = [one for one in METHODS.values() if one.takes_workload or not terms.workload.sets]
+        workload = terms.workload
+        able = [
+            one
+            for one in METHODS.values()
+            if (one.takes_workload or not workload.sets) and (one.takes_target or not workload.target)
+        ]
         number = len(domain.attributes)
         quick = (one for one in able if one.attributes is None or number <= one.attributes)
         return next(quick, able[0])

@@ -96,6 +96,7 @@ class DPSyn(Recipe):
 
     name = "dpsyn"
     model = ViewsModel
+    takes_workload = takes_target = True
     attributes = 300  # above this number its views take minutes
     choices: ClassVar = {
         "cover": tuple(MOST_ATTRIBUTES),
@@ -119,14 +120,14 @@ class DPSyn(Recipe):
             )
         used = [attribute.name for attribute in domain.attributes if attribute.size > 1]
         if len(used) < 2:
-            return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
+            return self.planned(source, domain, budget, terms, one_way_steps(domain, budget, terms.workload))
         room, _ = _caps(terms.limits)
         self._check_size(len(used), room)
         share = _one_way_share(equivalent_rho(source, domain, budget))
         first, rest = budget.split((share, 100 - share))
         cells = min(MOST_VIEW_CELLS, math.prod(domain.shape(used)))
         step = ReservedStep("views over bins", (), rest, Further(min(MOST_TOGETHER, len(used)), cells, room))
-        return self.planned(source, domain, budget, terms, [*one_way_steps(domain, first), step])
+        return self.planned(source, domain, budget, terms, [*one_way_steps(domain, first, terms.workload), step])
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> ViewsModel:
         """Measure the one-way tables, choose and measure the views, and make them agree."""
@@ -140,7 +141,7 @@ class DPSyn(Recipe):
                 found = own
             else:  # no two attributes have bins that stand out: one-way tables get everything
                 again = one_way_tables(
-                    plan.domain, curator, one_way_steps(plan.domain, plan.reserved[0].budget)
+                    plan.domain, curator, one_way_steps(plan.domain, plan.reserved[0].budget, terms.workload)
                 )
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
@@ -154,7 +155,7 @@ class DPSyn(Recipe):
         if caps == _caps(NO_LIMITS):
             return own
         line = f"            within the memory limit: {caps[0]} cells of views, {caps[1]} model cells"
-        return replace(own, identity={**own.identity, "caps": list(caps)}, lines=(*own.lines, line))
+        return replace(own, identity={**own.identity, "caps": list(caps)}, lines=(line, *own.lines))
 
     def _check_size(self, attributes: int, room: int) -> None:
         cover = min(self.cover, attributes)
@@ -182,6 +183,7 @@ class DPSyn(Recipe):
         views of these fit.
         """
         noise, (room, _) = noise_of(plan), _caps(terms.limits)
+        weights = _pair_weights(plan.domain, terms)
         seed = ",".join(plan.domain.names) if self.views == "random" else None
         used = sum(attribute.size > 1 for attribute in plan.domain.attributes)
         least = LEAST_SIGMAS * noise.unit * math.comb(used, 2) ** noise.power
@@ -192,7 +194,7 @@ class DPSyn(Recipe):
             pairs = zip(plan.domain.attributes, observed, strict=True)
             needed = [_least(a, table, times * least, most) for a, table in pairs]
             found = binned(plan.domain, observed, needed, most)
-            design = best_views(found.sizes, total, noise, self.cover, room, seed)
+            design = best_views(found.sizes, total, noise, self.cover, room, seed, weights)
             if design is not None and not design.apart:
                 return found, design
 
@@ -235,6 +237,12 @@ def _one_way_share(rho: float) -> int:
     """A whole percentage, so that every machine plans the same."""
     powers = max(0.0, math.log10(ONE_WAY_RHO / max(rho, 1e-30)))
     return round(min(ONE_WAY_SHARE + ONE_WAY_SLOPE * powers, ONE_WAY_MOST))
+
+
+def _pair_weights(domain: Domain, terms: Terms) -> dict[tuple[int, int], float]:
+    """Of pairs of attributes (by position) whose weight is not 1."""
+    found = terms.workload.pairs(domain.names).items()
+    return {(domain.index(one), domain.index(other)): float(weight) for (one, other), weight in found}
 
 
 def noise_of(plan: Plan) -> Noise:

@@ -28,14 +28,15 @@ class Recipe(ABC):
     A subclass is a frozen dataclass; its fields are settings (int, float, bool or str, each with a default)
     that a user may change, from Python, YAML or the command line. Class variables describe it: ``name``;
     ``model``, the class that ``run`` fits; ``attributes``, the most with which it works in minutes (None: any
-    number); ``takes_workload``, whether it divides its budget by the weights of a workload; ``choices``, the
-    values of the settings that have few.
+    number); ``takes_workload``, whether it divides its budget by the weights of a workload; ``takes_target``,
+    whether it favours one column; ``choices``, the values of the settings that have few.
     """
 
     name: ClassVar[str]
     model: ClassVar[type[Model]]
     attributes: ClassVar[int | None] = None
     takes_workload: ClassVar[bool] = False
+    takes_target: ClassVar[bool] = False
     choices: ClassVar[Mapping[str, Sequence[Setting]]] = {}
 
     def chosen(self, domain: Domain, terms: Terms) -> Method:
@@ -61,19 +62,29 @@ class Recipe(ABC):
         """A plan of these steps, with the particulars of the method.
 
         Raises:
-            InputError: a workload is given, but the method does not use it.
+            InputError: a workload or a target is given, but the method does not use it.
         """
-        if terms.workload.sets and not self.takes_workload:
-            others = [repr(name) for name, method in METHODS.items() if method.takes_workload]
-            raise InputError(
-                f"method={self.name!r} does not use workload=: use method='auto' or {' or '.join(others)}"
-            )
+        uses = [
+            ("workload", terms.workload.sets, lambda method: method.takes_workload),
+            ("target", terms.workload.target, lambda method: method.takes_target),
+        ]
+        for option, given, able in uses:
+            if given and not able(self):
+                others = [repr(name) for name, method in METHODS.items() if able(method)]
+                raise InputError(
+                    f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(others)}"
+                )
         said = self.particulars(terms)
         return Plan(source, domain, self.name, tuple(steps), budget, particulars=said)
 
     def particulars(self, terms: Terms) -> Particulars:
-        """Its settings, and the workload, which a certificate states even if it is empty."""
-        return Particulars(changed_settings(self), public={"workload": terms.workload.facts()})
+        """Its settings, the workload and the target, which a certificate states even if they are empty."""
+        workload = terms.workload
+        identity = {"workload": workload.facts()} if workload.sets else {}
+        if workload.target:
+            identity["target"] = workload.target
+        public = {"workload": workload.facts(), "target": workload.target or None}
+        return Particulars(changed_settings(self), identity, public, tuple(workload.lines()))
 
 
 class Static(Recipe):

@@ -18,7 +18,7 @@ it is least (Lagrange: A_v w_v^(-a-1) is the same for all v) at
     Gaussian: w_v ~ A_v^(2/3), the sum becomes (sum A_v^(2/3))^(3/2)
     Laplace:  w_v ~ A_v^(1/2), the sum becomes (sum A_v^(1/2))^2.
 
-Averaging the views that hold a pair does better than their mean, so this is an upper bound. For the sum of
+With weights of pairs, sqrt(|p|) is multiplied by that of p. Averaging the views that hold a pair does better than their mean, so this is an upper bound. For the sum of
 many Laplace variables sqrt(2/pi) is right, for a single one it is 13 % too much.
 
 **Coverage.** A pair in no view is taken as independent, and three attributes in no view as what their pairs
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -41,6 +41,10 @@ from numpy.typing import NDArray
 Scope = tuple[int, ...]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+PairWeights = Mapping[tuple[int, int], float]
+"""Of pairs (ascending) whose weight is not 1."""
+
+_ALIKE: PairWeights = {}
 
 MOST_TOGETHER = 12
 """The most attributes of a view: all its subsets, 4,096, are looked at."""
@@ -207,7 +211,13 @@ def _digest(text: str) -> bytes:
 
 
 def best_views(
-    sizes: Sequence[int], total: float, noise: Noise, cover: int, room: int, seed: str | None = None
+    sizes: Sequence[int],
+    total: float,
+    noise: Noise,
+    cover: int,
+    room: int,
+    seed: str | None = None,
+    weights: PairWeights = _ALIKE,
 ) -> Design | None:
     """The covering of least expected error, or None if none keeps to ``room``.
 
@@ -218,6 +228,7 @@ def best_views(
         cover: 2 or 3; with a ``seed`` it plays no part.
         room: the most cells of all views together.
         seed: for randomly chosen views, whose number is chosen by the same error.
+        weights: of pairs whose weight is not 1.
     """
     found = list[Design]()
     for most in _limits(sizes, cover if seed is None else 2):
@@ -225,7 +236,7 @@ def best_views(
         for covering in _coverings(sizes, cover, most, seed):
             if sum(math.prod(sizes[index] for index in view) for view in covering.views) > room:
                 break
-            shares, error = expected_error(sizes, covering.views, total, noise)
+            shares, error = expected_error(sizes, covering.views, total, noise, weights)
             here.append(Design(covering.views, shares, round(error, _DIGITS), most, covering.apart))
             if error > _HOPELESS * min(map(_error, here)):
                 break
@@ -268,32 +279,45 @@ def _coverings(sizes: Sequence[int], cover: int, most: int, seed: str | None) ->
 
 
 def expected_error(
-    sizes: Sequence[int], views: Sequence[Scope], total: float, noise: Noise
+    sizes: Sequence[int],
+    views: Sequence[Scope],
+    total: float,
+    noise: Noise,
+    pair_weights: PairWeights = _ALIKE,
 ) -> tuple[tuple[float, ...], float]:
-    """The best shares of views, and the expected total variation distance: its mean over pairs and its mean
-    over triples, added up."""
-    weights, covered = noise_weights(sizes, views)
+    """The best shares of views, and the expected total variation distance: its weighted mean over pairs and
+    its mean over triples, added up."""
+    weights, covered = noise_weights(sizes, views, pair_weights)
     shares = weights ** (1 / (1 + noise.power))
     shares /= max(float(shares.sum()), np.finfo(float).tiny)
     rows = 2 * max(total, 1.0)
     there = sum(size > 1 for size in sizes)
-    pairs, triples = math.comb(there, 2), math.comb(there, 3)
+    pairs: float = math.comb(there, 2)
+    pairs += sum(w - 1 for (i, j), w in pair_weights.items() if sizes[i] > 1 and sizes[j] > 1)
+    triples = math.comb(there, 3)
     deviations = noise.unit * shares**-noise.power
     error = MEAN_ABSOLUTE * float(deviations @ weights) / rows + PAIR_APART * (pairs - covered)
-    found = error / max(pairs, 1)
+    found = error / (pairs or 1)
     if triples:
         found += TRIPLE_APART - _triples_gained(sizes, views, MEAN_ABSOLUTE * deviations / rows) / triples
     return tuple(shares.tolist()), found
 
 
-def noise_weights(sizes: Sequence[int], views: Sequence[Scope]) -> tuple[FloatArray, int]:
-    """A_v of each view: what a deviation of one row a cell costs the pairs that it holds (L1, rows). And the
-    number of pairs that a view holds."""
+def noise_weights(
+    sizes: Sequence[int], views: Sequence[Scope], weights: PairWeights = _ALIKE
+) -> tuple[FloatArray, float]:
+    """A_v of each view: what a deviation of one row a cell costs the pairs that it holds (L1, rows, by
+    weight). And the weight of all pairs that some view holds."""
     pairs, owners = _held(views, 2)
     own = np.asarray(sizes, np.float64)
-    _, place, holding = np.unique(pairs @ np.array([len(sizes), 1]), return_inverse=True, return_counts=True)
+    keys, place, holding = np.unique(
+        pairs @ np.array([len(sizes), 1]), return_inverse=True, return_counts=True
+    )
+    heavy = np.array([weights.get(divmod(key, len(sizes)), 1.0) for key in keys.tolist()])
     each = np.sqrt(own[pairs].prod(axis=1)) / holding[place]
-    return np.sqrt(_cells(own, views)) * np.bincount(owners, each, len(views)), holding.size
+    if weights:
+        each *= heavy[place]
+    return np.sqrt(_cells(own, views)) * np.bincount(owners, each, len(views)), float(heavy.sum())
 
 
 def _triples_gained(sizes: Sequence[int], views: Sequence[Scope], deviations: FloatArray) -> float:

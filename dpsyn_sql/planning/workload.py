@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # loads numpy, and requests are read without
 WorkloadSpec = Mapping[str | tuple[str, ...], Number] | None
 """A workload as people write it: ``{"income": 5, ("age", "sex"): 2}``."""
 
+TARGET_WEIGHT = Fraction(10)
+"""Of every pair with a target: chosen by ``benchmarks/target.py``."""
+
 LEAST, MOST = Fraction(1, 1000), Fraction(1000)
 """Range of weights. Beyond it the other tables would get no budget at all."""
 
@@ -36,16 +39,23 @@ class Workload:
     """Weights of sets of attributes, exact.
 
     A set of one attribute gives its weight to all pairs with it, a larger set to all pairs within it. If a
-    pair is in several sets, the largest weight applies. A pair in no set has weight 1.
+    pair is in several sets, the largest weight applies. A pair in no set has weight 1. ``target`` names the
+    attribute that the others shall explain (empty: none): it counts as a set of ``TARGET_WEIGHT``.
     """
 
     sets: tuple[tuple[tuple[str, ...], Fraction], ...] = ()
+    target: str = ""
+
+    @property
+    def weighted(self) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
+        """All sets, with that of the target."""
+        return (*self.sets, *([((self.target,), TARGET_WEIGHT)] if self.target else []))
 
     def pairs(self, names: Sequence[str]) -> dict[tuple[str, str], Fraction]:
         """Weights of the pairs that some set has; the names of a pair in the order of ``names``."""
         places = {name: place for place, name in enumerate(names)}
         found: dict[tuple[str, str], Fraction] = {}
-        for members, weight in self.sets:
+        for members, weight in self.weighted:
             for pair in _pairs_of(members, names):
                 first, second = sorted(pair, key=places.__getitem__)
                 found[first, second] = max(weight, found.get((first, second), weight))
@@ -68,19 +78,27 @@ class Workload:
         places = {item.name: place for place, item in enumerate(shape.measured)}
         weights: dict[tuple[str, ...], Fraction] = {}
         for members, weight in self.sets:
-            found = {_measured(name, shape) for name in members}
+            found = {_measured("workload", name, shape) for name in members}
             if len(found) < len(members):
                 raise InputError(f"workload names a column twice in {_in_words(members)}: name it once")
             known = tuple(sorted(found, key=places.__getitem__))
             weights[known] = max(weight, weights.get(known, weight))
-        return Workload(tuple(sorted(weights.items())))
+        target = _measured("target", self.target, shape) if self.target else ""
+        return Workload(tuple(sorted(weights.items())), target)
 
     def in_words(self) -> str:
         """For a plan: ``income x 5; (age, sex) x 2``."""
         return "; ".join(f"{_in_words(members)} x {float(weight):.6g}" for members, weight in self.sets)
 
+    def lines(self) -> Iterator[str]:
+        """Lines of a plan; none if every pair has weight 1."""
+        if self.sets:
+            yield f"Workload    {self.in_words()}; other pairs x 1"
+        if self.target:
+            yield f"Target      {self.target}: its pairs count {TARGET_WEIGHT} times as much as others"
+
     def facts(self) -> list[dict[str, Any]]:
-        """For a certificate and a release key; JSON-ready."""
+        """The sets for a certificate and a release key; JSON-ready."""
         return [{"attributes": list(members), "weight": str(weight)} for members, weight in self.sets]
 
 
@@ -88,17 +106,20 @@ UNWEIGHTED = Workload()
 """Every pair has weight 1."""
 
 
-def read_workload(spec: WorkloadSpec) -> Workload:
+def read_workload(spec: WorkloadSpec, target: str | None = None) -> Workload:
     """Read weights as people write them; names are checked by ``Workload.matched``.
 
     Raises:
-        InputError: not such a mapping, or a weight that is not a number from 0.001 to 1000.
+        InputError: not such a mapping, a weight that is not a number from 0.001 to 1000, or a target that is
+            no name.
     """
+    if target is not None and (not isinstance(target, str) or not target):
+        raise InputError(f"target={said(target)}: give the name of one column, or None; several: workload=")
     if spec is None:
-        return UNWEIGHTED
+        return Workload(target=target or "")
     if not isinstance(spec, Mapping):
         raise InputError(f"workload={said(spec)}: give a mapping of attributes to weights; {_EXAMPLE}")
-    return Workload(tuple((_members(key), _weight(key, value)) for key, value in spec.items()))
+    return Workload(tuple((_members(key), _weight(key, value)) for key, value in spec.items()), target or "")
 
 
 def members_of(text: str) -> tuple[str, ...]:
@@ -127,7 +148,7 @@ def _weight(key: Any, value: Any) -> Fraction:
     return weight
 
 
-def _measured(name: str, shape: Shape) -> str:
+def _measured(option: str, name: str, shape: Shape) -> str:
     """The measured column of this name: an exact match, else one in another letter case."""
     names = [item.name for item in shape.measured]
     if name in names:
@@ -138,11 +159,11 @@ def _measured(name: str, shape: Shape) -> str:
     for role in shape.roles:
         if fold(role.name) == fold(name):
             raise InputError(
-                f"workload names {name!r}, which is not measured ({type(role).__name__}): leave it out"
+                f"{option} names {name!r}, which is not measured ({type(role).__name__}): leave it out"
             )
     close = near_matches(name, names)
     hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"its columns are {listed(names)}"
-    raise InputError(f"workload names {name!r}, which is not a column of the release; {hint}")
+    raise InputError(f"{option} names {name!r}, which is not a column of the release; {hint}")
 
 
 def _pairs_of(members: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:

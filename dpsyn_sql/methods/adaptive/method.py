@@ -14,7 +14,7 @@ time and refits after each; two rounds of many marginals need two fits, and spen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
@@ -47,7 +47,7 @@ class Adaptive(Recipe):
     name = "adaptive"
     model = GraphicalModel
     attributes = 300  # it scores every pair of attributes twice: above this number that takes minutes
-    takes_workload = True
+    takes_workload = takes_target = True
     constants: ClassVar[Settings] = Settings()
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
@@ -86,19 +86,13 @@ class Adaptive(Recipe):
         return _model(task, known, known.total if known.tables else total_of(observed))
 
     def particulars(self, terms: Terms) -> Particulars:
-        """Also what the questions depend on: lower caps under a limit on memory, and the workload."""
+        """Also lower caps under a limit on memory: other questions may follow."""
         own = Recipe.particulars(self, terms)
-        identity, lines = dict(own.identity), list(own.lines)
         caps = self._caps(terms.limits)
-        if caps != self._caps(NO_LIMITS):
-            identity["caps"] = list(caps)
-            lines.append(
-                f"            within the memory limit: {caps[0]} candidate cells, {caps[1]} model cells"
-            )
-        if terms.workload.sets:
-            identity["workload"] = terms.workload.facts()
-            lines.append(f"Workload    {terms.workload.in_words()}; other pairs x 1")
-        return Particulars(own.settings, identity, own.public, tuple(lines))
+        if caps == self._caps(NO_LIMITS):
+            return own
+        line = f"            within the memory limit: {caps[0]} candidate cells, {caps[1]} model cells"
+        return replace(own, identity={**own.identity, "caps": list(caps)}, lines=(line, *own.lines))
 
     def _caps(self, limits: Limits) -> tuple[int, int]:
         """Most cells of all candidates and of the junction tree."""

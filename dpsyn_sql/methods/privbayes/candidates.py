@@ -66,6 +66,7 @@ def candidates(
     outside: Sequence[int],
     bounds: Bounds,
     ranks: Mapping[tuple[int, int], float] | None,
+    target: int | None = None,
 ) -> list[Family]:
     """Families to choose from: all, or the ``MOST_CANDIDATES`` most promising.
 
@@ -76,9 +77,10 @@ def candidates(
         bounds: of the tables.
         ranks: what is known of each pair of attributes, large for dependence; None if there are so few
             candidates that all are taken.
+        target: a placed attribute that is a parent of every child whose table with it may be asked for.
     """
     if ranks is None:
-        families = (f for child in outside for f in _families(encoded, child, sorted(inside), bounds))
+        families = (f for child in outside for f in _families(encoded, child, sorted(inside), bounds, target))
         return list(families)
 
     def known(child: int, parent: int) -> float:
@@ -89,16 +91,26 @@ def candidates(
     found: list[tuple[float, Family]] = []
     for child in likely:
         near = sorted(inside, key=lambda parent: -known(child, parent))[:MOST_PARENTS]
-        for family in _families(encoded, child, sorted(near), bounds):
+        own = {*near, *(() if target is None else (target,))}
+        for family in _families(encoded, child, sorted(own), bounds, target):
             found.append((sum(max(0.0, known(child, parent)) for parent, _ in family.parents), family))
     found.sort(key=lambda pair: -pair[0])
     return [family for _, family in found[:MOST_CANDIDATES]]
 
 
-def _families(encoded: Encoded, child: int, inside: Sequence[int], bounds: Bounds) -> Iterator[Family]:
-    """A child with every set of parents that fits; of the levels of one set those that no finer ones beat."""
+def _families(
+    encoded: Encoded, child: int, inside: Sequence[int], bounds: Bounds, target: int | None
+) -> Iterator[Family]:
+    """A child with every set of parents that fits; of the levels of one set those that no finer ones beat.
+
+    If the child fits a table with the target, the target is in every set.
+    """
+    if target is not None and not _finest(encoded, child, (target,), bounds):
+        target = None
     for size in range(1, bounds.degree + 1):
         for chosen in combinations(inside, size):
+            if target is not None and target not in chosen:
+                continue
             for parents in _finest(encoded, child, chosen, bounds):
                 yield Family(child, parents)
 

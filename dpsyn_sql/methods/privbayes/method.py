@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -81,6 +81,7 @@ class PrivBayes(Recipe):
     name = "privbayes"
     model = NetworkModel
     attributes = 300
+    takes_target = True
     degree: int = 0
     theta: float = 4.0
     score: str = L1
@@ -126,7 +127,7 @@ class PrivBayes(Recipe):
         for step in plan.reserved:
             if total_of(observed) <= 0 or step.budget.amount < LEAST_UNITS:
                 continue
-            task = self._task(plan, curator, step, observed)
+            task = self._task(plan, curator, step, observed, terms.workload.target)
             if task.steps > 0:
                 grown = interleaved(task) if self.score == L1 else two_phases(task, SCORES[self.score])
                 return NetworkModel(plan.domain, total_of(observed), grown.network())
@@ -141,7 +142,7 @@ class PrivBayes(Recipe):
         if most == MAX_CANDIDATE_CELLS:
             return own
         line = f"            within the memory limit: {most} candidate cells"
-        return Particulars(own.settings, {"caps": [most]}, own.public, (line,))
+        return replace(own, identity={**own.identity, "caps": [most]}, lines=(line, *own.lines))
 
     @property
     def _degree(self) -> int:
@@ -151,7 +152,12 @@ class PrivBayes(Recipe):
         return limits.candidate_cells(MAX_CANDIDATE_CELLS)
 
     def _task(
-        self, plan: Plan, curator: Curator, step: ReservedStep, observed: Sequence[Observation]
+        self,
+        plan: Plan,
+        curator: Curator,
+        step: ReservedStep,
+        observed: Sequence[Observation],
+        target: str,
     ) -> Task:
         """Bins, levels, budgets and bounds, from the noisy one-way tables."""
         domain, rows = plan.domain, plan.source.unit.max_rows
@@ -169,7 +175,9 @@ class PrivBayes(Recipe):
         tables = max(FEW_CANDIDATES * families, MOST_CANDIDATES * families + math.comb(families + 1, 2))
         further = 0 if step.further is None else step.further.together // tables
         bounds = Bounds(self._degree, useful, min(further, MOST_CELLS), frozenset(planned))
-        return Task(curator, encoded, total, active, noise, choosing, measuring, bounds)
+        first = domain.index(target) if target else None
+        always = first if first in active else None
+        return Task(curator, encoded, total, active, noise, choosing, measuring, bounds, always)
 
 
 def _independent(domain: Domain, observed: Sequence[Observation]) -> Network:

@@ -40,7 +40,7 @@ def interleaved(task: Task) -> Grown:
     tables = task.measuring.split([1] * task.steps)
     for choice, table in zip(choices, tables, strict=True):
         inside = [v for v in task.active if v not in outside]
-        families = candidates(task.encoded, inside, outside, task.bounds, ranks)
+        families = candidates(task.encoded, inside, outside, task.bounds, ranks, task.target)
         if not families:
             break
         family = task.chosen(grown, families, choice)
@@ -64,7 +64,7 @@ def two_phases(task: Task, score: Score) -> Grown:
     grown, outside = _first(task)
     inside, families = list(grown.placed), list[Family]()
     while outside:
-        found = candidates(task.encoded, inside, outside, task.bounds, ranks)
+        found = candidates(task.encoded, inside, outside, task.bounds, ranks, task.target)
         if not found:
             break
         scores = np.array([score(_joint_of(task, joints, family)) for family in found])
@@ -79,11 +79,11 @@ def two_phases(task: Task, score: Score) -> Grown:
 
 
 def _first(task: Task) -> tuple[Grown, list[int]]:
-    """The attribute of most entropy is placed, the other active ones remain."""
+    """The target, else the attribute of most entropy, is placed; the other active ones remain."""
     grown = Grown.of(task.encoded)
     own = [np.maximum(task.encoded.shares[v], np.finfo(np.float64).tiny) for v in task.active]
     entropies = snapped(np.array([-(q * np.log(q)).sum() for q in own]), _GRID)
-    first = task.active[int(np.argmax(entropies))]
+    first = task.active[int(np.argmax(entropies))] if task.target is None else task.target
     grown.place(Family(first, ()), None, task.total)
     return grown, [v for v in task.active if v != first]
 
