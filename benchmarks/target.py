@@ -1,4 +1,4 @@
-"""What ``target=`` brings: classifiers learn from synthetic rows, and real rows that were held back judge them.
+"""What ``target=`` brings: classifiers learn from synthetic rows, and real rows judge them.
 
     python benchmarks/target.py [--tables adult_all diabetes_130 german_credit]
         [--methods adaptive dpsyn privbayes] [--weights 1 target] [--epsilon 1] [--runs 3] [--real]
@@ -91,7 +91,9 @@ def areas(name: str, learnt: pd.DataFrame, tested: pd.DataFrame) -> list[float]:
     numbers = [c for c in used if pd.api.types.is_numeric_dtype(tested[c])]
     texts = [c for c in used if c not in numbers]
     learnt, tested = (
-        frame[used].assign(**{c: frame[c].astype(str) for c in texts}, **{c: frame[c].fillna(0) for c in numbers})
+        frame[used].assign(
+            **{c: frame[c].astype(str) for c in texts}, **{c: frame[c].fillna(0) for c in numbers}
+        )
         for frame in (learnt, tested)
     )
     linear = make_pipeline(
@@ -127,14 +129,12 @@ def pair_distances(name: str, real: pd.DataFrame, copy: pd.DataFrame) -> list[fl
     return [statistics.fmean(found[True]), statistics.fmean(found[False])]
 
 
-def coded_alike(
-    real: pd.Series[Any], copy: pd.Series[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def coded_alike(real: pd.Series[Any], copy: pd.Series[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The codes of two columns: values as they are, or bins."""
     if pd.api.types.is_numeric_dtype(real) and real.nunique() > 2 * BINS:
         cuts = np.unique(np.nanquantile(real.astype(float), np.arange(1, BINS) / BINS))
         return tuple(np.searchsorted(cuts, c.astype(float).fillna(0), "right") for c in (real, copy))  # type: ignore[return-value]
-    codes, _ = pd.factorize(pd.concat([real, copy]).astype(str))
+    codes, _ = pd.factorize(pd.concat([real, copy]).astype(str), use_na_sentinel=False)
     return codes[: len(real)], codes[len(real) :]
 
 
@@ -184,16 +184,22 @@ def main() -> None:
     rows: list[list[object]] = []
     for name in arguments.tables:
         if arguments.real:
-            rows.append([name, "", "real rows", "", *(f"{area:.3f}" for area in apart(real_areas, name)), "", ""])
+            rows.append(
+                [name, "", "real rows", "", *(f"{area:.3f}" for area in apart(real_areas, name)), "", ""]
+            )
         for epsilon in arguments.epsilon:
             for method in arguments.methods:
                 for weight in arguments.weights:
                     runs = [apart(measured, name, method, weight, epsilon) for _ in range(arguments.runs)]
                     figures = [statistics.median(column) for column in zip(*runs, strict=True)]
-                    rows.append([name, f"{epsilon:g}", method, weight, *(f"{figure:.3f}" for figure in figures)])
+                    rows.append(
+                        [name, f"{epsilon:g}", method, weight, *(f"{figure:.3f}" for figure in figures)]
+                    )
                     print(" ".join(map(str, rows[-1])), flush=True)
     header = ["table", "epsilon", "learnt from", "weight", "logistic", "boosting", "target's pairs", "others"]
-    print_table(header, rows, f"AUC on real rows held back; medians of {arguments.runs} releases; {machine()}")
+    print_table(
+        header, rows, f"AUC on real rows held back; medians of {arguments.runs} releases; {machine()}"
+    )
 
 
 if __name__ == "__main__":

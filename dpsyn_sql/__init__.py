@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         SourceError,
         TargetError,
     )
-    from dpsyn_sql.explanation import Explanation, init, plan
+    from dpsyn_sql.explanation import Explanation, init, plan, suggest
     from dpsyn_sql.pipeline import release
     from dpsyn_sql.report.result import Release
     from dpsyn_sql.request import Request
@@ -72,6 +72,7 @@ __all__ = [
     "methods",
     "plan",
     "release",
+    "suggest",
 ]
 
 _MODULES = ("errors", "methods")
@@ -85,6 +86,7 @@ _HOMES = {
     "load": "stored",
     "plan": "explanation",
     "release": "pipeline",
+    "suggest": "explanation",
 }
 """Modules of the public names; of all others ``errors``."""
 

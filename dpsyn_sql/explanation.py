@@ -1,4 +1,5 @@
-"""plan(), init(): what a release would do, and the form to fill in before it. No row is read."""
+"""plan(), init(), suggest(): what a release would do, the form to fill in before it, and advice on what was
+filled in. No row is read."""
 
 from __future__ import annotations
 
@@ -16,16 +17,21 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.calls import taking
 from dpsyn_sql.count.planner import CountingPlan, plan_counting
+from dpsyn_sql.domain.advice import Advice, advise
+from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
+from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.source_session import Connection, open_source
-from dpsyn_sql.errors import InternalError
+from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
 from dpsyn_sql.measure.planned import discovery_events, explained_events
 from dpsyn_sql.planning.explain import Noise, explain
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.preparation import con_and_source, ledger_in_words, prepared
 from dpsyn_sql.request import Request
+from dpsyn_sql.source.relation import Column
 
 _OWN_ENGINE = "a private instance: what does not fit in memory is written, encrypted, to a private folder"
 _CALLERS_ENGINE = "your connection, with its memory limit, threads and folder for temporary files"
@@ -120,3 +126,53 @@ def init(
     con, source = con_and_source(con, source)
     with open_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
         return template_text(session.relation)
+
+
+def suggest(
+    con: Connection = None,
+    source: str | os.PathLike[str] | None = None,
+    *,
+    domain: DomainSpec = None,
+    privacy_unit: str = "row",
+    exclude: Sequence[str] = (),
+    trust_query: bool = False,
+    public_tables: Sequence[str] = (),
+) -> Advice:
+    """What is odd about a domain file, or about a catalog without one; most important first. Reads no row.
+
+    ``suggest(con, source, domain="people.yml")`` judges the file beside the catalog of the source,
+    ``suggest(domain="people.yml")`` the file alone, and ``suggest(con, source)`` the catalog alone: then
+    ``Advice.domain`` is a mapping to begin with, which ``release`` takes as it is.
+
+    Args:
+        con: as for ``release``.
+        source: as for ``release``.
+        domain: as for ``release``.
+        privacy_unit: as for ``release``.
+        exclude: as for ``release``.
+        trust_query: as for ``release``.
+        public_tables: as for ``release``.
+
+    Returns:
+        Findings with ``.column`` (None: several columns, or the table), ``.what``, ``.cure`` and
+        ``.severity``: ``fault`` (a release refuses it), ``serious`` (a column is ruined, or the protection is
+        not what the owner means) or ``hint``.
+
+    Raises:
+        InputError: neither a source nor a domain is given, or the unit's column does not exist.
+        SourceError: the source is missing, ambiguous or not accepted.
+        DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
+    """
+    if con is None and source is None and domain is None:
+        raise InputError("Nothing to judge: give a source, or domain=.")
+    request = Request(source, domain=domain, privacy_unit=privacy_unit, exclude=exclude)
+    request.check()
+    unit = request.unit()
+    if con is None and source is None:
+        column = None if unit.column is None else Column(unit.column, "VARCHAR")
+        return advise(domain, None, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
+    con, source = con_and_source(con, source)
+    with open_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
+        relation = session.relation
+        column = None if unit.column is None else check_unit(relation.columns, unit)
+        return advise(domain, relation, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)

@@ -224,8 +224,8 @@ class Request:
         default=None,
         metadata=_told(
             "The column that others shall predict: its pairs get more of the budget.",
-            "A shortcut for a ``workload`` of weight 10 for all pairs with it; where ``workload`` weighs a pair "
-            "too, the larger weight applies.",
+            "A shortcut for a ``workload`` of weight 10 for all pairs with it; where ``workload`` weighs a "
+            "pair too, the larger weight applies. ``privbayes`` makes it a parent of every other column.",
         ),
     )
     slice: Slice | None = None

@@ -21,7 +21,8 @@ class ExitCode(IntEnum):
 
     DONE = 0
     FAILED = 1
-    """Something failed on the way; of ``dpsyn audit`` also: the claim is violated."""
+    """Something failed on the way; of ``dpsyn audit`` also: the claim is violated; of ``dpsyn check``:
+    something is odd."""
     REFUSED = 2
     """The command cannot be carried out as written; nothing was done."""
     OVER_BUDGET = 3

@@ -10,6 +10,7 @@ import typer
 
 import dpsyn_sql
 from dpsyn_sql.cli.audit import audit_command
+from dpsyn_sql.cli.check import check_command
 from dpsyn_sql.cli.files import check_writable, written
 from dpsyn_sql.cli.group import Commands
 from dpsyn_sql.cli.ledger import ledger_app
@@ -187,6 +188,7 @@ def _check_certificate(path: Path, replace: bool) -> None:
     check_writable(path, replace)
 
 
+app.command("check")(check_command)
 app.command("sample")(sample_command)
 app.command("marginal")(marginal_command)
 app.add_typer(ledger_app, name="ledger")

@@ -18,7 +18,8 @@ class Auto(Recipe):
     """Chooses by the number of columns alone; the plan and the certificate name the chosen method.
 
     It takes the most accurate method that works in minutes with so many attributes. With a workload or a
-    target it considers only methods that use one; if there are too many attributes for all of these, the most accurate.
+    target it considers only methods that use one; if there are too many attributes for all of these, the
+    most accurate.
     """
 
     name = "auto"

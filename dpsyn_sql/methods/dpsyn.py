@@ -127,7 +127,9 @@ class DPSyn(Recipe):
         first, rest = budget.split((share, 100 - share))
         cells = min(MOST_VIEW_CELLS, math.prod(domain.shape(used)))
         step = ReservedStep("views over bins", (), rest, Further(min(MOST_TOGETHER, len(used)), cells, room))
-        return self.planned(source, domain, budget, terms, [*one_way_steps(domain, first, terms.workload), step])
+        return self.planned(
+            source, domain, budget, terms, [*one_way_steps(domain, first, terms.workload), step]
+        )
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> ViewsModel:
         """Measure the one-way tables, choose and measure the views, and make them agree."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
@@ -64,23 +64,24 @@ class Recipe(ABC):
         Raises:
             InputError: a workload or a target is given, but the method does not use it.
         """
-        uses = [
-            ("workload", terms.workload.sets, lambda method: method.takes_workload),
-            ("target", terms.workload.target, lambda method: method.takes_target),
-        ]
-        for option, given, able in uses:
-            if given and not able(self):
-                others = [repr(name) for name, method in METHODS.items() if able(method)]
-                raise InputError(
-                    f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(others)}"
-                )
+        if terms.workload.sets:
+            self._check_uses("workload", self.takes_workload, [m.takes_workload for m in METHODS.values()])
+        if terms.workload.target:
+            self._check_uses("target", self.takes_target, [m.takes_target for m in METHODS.values()])
         said = self.particulars(terms)
         return Plan(source, domain, self.name, tuple(steps), budget, particulars=said)
+
+    def _check_uses(self, option: str, able: bool, others: Sequence[bool]) -> None:
+        if not able:
+            names = [repr(name) for name, other in zip(METHODS, others, strict=True) if other]
+            raise InputError(
+                f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(names)}"
+            )
 
     def particulars(self, terms: Terms) -> Particulars:
         """Its settings, the workload and the target, which a certificate states even if they are empty."""
         workload = terms.workload
-        identity = {"workload": workload.facts()} if workload.sets else {}
+        identity: dict[str, Any] = {"workload": workload.facts()} if workload.sets else {}
         if workload.target:
             identity["target"] = workload.target
         public = {"workload": workload.facts(), "target": workload.target or None}

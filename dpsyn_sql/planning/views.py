@@ -18,8 +18,9 @@ it is least (Lagrange: A_v w_v^(-a-1) is the same for all v) at
     Gaussian: w_v ~ A_v^(2/3), the sum becomes (sum A_v^(2/3))^(3/2)
     Laplace:  w_v ~ A_v^(1/2), the sum becomes (sum A_v^(1/2))^2.
 
-With weights of pairs, sqrt(|p|) is multiplied by that of p. Averaging the views that hold a pair does better than their mean, so this is an upper bound. For the sum of
-many Laplace variables sqrt(2/pi) is right, for a single one it is 13 % too much.
+With weights of pairs, sqrt(|p|) is multiplied by that of p. Averaging the
+views that hold a pair does better than their mean, so this is an upper bound. For the sum of many Laplace
+variables sqrt(2/pi) is right, for a single one it is 13 % too much.
 
 **Coverage.** A pair in no view is taken as independent, and three attributes in no view as what their pairs
 say. What that costs depends on the data, which no question may depend on: it is a constant

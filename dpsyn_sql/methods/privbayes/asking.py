@@ -61,8 +61,8 @@ class Task:
 
     ``total``: rows, at least 1. ``active``: attributes with several bins, ascending; the others are
     independent. ``noise``: of the table of a family. ``choosing`` and ``measuring``: budgets of all choices
-    (or pair tables) and of all tables. ``bounds``: of the tables that may be asked for. ``target``: the active
-    attribute that the network starts at, and that is a parent of all others where their tables allow it.
+    (or pair tables) and of all tables. ``bounds``: of the tables that may be asked for. ``target``: the
+    active attribute that the network starts at, and that is a parent of all others where tables allow it.
     """
 
     curator: Curator

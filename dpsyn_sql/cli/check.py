@@ -1,0 +1,61 @@
+"""``dpsyn check``: what is odd about a domain file, without reading a row."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dpsyn_sql
+from dpsyn_sql.cli.codes import ExitCode
+from dpsyn_sql.cli.options import Database, PublicTables, TrustQuery, parameter_of
+from dpsyn_sql.cli.output import Json, Quiet, printing
+from dpsyn_sql.cli.words import in_options
+
+_NAMES = {"fault": "refused", "serious": "serious", "hint": "hint"}
+_UNIT, _EXCLUDE = (parameter_of(name).annotation for name in ("privacy_unit", "exclude"))
+
+
+def check_command(
+    domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="Domain file to judge.")],
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SOURCE]",
+            help="What it describes, as in release: names and types are then compared with its catalog.",
+        ),
+    ] = None,
+    database: Database = None,
+    privacy_unit: _UNIT = "row",  # type: ignore[valid-type]
+    exclude: _EXCLUDE = None,  # type: ignore[valid-type]
+    trust_query: TrustQuery = False,
+    public_tables: PublicTables = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what is odd about a domain file, most important first. Read no rows.
+
+    Exit code 1: something is odd. Refused is what a release refuses; serious is what ruins a column, or
+    protects less than you may mean.
+    """
+    with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
+        advice = dpsyn_sql.suggest(
+            database,
+            source,
+            domain=domain,
+            privacy_unit=privacy_unit,
+            exclude=exclude or (),
+            trust_query=trust_query,
+            public_tables=public_tables or (),
+        )
+        findings = [{**asdict(found), "cure": in_options(found.cure)} for found in advice]
+        if findings:
+            rows = [[_NAMES[f["severity"]], f["column"], f["what"], f["cure"]] for f in findings]
+            out.table(["", "column", "what is odd", "cure"], rows)
+        else:
+            out.say("Nothing is odd.")
+        out.document({"findings": findings})
+    if findings:
+        raise typer.Exit(int(ExitCode.FAILED))

@@ -1,0 +1,193 @@
+"""What is odd about a declaration, most important first, each with its cure: from public facts alone.
+
+The facts are the domain file, and the catalog (or the header) of the source. No function here reads a row, so
+nothing here knows whether a declaration is right: it knows what a release could make of it. The rules are in
+``oddities.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.cases import Case, Finding, Table, names_a_code, names_an_identifier, names_money
+from dpsyn_sql.domain.declared import declared_type, natural_kind
+from dpsyn_sql.domain.document import Document, load_yaml, read_document
+from dpsyn_sql.domain.entries import Bins, Categories
+from dpsyn_sql.domain.file import DomainSpec, read_domain
+from dpsyn_sql.domain.matching import Matching, Undeclared
+from dpsyn_sql.domain.oddities import RULES
+from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.errors import DomainError
+from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.relation import Column, Relation
+
+_ORDER = {"fault": 0, "serious": 1, "hint": 2}
+_ABOUT_A_COLUMN = re.compile(r"column '((?:[^'\\\\]|\\\\.)*)':? (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Findings, the most important first, and a domain to begin with.
+
+    ``domain``: a mapping for the columns that nothing public is known of. It can be passed as ``domain=`` as
+    it is; more is kept once bounds and categories are filled in. It is empty where a domain was given.
+    """
+
+    findings: tuple[Finding, ...]
+    domain: Mapping[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{found.severity}: {found}" for found in self.findings)
+
+
+def advise(
+    spec: DomainSpec,
+    relation: Relation | None,
+    *,
+    unit: Column | None = None,
+    exclude: Collection[str] = (),
+    most_cells: int,
+) -> Advice:
+    """Judge a domain file, a catalog, or both.
+
+    Args:
+        spec: a domain file, or the same as a mapping; None: the catalog alone.
+        relation: the source as its catalog states it; None: the file alone.
+        unit: the privacy unit's column; None: one row is protected.
+        exclude: names of columns that are not written.
+        most_cells: of a pair that is measured at all.
+
+    Raises:
+        DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
+    """
+    document = Document({}, {}, (), ()) if spec is None else read_document(_document(spec))
+    columns = _of_file(document) if relation is None else relation.columns
+    kept = _kept(columns, exclude, unit)
+    csv = relation is not None and relation.kind == "csv"
+    stated = _stated(spec)
+    names = _declared_names(document, kept)
+    matching = Matching(document.columns, document.sql_types, names, csv=csv, discover=True)
+    cases = [_case(column, matching, stated) for column in kept]
+    table = Table(cases, relation is not None, csv, unit is None, most_cells)
+    faults = list(document.faults) if relation is None else _faults(spec, relation, exclude, unit)
+    found = [_told(fault) for fault in faults]
+    found += [finding for rule in RULES for finding in rule(table)]
+    found.sort(key=lambda finding: _ORDER[finding.severity])
+    return Advice(tuple(_once(found)), {} if spec is not None else _beginning(table))
+
+
+def _document(spec: Mapping[str, Any] | Any) -> Mapping[str, Any] | Path:
+    return spec if isinstance(spec, Mapping) else Path(spec)
+
+
+def _kept(columns: Collection[Column], exclude: Collection[str], unit: Column | None) -> list[Column]:
+    out = {fold(name) for name in exclude} | ({fold(unit.name)} if unit is not None else set())
+    return [column for column in columns if fold(column.name) not in out]
+
+
+def _of_file(document: Document) -> list[Column]:
+    """The columns of a file without a source, with the types that their declarations imply."""
+    found = []
+    for name, entry in document.columns.items():
+        implied = declared_type(entry).text if isinstance(entry, Bins | Categories) else "VARCHAR"
+        named = parse_type(document.sql_types.get(name, implied))
+        found.append(Column(name, implied if named is None else named.text))
+    return found
+
+
+def _stated(spec: DomainSpec) -> dict[str, frozenset[str]]:
+    """The keys that the owner wrote of each column."""
+    if spec is None:
+        return {}
+    document = spec if isinstance(spec, Mapping) else load_yaml(Path(spec))
+    entries = document.get("columns") or {}
+    return {name: frozenset(entry) for name, entry in entries.items() if isinstance(entry, Mapping)}
+
+
+def _declared_names(document: Document, columns: Collection[Column]) -> dict[str, str]:
+    """The declared name of each column: the same, else one in another letter case."""
+    by_case = {fold(name): name for name in document.columns}
+    return {
+        column.name: column.name if column.name in document.columns else by_case[fold(column.name)]
+        for column in columns
+        if column.name in document.columns or fold(column.name) in by_case
+    }
+
+
+def _case(column: Column, matching: Matching, stated: Mapping[str, frozenset[str]]) -> Case:
+    declared = matching.names.get(column.name, column.name)
+    entry = matching.entries.get(declared)
+    kind = parse_type(column.sql_type)
+    item = matching.column(column, []) if kind is not None else Undeclared
+    if isinstance(item, Attribute):
+        kind = item.type
+    return Case(column, kind, entry, stated.get(declared, frozenset()), item)
+
+
+def _faults(
+    spec: DomainSpec, relation: Relation, exclude: Collection[str], unit: Column | None
+) -> tuple[str, ...]:
+    """What a release would refuse."""
+    declared = read_domain({"columns": {}} if spec is None else spec)
+    try:
+        declared.to_shape(
+            relation.columns,
+            exclude,
+            csv=relation.kind == "csv",
+            discover=True,
+            unit=unit,
+            checks=relation.checks,
+        )
+    except DomainError as error:
+        return error.faults
+    return ()
+
+
+def _told(fault: str) -> Finding:
+    """A fault as a finding; what to do about it is part of its text."""
+    match = _ABOUT_A_COLUMN.fullmatch(fault)
+    what, _, cure = (fault if match is None else match[2]).partition("; ")
+    return Finding(None if match is None else match[1], what, cure or "correct the domain file", "fault")
+
+
+def _once(findings: Collection[Finding]) -> Iterator[Finding]:
+    """Without hints about what a fault already names."""
+    wrong = {finding.column for finding in findings if finding.severity == "fault"} - {None}
+    for finding in findings:
+        if finding.severity == "fault" or finding.column not in wrong:
+            yield finding
+
+
+def _beginning(table: Table) -> dict[str, Any]:
+    """A domain mapping that a release takes as it is: keys, codes and granularities that names suggest."""
+    columns = {}
+    for case in table.cases:
+        if case.kind is None or isinstance(case.item, Attribute) or case.column.unique:
+            continue
+        columns[case.name] = _first_entry(case)
+    return {"columns": columns}
+
+
+def _first_entry(case: Case) -> dict[str, Any]:
+    family, entry = (case.kind.family if case.kind else ""), dict[str, Any]()
+    if family == "uuid" or fold(case.name) == "id":
+        return {"type": "key"}
+    entry["type"] = "discover"
+    if family == "integer" and (names_a_code(case.name) or names_an_identifier(case.name)):
+        entry["as"] = "categorical"
+    if family == "float" and names_money(case.name):
+        entry["granularity"] = "0.01"
+    if case.kind is not None and natural_kind(case.kind) == "temporal" and family == "timestamp":
+        entry["granularity"] = "second"
+    return entry

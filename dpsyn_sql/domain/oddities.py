@@ -1,0 +1,431 @@
+"""The rules of advice: each a function of a ``Table`` that yields what is odd, in ``RULES`` by importance.
+
+To add a rule, write a function and its line in ``RULES``. A rule sees public facts alone, names the cure, and
+does not fire on a domain file that a careful owner has written (tests/unit/domain/test_domain_advice.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.cases import (
+    Case,
+    Finding,
+    Severity,
+    Table,
+    names_a_code,
+    names_a_person,
+    names_an_identifier,
+    names_money,
+)
+from dpsyn_sql.domain.entries import Bins, Categories, Discover, KeyColumn
+from dpsyn_sql.domain.shape import Key, Undiscovered
+from dpsyn_sql.domain.types import Edge
+from dpsyn_sql.source.names import listed
+
+Rule = Callable[[Table], Iterator[Finding]]
+Found = tuple[str, str] | None
+"""What is odd about a column, and the cure."""
+
+MANY_CODES = 100
+"""Codes of a column, from which on its pairs have little left of each count."""
+
+MANY_COLUMNS = 300
+"""Columns, from which on pairs can no longer be chosen by how strong they are."""
+
+_YEARS = 200
+_WIDE_FLOAT = 1e9
+# Dates and floats beyond it are hardly what a column holds.
+
+_EQUAL_SPAN = 10_000
+# Numbers of one bound to the other, from which on bins of equal width are doubtful.
+
+_LAST_GROWS = 3.0
+_JUMP = 200.0
+# A last bin that is this many times wider than the growth of those before it; neighbours this unequal.
+
+_FEW_TEXTS = 5
+
+
+def _of_each(severity: Severity, judge: Callable[[Table, Case], Found]) -> Rule:
+    """A rule that looks at one column after the other."""
+
+    def rule(table: Table) -> Iterator[Finding]:
+        for case in table.cases:
+            found = judge(table, case)
+            if found is not None:
+                yield Finding(case.name, *found, severity)
+
+    return rule
+
+
+def _of_all(
+    severity: Severity, applies: Callable[[Table, Case], bool], one: str, many: str, cure: str
+) -> Rule:
+    """A rule whose columns are named together; ``many`` has the place ``{n}`` for their number."""
+
+    def rule(table: Table) -> Iterator[Finding]:
+        names = [case.name for case in table.cases if applies(table, case)]
+        if len(names) == 1:
+            yield Finding(names[0], one, cure, severity)
+        elif names:
+            yield Finding(None, f"{many.format(n=len(names))}: {listed(names, 8)}", cure, severity)
+
+    return rule
+
+
+# -- who is protected ------------------------------------------------------------------------------
+
+
+def _person_in_rows(table: Table, case: Case) -> Found:
+    """A column that says whose row it is, while a row is protected."""
+    if not table.by_row or case.column.unique or isinstance(case.entry, KeyColumn):
+        return None
+    if not names_a_person(case.name):
+        return None
+    return (
+        "its name says whose row it is, but one row is protected, not one person",
+        f"release with privacy_unit={case.name!r} and max_rows_per_unit=, or state type: key if every person "
+        "has one row",
+    )
+
+
+# -- what kind of column it is ---------------------------------------------------------------------
+
+
+def _number_that_is_a_code(_: Table, case: Case) -> Found:
+    """Whole numbers that tell things apart or stand for something, measured as amounts."""
+    if case.kind is None or case.kind.family != "integer" or not _measured_as_number(case):
+        return None
+    identifier = names_an_identifier(case.name)
+    if not identifier and not names_a_code(case.name):
+        return None
+    return (
+        "its name says that its numbers are ids or codes, but it is measured as an amount: values between "
+        "those of the source are written",
+        "write type: key if it tells rows apart, or type: discover, as: categorical if it has few values"
+        if identifier
+        else "write categories:, or type: discover, as: categorical",
+    )
+
+
+def _measured_as_number(case: Case) -> bool:
+    if isinstance(case.item, Undiscovered):
+        return case.item.kind == "numeric"
+    if isinstance(case.item, Attribute):
+        return case.item.kind == "numeric"
+    return isinstance(case.entry, Bins)
+
+
+def _text_that_is_unique(_: Table, case: Case) -> Found:
+    """Text that is different in nearly every row: nothing of it is found."""
+    if case.kind is None or case.kind.family != "text" or not isinstance(case.item, Undiscovered):
+        return None
+    if not names_an_identifier(case.name) and not names_a_person(case.name):
+        return None
+    return (
+        "its name says that it tells rows apart: values that few rows share are not found, and its part of "
+        "the budget is lost",
+        "write type: key, or leave it out with exclude=",
+    )
+
+
+def _numbers_as_text(table: Table, case: Case) -> Found:
+    """Categories that are all numbers."""
+    if not isinstance(case.entry, Categories) or case.kind is None or case.kind.family != "text":
+        return None
+    texts = [label for label in case.entry.labels if isinstance(label, str)]
+    if len(texts) < _FEW_TEXTS or case.entry.ordered or names_a_code(case.name):
+        return None
+    if not all(_is_number(text) for text in texts):
+        return None
+    cure = (
+        "sql_type: BIGINT and type: numeric"
+        if table.csv
+        else "TRY_CAST it in a query and write type: numeric"
+    )
+    return f"its {len(texts)} categories are numbers stored as text", f"{cure}, or ordered: true"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return Decimal(text.strip()).is_finite()
+    except InvalidOperation:
+        return False
+
+
+# -- bounds and bins -------------------------------------------------------------------------------
+
+
+def _too_wide(_: Table, case: Case) -> Found:
+    """Bounds that say no more than the type does."""
+    cuts = _cuts(case)
+    if cuts is None or case.kind is None:
+        return None
+    low, high = cuts[0], cuts[-1]
+    if case.kind.temporal:
+        wide = case.kind.family != "time" and high - low > _YEARS * 366 * 86_400.0
+        said = f"more than {_YEARS} years"
+    elif case.kind.family == "float":
+        wide, said = high - low > _WIDE_FLOAT, f"more than {_WIDE_FLOAT:.0e}"
+    else:
+        span = (case.kind.high - case.kind.low) / 10**case.kind.scale
+        wide = span > _EQUAL_SPAN and high - low >= span / 10
+        said = f"a tenth or more of what {case.kind.text} can hold"
+    if not wide:
+        return None
+    return (
+        f"its bounds span {said}: nearly all rows fall into one bin",
+        "write bounds that people who know the column would name; values beyond them fall into the end bins",
+    )
+
+
+def _wide_last_bin(_: Table, case: Case) -> Found:
+    """A last bin that does not grow as those before it: it is filled far beyond its values."""
+    widths = _widths(case)
+    if widths is None or len(widths) < 3:
+        return None
+    growth = max(1.0, *(later / earlier for earlier, later in pairwise(widths[:-1])))
+    last, before = widths[-1], widths[-2]
+    if last <= sum(widths[:-1]) or last <= _LAST_GROWS * growth * before:
+        return None
+    return (
+        f"its last bin is {last / sum(widths[:-1]):.3g} times as wide as all others together",
+        f"add edges within it that grow like the others (next: {_shown(_next_edge(case))}), or lower the "
+        "last one: values beyond it fall into the last bin",
+    )
+
+
+def _unequal(_: Table, case: Case) -> Found:
+    """Neighbouring bins of very unequal width."""
+    widths = _widths(case)
+    if widths is None or len(widths) < 3 or case.kind is None:
+        return None
+    single = 1.0 if case.kind.discrete and not case.kind.temporal else 0.0  # a bin of one value is meant
+    inner = [(a, b) for a, b in pairwise(widths[:-1]) if min(a, b) > single]
+    worst = max((max(a, b) / min(a, b) for a, b in inner), default=1.0)
+    if worst < _JUMP:
+        return None
+    return (
+        f"two neighbouring bins differ in width by a factor of {worst:.3g}",
+        "add edges between them: little is kept of where in a wide bin its rows are",
+    )
+
+
+def _equal_bins(_: Table, case: Case) -> Found:
+    """Stated bins of equal width over bounds that amounts spread over unevenly."""
+    entry, cuts = case.entry, _cuts(case)
+    if not isinstance(entry, Bins) or entry.kind != "numeric" or entry.edges or cuts is None:
+        return None
+    low, high, number = cuts[0], cuts[-1], len(cuts) - 1
+    if low < 0 or high - low < _EQUAL_SPAN or low > high / 10:
+        return None
+    return (
+        f"its {number} bins are all {(high - low) / number:,.6g} wide: if most values are small, one bin "
+        "holds nearly all of them",
+        f"write edges that grow: [{', '.join(map(_shown, _growing(low, high)))}]",
+    )
+
+
+def _growing(low: float, high: float) -> list[float]:
+    """Edges of the series 1, 2, 5 from one bound to the other, three powers of ten below the upper one."""
+    least = 10.0 ** (math.floor(math.log10(high)) - 3)
+    series = [digit * least * 10.0**power for power in range(5) for digit in (1, 2, 5)]
+    return [low, *(value for value in series if low < value < high), high]
+
+
+def _next_edge(case: Case) -> float:
+    cuts = _cuts(case) or [0.0]
+    return 2 * cuts[-2] - cuts[0]
+
+
+def _shown(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:.6g}"
+
+
+def _cuts(case: Case) -> list[float] | None:
+    """The edges of declared bins as numbers (seconds for dates and times); None of anything else."""
+    if not isinstance(case.item, Attribute) or case.item.kind == "categorical" or not case.item.edges:
+        return None
+    if not isinstance(case.entry, Bins):
+        return None
+    return [_position(edge) for edge in case.item.edges]
+
+
+def _position(edge: Edge) -> float:
+    if isinstance(edge, datetime):
+        return (edge if edge.tzinfo else edge.replace(tzinfo=UTC)).timestamp()
+    if isinstance(edge, date):
+        return edge.toordinal() * 86_400.0
+    if isinstance(edge, time):
+        return edge.hour * 3600.0 + edge.minute * 60 + edge.second + edge.microsecond / 1e6
+    return float(edge)
+
+
+def _widths(case: Case) -> list[float] | None:
+    """Widths of bins that the owner wrote as edges."""
+    cuts = _cuts(case) if isinstance(case.entry, Bins) and case.entry.edges else None
+    return None if cuts is None else [high - low for low, high in pairwise(cuts)]
+
+
+# -- codes -----------------------------------------------------------------------------------------
+
+
+def _too_many_codes(table: Table, case: Case) -> Found:
+    """Pairs of so many codes have no counts that stand out of the noise, or are not measured at all."""
+    item = case.item
+    if not isinstance(item, Attribute | Undiscovered) or _size(case) <= MANY_CODES:
+        return None
+    size = _size(case)
+    others = {other.name: _size(other) for other in table.cases if other is not case}
+    largest = max(others, key=others.__getitem__, default="")
+    never = sum(other * size > table.most_cells for other in others.values())
+    said = f", {others[largest] * size:,} cells together with {largest!r}" if largest else ""
+    lost = f"; {never} of its pairs have too many cells to be measured" if never else ""
+    fewer = "max_codes:" if isinstance(item, Undiscovered) else "bins:" if item.kind != "categorical" else ""
+    cure = f"state fewer with {fewer}" if fewer else "list the common ones alone, with other: true"
+    return f"it has {size:,} codes{said}: little of each count stands out of the noise{lost}", cure
+
+
+def _size(case: Case) -> int:
+    if isinstance(case.item, Attribute):
+        return case.item.size
+    return case.item.max_codes if isinstance(case.item, Undiscovered) else 0
+
+
+def _alike_categories(_: Table, case: Case) -> Found:
+    """Categories that are the same to a reader."""
+    if not isinstance(case.entry, Categories):
+        return None
+    groups: dict[str, list[str]] = {}
+    for label in case.entry.labels:
+        if isinstance(label, str):
+            groups.setdefault("".join(label.split()).casefold(), []).append(label)
+    alike = [group for group in groups.values() if len(group) > 1]
+    if not alike:
+        return None
+    return (
+        f"its categories {listed(alike[0])} differ in case or spaces alone",
+        "keep the spelling that occurs in the source, or clean the column in a query",
+    )
+
+
+def _no_other(_: Table, case: Case) -> bool:
+    return (
+        isinstance(case.entry, Categories)
+        and "other" not in case.stated
+        and isinstance(case.item, Attribute)
+        and case.item.other
+    )
+
+
+# -- NULL and granularity ----------------------------------------------------------------------------
+
+
+def _nullable_unstated(table: Table, case: Case) -> bool:
+    measured = isinstance(case.entry, Bins | Categories)
+    return table.known and measured and "nullable" not in case.stated and not case.column.not_null
+
+
+def _moments_without_step(_: Table, case: Case) -> bool:
+    stepped = isinstance(case.entry, Bins) and case.entry.granularity is None
+    return stepped and case.kind is not None and case.kind.family in ("timestamp", "time")
+
+
+def _money_without_step(_: Table, case: Case) -> bool:
+    stated = isinstance(case.entry, Bins | Discover) and case.entry.granularity is not None
+    number = case.kind is not None and case.kind.family == "float" and _measured_as_number(case)
+    return number and not stated and names_money(case.name)
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+def _undeclared(table: Table, case: Case) -> bool:
+    return table.known and isinstance(case.item, Undiscovered) and case.entry is None
+
+
+def _csv_text(table: Table, case: Case) -> bool:
+    return table.csv and case.entry is None
+
+
+def _many_columns(table: Table) -> Iterator[Finding]:
+    measured = sum(isinstance(case.item, Attribute | Undiscovered) for case in table.cases)
+    if measured > MANY_COLUMNS:
+        yield Finding(
+            None,
+            f"{measured} columns are measured: they share the budget, and auto takes the method 'copula'",
+            "leave out what nobody needs with exclude=, or declare derived columns and keys",
+            "serious",
+        )
+
+
+def _nothing_left(table: Table) -> Iterator[Finding]:
+    if table.cases and all(isinstance(case.item, Key) for case in table.cases):
+        yield Finding(None, "every column is a key: nothing is measured", "declare what is measured", "fault")
+
+
+RULES: Sequence[Rule] = (
+    _nothing_left,
+    _of_each("serious", _person_in_rows),
+    _of_all(
+        "serious",
+        _csv_text,
+        "it is text of a CSV file without a declaration",
+        "{n} columns of the CSV file have no declaration and are read as text",
+        "declare them with sql_type: (dpsyn init writes the form): numbers and dates of text have no bins",
+    ),
+    _of_each("serious", _number_that_is_a_code),
+    _of_each("serious", _text_that_is_unique),
+    _of_each("serious", _too_wide),
+    _of_each("serious", _wide_last_bin),
+    _of_each("serious", _equal_bins),
+    _many_columns,
+    _of_each("serious", _alike_categories),
+    _of_each("hint", _numbers_as_text),
+    _of_each("hint", _too_many_codes),
+    _of_each("hint", _unequal),
+    _of_all(
+        "hint",
+        _no_other,
+        "its categories do not say whether they are all",
+        "{n} columns list categories and do not say whether they are all",
+        "state other: false if no further value can occur, else other: true",
+    ),
+    _of_all(
+        "hint",
+        _nullable_unstated,
+        "it may be NULL by the catalog, and nullable: is not stated: NULL is counted as another value",
+        "{n} columns may be NULL by the catalog, and nullable: is not stated: NULL is counted as another "
+        "value",
+        "state nullable: true, or false if it never is NULL",
+    ),
+    _of_all(
+        "hint",
+        _moments_without_step,
+        "it has no granularity: times to the last digit of the type are written",
+        "{n} columns have no granularity: times to the last digit of the type are written",
+        "state granularity: second, minute, hour or day",
+    ),
+    _of_all(
+        "hint",
+        _money_without_step,
+        "its name says money, and it has no granularity: amounts of any number of digits are written",
+        "{n} columns are money by their names, and have no granularity: amounts of any number of digits are "
+        "written",
+        "state granularity: 0.01",
+    ),
+    _of_all(
+        "hint",
+        _undeclared,
+        "it is not declared: it is learnt with noise, from a tenth of the budget",
+        "{n} columns are not declared: they are learnt with noise, from a tenth of the budget",
+        "declare what is public about them",
+    ),
+)
+"""The most important first; findings are ordered by severity, then in this order."""
