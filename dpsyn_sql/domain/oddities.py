@@ -39,8 +39,8 @@ MANY_COLUMNS = 300
 """Columns, from which on pairs can no longer be chosen by how strong they are."""
 
 _YEARS = 200
-_WIDE_FLOAT = 1e9
-# Dates and floats beyond it are hardly what a column holds.
+_WIDE = 1e9
+# Bounds so far apart, or by a quarter of what the type holds, are hardly what a column has.
 
 _EQUAL_SPAN = 10_000
 # Numbers of one bound to the other, from which on bins of equal width are doubtful.
@@ -171,12 +171,9 @@ def _too_wide(_: Table, case: Case) -> Found:
     if case.kind.temporal:
         wide = case.kind.family != "time" and high - low > _YEARS * 366 * 86_400.0
         said = f"more than {_YEARS} years"
-    elif case.kind.family == "float":
-        wide, said = high - low > _WIDE_FLOAT, f"more than {_WIDE_FLOAT:.0e}"
     else:
-        span = (case.kind.high - case.kind.low) / 10**case.kind.scale
-        wide = span > _EQUAL_SPAN and high - low >= span / 10
-        said = f"a tenth or more of what {case.kind.text} can hold"
+        span = (case.kind.high - case.kind.low) / 10**case.kind.scale or math.inf
+        wide, said = high - low >= max(_EQUAL_SPAN, min(span / 4, _WIDE)), f"{high - low:.3g}"
     if not wide:
         return None
     return (
@@ -196,7 +193,7 @@ def _wide_last_bin(_: Table, case: Case) -> Found:
         return None
     return (
         f"its last bin is {last / sum(widths[:-1]):.3g} times as wide as all others together",
-        f"add edges within it that grow like the others (next: {_shown(_next_edge(case))}), or lower the "
+        f"add edges within it that grow like the others{_next_edge(case)}, or lower the "
         "last one: values beyond it fall into the last bin",
     )
 
@@ -217,13 +214,13 @@ def _unequal(_: Table, case: Case) -> Found:
     )
 
 
-def _equal_bins(_: Table, case: Case) -> Found:
+def _equal_bins(table: Table, case: Case) -> Found:
     """Stated bins of equal width over bounds that amounts spread over unevenly."""
     entry, cuts = case.entry, _cuts(case)
     if not isinstance(entry, Bins) or entry.kind != "numeric" or entry.edges or cuts is None:
         return None
     low, high, number = cuts[0], cuts[-1], len(cuts) - 1
-    if low < 0 or high - low < _EQUAL_SPAN or low > high / 10:
+    if low < 0 or high - low < _EQUAL_SPAN or low > high / 10 or _too_wide(table, case):
         return None
     return (
         f"its {number} bins are all {(high - low) / number:,.6g} wide: if most values are small, one bin "
@@ -239,9 +236,12 @@ def _growing(low: float, high: float) -> list[float]:
     return [low, *(value for value in series if low < value < high), high]
 
 
-def _next_edge(case: Case) -> float:
-    cuts = _cuts(case) or [0.0]
-    return 2 * cuts[-2] - cuts[0]
+def _next_edge(case: Case) -> str:
+    """An edge within the last bin, if it is a number."""
+    cuts = _cuts(case)
+    if cuts is None or case.kind is None or case.kind.temporal:
+        return ""
+    return f" (next: {_shown(2 * cuts[-2] - cuts[0])})"
 
 
 def _shown(value: float) -> str:

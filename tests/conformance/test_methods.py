@@ -181,9 +181,22 @@ def test_a_method_that_asks_for_everything_alike_refuses_a_workload(method):
         method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms)
 
 
+def test_a_method_that_favours_no_column_refuses_a_target(method):
+    terms = Terms(workload=read_workload(None, "x1"))
+    if method.takes_target:
+        stated = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms).particulars
+        assert stated.identity["target"] == stated.public["target"] == "x1"
+        assert "workload" not in stated.identity
+        assert any(line.startswith("Target      x1: ") for line in stated.lines)
+        return
+    able = " or ".join(["'auto'", *(repr(name) for name, one in METHODS.items() if one.takes_target)])
+    with pytest.raises(InputError, match=f"method='{method.name}' does not use target=: use method={able}"):
+        method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms)
+
+
 def test_default_settings_add_nothing_to_the_identity(method):
     plan = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0])
-    assert plan.particulars == Particulars(public={"workload": []})
+    assert plan.particulars == Particulars(public={"workload": [], "target": None})
 
 
 def attributes_of(number):
@@ -202,6 +215,8 @@ def test_auto_is_the_first_method_that_works_in_minutes():
         assert chosen is METHODS[name]
     weighted = Terms(workload=read_workload({"x1": 5}))
     assert auto.chosen(attributes_of(first.attributes + 1), weighted) is first
+    favoured = Terms(workload=read_workload(None, "x1"))
+    assert auto.chosen(attributes_of(first.attributes + 1), favoured).takes_target
 
 
 def test_auto_plans_and_runs_as_the_method_chosen():

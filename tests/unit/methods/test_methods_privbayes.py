@@ -22,7 +22,8 @@ from dpsyn_sql.methods.privbayes.scores import (
 )
 from dpsyn_sql.planning.limits import Limits
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.terms import NO_TERMS, Terms
+from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -55,10 +56,10 @@ class Noting(FakeCurator):
         return super().ask(question, budget)
 
 
-def run(codes, sizes, method, budget=LARGE, ordered=False, source=SOURCE):
+def run(codes, sizes, method, budget=LARGE, ordered=False, source=SOURCE, terms=NO_TERMS):
     domain = domain_of(sizes, ordered)
     curator = Noting(domain, partial(table_of, domain, codes))
-    return method.run(method.plan(source, domain, budget), curator), curator
+    return method.run(method.plan(source, domain, budget, terms), curator, terms), curator
 
 
 def families(model):
@@ -166,6 +167,35 @@ def test_both_causes_of_an_effect_are_found(score):
     model, _ = run(codes, [3, 3, 3, 5], PrivBayes(degree=2, score=score))
     assert variation(model, codes, ("x0", "x1", "x3")) < 0.03
     assert all({child, *own} != {2, 3} for child, own in families(model).items())
+
+
+@pytest.mark.parametrize("score", ["l1", "mi"])
+@pytest.mark.parametrize("target", [0, 2, 5])
+def test_a_target_comes_first_and_is_a_parent_of_every_other_column(score, target):
+    rng = np.random.default_rng(4)
+    codes = [rng.integers(0, 3, ROWS)]
+    for _ in range(5):  # a chain: without a target each column has its neighbours alone
+        codes.append(np.where(rng.random(ROWS) < 0.8, codes[-1], rng.integers(0, 3, ROWS)))
+    terms = Terms(workload=read_workload(None, f"x{target}"))
+    model, _ = run(codes, (3,) * 6, PrivBayes(score=score, degree=2), terms=terms)
+    found = families(model)
+    assert found[target] == set()
+    assert all(target in parents for child, parents in found.items() if child != target)
+    unasked, _ = run(codes, (3,) * 6, PrivBayes(score=score, degree=2))
+    assert not all(target in parents for child, parents in families(unasked).items() if child != target)
+
+
+def test_a_target_whose_table_with_a_child_is_too_large_is_no_parent_of_it():
+    bounds = candidates.Bounds(2, math.inf, 8, frozenset({(0, 1), (1, 2)}))
+
+    class Sizes:
+        levels = ((0,),) * 3
+
+        def size(self, parent):
+            return (4, 2, 4)[parent[0]]
+
+    with_target = candidates.candidates(Sizes(), [0, 1], [2], bounds, None, 0)
+    assert [family.parents for family in with_target] == [((1, 0),)]
 
 
 def test_an_exclusive_or_needs_two_parents_and_a_private_choice():

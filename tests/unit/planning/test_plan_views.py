@@ -1,6 +1,7 @@
 """Views: everything is covered, limits are kept, and the expected error is that of simulated noise."""
 
 import math
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -71,10 +72,11 @@ def test_random_views_of_a_seed_are_the_same_everywhere():
     assert random_views([3] * 6, 3, 9, "a, b") == ((4, 5), (2, 4), (1, 2))
 
 
+@pytest.mark.parametrize("weights", [{}, {(0, 3): 7.0, (1, 2): 0.5}], ids=["alike", "weighted"])
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
-def test_the_expected_error_of_pairs_is_that_of_simulated_noise(noise):
+def test_the_expected_error_of_pairs_is_that_of_simulated_noise(noise, weights):
     sizes, views, total = (3, 4, 2, 5), ((0, 1, 2), (1, 2, 3), (0, 3)), 1000.0
-    shares, error = expected_error(sizes, views, total, noise)
+    shares, error = expected_error(sizes, views, total, noise, weights)
     assert math.isclose(sum(shares), 1)
     rng, pairs, rounds = np.random.default_rng(0), list(combinations(range(4), 2)), 4000
     distances = {pair: [] for pair in pairs}
@@ -90,7 +92,8 @@ def test_the_expected_error_of_pairs_is_that_of_simulated_noise(noise):
             gone = tuple(axis + 1 for axis, index in enumerate(view) if index not in pair)
             table = np.abs(drawn.sum(axis=gone))
             distances[pair].append(table.reshape(rounds, -1).sum(axis=1).mean() / 2 / total)
-    measured = np.mean([np.mean(found) for found in distances.values()])
+    means = [np.mean(found) for found in distances.values()]
+    measured = np.average(means, weights=[weights.get(pair, 1) for pair in distances])
     triples = {(0, 1, 2), (1, 2, 3)}
     gained = 0.0
     for view, share in zip(views, shares, strict=True):
@@ -101,12 +104,18 @@ def test_the_expected_error_of_pairs_is_that_of_simulated_noise(noise):
     assert error - (TRIPLE_APART - gained) == pytest.approx(measured, rel=0.13 if noise.power == 1 else 0.01)
 
 
+@pytest.mark.parametrize("weights", [{}, {(0, 1): 10.0, (2, 3): 3.0}], ids=["alike", "weighted"])
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
-def test_no_other_shares_have_a_smaller_error(noise):
+def test_no_other_shares_have_a_smaller_error(noise, weights):
     sizes, views = (3, 4, 2, 5), ((0, 1, 2), (1, 3), (2, 3))
-    shares, _ = expected_error(sizes, views, 1.0, noise)
+    holding = Counter(pair for view in views for pair in combinations(view, 2))
+    shares, _ = expected_error(sizes, views, 1.0, noise, weights)
     roots = [
-        math.sqrt(cells(sizes, view)) * sum(math.sqrt(cells(sizes, pair)) for pair in combinations(view, 2))
+        math.sqrt(cells(sizes, view))
+        * sum(
+            weights.get(pair, 1) * math.sqrt(cells(sizes, pair)) / holding[pair]
+            for pair in combinations(view, 2)
+        )
         for view in views
     ]
 
@@ -125,6 +134,7 @@ def test_pairs_in_no_view_cost_what_independence_costs():
     assert expected_error((2, 2, 2), (), 10.0, GAUSSIAN) == ((), PAIR_APART + TRIPLE_APART)
     assert expected_error((2, 2), (), 10.0, GAUSSIAN) == ((), PAIR_APART)
     assert expected_error((2,), (), 10.0, GAUSSIAN) == ((), 0.0)
+    assert expected_error((2, 2), (), 10.0, GAUSSIAN, {(0, 1): 10.0}) == ((), PAIR_APART)
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])

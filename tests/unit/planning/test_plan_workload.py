@@ -11,7 +11,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Key, Shape, Undiscovered
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.planning.workload import UNWEIGHTED, read_workload
+from dpsyn_sql.planning.workload import TARGET_WEIGHT, UNWEIGHTED, read_workload
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("people", "table", "people", ()))
@@ -58,6 +58,39 @@ def test_names_are_matched_as_the_database_does_and_put_in_the_order_of_the_colu
     assert read({"c": 2}).facts() == [{"attributes": ["C"], "weight": "2"}]
     assert read({("d", "a"): 2, "b": 0.1}).in_words() == "(a, d) x 2; b x 0.1"
     assert read(None) == read({}) == UNWEIGHTED
+
+
+def test_a_target_is_a_weight_of_its_pairs_and_the_larger_weight_applies():
+    names = ("a", "b", "C", "d")
+    found = read_workload({"a": 2, ("c", "d"): 50}, "c").matched(SHAPE)
+    assert found.target == "C"
+    assert found.pairs(names) == {
+        ("a", "b"): 2,
+        ("a", "C"): TARGET_WEIGHT,
+        ("a", "d"): 2,
+        ("b", "C"): TARGET_WEIGHT,
+        ("C", "d"): 50,
+    }
+    alone = read_workload(None, "a").matched(SHAPE)
+    assert alone.pairs(names) == read({"a": TARGET_WEIGHT}).pairs(names)
+    assert alone.means(names) == read({"a": TARGET_WEIGHT}).means(names)
+    assert [line.split()[0] for line in found.lines()] == ["Workload", "Target"]
+    assert list(UNWEIGHTED.lines()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("", "give the name of one column"),
+        (["a"], "give the name of one column"),
+        (5, "give the name of one column"),
+        ("bb", "target names 'bb', which is not a column of the release; did you mean 'b'"),
+        ("ID", r"target names 'ID', which is not measured \(Key\)"),
+    ],
+)
+def test_what_is_no_target_is_refused(target, message):
+    with pytest.raises(InputError, match=message):
+        read_workload(None, target).matched(SHAPE)
 
 
 @pytest.mark.parametrize("weight", [0, -1, math.nan, math.inf, "much", None, True, 1e-9, 1e9])
