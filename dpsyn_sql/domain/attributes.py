@@ -24,6 +24,9 @@ Label = bool | int | str
 Granularity = int | Decimal | Literal["month"]
 
 OTHER = "__other__"
+ANY_REST = "*"
+"""The end of a label that stands for all text that begins like it."""
+
 MAX_SIZE = 131_072
 """Codes that an attribute can have at most."""
 
@@ -58,6 +61,8 @@ class Attribute:
     each bin, inside or at its edges, in their units, upper ends exclusive as theirs: one cut is the value of
     every row (an atom); two cuts (a, b) spread the rows evenly over [a, b); ``FILL_PIECES`` + 1 cuts are
     pieces of equal probability, even within each; a piece of zero width is its value.
+    ``prefixes`` are lengths, descending: text that no label equals has the code of the longest label that is
+    its first so many characters followed by ``*``; see ``stems``.
     ``source`` is the SQL expression of one row of the source that gives its values; None: the column
     of its name. ``recoding`` changes only what is written, never which rows have which code. ``type`` is
     ``sql_type`` parsed.
@@ -73,6 +78,7 @@ class Attribute:
     ordered: bool = False
     origin: Literal["declared", "catalog", "discovered"] = "declared"
     granularity: Granularity | None = None
+    prefixes: tuple[int, ...] = ()
     source: Fragment | None = None
     fill: Fill = ()
     recoding: Recoding | None = None
@@ -90,6 +96,14 @@ class Attribute:
     def value(self) -> Fragment:
         """What stands for its values in a query of the source."""
         return ident(self.name) if self.source is None else self.source
+
+    def stems(self, length: int) -> tuple[tuple[str, int], ...]:
+        """The labels that stand for all text of a beginning, each with its code: ``length`` characters, then
+        ``*``."""
+        texts = ((label, code) for code, label in enumerate(self.labels) if isinstance(label, str))
+        return tuple(
+            (label, code) for label, code in texts if len(label) == length + 1 and label.endswith(ANY_REST)
+        )
 
     @property
     def regular(self) -> int:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER, Attribute, Granularity, Label
+from dpsyn_sql.domain.attributes import ANY_REST, MAX_SIZE, OTHER, Attribute, Granularity, Label
 from dpsyn_sql.domain.entries import Bins, Categories, Cut, Step, moments
 from dpsyn_sql.domain.types import Edge, SqlType, enum_type, from_tick, parse_type, to_tick
 from dpsyn_sql.source.relation import Column
@@ -46,6 +46,7 @@ def categorical_attribute(
         return None
     before = len(faults)
     _check_labels(who, column, kind, spec, faults)
+    _check_prefixes(who, kind, spec, faults)
     if len(faults) > before:
         return None
     complete = _complete(column, kind, spec.labels)
@@ -66,7 +67,25 @@ def categorical_attribute(
         other=other,
         nullable=spec.nullable,
         ordered=spec.ordered,
+        prefixes=spec.prefixes,
     )
+
+
+def _check_prefixes(who: str, kind: SqlType, spec: Categories, faults: list[str]) -> None:
+    """Only text has beginnings, and every length needs a category that is one."""
+    lengths = spec.prefixes
+    if lengths and kind.family != "text":
+        faults.append(f"{who}: prefixes need text, and the type is {shown(kind)}; leave them out")
+    elif list(lengths) != sorted(set(lengths), reverse=True):
+        faults.append(f"{who}: prefixes is {list(lengths)}; write lengths once each, the longest first")
+    else:
+        found = {len(label) - 1 for label in spec.labels if str(label).endswith(ANY_REST)}
+        for length in lengths:
+            if length not in found:
+                faults.append(
+                    f"{who}: prefixes has the length {length}, but no category of so many characters and "
+                    f"{ANY_REST!r}; add one, or leave the length out"
+                )
 
 
 def natural_kind(kind: SqlType) -> str:

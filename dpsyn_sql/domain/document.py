@@ -130,6 +130,13 @@ Derivation = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object", "maxProperties": 1}]}),
     Field(description="A SQL expression over other columns, or {column: {value: result, ...}}."),
 ]
+Prefixes = Annotated[
+    list[Annotated[StrictInt, Field(ge=1, le=1000)]],
+    Field(
+        description="Text only, lengths: a value that is not listed has the category of its longest prefix "
+        "that is, such as 250*."
+    ),
+]
 BinCount = Annotated[StrictInt, Field(ge=1, le=MAX_SIZE)]
 CodeCount = Annotated[StrictInt, Field(ge=2, le=MAX_SIZE)]
 SqlTypeName = Annotated[
@@ -192,9 +199,11 @@ class CategoricalSpec(_Measured):
     categories: list[StrictBool | StrictInt | StrictStr]
     other: StrictBool | None = None
     ordered: StrictBool = False
+    prefixes: Prefixes = []
 
     def entry(self) -> Categories:
-        return Categories(tuple(self.categories), self.other, self.ordered, self.nullable)
+        prefixes = tuple(self.prefixes)
+        return Categories(tuple(self.categories), self.other, self.ordered, self.nullable, prefixes)
 
 
 class DiscoverSpec(_Spec):

@@ -44,6 +44,7 @@ class Categories:
     other: bool | None = None
     ordered: bool = False
     nullable: bool = False
+    prefixes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

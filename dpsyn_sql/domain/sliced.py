@@ -60,7 +60,7 @@ def _of_value(item: Attribute | Undiscovered, value: str) -> Attribute | Undisco
         return item
     only: tuple[Label, ...] = (value if label is None else label,)
     if isinstance(item, Attribute):
-        return replace(item, labels=only, other=False, nullable=False)
+        return replace(item, labels=only, other=False, nullable=False, prefixes=())
     return Attribute(item.name, item.sql_type, "categorical", labels=only, source=item.source)
 
 

@@ -32,6 +32,7 @@ _HEAD = """\
 #                or edges: [0, 1, 5000, 99999] for cuts of your own (the last one is the upper bound)
 #   temporal     the same with dates: 2020-12-31; write times of day in quotes: '08:30:00'
 #   categorical  categories: [a, b]; other: false if no further value can occur;
+#                prefixes: [3] if text that is not listed may count as "250*", which then is a category;
 #                ordered: true if neighbours in the list are alike
 #   nullable     true if NULL may occur and shall occur in the synthetic table
 #   granularity  values are whole multiples of it: 0.01, 100, or second, minute, hour, day, month

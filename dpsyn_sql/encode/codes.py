@@ -2,7 +2,8 @@
 
 This runs on the private side of the door. NULL and NaN are decided first; values are compared
 and clipped before anything is computed from them (``x - lower`` overflows at the ends of
-BIGINT); a value that no label and no bin covers gets the attribute's fixed fallback code.
+BIGINT); a value that no label and no bin covers gets the attribute's fixed fallback code. With ``prefixes``,
+labels that stand for a beginning come between, the longest first.
 
 Text is looked up in a constant map of its labels; many labels are joined in ``encode_statement``.
 (Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs one
@@ -14,9 +15,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Label, edge_ticks
+from dpsyn_sql.domain.attributes import ANY_REST, Attribute, Domain, Label, edge_ticks
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
@@ -86,8 +87,14 @@ def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
 
 def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
     pairs = [(label, code) for code, label in enumerate(_distinct(attribute))]
-    found = dialect.of_labels(pairs, _as_text(kind, column))
-    return f"COALESCE({found}, {attribute.fallback_code})"
+    found = [dialect.of_labels(pairs, _as_text(kind, column))]
+    found += [dialect.of_labels(attribute.stems(n), _stem(column, n)) for n in attribute.prefixes]
+    return f"COALESCE({', '.join(found)}, {attribute.fallback_code})"
+
+
+def _stem(text: str, length: int) -> str:
+    """The label that stands for all text with this beginning; a function of one value."""
+    return f"substr({text}, 1, {length}) || '{ANY_REST}'"
 
 
 def _as_text(kind: SqlType, column: Fragment) -> str:
@@ -178,7 +185,10 @@ def encode_statement(
     named = [_named(domain.attributes[i], i, dialect, csv=csv) for i in used]
     coded = [Fragment(f"{_coded(domain.attributes[i], i, dialect)} AS k{i}") for i in used]
     lookups = [
-        _label_join(domain.attributes[i], i, dialect) for i in used if _is_joined(domain.attributes[i])
+        join
+        for i in used
+        if _is_joined(domain.attributes[i])
+        for join in _label_joins(domain.attributes[i], i, dialect)
     ]
     codes = {position: Fragment(f"k{position}") for position in used}
     packed = [
@@ -208,17 +218,25 @@ def _coded(attribute: Attribute, position: int, dialect: Dialect) -> str:
     column = Fragment(f"c{position}")
     if not _is_joined(attribute):
         return encode_expression(attribute, column, dialect=dialect)
-    return _or_missing(attribute, column, f"COALESCE(l{position}.code, {attribute.fallback_code})")
+    found = [f"l{position}.code", *(f"l{position}_{n}.code" for n in attribute.prefixes)]
+    return _or_missing(attribute, column, f"COALESCE({', '.join(found)}, {attribute.fallback_code})")
 
 
-def _label_join(attribute: Attribute, position: int, dialect: Dialect) -> Fragment:
-    """A hash join with the distinct labels as bytes: no collation can make two of them match one
-    value, so every row stays exactly one row."""
+def _label_joins(attribute: Attribute, position: int, dialect: Dialect) -> Iterator[Fragment]:
+    """Hash joins with the distinct labels as bytes, and with those that are prefixes: no collation can make
+    two of them match one value, so every row stays exactly one row."""
     text = _as_text(attribute.type, Fragment(f"c{position}"))
-    labels = (dialect.text_bytes(literal(label)) for label in _distinct(attribute))
-    rows = ", ".join(f"({label}, {code})" for code, label in enumerate(labels))
-    wanted = dialect.text_bytes(text)
-    return Fragment(f"LEFT JOIN (VALUES {rows}) AS l{position}(label, code) ON l{position}.label = {wanted}")
+    pairs = [(label, code) for code, label in enumerate(_distinct(attribute))]
+    yield _join(pairs, f"l{position}", text, dialect)
+    for length in attribute.prefixes:
+        yield _join(attribute.stems(length), f"l{position}_{length}", _stem(text, length), dialect)
+
+
+def _join(pairs: Sequence[tuple[Label, int]], name: str, text: str, dialect: Dialect) -> Fragment:
+    rows = ", ".join(f"({dialect.text_bytes(literal(label))}, {code})" for label, code in pairs)
+    return Fragment(
+        f"LEFT JOIN (VALUES {rows}) AS {name}(label, code) ON {name}.label = {dialect.text_bytes(text)}"
+    )
 
 
 def _named(attribute: Attribute, position: int, dialect: Dialect, *, csv: bool) -> Fragment:

@@ -105,6 +105,8 @@ def _role_in_words(role: Role, found: Mapping[str | None, Sequence[str]]) -> str
 def _codes_in_words(attribute: Attribute) -> str:
     what = "categories" if attribute.kind == "categorical" else "bins"
     extras = [text for text, there in (("__other__", attribute.other), ("NULL", attribute.nullable)) if there]
+    if attribute.prefixes:
+        extras.insert(0, f"prefixes of {', '.join(map(str, attribute.prefixes))} characters")
     return f"{attribute.regular} {what}{''.join(' + ' + text for text in extras)}, {attribute.origin}"
 
 

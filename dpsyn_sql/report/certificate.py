@@ -219,7 +219,8 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
         "ordered": attribute.ordered,
     } | _source_facts(attribute)
     if attribute.kind == "categorical":
-        return facts | {"labels": list(attribute.labels), "other": attribute.other}
+        kept = {"prefixes": list(attribute.prefixes)} if attribute.prefixes else {}
+        return facts | {"labels": list(attribute.labels), "other": attribute.other, **kept}
     facts |= {"edges": [_plain(edge) for edge in attribute.edges]}
     if attribute.granularity is not None:
         facts["granularity"] = _plain(attribute.granularity)

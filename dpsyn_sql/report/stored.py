@@ -156,6 +156,7 @@ def _attribute(facts: Mapping[str, Any]) -> Attribute:
         origin=facts["origin"],
         granularity=_granularity(facts),
         fill=_fill(facts, edges),
+        prefixes=tuple(facts.get("prefixes", ())),
     )
     _require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
     return made

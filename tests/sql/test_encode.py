@@ -82,7 +82,11 @@ def expected(attribute, value):
         return attribute.fallback_code if attribute.null_code is None else attribute.null_code
     if attribute.kind == "categorical":
         labels = list(attribute.labels)
-        return labels.index(value) if value in labels else attribute.fallback_code
+        for label in (value, *(f"{value[:length]}*" for length in attribute.prefixes)):
+            whole = label == value or len(label) - 1 in attribute.prefixes
+            if label in labels and whole:
+                return labels.index(label)
+        return attribute.fallback_code
     return min(max(bisect_right(attribute.edges[:-1], value) - 1, 0), attribute.regular - 1)
 
 
@@ -283,6 +287,46 @@ def test_text_is_compared_by_bytes_whatever_the_collation(con, more):
     con.execute("CREATE OR REPLACE TEMP TABLE src (row BIGINT, v VARCHAR COLLATE NOCASE)")
     con.execute("INSERT INTO src SELECT unnest(range(8)), unnest(?)", [values])
     assert encoded(con, attribute) == [0, other, other, 1, 2, other, other, 3 + 7 if more else other]
+
+
+PREFIXED = ["250.01", "25*", "250*", "V*", "V57", "*", "é**", "e\u0301a*", "4*", "40*"]
+BEGUN = ["250.01", "250.02", "250", "25", "259", "2", "V57", "V58", "V", "v57", "", "*", "**", "250*", "25*"]
+BEGUN += ["25**", "éa", "éb", "é", "e\u0301ab", "e\u0301", "401", "41", "4", "4*", " 250", "𝄞50", "'25"]
+
+
+@pytest.mark.parametrize("more", [0, 400])
+@pytest.mark.parametrize("collation", ["", "COLLATE NOCASE", "COLLATE NOACCENT"])
+@pytest.mark.parametrize(("prefixes", "other"), [([3, 2, 1], True), ([2], True), ([1], False), ([], True)])
+def test_text_that_is_not_listed_has_the_code_of_its_longest_prefix(con, prefixes, other, collation, more):
+    """Few labels are looked up, many are joined; characters are code points, as in Python."""
+    entry = {
+        "type": "categorical",
+        "categories": [*PREFIXED, *(f"x{i}" for i in range(more))],
+        "other": other,
+    }
+    entry |= {"prefixes": prefixes, "nullable": True}
+    attribute = one("VARCHAR", entry)
+    con.execute(f"CREATE OR REPLACE TEMP TABLE src (row BIGINT, v VARCHAR {collation})")
+    values = [None, *BEGUN, "x1", "x399", "x400"]
+    con.executemany("INSERT INTO src VALUES (?, ?)", list(enumerate(values)))
+    assert encoded(con, attribute) == [expected(attribute, value) for value in values]
+    redone, codes = again(con, attribute)
+    assert redone == codes
+
+
+@QUICK
+@given(
+    st.lists(st.text("a1*é", max_size=4), min_size=1, max_size=8, unique=True),
+    st.sets(st.integers(1, 3), min_size=1),
+    st.lists(st.text("a1*é\u0301", max_size=5), max_size=20),
+    st.booleans(),
+)
+def test_prefixes_of_any_text(con, labels, lengths, values, joined):
+    stems = ["a" * length + "*" for length in sorted(lengths, reverse=True)]
+    listed = [*dict.fromkeys([*labels, *stems]), *(f"x{i}" for i in range(300 * joined))]
+    entry = {"type": "categorical", "categories": listed, "other": True}
+    attribute = one("VARCHAR", {**entry, "prefixes": sorted(lengths, reverse=True)})
+    check(con, attribute, values, values)
 
 
 def test_a_thousand_labels(con):

@@ -331,6 +331,32 @@ def test_yaml_and_dict_give_the_same_domain(tmp_path):
     assert read_domain(str(path)).to_domain(columns) == read_domain(spec).to_domain(columns)
 
 
+PREFIXED = {"type": "categorical", "categories": ["250*", "2*", "401"], "other": False}
+
+
+def test_prefixes_are_lengths_of_categories_that_stand_for_a_beginning():
+    found = attribute("VARCHAR", {**PREFIXED, "prefixes": [3, 1]})
+    assert found.prefixes == (3, 1)
+    assert found.stems(3) == (("250*", 0),) and found.stems(1) == (("2*", 1),) and found.stems(2) == ()
+    assert attribute("VARCHAR", PREFIXED).prefixes == ()
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "entry", "words"),
+    [
+        ("VARCHAR", {"prefixes": [1, 3]}, "the longest first"),
+        ("VARCHAR", {"prefixes": [3, 3]}, "once each"),
+        ("VARCHAR", {"prefixes": [3, 2]}, "has the length 2, but no category of so many characters"),
+        ("VARCHAR", {"prefixes": [0]}, "greater than or equal to 1"),
+        ("VARCHAR", {"prefixes": 3}, "list"),
+        ("INTEGER", {"prefixes": [1], "categories": [1, 2]}, "prefixes need text"),
+        ("ENUM('250*', '2*', '401')", {"prefixes": [3]}, "prefixes need text"),
+    ],
+)
+def test_prefixes_that_fit_nothing_are_faults(sql_type, entry, words):
+    assert words in one_fault(sql_type, {**PREFIXED, **entry})
+
+
 def test_the_published_schema_is_current():
     """Write it again with: python -c "import json; from dpsyn_sql.domain.file import json_schema;
     print(json.dumps(json_schema(), indent=2))" > docs/domain.schema.json"""
