@@ -22,7 +22,8 @@ from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.domain.unit import check_unit
-from dpsyn_sql.engines.source_session import Connection, open_source
+from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
 from dpsyn_sql.measure.planned import discovery_events, explained_events
@@ -31,6 +32,7 @@ from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.preparation import con_and_source, ledger_in_words, prepared
 from dpsyn_sql.request import Request
+from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column
 
 _OWN_ENGINE = "a private instance: what does not fit in memory is written, encrypted, to a private folder"
@@ -112,8 +114,8 @@ def plan(con: Connection, request: Request) -> Explanation:
 
 
 def init(
-    con: Connection,
-    source: str | os.PathLike[str] | None = None,
+    con: Connection | DataFrame,
+    source: str | os.PathLike[str] | DataFrame | None = None,
     *,
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
@@ -124,7 +126,7 @@ def init(
         SourceError: the source is missing, ambiguous or not accepted.
     """
     con, source = con_and_source(con, source)
-    with open_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
+    with open_any_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
         return template_text(session.relation)
 
 
@@ -172,7 +174,7 @@ def suggest(
         column = None if unit.column is None else Column(unit.column, "VARCHAR")
         return advise(domain, None, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
     con, source = con_and_source(con, source)
-    with open_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
+    with open_any_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
         relation = session.relation
         column = None if unit.column is None else check_unit(relation.columns, unit)
         return advise(domain, relation, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)

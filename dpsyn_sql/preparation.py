@@ -22,12 +22,13 @@ from dpsyn_sql.encode.slices import sliced_source
 from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.engines.calling import owner_of
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
+from dpsyn_sql.engines.frames import memory_connection, open_any_source
+from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import Output, Target, open_target
-from dpsyn_sql.errors import InputError, InternalError, TargetError, said
+from dpsyn_sql.errors import InputError, InternalError, LedgerError, TargetError, said
 from dpsyn_sql.interfaces import Ledger, Method, Outlook
 from dpsyn_sql.ledger.accounts import new_name, untouched
-from dpsyn_sql.ledger.locations import known_memory_ledger, memory_ledger, place_for
+from dpsyn_sql.ledger.locations import VARIABLE, known_memory_ledger, memory_ledger, place_for, variable_place
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.planned import planned_events
@@ -44,6 +45,7 @@ from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.source.frames import DataFrame, Frame, framed
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
@@ -92,13 +94,17 @@ class Job:
 
 
 def con_and_source(
-    con: Connection, source: str | os.PathLike[str] | None
-) -> tuple[Connection, str | os.PathLike[str]]:
-    """A file alone is the source, read without a database.
+    con: Connection | DataFrame,
+    source: str | os.PathLike[str] | DataFrame | None,
+    name: str | None = None,
+) -> tuple[Connection, str | os.PathLike[str] | Frame]:
+    """A file or data frame alone is the source, read without a database; ``name`` is then the frame's.
 
     Raises:
-        InputError: the single argument is a connection, a database or nothing.
+        InputError: the single argument is a connection, a database or nothing, or a data frame has no name.
     """
+    if (found := framed(con, source, name)) is not None:
+        return found
     if source is not None:
         return con, source
     if isinstance(con, str | os.PathLike) and (ending_of(text := os.fspath(con)) or Path(text).is_dir()):
@@ -108,7 +114,7 @@ def con_and_source(
             f"{said(con)} is not a CSV or Parquet file: name the table too, release(database, 'table'), "
             "or write release(None, source) for another file, a folder or a query over files."
         )
-    raise InputError("source= is missing: give a table, a file or a query.")
+    raise InputError("source= is missing: give a table, a file, a query, or a data frame (of a lazy one: collect()).")
 
 
 @contextmanager
@@ -117,8 +123,10 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
 
     ``explaining``: an existing output is noted, not refused.
     """
-    con, source = con_and_source(con, request.source)
+    con, source = con_and_source(con, request.source, request.name)
     request = replace(request, source=source)
+    if isinstance(source, Frame):
+        request = _of_frame(request, source)
     request.check()
     total = request.total()
     request = _at_node(request, total)
@@ -126,7 +134,9 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         warn(weak)
     limits = request.limits()
     method = method_of(request.method) if total is None else static_of(request.method)
-    with open_source(
+    if isinstance(source, Frame) and con is None and request.into is None:
+        con = memory_connection(limits.engine)
+    with open_any_source(
         con,
         source,
         trust_query=request.trust_query,
@@ -145,6 +155,20 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         chosen = method.chosen(shape.planned(), terms)
         check_model(chosen)
         yield _decided(con, request, session, protected, shape, chosen, terms, total, explaining=explaining)
+
+
+def _of_frame(request: Request, frame: Frame) -> Request:
+    """A release of a data frame is called as the frame is, wherever its rows go.
+
+    Raises:
+        InputError: it asks for a slice.
+    """
+    if request.slice is not None:
+        raise InputError(
+            "Slices and running totals are parts of a table or a file, which lasts: write the data frame to "
+            "one, and release its slices."
+        )
+    return replace(request, name=request.name or frame.label)
 
 
 def at_period(job: Job, period: int) -> Job:
@@ -454,6 +478,11 @@ def _ledger_place(request: Request, session: SourceSession) -> Ledger | Path | N
     if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
         ledger: Ledger = request.ledger
         return ledger
+    if isinstance(request.source, Frame) and request.ledger is None and variable_place() is None:
+        raise LedgerError(
+            "A data frame has no place, so its ledger must be named: give ledger='path/to/file', the same for "
+            f"every release of these data, or set the environment variable {VARIABLE}. Nothing was read."
+        )
     databases = [table.file for table in session.tables]
     return place_for(ledger=request.ledger, databases=databases, pattern=session.pattern, files=session.paths)
 

@@ -19,6 +19,7 @@ from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
 from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
+from dpsyn_sql.source.frames import DataFrame, is_frame
 from dpsyn_sql.source.names import is_query, near_matches
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.source.slices import Slice, check_slice, is_slice
@@ -60,8 +61,13 @@ class Request:
     It is a value: change it with ``dataclasses.replace``. It is checked when it is used, or by ``check``.
     """
 
-    source: str | os.PathLike[str] | None = field(
-        default=None, metadata=_told("A table or view, a CSV or Parquet path or glob, or a query.")
+    source: str | os.PathLike[str] | DataFrame | None = field(
+        default=None,
+        metadata=_told(
+            "A table or view, a CSV or Parquet path or glob, or a query.",
+            "Or a pandas or Polars data frame or an Arrow table; then ``name`` stands for the data in the "
+            "ledger.",
+        ),
     )
     _: KW_ONLY
     into: str | os.PathLike[str] | None = field(
@@ -358,8 +364,12 @@ class Request:
         self.total()
 
     def _check_places(self) -> None:
-        if self.source is not None and not isinstance(self.source, str | os.PathLike):
-            raise InputError(f"source={said(self.source)}: give a table, a path or a query as text")
+        source = self.source
+        if source is not None and not isinstance(source, str | os.PathLike) and not is_frame(source):
+            raise InputError(
+                f"source={said(source)}: give a table, a path or a query as text, or a pandas or Polars data "
+                "frame or an Arrow table (lazy ones after collect())"
+            )
         if self.into is not None and not isinstance(self.into, str | os.PathLike):
             raise InputError(f"into={said(self.into)}: give the name of a table or a path, or None")
         if self.domain is not None and not isinstance(self.domain, str | os.PathLike | Mapping):
@@ -428,6 +438,8 @@ def _refuse_unknown(mapping: Mapping[Any, Any]) -> None:
 
 def _plain(name: str, value: Any) -> Any:
     """A value as a call would have it."""
+    if is_frame(value):
+        raise InputError(f"{name}={said(value)} is no plain data: make Request(source=...) instead")
     if name in _LABELS and value is not None and not isinstance(value, str):
         raise InputError(f"{name}={said(value)} is no text: write it in quotes")
     if name == "on_error" and value is None:

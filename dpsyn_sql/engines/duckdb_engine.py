@@ -65,6 +65,7 @@ class DuckDBEngine:
         self._connection = connection
         self._scratch = scratch
         self._forbidden: tuple[str, ...] = ()
+        self._held: tuple[str, Callable[[], object] | None] | None = None
         self._closed = False
 
     @property
@@ -147,6 +148,36 @@ class DuckDBEngine:
         self._guarded(run, sql, step)
 
     @contextlib.contextmanager
+    def registered(self, name: str, rows: object) -> Iterator[None]:
+        """Python's data as a view of this connection, for as long as the block lasts.
+
+        Raises:
+            EngineFailure: DuckDB cannot read such data.
+        """
+        self._guarded(lambda: self._connection.register(name, rows), "", "registering a data frame")
+        try:
+            yield
+        finally:
+            self._connection.unregister(name)
+
+    def hold_back(self, name: str, rows: Callable[[], object]) -> None:
+        """Register what ``rows`` gives under ``name`` when the first statement names it, not earlier."""
+        self._held = (name, rows)
+
+    def let_go(self) -> None:
+        """Forget what was held back, whether it was registered or not; harmless when repeated."""
+        held, self._held = self._held, None
+        if held is not None and held[1] is None and not self._closed:
+            self._connection.unregister(held[0])
+
+    def _bring(self, sql: str) -> None:
+        if self._held is None or self._held[1] is None or ident(self._held[0]) not in sql:
+            return
+        name, rows = self._held
+        self._held = (name, None)
+        self._connection.register(name, rows())
+
+    @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """One transaction: committed at the end, rolled back on any error or interrupt."""
         self.execute("BEGIN TRANSACTION", step="opening a transaction")
@@ -179,6 +210,7 @@ class DuckDBEngine:
         """Close the connection (it is ours) and remove its private folder; harmless when repeated."""
         if self._closed:
             return
+        self.let_go()
         self._closed = True
         # A connection that cannot be closed is gone already; there is nothing left to do about it.
         with contextlib.suppress(duckdb.Error):
@@ -196,6 +228,7 @@ class DuckDBEngine:
         kind = "Error"
         interrupted = False
         try:
+            self._bring(sql)
             return run()
         except InternalError:
             raise

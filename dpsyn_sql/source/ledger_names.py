@@ -63,6 +63,10 @@ class Home:
         real = Path(os.path.realpath(database))
         return own if real == self.database else f"{self._relative(real)}:{own}"
 
+    def frame(self, label: str) -> str:
+        """The name of a data frame: the owner's label for it, wherever the ledger lies."""
+        return f":frame:{display_name(fold(label))}"
+
     def _relative(self, real: Path) -> str:
         if self.place is not None and real.is_relative_to(self.place.parent):
             return real.relative_to(self.place.parent).as_posix()

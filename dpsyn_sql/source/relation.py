@@ -13,7 +13,7 @@ from typing import Literal
 from dpsyn_sql.source.slices import Sliced
 from dpsyn_sql.sqltext.fragments import Fragment
 
-RelationKind = Literal["table", "view", "query", "parquet", "csv"]
+RelationKind = Literal["table", "view", "query", "parquet", "csv", "frame"]
 
 
 Constant = Decimal | str
