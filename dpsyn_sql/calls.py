@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.request import Request, explained
+from dpsyn_sql.source.frames import DataFrame
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,9 +25,9 @@ class Asked(Protocol[P, R_co]):
     """``function(con, Request(...))``, or ``function(con, source, epsilon=...)``."""
 
     @overload
-    def __call__(self, con: Connection, source: Request) -> R_co: ...
+    def __call__(self, con: Connection | DataFrame, source: Request) -> R_co: ...
     @overload
-    def __call__(self, con: Connection, *args: P.args, **options: P.kwargs) -> R_co: ...
+    def __call__(self, con: Connection | DataFrame, *args: P.args, **options: P.kwargs) -> R_co: ...
 
 
 def _bound(

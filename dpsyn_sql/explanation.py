@@ -125,8 +125,8 @@ def init(
     Raises:
         SourceError: the source is missing, ambiguous or not accepted.
     """
-    con, source = con_and_source(con, source)
-    with open_any_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
+    place, rows = con_and_source(con, source)
+    with open_any_source(place, rows, trust_query=trust_query, public_tables=public_tables) as session:
         return template_text(session.relation)
 
 

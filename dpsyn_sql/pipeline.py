@@ -24,6 +24,7 @@ from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.discovery import discovered
 from dpsyn_sql.engines.released import drawing
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.written import reading
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.discovered import STANDS_OUT
 from dpsyn_sql.fit.one_way_counts import one_way_counts
@@ -53,7 +54,9 @@ def release(con: Connection, request: Request) -> Release:
 
     Args:
         con: a DuckDB connection, the path of a DuckDB file, or None (files only). A file alone is the
-            source: ``release("people.parquet")``.
+            source: ``release("people.parquet")``. So is a pandas or Polars data frame or an Arrow table, with
+            the name that the ledger knows its data by: ``release(df, "people", ledger="people.ledger")``.
+            Without ``into`` its synthetic rows are in memory: ``Release.to_df()``.
         request: the options as one value; or its fields as arguments:
 
     Raises:
@@ -186,4 +189,5 @@ def _released(
         replayed=entry.replayed,
         notes=notes,
         draw=drawing(kept, entry.release_id, job.stored_name),
+        read=reading(job.con, job.target, made.shape, entry.release_id),
     )

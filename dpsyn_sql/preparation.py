@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dpsyn_sql.accounting.budget import Budget, exact_number, weakness
 from dpsyn_sql.count.planner import check_size
@@ -95,7 +95,7 @@ class Job:
 
 def con_and_source(
     con: Connection | DataFrame,
-    source: str | os.PathLike[str] | DataFrame | None,
+    source: str | os.PathLike[str] | DataFrame | Frame | None,
     name: str | None = None,
 ) -> tuple[Connection, str | os.PathLike[str] | Frame]:
     """A file or data frame alone is the source, read without a database; ``name`` is then the frame's.
@@ -106,7 +106,7 @@ def con_and_source(
     if (found := framed(con, source, name)) is not None:
         return found
     if source is not None:
-        return con, source
+        return cast("Connection", con), cast("str | os.PathLike[str]", source)
     if isinstance(con, str | os.PathLike) and (ending_of(text := os.fspath(con)) or Path(text).is_dir()):
         return None, con
     if isinstance(con, str | os.PathLike):
@@ -114,7 +114,9 @@ def con_and_source(
             f"{said(con)} is not a CSV or Parquet file: name the table too, release(database, 'table'), "
             "or write release(None, source) for another file, a folder or a query over files."
         )
-    raise InputError("source= is missing: give a table, a file, a query, or a data frame (of a lazy one: collect()).")
+    raise InputError(
+        "source= is missing: give a table, a file, a query, or a data frame (of a lazy one: collect())."
+    )
 
 
 @contextmanager
@@ -480,8 +482,8 @@ def _ledger_place(request: Request, session: SourceSession) -> Ledger | Path | N
         return ledger
     if isinstance(request.source, Frame) and request.ledger is None and variable_place() is None:
         raise LedgerError(
-            "A data frame has no place, so its ledger must be named: give ledger='path/to/file', the same for "
-            f"every release of these data, or set the environment variable {VARIABLE}. Nothing was read."
+            "A data frame has no place, so its ledger must be named: give ledger='path/to/file', the same "
+            f"for every release of these data, or set the environment variable {VARIABLE}. Nothing was read."
         )
     databases = [table.file for table in session.tables]
     return place_for(ledger=request.ledger, databases=databases, pattern=session.pattern, files=session.paths)

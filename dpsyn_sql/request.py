@@ -19,7 +19,7 @@ from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
 from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
-from dpsyn_sql.source.frames import DataFrame, is_frame
+from dpsyn_sql.source.frames import DataFrame, Frame, is_frame
 from dpsyn_sql.source.names import is_query, near_matches
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.source.slices import Slice, check_slice, is_slice
@@ -61,7 +61,7 @@ class Request:
     It is a value: change it with ``dataclasses.replace``. It is checked when it is used, or by ``check``.
     """
 
-    source: str | os.PathLike[str] | DataFrame | None = field(
+    source: str | os.PathLike[str] | DataFrame | Frame | None = field(
         default=None,
         metadata=_told(
             "A table or view, a CSV or Parquet path or glob, or a query.",

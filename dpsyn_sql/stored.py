@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import Any
 
 from dpsyn_sql.engines.released import drawing, opened_releases
 from dpsyn_sql.engines.source_session import Connection
@@ -64,6 +65,15 @@ def load(con: Connection, name: str | None = None) -> Release:
         replayed=True,
         notes=(),
         draw=drawing(con, one.release_id, one.name),
+        read=_unread,
+    )
+
+
+def _unread(kind: str) -> Any:
+    """What is stored does not say where the synthetic rows are now."""
+    raise InputError(
+        f"to_df({said(kind)}): a release that was loaded does not know its rows. Read the table or file "
+        "itself, or draw new rows with sample()."
     )
 
 

@@ -124,6 +124,15 @@ class DuckDBEngine:
         """
         return self._guarded(lambda: self._connection.execute(sql).df(), sql, step)
 
+    def converted(self, sql: str, make: Callable[[Any], _T], *, step: str) -> _T:
+        """What ``make`` gives of a query's result, as a relation of DuckDB's Python package.
+
+        Raises:
+            EngineFailure: the database or ``make`` failed.
+            InternalError: the statement names a forbidden relation, or the session is closed.
+        """
+        return self._guarded(lambda: make(self._connection.sql(sql)), sql, step)
+
     def load(self, table: str, columns: Mapping[str, NDArray[Any]], *, step: str) -> None:
         """Append equally long numpy columns to an existing table, matched by name.
 
@@ -171,9 +180,9 @@ class DuckDBEngine:
             self._connection.unregister(held[0])
 
     def _bring(self, sql: str) -> None:
-        if self._held is None or self._held[1] is None or ident(self._held[0]) not in sql:
+        name, rows = self._held or ("", None)
+        if rows is None or ident(name) not in sql:
             return
-        name, rows = self._held
         self._held = (name, None)
         self._connection.register(name, rows())
 

@@ -90,7 +90,7 @@ def text_of(value: object) -> str | None:
         return str.__str__(value).encode("utf-8", "replace").decode()
     if isinstance(value, np.generic):
         value = value.item()
-    if type(value) not in _TEXTS or value != value:  # noqa: PLR0124 - not a number
+    if type(value) not in _TEXTS or value != value:  # not a number
         return None
     try:
         return str(value)
@@ -150,7 +150,8 @@ def _moments(values: NDArray[Any], *, zoned: bool) -> Held:
         else:
             factor = _MICROSECONDS[unit]
             lowest, highest = -(-_LOWEST // factor), _HIGHEST // factor
-            moment = f"CASE WHEN {name} BETWEEN {lowest} AND {highest} THEN make_timestamp({name} * {factor}) END"
+            within = f"{name} BETWEEN {lowest} AND {highest}"
+            moment = f"CASE WHEN {within} THEN make_timestamp({name} * {factor}) END"
         return f"timezone('UTC', {moment})" if zoned else moment
 
     return Held(values.view(np.int64), None, read)

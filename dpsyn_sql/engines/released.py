@@ -313,14 +313,17 @@ def standing(con: Connection, release_id: str, table: Fragment | None = None) ->
         return None
 
 
+def kept_place(con: Connection) -> Connection:
+    """The same database for a later call, from any folder."""
+    if isinstance(con, CallingConnection):
+        return con.con  # the query is over by then
+    return con if con is None or isinstance(con, duckdb.DuckDBPyConnection) else absolute_path(con)
+
+
 def drawing(con: Connection, release_id: str, name: str) -> Callable[[int, int | None], pd.DataFrame]:
     """A function of the number of rows and the seed (None: that of ``dpsyn_sample``) that draws rows of a
     stored release. Each call opens ``con``; nothing stays open in between."""
-    place: Connection
-    if isinstance(con, CallingConnection):
-        place = con.con  # the query is over by then
-    else:
-        place = con if con is None or isinstance(con, duckdb.DuckDBPyConnection) else absolute_path(con)
+    place = kept_place(con)
 
     def draw(rows: int, seed: int | None) -> pd.DataFrame:
         with opened_releases(place) as session:

@@ -205,7 +205,10 @@ def open_source(
     if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
         return _open_on_connection(con, text, trust_query, public_tables, memory_limit, strict)
     if not isinstance(con, str | os.PathLike):
-        raise InputError(f"con is a {type(con).__name__}: give a DuckDB connection, a database file or None.")
+        raise InputError(
+            f"con is a {type(con).__name__}: give a DuckDB connection, a database file, a pandas or Polars data "
+            "frame, an Arrow table (lazy ones after collect()), or None."
+        )
     return _open_database_file(Path(con), text, trust_query, public_tables, memory_limit, strict)
 
 
@@ -387,7 +390,7 @@ def _missing(text: str, near: list[str]) -> SourceError:
     hint = f" Did you mean {' or '.join(shorten(name) for name in near)}?" if near else ""
     return SourceError(
         f"There is no table, view or file {shorten(text)!r}.{hint} A query starts with SELECT, FROM or WITH "
-        "and a space; a data frame must be written to a table first."
+        "and a space; a data frame is given itself, not by its name."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -24,7 +24,8 @@ class Release:
     rows, ``epsilon`` (rounded up) and ``rho`` those of the budget reserved before the run,
     ``id`` random, ``measurements`` all noisy answers that it is made from. ``replayed``: an earlier run of
     the same release stored the answers, and they cost nothing now. ``notes``: messages for the
-    operator. ``draw`` gives rows of the stored model: of their number and a seed.
+    operator. ``draw`` gives rows of the stored model: of their number and a seed. ``read`` gives the
+    synthetic rows: of the kind of data frame.
     """
 
     table: str
@@ -39,6 +40,7 @@ class Release:
     replayed: bool
     notes: tuple[str, ...]
     draw: Callable[[int, int | None], pd.DataFrame] = field(compare=False)
+    read: Callable[[str], Any] = field(compare=False)
 
     def __repr__(self) -> str:
         claim = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
@@ -55,6 +57,19 @@ class Release:
             InputError: unknown attributes, or a marginal that the model cannot answer.
         """
         return marginal_table(self.model, self.measurements, attrs)
+
+    def to_df(self, kind: Literal["pandas", "polars", "arrow"] = "pandas") -> Any:
+        """The synthetic rows as a data frame, read from the table or file that was written.
+
+        Args:
+            kind: ``"pandas"`` (DECIMAL becomes float64), ``"polars"``, or ``"arrow"`` (a ``pyarrow.Table``).
+                The last two need ``pip install 'dpsyn_sql[polars]'`` or ``'dpsyn_sql[arrow]'``.
+
+        Raises:
+            InputError: an unknown kind, a missing package, an output that was replaced or removed since, or a
+                release that was loaded: read the table or file itself.
+        """
+        return self.read(kind)
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """More rows of the model, in the columns of the release; costs nothing.

@@ -13,7 +13,12 @@ from typing import Any, Protocol
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.source.names import is_query
 
-_CLASSES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch"))
+_CLASSES = (
+    ("pandas", "DataFrame"),
+    ("polars", "DataFrame"),
+    ("pyarrow", "Table"),
+    ("pyarrow", "RecordBatch"),
+)
 
 
 class DataFrame(Protocol):
@@ -51,8 +56,8 @@ def is_frame(value: object) -> bool:
 def framed(con: Any, source: Any, name: str | None) -> tuple[Any, Frame] | None:
     """The connection (None: none was given) and the frame, if ``con`` or ``source`` is one; else None.
 
-    ``release(df, "people")``, ``release(df, name="people")`` and ``release(con, df, name="people")`` label the
-    frame alike.
+    ``release(df, "people")``, ``release(df, name="people")`` and ``release(con, df, name="people")`` give the
+    frame the same label.
 
     Raises:
         InputError: there is no usable label.

@@ -1,0 +1,89 @@
+"""The synthetic rows of a release as a data frame, read from where they were written. All of it is public."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.engines.catalog import path_literal
+from dpsyn_sql.engines.released import kept_place, opened_releases
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.target_session import Target
+from dpsyn_sql.errors import EngineFailure, InputError, InternalError, said
+from dpsyn_sql.source.files import ending_of
+from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
+from dpsyn_sql.sqltext.render import render
+
+_STEP = "reading the synthetic rows"
+_LIBRARIES = {"polars": ("polars", "DataFrame"), "arrow": ("pyarrow", "table")}
+"""What makes a frame of a relation of DuckDB, by the kind of frame that is asked for."""
+
+
+def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> Callable[[str], Any]:
+    """A function of the kind of a data frame that reads the written rows; nothing stays open in between.
+
+    Args:
+        con: that the output table was written by.
+        target: the output.
+        shape: of the output; complete.
+        release_id: of the release that wrote it.
+    """
+    place = kept_place(con if target.path is None else target.path)
+    query = render("load/all", rows=_rows(target, shape))
+
+    def read(kind: str) -> Any:
+        make = _maker(kind)
+        gone = f"The rows of the release cannot be read: {target.name} was replaced, changed or removed."
+        with opened_releases(place, target.path) as session:
+            if all(one.release_id != release_id for one in session.releases()):
+                raise InputError(gone)
+            failed = ""
+            try:
+                return session.engine.converted(query, make, step=_STEP)
+            except EngineFailure as error:
+                if error.kind in ("OutOfMemoryException", "MemoryError"):
+                    raise
+                failed = error.kind
+        raise InputError(f"{gone} ({failed})")
+
+    return read
+
+
+def _rows(target: Target, shape: Shape) -> Fragment:
+    """What to put after FROM."""
+    if target.path is None:
+        if target.sql is None:
+            raise InternalError("an output is a table or a file")
+        return target.sql
+    place = path_literal(str(target.path))
+    if target.format == "parquet":
+        return render("source/read_parquet", paths=place)
+    kinds = {item.name: item.sql_type for item in shape.roles} | {
+        item.name: item.sql_type for item in shape.measured
+    }
+    pairs = comma(Fragment(f"{literal(name)}: {literal(kinds[name])}") for name in shape.order)
+    compression = literal("gzip" if ending_of(target.path.name) == ".csv.gz" else "none")
+    return render("load/read_csv", path=place, columns=pairs, compression=compression)
+
+
+def _maker(kind: object) -> Callable[[Any], Any]:
+    """What makes the frame.
+
+    Raises:
+        InputError: an unknown kind, or its library is not installed.
+    """
+    if kind == "pandas":
+        return lambda relation: relation.df()
+    if not isinstance(kind, str) or kind not in _LIBRARIES:
+        raise InputError(f"to_df({said(kind)}) is not known; use one of pandas, {', '.join(_LIBRARIES)}")
+    library, name = _LIBRARIES[kind]
+    try:
+        module = importlib.import_module(library)
+    except ImportError:
+        module = None
+    if module is None:
+        raise InputError(f"to_df({kind!r}) needs the package {library}: pip install 'dpsyn_sql[{kind}]'")
+    make: Callable[[Any], Any] = getattr(module, name)
+    return make

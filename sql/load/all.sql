@@ -1,0 +1,5 @@
+-- The synthetic rows of a release.
+-- in:  rows (SQL to put after FROM)
+-- out: its columns
+SELECT *
+FROM {{ rows }}
