@@ -124,6 +124,10 @@ EXAMPLES = {
     },
     "attach/dpsyn_plan": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
     "attach/dpsyn_release": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
+    "load/all": {"": {"rows": qualified("d", "main", "it's")}},
+    "load/read_csv": {
+        "": {"path": literal("it's"), "columns": F("'a': 'DATE'"), "compression": literal("none")}
+    },
     "load/count": {"": {"table": qualified("d", "main", "it's")}},
     "macros/attach": {"": {"path": literal("it's"), "name": ident("x")}},
     "macros/checkpoint": {"": {"name": ident("x")}},
@@ -202,6 +206,7 @@ EXAMPLES = {
         "table": {"view": 0, "name": qualified("temp", "main", "x")},
         "view": {"view": 1, "name": qualified("temp", "main", "x")},
     },
+    "source/frame": {"": {"columns": [F('v0 AS "a"'), F('v1 AS "b"')], "frame": qualified("temp", "main", "x")}},
     "source/parquet_names": {"": {"path": literal("x")}},
     "source/read_csv": {"": {**CSV, "strict": 0}, "strict": {**CSV, "strict": 1}},
     "source/read_parquet": {"": {"paths": comma([literal("a"), literal("b")])}},

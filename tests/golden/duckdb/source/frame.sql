@@ -1,0 +1,6 @@
+(
+SELECT
+    v0 AS "a",
+    v1 AS "b"
+FROM "temp"."main"."x"
+)
