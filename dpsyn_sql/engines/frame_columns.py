@@ -90,11 +90,11 @@ def text_of(value: object) -> str | None:
         return str.__str__(value).encode("utf-8", "replace").decode()
     if isinstance(value, np.generic):
         value = value.item()
-    if type(value) not in _TEXTS or value != value:  # not a number
+    if type(value) not in _TEXTS:
         return None
     try:
-        return str(value)
-    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return str(value) if value == value else None  # else it is no number
+    except (ValueError, ArithmeticError):  # a whole number of more than 4300 digits, or a signalling NaN
         return None
 
 

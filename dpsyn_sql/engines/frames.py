@@ -125,7 +125,7 @@ def _pandas(engine: DuckDBEngine, data: Any, names: list[str]) -> _Described:
     from dpsyn_sql.engines.frame_columns import Unsupported, expressions, pandas_columns, registered
 
     if left_out := [name for name in data.index.names if name is not None]:
-        told = listed(repr(name) if isinstance(name, str) else "no text" for name in left_out)
+        told = listed(name if isinstance(name, str) else "no text" for name in left_out)
         warn(f"The index of the data frame ({told}) is left out. df.reset_index() makes it a column.")
     empty = pandas_columns(data.iloc[:0])
     arrays = registered(empty)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import sys
+from contextlib import closing
 from decimal import Decimal
 from uuid import UUID
 
@@ -13,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsyn_sql
+from dpsyn_sql.engines import frame_columns
 from dpsyn_sql.engines.frame_columns import text_of
 from dpsyn_sql.engines.frames import NAME, open_any_source
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
+from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.pipeline import counted
 from dpsyn_sql.preparation import prepared
 from dpsyn_sql.request import Request
@@ -23,9 +26,9 @@ from dpsyn_sql.source.frames import Frame, is_frame
 
 WHEN = [dt.datetime(2020, 2, 29, 12, 30), dt.datetime(1600, 1, 1), None, dt.datetime(2262, 1, 1, 0, 0, 1)]
 CLOSE = [dt.datetime(2020, 2, 29, 12, 30), dt.datetime(1700, 1, 1), None, dt.datetime(2261, 1, 1, 0, 0, 1)]
-TIMES = {"type": "temporal", "lower": "1500-01-01", "upper": "2300-01-01", "bins": 9, "nullable": True}
-NUMBERS = {"type": "numeric", "lower": -5, "upper": 300, "bins": 7, "nullable": True}
-WORDS = {"type": "categorical", "categories": ["a", "ü", "b\x00c", "1", "True"], "nullable": True}
+TIMES = {"type": "temporal", "lower": "1690-01-01", "upper": "2260-01-01", "bins": 9, "nullable": True}
+NUMBERS = {"type": "numeric", "lower": 0, "upper": 100, "bins": 7, "nullable": True}
+WORDS = {"type": "categorical", "categories": ["a", "ü", "1", "True"], "nullable": True}
 DAYS = {"type": "temporal", "lower": "2000-01-01", "upper": "2030-01-01", "bins": 5, "nullable": True}
 HOURS = {"type": "temporal", "lower": "00:00:00", "upper": "23:59:59", "bins": 5, "nullable": True}
 
@@ -154,8 +157,6 @@ def test_an_arrow_column_counts_as_the_same_values_in_a_table(tmp_path, kind, fo
     if form == "pandas":
         frame = pd.DataFrame({"x": pd.Series(column, dtype=pd.ArrowDtype(column.type))})
         sql = "TIMESTAMP" if sql.startswith("TIMESTAMP") else sql
-        if kind == "double":
-            values = [1.5, None, None, "inf"] if frame.x.isna().sum() == 2 else values
     else:
         frame = pa.table({"x": column})
         frame = frame.to_batches()[0] if form == "batch" else frame
@@ -256,7 +257,7 @@ REFUSED = {
     ),
     "an empty name": (pd.DataFrame({"": [1]}), "column 1 .* empty"),
     "a NUL in a name": (pd.DataFrame({"a\x00": [1]}), "NUL"),
-    "half a pair in a name": (pd.DataFrame({"a\udc00": [1]}), "surrogate"),
+    "half a pair in a name": (pd.DataFrame([[1]], columns=pd.Index(["a\udc00"], dtype=object)), "surrogate"),
 }
 
 
@@ -319,8 +320,6 @@ def test_a_named_index_is_left_out_with_a_warning(tmp_path):
 
 
 def test_no_row_is_looked_at_before_the_first_question(tmp_path, monkeypatch):
-    from dpsyn_sql.engines import frame_columns
-
     seen, own = [], frame_columns.pandas_columns
     monkeypatch.setattr(frame_columns, "pandas_columns", lambda frame: (seen.append(len(frame)), own(frame))[1])
     frame = pd.DataFrame({"x": pd.Categorical(["a", "b"] * 5), "o": pd.Series([1, "a"] * 5, dtype=object)})
@@ -328,14 +327,12 @@ def test_no_row_is_looked_at_before_the_first_question(tmp_path, monkeypatch):
     dpsyn_sql.plan(frame, "p", **options)
     dpsyn_sql.init(frame, "p")
     assert set(seen) == {0}
-    from dpsyn_sql.ledger.sqlite import SqliteLedger
-
     kept = dpsyn_sql.release(frame, "p", **options)
     assert seen[-1] == 10 and seen.count(10) == 1
     before = len(seen)
     again = dpsyn_sql.release(frame.iloc[:3], "p", **options)  # a replay asks nothing
     assert again.replayed and set(seen[before:]) == {0} and again.to_df().equals(kept.to_df())
-    with SqliteLedger(tmp_path / "l") as ledger:
+    with closing(SqliteLedger(tmp_path / "l")) as ledger:
         ledger.grant(":frame:p#row", 1, 1e-9)
     before = len(seen)
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
