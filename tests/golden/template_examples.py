@@ -206,7 +206,9 @@ EXAMPLES = {
         "table": {"view": 0, "name": qualified("temp", "main", "x")},
         "view": {"view": 1, "name": qualified("temp", "main", "x")},
     },
-    "source/frame": {"": {"columns": [F('v0 AS "a"'), F('v1 AS "b"')], "frame": qualified("temp", "main", "x")}},
+    "source/frame": {
+        "": {"columns": [F('v0 AS "a"'), F('v1 AS "b"')], "frame": qualified("temp", "main", "x")}
+    },
     "source/parquet_names": {"": {"path": literal("x")}},
     "source/read_csv": {"": {**CSV, "strict": 0}, "strict": {**CSV, "strict": 1}},
     "source/read_parquet": {"": {"paths": comma([literal("a"), literal("b")])}},
