@@ -206,8 +206,8 @@ def open_source(
         return _open_on_connection(con, text, trust_query, public_tables, memory_limit, strict)
     if not isinstance(con, str | os.PathLike):
         raise InputError(
-            f"con is a {type(con).__name__}: give a DuckDB connection, a database file, a pandas or Polars data "
-            "frame, an Arrow table (lazy ones after collect()), or None."
+            f"con is a {type(con).__name__}: give a DuckDB connection, a database file, a pandas or Polars "
+            "data frame, an Arrow table (lazy ones after collect()), or None."
         )
     return _open_database_file(Path(con), text, trust_query, public_tables, memory_limit, strict)
 
