@@ -131,8 +131,8 @@ def init(
 
 
 def suggest(
-    con: Connection = None,
-    source: str | os.PathLike[str] | None = None,
+    con: Connection | DataFrame = None,
+    source: str | os.PathLike[str] | DataFrame | None = None,
     *,
     domain: DomainSpec = None,
     privacy_unit: str = "row",
@@ -173,8 +173,8 @@ def suggest(
     if con is None and source is None:
         column = None if unit.column is None else Column(unit.column, "VARCHAR")
         return advise(domain, None, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
-    con, source = con_and_source(con, source)
-    with open_any_source(con, source, trust_query=trust_query, public_tables=public_tables) as session:
+    place, rows = con_and_source(con, source)
+    with open_any_source(place, rows, trust_query=trust_query, public_tables=public_tables) as session:
         relation = session.relation
         column = None if unit.column is None else check_unit(relation.columns, unit)
         return advise(domain, relation, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
