@@ -114,8 +114,10 @@ def _float_value(attribute: Attribute, kind: SqlType, code: Fragment, bits: Frag
     """low * (1 - u) + high * u: it cannot overflow as high - low can, and stays below high."""
     pieces = float_pieces(attribute)
     number = _number(pieces, code, bits)
+    # The list is cast as a whole where it is long; each number is read from its text either way.
+    spelled = "'{}'" if attribute.fill else "CAST('{}' AS DOUBLE)"
     low, high, top = (
-        _lookup([f"CAST('{value!r}' AS DOUBLE)" for value in values], Fragment("DOUBLE"), number)
+        _lookup([spelled.format(repr(value)) for value in values], Fragment("DOUBLE"), number)
         for values in (
             [piece.low for piece in pieces.pieces],
             [piece.high for piece in pieces.pieces],

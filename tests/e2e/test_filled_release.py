@@ -24,7 +24,7 @@ DOMAIN = {
 ROWS = """CREATE TABLE bills AS
 SELECT
     CAST(least(2100 * exp(1.4 * z), 1.7e6) AS INTEGER) AS pay,
-    round(0.2 - 0.6 * ln(u), 2) AS rate,
+    round(-0.6 * ln(u), 2) AS rate,
     CASE WHEN u < 0.5 THEN 'a' ELSE 'b' END AS kind
 FROM (
     SELECT u, sqrt(-2 * ln(u)) * cos(2 * pi() * w) AS z
@@ -55,11 +55,11 @@ def test_a_wide_last_bin_keeps_the_mean(released):
         written = np.array(con.execute("SELECT pay FROM made").fetchall()).ravel()
     counts = np.histogram(written, EDGES)[0]
     even = counts @ [(low + high) / 2 for low, high in pairwise(EDGES)] / counts.sum()
-    assert even > 1.5 * pay  # what even bins would give
+    assert even > 1.25 * pay  # what even bins would give
     for source in ("made", "dpsyn_sample('made', 40000, seed := 3)"):
         written = figures(path, source)
         assert written[0] == pytest.approx(pay, rel=0.1)
-        assert written[1] == pytest.approx(rate, rel=0.03) and written[2] == pytest.approx(spread, rel=0.1)
+        assert written[1] == pytest.approx(rate, rel=0.04) and written[2] == pytest.approx(spread, rel=0.1)
         assert written[3] < 2_000_000
 
 
