@@ -5,7 +5,7 @@ All of it is post-processing of what was measured. It costs nothing, and a certi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
@@ -97,6 +97,12 @@ class ColumnLosses:
             return ()
         return self.shares[0], self.shares[attribute.regular - 1]
 
+    def _single(self) -> set[str]:
+        """Labels of the end bins that hold one value: it is written as it is."""
+        several = several_values(self.attribute) if self.ends else []
+        places = (place for place in (0, len(several) - 1) if several and not several[place])
+        return {self.shares[place].label for place in places}
+
     @property
     def facts(self) -> dict[str, Any]:
         """JSON-ready; a key is missing where there is nothing to tell. ``lost``: the same in words, of what
@@ -115,7 +121,7 @@ class ColumnLosses:
         }
         facts = {"name": self.name, "tables": self.tables}
         facts |= {key: part for key, part in parts.items() if part not in (None, [])}
-        words = "; ".join(_words(facts))
+        words = "; ".join(_words(facts, self._single()))
         return facts | ({"lost": words} if words else {})
 
 
@@ -298,14 +304,15 @@ def told_losses(facts: Mapping[str, Any]) -> list[str]:
     return [*lost, f"{pairs_in_words(facts)}.", *warnings]
 
 
-def _words(column: Mapping[str, Any]) -> Iterator[str]:
+def _words(column: Mapping[str, Any], single: Collection[str]) -> Iterator[str]:
+    """What is worth telling; ``single``: labels of bins of one value."""
     unwritten = column.get("not_written", [])
     for key, label in (("other", OTHER), ("null", "NULL")):
         if _notable(column, key, _NOTABLE):
             written = ", written as other values" if label in unwritten else ""
             yield f"{label} {_percent(column[key])}{written}"
     wide = sorted(column.get("wide_bins", []), key=lambda share: -float(share["share"]))
-    named = {share["code"] for share in wide[:_MOST_NAMED]}
+    named = {*single, *(share["code"] for share in wide[:_MOST_NAMED])}
     for key, what in (("first_bin", "first bin"), ("last_bin", "last bin")):
         if _notable(column, key, _HEAVY_END) and column[key]["code"] not in named:
             yield f"{what} {column[key]['code']} {_percent(column[key])}"

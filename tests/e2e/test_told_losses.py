@@ -1,0 +1,120 @@
+"""A release says what it lost: once, everywhere the same, and by noisy answers alone."""
+
+import json
+import warnings
+from dataclasses import replace
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import dpsyn_sql
+from dpsyn_sql.cli.main import app
+from dpsyn_sql.ledger.memory import MemoryLedger
+
+WRONG = {
+    "columns": {
+        "age": {"type": "numeric", "lower": 200, "upper": 300, "bins": 20},
+        "sex": {"type": "categorical", "categories": ["male", "female"], "other": False},
+        "city": {"type": "categorical", "categories": ["Rome", "Oslo"]},
+        "code": {"type": "discover"},
+    }
+}
+BOUNDS, LIST, OTHER, KEY = (
+    "first bin [200, 205) of 'age'",
+    "'male' is the only value of 'sex'",
+    "a value of 'city' that is not among its categories",
+    "No value of 'code' is frequent enough",
+)
+TABLE = """
+    SELECT
+        (20 + i % 60)::INTEGER AS age,
+        CASE WHEN i % 3 = 0 THEN 'f' ELSE 'm' END AS sex,
+        'Bonn' AS city,
+        'code ' || i AS code
+    FROM range(5000) AS r(i)
+"""
+
+
+@pytest.fixture(scope="module")
+def made():
+    with duckdb.connect() as con, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        con.execute(f"CREATE TABLE t AS {TABLE}")
+        release = dpsyn_sql.release(con, "t", domain=WRONG, ledger=MemoryLedger(), epsilon=2)
+        yield con, release, [str(one.message) for one in warned]
+
+
+@pytest.mark.parametrize("text", [BOUNDS, LIST, OTHER, KEY])
+def test_each_warning_appears_once(made, text):
+    _, release, warned = made
+    for told in (warned, release.notes, release.certificate()["losses"]["warnings"]):
+        assert sum(text in one for one in told) == 1
+    assert release.summary().count(text) == 1
+
+
+def test_the_stored_release_says_the_same(made):
+    con, release, _ = made
+    loaded = dpsyn_sql.load(con)
+    assert loaded.certificate()["losses"] == release.certificate()["losses"]
+    assert loaded.summary().splitlines()[1:] == release.summary().splitlines()[1:]
+    rows = con.execute("FROM dpsyn_certificate('t_synthetic') WHERE section = 'losses'").fetchall()
+    told = {fact: value for _, fact, value in rows}
+    assert told["city"].startswith("__other__ ") and told["pairs measured"].isdigit()
+    assert sum(fact == "warning" for _, fact, _ in rows) == len(release.certificate()["losses"]["warnings"])
+
+
+def test_a_release_that_was_stored_without_losses_has_a_summary(made):
+    _, release, _ = made
+    facts = {key: value for key, value in release.certificate().items() if key != "losses"}
+    assert len(replace(release, facts=facts).summary().splitlines()) == 2
+
+
+def test_losses_are_a_function_of_the_answers(made):
+    """The same answers with other rows of the source: a replay after every row has changed."""
+    with duckdb.connect() as con, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ledger = MemoryLedger()
+        con.execute(f"CREATE TABLE t AS {TABLE}")
+        options = {"domain": WRONG, "ledger": ledger, "epsilon": 2, "replace": True}
+        first = dpsyn_sql.release(con, "t", **options).certificate()
+        con.execute("DELETE FROM t")
+        assert dpsyn_sql.release(con, "t", **options).certificate() == first
+
+
+@pytest.fixture
+def source(tmp_path):
+    duckdb.sql(TABLE).write_parquet(str(tmp_path / "t.parquet"))
+    (tmp_path / "domain.yml").write_text(json.dumps(WRONG))
+    return tmp_path
+
+
+def run(folder, *options):
+    call = ["release", str(folder / "t.parquet"), "--domain", str(folder / "domain.yml"), "-e", "2"]
+    return CliRunner().invoke(app, [*call, "--into", str(folder / "o.parquet"), *options])
+
+
+def test_the_command_says_it_once(source):
+    found = run(source)
+    assert found.exit_code == 0, found.output
+    for text in (BOUNDS, LIST, OTHER, KEY):
+        assert (found.stdout + found.stderr).count(text) == 1 and text in found.stderr
+    assert "what was lost" in found.stdout and "Pairs of columns:" in found.stdout
+    assert not run(source, "--quiet").output
+    document = json.loads(run(source, "--json").stdout)
+    told = [*document["notes"], *document["warnings"]]
+    assert sum(BOUNDS in text for text in told) == 1 and len(told) == len(set(told))
+    assert {column["name"] for column in document["losses"]["columns"]} == {"age", "sex", "city", "code"}
+
+
+def test_sql_says_it_once():
+    with duckdb.connect() as con, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        con.execute(f"CREATE TABLE t AS {TABLE}")
+        dpsyn_sql.attach(con)
+        domain = json.dumps(WRONG).replace("'", "''")
+        (notes,) = con.execute(
+            f"SELECT notes FROM dpsyn_release('t', 'u', epsilon := 2, domain := '{domain}')"
+        ).fetchone()
+    assert [sum(text in note for note in notes) for text in (BOUNDS, LIST, OTHER, KEY)] == [1] * 4
+    assert not [one for one in warned if BOUNDS in str(one.message)]
