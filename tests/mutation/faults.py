@@ -369,6 +369,16 @@ FAULTS = (
         f"{LEFT_BEHIND}::test_a_folder_of_another_user_stays",
         (FOLDERS, "if os.fstat(lock).st_uid == os.geteuid():", "if os.fstat(lock).st_uid >= 0:"),
     ),
+    fault(
+        "a prefix that is listed twice doubles rows",
+        "tests/sql/test_encode.py::test_text_that_is_not_listed_has_the_code_of_its_longest_prefix"
+        "[prefixes2-False--400]",
+        (
+            "dpsyn_sql/encode/codes.py",
+            "yield _join(attribute.stems(length), f",
+            "yield _join(attribute.stems(length) * 2, f",
+        ),
+    ),
     # -- the bound on a unit's rows ------------------------------------------------------------------
     fault(
         "one row of a unit too many",
