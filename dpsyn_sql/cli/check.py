@@ -50,7 +50,10 @@ def check_command(
             trust_query=trust_query,
             public_tables=public_tables or (),
         )
-        findings = [{**asdict(found), "cure": in_options(found.cure)} for found in advice]
+        findings = [
+            {**asdict(found), "what": in_options(found.what), "cure": in_options(found.cure)}
+            for found in advice
+        ]
         if findings:
             rows = [[_NAMES[f["severity"]], f["column"], f["what"], f["cure"]] for f in findings]
             out.table(["", "column", "what is odd", "cure"], rows)

@@ -79,7 +79,7 @@ def _check_prefixes(who: str, kind: SqlType, spec: Categories, faults: list[str]
     elif list(lengths) != sorted(set(lengths), reverse=True):
         faults.append(f"{who}: prefixes is {list(lengths)}; write lengths once each, the longest first")
     else:
-        found = {len(label) - 1 for label in spec.labels if str(label).endswith(ANY_REST)}
+        found = {len(str(label)) - 1 for label in spec.labels if str(label).endswith(ANY_REST)}
         for length in lengths:
             if length not in found:
                 faults.append(

@@ -50,6 +50,11 @@ def run(*arguments):
 
 WRONG = {
     "epsilon": ("plan", *KNOWN, "-e", "zero"),
+    "no column to predict": ("plan", *KNOWN, "--target", ""),
+    "a column to predict that is not there": ("plan", *KNOWN, "--target", "nn"),
+    "a target of a method without": ("plan", *KNOWN, "--target", "n", "-m", "copula"),
+    "no file to check": ("check", "none.yml"),
+    "no unit to check": ("check", "d.yml", "t.parquet", "--privacy-unit", "who"),
     "epsilon of nobody": ("plan", *KNOWN, "-e", "1001"),
     "epsilon of nothing": ("plan", *KNOWN, "-e", "0"),
     "epsilon too small": ("plan", *KNOWN, "-e", "1e-300"),
