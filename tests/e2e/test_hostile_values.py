@@ -101,6 +101,7 @@ CASES = [
 EXPECTED = [case for case in CASES if COLUMNS[case[0]].within or COLUMNS[case[0]].atoms]
 
 NOT_YET: frozenset[tuple[str, str]] = frozenset()
+"""Cases whose values are not believable: they are skipped."""
 
 
 def load(con, columns, rows=ROWS):
@@ -235,13 +236,13 @@ def test_three_hundred_columns(domains, epsilon, tmp_path):
         columns = ", ".join(
             f"CAST(hash(i, {place}) % {2 + place} AS INTEGER) AS c{place}" for place in range(300)
         )
-        con.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(2000) r(i)")
+        con.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(500) r(i)")
         bounds = {f"c{place}": {"type": "numeric", "lower": 0, "upper": 1000} for place in range(300)}
         domain = {"columns": bounds} if domains == "bounds" else None
-        released(con, tmp_path, epsilon=epsilon, domain=domain)
+        released(con, tmp_path, epsilon=epsilon, domain=domain, method="independent")
         assert len(con.execute("DESCRIBE o").fetchall()) == 300
         if domains == "bounds":
             outside = con.execute(
-                "SELECT count(*) FROM o WHERE NOT (COLUMNS(*) BETWEEN 0 AND 1000)"
+                "SELECT count(*) FROM (UNPIVOT o ON COLUMNS(*)) WHERE value NOT BETWEEN 0 AND 1000"
             ).fetchone()
             assert outside == (0,)
