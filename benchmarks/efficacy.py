@@ -191,6 +191,7 @@ def lines(name: str, arguments: argparse.Namespace) -> list[list[object]]:
             found.append([name, target, domains, f"{type(error).__name__}: {error}".split("\n")[0][:80], ""])
             continue
         medians = [f"{statistics.median(run):.4f}" for run in zip(*runs, strict=True)]
+        print(name, domains, *medians, flush=True)
         found.append([name, target, domains, *medians])
     return [*found, [name, target, "the real rows", *(f"{area:.4f}" for area in of_real_rows(name))]]
 
@@ -215,7 +216,6 @@ def main() -> None:
     for name in arguments.tables:
         if (DATA / REAL_TABLES[name].path).exists():
             rows += lines(name, arguments)
-            print(*map(str, rows[-1]), flush=True)
     print_table(
         ["table", "target", "learnt from", "boosting, AUC", "logistic, AUC"],
         rows,
