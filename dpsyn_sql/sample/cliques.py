@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.fit.belief import Beliefs
-from dpsyn_sql.sample.cells import Codes, cells
-from dpsyn_sql.sample.quotas import code_type
+from dpsyn_sql.fit.belief import Beliefs, summed
+from dpsyn_sql.sample.cells import Codes, cells, whole
+from dpsyn_sql.sample.quotas import code_type, meet_quotas
 from dpsyn_sql.sample.systematic import stratified, systematic
 
 FloatArray = NDArray[np.float64]
@@ -18,22 +17,49 @@ Wide = NDArray[np.int64]
 
 
 def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> dict[int, Wide]:
-    """Columns of all variables of the model, cliques after their parents."""
+    """Columns of all variables of the model, cliques after their parents; one-way counts are met.
+
+    A clique has thousands of configurations, most of them of less than a row: rounding in each adds up to
+    an error of the order of sqrt(rows) in one-way counts. So each variable has a quota of rows for each of
+    its codes, and the few rows too many of a code move to codes that lack some: those to which the model
+    gives about the same probability in their configuration.
+    """
     tree = beliefs.tree
     columns: dict[int, Wide] = {}
     for index in tree.order:
-        clique, separator = tree.cliques[index], tree.separators[index]
-        new = [variable for variable in clique if variable not in separator]
-        axes = [clique.index(variable) for variable in (*separator, *new)]
-        parents = math.prod(tree.sizes[variable] for variable in separator)
-        conditional = beliefs.tables[index].transpose(axes).reshape(parents, -1)
-        groups = np.zeros(rows, np.int64)
-        if separator:
-            groups += cells(columns, separator, tree.sizes)
-        drawn = stratified(groups, conditional, generator)
-        for variable in reversed(new):
-            drawn, columns[variable] = np.divmod(drawn, tree.sizes[variable])
+        clique, table = tree.cliques[index], beliefs.tables[index]
+        known = list(tree.separators[index])
+        # Smaller variables first: a coarse twin meets its quota before what it is a function of.
+        for variable in sorted(set(clique) - set(known), key=lambda v: (tree.sizes[v], v)):
+            scope = (*known, variable)
+            own = summed(table, [axis for axis, other in enumerate(clique) if other not in scope])
+            kept = [other for other in clique if other in scope]
+            own = own.transpose([kept.index(other) for other in scope])
+            columns[variable] = _drawn(own.reshape(-1, tree.sizes[variable]), columns, known, tree.sizes, rows, generator)
+            known.append(variable)
     return columns
+
+
+def _drawn(
+    joint: FloatArray,
+    columns: Mapping[int, Wide],
+    known: Sequence[int],
+    sizes: Sequence[int],
+    rows: int,
+    generator: np.random.Generator,
+) -> Wide:
+    """Codes (n,) of a variable given those of ``known``; ``joint``: their probabilities (known, codes)."""
+    groups = cells(columns, tuple(known), sizes) if known else np.zeros(rows, np.int64)
+    drawn = stratified(groups, joint, generator)
+    quota = whole(joint.sum(axis=0), rows, generator)
+
+    def suits(places: Codes, codes: Codes) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(joint[groups[places], codes]))
+
+    if known:
+        meet_quotas(suits, drawn, quota)
+    return drawn
 
 
 def drawn_codes(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import strmm
 
 from dpsyn_sql.fit.copula import FittedCopula, commonest_first
-from dpsyn_sql.sample.quotas import ONE_WAYS_MET, Quotas, batch_sizes, code_type, meet_quotas
+from dpsyn_sql.sample.quotas import ONE_WAYS_MET, Quotas, batch_sizes, code_type, listed, meet_quotas
 
 BATCH_ROWS = 32768
 """Rows of a batch: a constant, so that a seed means the same rows on every machine. 674 latent
@@ -49,7 +49,7 @@ class CopulaSampler:
                     continue
                 scores = latent[:, block.start : block.stop]
                 winners = scores.argmax(axis=1)
-                meet_quotas(scores, winners, quota.next(size))
+                meet_quotas(listed(scores), winners, quota.next(size))
                 codes[:, column] = block.codes[winners]
             yield codes
 

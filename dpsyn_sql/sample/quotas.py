@@ -7,7 +7,7 @@ move to codes that lack some: those rows whose latent score loses least by it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,13 +54,22 @@ class Quotas:
         return np.asarray(quota, dtype=np.int64)
 
 
-def meet_quotas(scores: NDArray[np.floating[Any]], winners: Codes, quota: NDArray[np.int64]) -> None:
-    """Change ``winners`` (n,) in place until code j occurs ``quota[j]`` times.
+Scores = Callable[[Codes, Codes], NDArray[np.floating[Any]]]
+"""Of rows (places) and codes, broadcast against each other: how well each code suits each row; minus infinity
+where it cannot be."""
 
-    ``scores`` (n, l) are what the winners are the row-wise largest of; ``quota`` sums to n. Rows
-    move from codes above their quota to codes below it, the smallest loss of score first, chosen
-    among the first few rows for each one that has to go (rows are in random order). Every round
-    brings at least one code to its quota.
+
+def listed(scores: NDArray[np.floating[Any]]) -> Scores:
+    """The scores (n, l) of all rows and codes."""
+    return lambda rows, codes: scores[rows, codes]
+
+
+def meet_quotas(scores: Scores, winners: Codes, quota: NDArray[np.int64]) -> None:
+    """Change ``winners`` (n,) in place until code j occurs ``quota[j]`` times, or no row can be changed.
+
+    ``quota`` sums to n. Rows move from codes above their quota to codes below it, the smallest loss of
+    score first, chosen among the first few rows for each one that has to go (rows are in random order).
+    Every round brings at least one code to its quota, if scores are finite.
     """
     while True:
         surplus = np.bincount(winners, minlength=quota.size) - quota
@@ -69,14 +78,17 @@ def meet_quotas(scores: NDArray[np.floating[Any]], winners: Codes, quota: NDArra
             return
         rows = np.flatnonzero((surplus > 0)[winners])
         rows = rows[first_of_each(winners[rows], CANDIDATES * np.maximum(surplus, 0))]
-        offered = scores[rows[:, None], short]
+        offered = scores(rows[:, None], short)
         best = offered.argmax(axis=1)
         own = winners[rows]
-        loss = scores[rows, own] - offered[np.arange(rows.size), best]
+        loss = scores(rows, own) - offered[np.arange(rows.size), best]
         order = np.argsort(loss, kind="stable")
+        order = order[np.isfinite(loss[order])]
         order = order[first_of_each(own[order], np.maximum(surplus, 0))]
         target = short[best[order]]
         accepted = first_of_each(target, np.maximum(-surplus, 0))
+        if not accepted.any():
+            return
         winners[rows[order[accepted]]] = target[accepted].astype(winners.dtype)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.sample.quotas import Quotas, batch_sizes, code_type, meet_quotas, rounded_counts
+from dpsyn_sql.sample.quotas import Quotas, batch_sizes, code_type, listed, meet_quotas, rounded_counts
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda p: sum(p) > 0.01)
 
@@ -35,7 +35,7 @@ def test_quotas_are_met_whatever_the_scores(size, rows, seed):
     scores = rng.standard_normal((rows, size)).astype(np.float32)
     winners = scores.argmax(axis=1) if rows else np.zeros(0, dtype=np.int64)
     quota = rng.multinomial(rows, rng.dirichlet(np.full(size, 0.3)))
-    meet_quotas(scores, winners, quota)
+    meet_quotas(listed(scores), winners, quota)
     np.testing.assert_array_equal(np.bincount(winners, minlength=size), quota)
 
 
@@ -46,7 +46,7 @@ def test_only_as_many_rows_move_as_must():
     counts = np.bincount(before, minlength=5)
     quota = counts + np.array([-30, 10, 20, 0, 0])
     after = before.copy()
-    meet_quotas(scores, after, quota)
+    meet_quotas(listed(scores), after, quota)
     moved = np.flatnonzero(before != after)
     assert moved.size == 30 and set(before[moved]) == {0}
     # They lose little: they were close calls.
