@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,7 @@ class Likelihood:
         observed: Mapping[Scope, Observation],
         total: float,
         base: Mapping[Scope, FloatArray],
+        centres: Mapping[Scope, FloatArray] = MappingProxyType({}),
     ) -> None:
         self._tree, self._total, self._base = tree, total, base
         self._scopes = list(observed)
@@ -90,6 +92,7 @@ class Likelihood:
         self._starts = np.array([0, *self._ends])
         self._noise = np.add.reduceat(self._sigma, self._starts)
         self._room = room(tree)
+        self._centre = self.flat(centres)
 
     def coordinates(self) -> Coordinates:
         """In which to look for the optimum."""
@@ -129,8 +132,9 @@ class Likelihood:
         beliefs = self.beliefs(flat, self._room)
         expected = marginals(beliefs, self._scopes)
         counts = self._total * np.concatenate([expected[scope].ravel() for scope in self._scopes])
-        penalty = self._sigma * flat
-        value = self._total * beliefs.log_partition - flat @ self._values + penalty @ flat / 2
+        apart = flat - self._centre
+        penalty = self._sigma * apart
+        value = self._total * beliefs.log_partition - flat @ self._values + penalty @ apart / 2
         return float(value) / self._total, (counts - self._values + penalty) / self._total
 
 

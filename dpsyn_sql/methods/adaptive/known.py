@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from dpsyn_sql.fit.belief import Beliefs, calibrate
-from dpsyn_sql.fit.estimate import Likelihood, Observation, Potentials, fit_potentials, total_of
+from dpsyn_sql.fit.belief import Beliefs, FloatArray, calibrate, marginals
+from dpsyn_sql.fit.centres import centres, with_margins
+from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.progress import phase
@@ -43,13 +44,42 @@ def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, las
     observed = {**working.observed, **tables}
     total = max(total_of(list(observed.values())), 1.0)
     tree = junction_tree(working.sizes, [*observed, *working.links])
-    likelihood = Likelihood(tree, observed, total, {**working.base, **working.links})
+    base = {**working.base, **working.links}
 
     def stop() -> bool:
         return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
 
-    tolerance = constants.tolerance_last if last else constants.tolerance
     clock = deadline.running() if last else nullcontext()
-    with clock, phase("fit", constants.iterations) as advance:
-        fit = fit_potentials(likelihood, known.potentials, constants.iterations, tolerance, stop, advance)
+    with clock, phase("fit", constants.iterations * (1 + last)) as advance:
+        likelihood = Likelihood(tree, observed, total, base)
+        fit = fit_potentials(
+            likelihood, known.potentials, constants.iterations, constants.tolerance, stop, advance
+        )
+        if last and fit.beliefs.proper and not stop():
+            likelihood = _centred(task, fit, observed, total, base)
+            fit = fit_potentials(
+                likelihood, fit.potentials, constants.iterations, constants.tolerance_last, stop, advance
+            )
     return Known(total, fit.beliefs, tables, fit.potentials, fit.misfit)
+
+
+def _centred(
+    task: Task,
+    first: Fit,
+    observed: Mapping[Scope, Observation],
+    total: float,
+    base: Mapping[Scope, FloatArray],
+) -> Likelihood:
+    """The objective around what the pair tables make likely after a first fit (``fit/centres.py``). It changes
+    dependence: the sums over all but one attribute are those of the first fit, to which all tables contributed."""
+    beliefs, attributes = first.beliefs, task.plan.domain.attributes
+    ordered = [attributes[variable.attribute].ordered for variable in task.working.variables]
+    model = marginals(beliefs, observed)
+    own = {scope: table for scope, table in model.items() if len(scope) == 1}
+    around = centres(first.potentials, beliefs, observed, total, ordered)
+    around |= {scope: first.potentials[scope] for scope in own}
+    followed = {
+        scope: Observation(with_margins(table.values, total * model[scope]), table.sigma)
+        for scope, table in observed.items()
+    }
+    return Likelihood(beliefs.tree, followed, total, base, around)

@@ -1,0 +1,123 @@
+"""Which cells cannot be, and which stand out: centres of potentials, learnt from noisy pair tables.
+
+A fit draws potentials to 0, independence (``fit/estimate.py``). For a pair that depends strongly this keeps
+about half a sigma of rows in each cell that is empty, together percents of all rows. So after a first fit every
+pair table says what its potentials are near to. With E the rows that the model expects of a block of cells
+without the potentials of this table, the noisy count is y = E r + noise, of known sigma. The distribution of
+log r over the blocks of a table is the one on a grid that makes their counts most likely (Kiefer and Wolfowitz
+1956), found by expectation maximisation from one that is steep around log r = 0; each block gets its posterior mean
+(empirical Bayes, Jiang and Zhang 2009): of cells that cannot be a low one, of a table that is nothing but noise 0.
+
+Codes in order have neighbours: blocks of 8 codes come first, then those of 4, 2 and 1 within them, each relative to
+what the larger ones found, so that many cells that expect less than their noise are seen together. Row
+and column sums stay those of the model.
+
+Post-processing of noisy answers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.fit.belief import Beliefs, marginals
+from dpsyn_sql.fit.consistency import raked
+from dpsyn_sql.fit.estimate import Observation, Potentials
+from dpsyn_sql.fit.graph import Scope
+
+FloatArray = NDArray[np.float64]
+
+_GRID = np.array(
+    [-7, -5, -4, -3, -2.3, -1.7, -1.2, -0.8, -0.5, -0.25, 0, 0.25, 0.5, 0.8, 1.2, 1.7, 2.3, 3, 3.8, 4.6, 5.5, 6.5]
+)
+# Values of log r.
+
+_PRIOR = np.exp(-1.5 * np.abs(_GRID)) / np.exp(-1.5 * np.abs(_GRID)).sum()
+# Where expectation maximisation starts; it also counts as one block.
+
+_EM_STEPS = 15
+
+_BLOCKS = (8, 4, 2, 1)
+# Codes of an ordered attribute that are looked at together.
+
+_SMALLEST = 1e-300
+
+
+def centres(
+    potentials: Mapping[Scope, FloatArray],
+    beliefs: Beliefs,
+    observed: Mapping[Scope, Observation],
+    total: float,
+    ordered: Sequence[bool],
+) -> Potentials:
+    """Of each observed pair table (l1, l2) the potentials that it makes likely, 0 for a table of noise.
+
+    Args:
+        potentials: of a fit, by scope.
+        beliefs: its model.
+        observed: noisy tables (rows).
+        total: rows of the model, above 0.
+        ordered: of each variable, whether neighbouring codes are alike.
+    """
+    pairs = [scope for scope in potentials if len(scope) == 2 and scope in observed]
+    model, found = marginals(beliefs, pairs), Potentials()
+    for scope in pairs:
+        margins = model[scope].sum(axis=1), model[scope].sum(axis=0)
+        others = total * model[scope] * np.exp(-potentials[scope])
+        expected = total * raked(others / others.sum(), *margins)
+        own = denoised_pair(observed[scope], expected, [ordered[variable] for variable in scope])
+        found[scope] = np.log(np.maximum(own, _SMALLEST) / np.maximum(others, _SMALLEST))
+    return found
+
+
+def denoised_pair(table: Observation, expected: FloatArray, ordered: Sequence[bool]) -> FloatArray:
+    """Rows (l1, l2) that a noisy table makes likely where ``expected`` (l1, l2; positive) were; the same row and
+    column sums as ``expected``."""
+    variance = np.broadcast_to(table.sigma, expected.shape) ** 2
+    found = expected
+    for block in _BLOCKS:
+        sides = [block if own else 1 for own in ordered]
+        if block > 1 and not _halves(expected.shape, sides):
+            continue
+        first, second = (np.arange(size) // side for size, side in zip(expected.shape, sides, strict=True))
+        place = (first[:, None] * (int(second[-1]) + 1) + second).ravel()
+        counts, means, squares = (
+            np.bincount(place, cells.ravel()) for cells in (table.values, found, variance)
+        )
+        change = log_ratios(counts, means, np.sqrt(squares))
+        found = found * np.exp(change)[place].reshape(expected.shape)
+    total = float(expected.sum())
+    return total * raked(found / found.sum(), expected.sum(axis=1) / total, expected.sum(axis=0) / total)
+
+
+def _halves(shape: Sequence[int], sides: Sequence[int]) -> bool:
+    """Whether blocks of these sides cut the table anywhere along an ordered axis."""
+    return any(side > 1 and size > side for size, side in zip(shape, sides, strict=True))
+
+
+def with_margins(values: FloatArray, model: FloatArray) -> FloatArray:
+    """A noisy table (rows) shifted by least squares to the one-way sums of ``model``, of its shape."""
+    apart = model - values
+    mean = apart.mean()
+    shifts = [
+        apart.mean(axis=tuple(a for a in range(apart.ndim) if a != axis), keepdims=True) - mean
+        for axis in range(apart.ndim)
+    ]
+    return np.asarray(values + mean + sum(shifts))
+
+
+def log_ratios(counts: FloatArray, expected: FloatArray, sigma: FloatArray) -> FloatArray:
+    """Posterior means (n,) of log r for noisy ``counts`` = ``expected`` r + noise ``sigma``, taken as Gaussian; the
+    distribution of log r is learnt from all of them."""
+    least = np.maximum(sigma, _SMALLEST ** 0.25)
+    exponents = -0.5 * ((counts[:, None] - expected[:, None] * np.exp(_GRID)) / least[:, None]) ** 2
+    likelihood = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    prior = _PRIOR
+    for _ in range(_EM_STEPS):
+        posterior = likelihood * prior
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        prior = (posterior.sum(axis=0) + _PRIOR) / (counts.size + 1)
+    posterior = likelihood * prior
+    return np.asarray((posterior @ _GRID) / posterior.sum(axis=1))
