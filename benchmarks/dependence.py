@@ -51,13 +51,37 @@ from dpsyn_sql.sqltext.fragments import Fragment
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-FLIGHTS = (
-    "month dep_delay arr_delay carrier origin air_time distance hour sched_dep_time dep_time arr_time".split()
-)
-DIABETES = (
-    "race gender age time_in_hospital num_lab_procedures num_procedures num_medications number_outpatient "
-    "number_emergency number_inpatient number_diagnoses A1Cresult insulin change diabetesMed readmitted"
-).split()
+FLIGHTS = [
+    "month",
+    "dep_delay",
+    "arr_delay",
+    "carrier",
+    "origin",
+    "air_time",
+    "distance",
+    "hour",
+    "sched_dep_time",
+    "dep_time",
+    "arr_time",
+]
+DIABETES = [
+    "race",
+    "gender",
+    "age",
+    "time_in_hospital",
+    "num_lab_procedures",
+    "num_procedures",
+    "num_medications",
+    "number_outpatient",
+    "number_emergency",
+    "number_inpatient",
+    "number_diagnoses",
+    "A1Cresult",
+    "insulin",
+    "change",
+    "diabetesMed",
+    "readmitted",
+]
 AMOUNTS = [-5_000, -1, 0, 1, 200, 400, 700, 1_000, 1_500, 2_000, 3_000, 4_500, 7_000, 10_000, 15_000, 20_000,
            25_000, 30_000, 40_000, 50_000, 60_000, 75_000, 90_000, 110_000, 130_000, 150_000, 180_000, 220_000,
            260_000, 300_000, 400_000, 600_000, 1_000_000]  # fmt: skip
@@ -77,7 +101,10 @@ def coded(con: duckdb.DuckDBPyConnection, table: str, spec: Mapping[str, Any], k
     """The rows of a table by the rule of releases; of ``kept`` columns, or all that are measured."""
     described = con.execute(f"DESCRIBE FROM {table}").fetchall()
     columns = tuple(Column(row[0], row[1]) for row in described if not kept or row[0] in kept)
-    declared = {**spec, "columns": {c.name: spec["columns"][c.name] for c in columns if c.name in spec["columns"]}}
+    declared = {
+        **spec,
+        "columns": {c.name: spec["columns"][c.name] for c in columns if c.name in spec["columns"]},
+    }
     relation = Relation(table, "table", Fragment(table), columns)
     domain = shape_of({"columns": declared["columns"]}, relation, discover=False).domain
     expressions = [str(encode_expression(attribute, attribute.value)) for attribute in domain.attributes]
@@ -135,7 +162,9 @@ def credit() -> Coded:
         frame[f"bill_{month + 1}"] = np.minimum(bill, 990_000).astype(np.int64)
         paid = bill * rng.beta(0.5, 4.0, CREDIT_ROWS) * (rng.random(CREDIT_ROWS) > 0.18)
         frame[f"paid_{month + 1}"] = np.rint(paid).astype(np.int64)
-    frame["education"] = np.clip(np.rint(2.2 - 0.5 * level + 0.8 * rng.standard_normal(CREDIT_ROWS)), 0, 5).astype(int)
+    frame["education"] = np.clip(
+        np.rint(2.2 - 0.5 * level + 0.8 * rng.standard_normal(CREDIT_ROWS)), 0, 5
+    ).astype(int)
     frame["default"] = (rng.random(CREDIT_ROWS) < 1 / (1 + np.exp(1.4 + 0.5 * level - 0.2 * use))).astype(int)
     amounts = {"type": "numeric", "edges": AMOUNTS}
     spec = {name: amounts for name in frame if name not in ("education", "default")}
@@ -206,7 +235,9 @@ def figures(table: Coded, rows: Codes) -> list[float]:
 
 def main() -> None:
     """Print one table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tables", nargs="+", choices=[*TABLES], default=[*TABLES])
     parser.add_argument("--methods", nargs="+", default=["adaptive", "independent"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 10.0])

@@ -30,7 +30,30 @@ from dpsyn_sql.fit.graph import Scope
 FloatArray = NDArray[np.float64]
 
 _GRID = np.array(
-    [-7, -5, -4, -3, -2.3, -1.7, -1.2, -0.8, -0.5, -0.25, 0, 0.25, 0.5, 0.8, 1.2, 1.7, 2.3, 3, 3.8, 4.6, 5.5, 6.5]
+    [
+        -7,
+        -5,
+        -4,
+        -3,
+        -2.3,
+        -1.7,
+        -1.2,
+        -0.8,
+        -0.5,
+        -0.25,
+        0,
+        0.25,
+        0.5,
+        0.8,
+        1.2,
+        1.7,
+        2.3,
+        3,
+        3.8,
+        4.6,
+        5.5,
+        6.5,
+    ]
 )
 # Values of log r.
 
@@ -111,7 +134,7 @@ def with_margins(values: FloatArray, model: FloatArray) -> FloatArray:
 def log_ratios(counts: FloatArray, expected: FloatArray, sigma: FloatArray) -> FloatArray:
     """Posterior means (n,) of log r for noisy ``counts`` = ``expected`` r + noise ``sigma``, taken as Gaussian; the
     distribution of log r is learnt from all of them."""
-    least = np.maximum(sigma, _SMALLEST ** 0.25)
+    least = np.maximum(sigma, _SMALLEST**0.25)
     exponents = -0.5 * ((counts[:, None] - expected[:, None] * np.exp(_GRID)) / least[:, None]) ** 2
     likelihood = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     prior = _PRIOR

@@ -35,7 +35,9 @@ def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> d
             own = summed(table, [axis for axis, other in enumerate(clique) if other not in scope])
             kept = [other for other in clique if other in scope]
             own = own.transpose([kept.index(other) for other in scope])
-            columns[variable] = _drawn(own.reshape(-1, tree.sizes[variable]), columns, known, tree.sizes, rows, generator)
+            columns[variable] = _drawn(
+                own.reshape(-1, tree.sizes[variable]), columns, known, tree.sizes, rows, generator
+            )
             known.append(variable)
     return columns
 

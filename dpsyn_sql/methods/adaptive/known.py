@@ -75,11 +75,10 @@ def _centred(
     beliefs, attributes = first.beliefs, task.plan.domain.attributes
     ordered = [attributes[variable.attribute].ordered for variable in task.working.variables]
     model = marginals(beliefs, observed)
-    own = {scope: table for scope, table in model.items() if len(scope) == 1}
-    around = centres(first.potentials, beliefs, observed, total, ordered)
-    around |= {scope: first.potentials[scope] for scope in own}
     followed = {
         scope: Observation(with_margins(table.values, total * model[scope]), table.sigma)
         for scope, table in observed.items()
     }
+    around = centres(first.potentials, beliefs, followed, total, ordered)
+    around |= {scope: first.potentials[scope] for scope in observed if len(scope) == 1}
     return Likelihood(beliefs.tree, followed, total, base, around)
