@@ -1,16 +1,17 @@
 """Which cells cannot be, and which stand out: centres of potentials, learnt from noisy pair tables.
 
 A fit draws potentials to 0, independence (``fit/estimate.py``). For a pair that depends strongly this keeps
-about half a sigma of rows in each cell that is empty, together percents of all rows. So after a first fit every
-pair table says what its potentials are near to. With E the rows that the model expects of a block of cells
-without the potentials of this table, the noisy count is y = E r + noise, of known sigma. The distribution of
-log r over the blocks of a table is the one on a grid that makes their counts most likely (Kiefer and Wolfowitz
-1956), found by expectation maximisation from one that is steep around log r = 0; each block gets its posterior mean
-(empirical Bayes, Jiang and Zhang 2009): of cells that cannot be a low one, of a table that is nothing but noise 0.
+about half a sigma of rows in each cell that is empty, together percents of all rows. So after a first fit
+every pair table says what its potentials are near to. With E the rows that the model expects of a block of
+cells without the potentials of this table, the noisy count is y = E r + noise, of known sigma. The
+distribution of log r over the blocks of a table is the one on a grid that makes their counts most likely
+(Kiefer and Wolfowitz 1956), found by expectation maximisation from one that is steep around log r = 0; each
+block gets its posterior mean (empirical Bayes, Jiang and Zhang 2009): of cells that cannot be a low one, of
+a table that is nothing but noise 0.
 
-Codes in order have neighbours: blocks of 8 codes come first, then those of 4, 2 and 1 within them, each relative to
-what the larger ones found, so that many cells that expect less than their noise are seen together. Row
-and column sums stay those of the model.
+Codes in order have neighbours: blocks of 8 codes come first, then those of 4, 2 and 1 within them, each
+relative to what the larger ones found, so that many cells that expect less than their noise are seen
+together. Row and column sums stay those of the model.
 
 Post-processing of noisy answers only.
 """
@@ -96,8 +97,8 @@ def centres(
 
 
 def denoised_pair(table: Observation, expected: FloatArray, ordered: Sequence[bool]) -> FloatArray:
-    """Rows (l1, l2) that a noisy table makes likely where ``expected`` (l1, l2; positive) were; the same row and
-    column sums as ``expected``."""
+    """Rows (l1, l2) that a noisy table makes likely where ``expected`` (positive) were, with the same sums
+    of rows and columns."""
     variance = np.broadcast_to(table.sigma, expected.shape) ** 2
     found = expected
     for block in _BLOCKS:
@@ -107,7 +108,7 @@ def denoised_pair(table: Observation, expected: FloatArray, ordered: Sequence[bo
         first, second = (np.arange(size) // side for size, side in zip(expected.shape, sides, strict=True))
         place = (first[:, None] * (int(second[-1]) + 1) + second).ravel()
         counts, means, squares = (
-            np.bincount(place, cells.ravel()) for cells in (table.values, found, variance)
+            np.bincount(place, cells.ravel()).astype(np.float64) for cells in (table.values, found, variance)
         )
         change = log_ratios(counts, means, np.sqrt(squares))
         found = found * np.exp(change)[place].reshape(expected.shape)
@@ -132,8 +133,10 @@ def with_margins(values: FloatArray, model: FloatArray) -> FloatArray:
 
 
 def log_ratios(counts: FloatArray, expected: FloatArray, sigma: FloatArray) -> FloatArray:
-    """Posterior means (n,) of log r for noisy ``counts`` = ``expected`` r + noise ``sigma``, taken as Gaussian; the
-    distribution of log r is learnt from all of them."""
+    """Posterior means (n,) of log r, where ``counts`` = ``expected`` r + Gaussian noise ``sigma``.
+
+    The distribution of log r is learnt from all of them.
+    """
     least = np.maximum(sigma, _SMALLEST**0.25)
     exponents = -0.5 * ((counts[:, None] - expected[:, None] * np.exp(_GRID)) / least[:, None]) ** 2
     likelihood = np.exp(exponents - exponents.max(axis=1, keepdims=True))

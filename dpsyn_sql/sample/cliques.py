@@ -34,10 +34,8 @@ def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> d
             scope = (*known, variable)
             own = summed(table, [axis for axis, other in enumerate(clique) if other not in scope])
             kept = [other for other in clique if other in scope]
-            own = own.transpose([kept.index(other) for other in scope])
-            columns[variable] = _drawn(
-                own.reshape(-1, tree.sizes[variable]), columns, known, tree.sizes, rows, generator
-            )
+            joint = own.transpose([kept.index(other) for other in scope]).reshape(-1, tree.sizes[variable])
+            columns[variable] = _drawn(joint, columns, known, tree.sizes, rows, generator)
             known.append(variable)
     return columns
 
@@ -51,7 +49,9 @@ def _drawn(
     generator: np.random.Generator,
 ) -> Wide:
     """Codes (n,) of a variable given those of ``known``; ``joint``: their probabilities (known, codes)."""
-    groups = cells(columns, tuple(known), sizes) if known else np.zeros(rows, np.int64)
+    groups = np.zeros(rows, np.int64)
+    if known:
+        groups += cells(columns, tuple(known), sizes)
     drawn = stratified(groups, joint, generator)
     quota = whole(joint.sum(axis=0), rows, generator)
 

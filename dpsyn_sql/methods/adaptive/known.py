@@ -70,8 +70,10 @@ def _centred(
     total: float,
     base: Mapping[Scope, FloatArray],
 ) -> Likelihood:
-    """The objective around what the pair tables make likely after a first fit (``fit/centres.py``). It changes
-    dependence: the sums over all but one attribute are those of the first fit, to which all tables contributed."""
+    """The objective around what the pair tables make likely after a first fit (``fit/centres.py``).
+
+    It changes dependence: one-way sums are those of the first fit, to which all tables contributed.
+    """
     beliefs, attributes = first.beliefs, task.plan.domain.attributes
     ordered = [attributes[variable.attribute].ordered for variable in task.working.variables]
     model = marginals(beliefs, observed)
