@@ -11,7 +11,7 @@ from dpsyn_sql.methods import Adaptive, Independent
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 dependence = pytest.importorskip("dependence", reason="the benchmarks are not beside the tests")
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.models.graphical import GraphicalModel
+from dpsyn_sql.sample.cliques import drawn_bins
 from dpsyn_sql.sample.systematic import stratified
 
 ROWS = 20_000
@@ -73,3 +74,18 @@ def test_batches_add_up_and_a_seed_fixes_them():
     assert list(sampler.batches(0, 1)) == []
     first, again, other = (np.concatenate(list(sampler.batches(300_000, seed))) for seed in (1, 1, 2))
     assert first.shape == (300_000, 5) and np.array_equal(first, again) and np.any(first != other)
+
+
+def test_rows_meet_the_one_way_counts_of_the_model_within_one_row():
+    """Also where a clique has many more configurations than rows, and a twin is a function of its attribute."""
+    rng, sizes = np.random.default_rng(5), (30, 25, 20, 6)
+    twin = np.where(np.arange(30)[:, None] // 5 == np.arange(6), 0.0, -1e3)
+    factors = {(0, 1): rng.normal(0, 1, (30, 25)), (1, 2): rng.normal(0, 1, (25, 20)), (0, 3): twin}
+    factors |= {(0, 1, 2): rng.normal(0, 0.3, (30, 25, 20))}
+    beliefs = calibrate(junction_tree(sizes, factors), factors)
+    rows = 3_000
+    drawn = drawn_bins(beliefs, rows, np.random.default_rng(6))
+    for scope, table in marginals(beliefs, [(v,) for v in range(4)]).items():
+        counts = np.bincount(drawn[scope[0]], minlength=sizes[scope[0]])
+        assert np.abs(counts - rows * table).max() <= 1
+    np.testing.assert_array_equal(drawn[3], drawn[0] // 5)
