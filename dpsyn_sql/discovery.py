@@ -1,28 +1,29 @@
 """Private discovery: every column without a public domain gets one through the door.
 
-    values of text            keys above a threshold                  -> categories, the rest is __other__
-    numbers and times         noisy counts on a fixed grid -> bounds  -> PrivTree -> bins
+    text                 values above a threshold                -> categories, the rest is __other__
+    numbers and times    values above a threshold, coarse grid   -> cuts of a finer grid -> bins
 
 The questions and their budgets are planned before anything is charged; the answers are public.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.grids import grid_attribute
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Granularity
+from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
-from dpsyn_sql.fit.discovered import (
-    attribute_from_keys,
-    attribute_from_tree,
-    bounds_from_grid,
-    tree_query,
-)
+from dpsyn_sql.fit.cells import Atoms, Cells, atoms_of, pieces_of, refined_cuts, standing_cells
+from dpsyn_sql.fit.discovered import attribute_from_keys, attribute_of_cuts, attribute_of_pieces
+from dpsyn_sql.fit.granularity import granularity_found, steps_of
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
-from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, NoisyContributions
+from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, NoisyContributions, StepQuery
 from dpsyn_sql.progress import phase
 
 
@@ -33,43 +34,75 @@ def discovered(
 
     Returns:
         The completed shape; how many units have how many rows, if that was planned; the steps that were
-        asked, in order (a column needs no tree if the grid tells its values apart).
+        asked, in order (a column needs no second grid if the first tells its values apart).
     """
-    planned = {(step.ask, step.attr): step for step in steps}
+    asking = _Asking(door, {(step.ask, step.attr): step for step in steps}, [])
     found: dict[str, Attribute] = {}
-    asked: list[DiscoveryStep] = []
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:
-            ask = _keys if column.kind == "categorical" else _bins
-            found[column.name] = ask(column, planned, door, asked)
+            learnt = _categories if column.kind == "categorical" else _bins
+            found[column.name] = learnt(column, asking)
             advance(1)
     contributions = None
-    rows = planned.get(("contributions", None))
-    if rows is not None:
-        asked.append(rows)
-        contributions = door.ask(ContributionQuery(rows_per_unit), rows.budget)
-    return shape.completed(found), contributions, tuple(asked)
+    if asking.planned("contributions", None):
+        contributions = door.ask(ContributionQuery(rows_per_unit), asking.budget("contributions", None))
+    return shape.completed(found), contributions, tuple(asking.asked)
 
 
-_Steps = Mapping[tuple[Ask, str | None], DiscoveryStep]
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """The door, what was planned, and the steps that were asked so far."""
+
+    door: Curator
+    steps: Mapping[tuple[Ask, str | None], DiscoveryStep]
+    asked: list[DiscoveryStep]
+
+    def planned(self, ask: Ask, attr: str | None) -> bool:
+        return (ask, attr) in self.steps
+
+    def budget(self, ask: Ask, attr: str | None) -> Budget:
+        """What a step may cost; it counts as asked."""
+        self.asked.append(self.steps[ask, attr])
+        return self.asked[-1].budget
+
+    def cells(self, ask: Ask, column: Undiscovered, cuts: Cuts) -> Cells:
+        """Noisy counts of the cells between cuts."""
+        grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
+        noisy = self.door.ask(GridQuery(grid), self.budget(ask, column.name))
+        return Cells(cuts, noisy.values[: grid.regular].astype(np.float64), noisy.sigma)
 
 
-def _keys(column: Undiscovered, planned: _Steps, door: Curator, asked: list[DiscoveryStep]) -> Attribute:
-    step = planned["keys", column.name]
-    asked.append(step)
+def _categories(column: Undiscovered, asking: _Asking) -> Attribute:
     query = KeyQuery(column.name, column.sql_type, source=column.source)
-    return attribute_from_keys(column, door.ask(query, step.budget))
+    return attribute_from_keys(column, asking.door.ask(query, asking.budget("keys", column.name)))
 
 
-def _bins(column: Undiscovered, planned: _Steps, door: Curator, asked: list[DiscoveryStep]) -> Attribute:
-    grid = planned["grid", column.name]
-    asked.append(grid)
-    cells = grid_attribute(column.name, column.sql_type, nullable=column.nullable)
-    noisy = door.ask(GridQuery(replace(cells, source=column.source)), grid.budget)
-    bounds = bounds_from_grid(column, noisy.values, noisy.sigma)
-    question = tree_query(column, bounds)
-    if question is None:
-        return attribute_from_tree(column, bounds, None)
-    tree = planned["tree", column.name]
-    asked.append(tree)
-    return attribute_from_tree(column, bounds, door.ask(question, tree.budget))
+def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
+    kind, atoms = column.type, Atoms()
+    if asking.planned("values", column.name):
+        query = KeyQuery(column.name, column.sql_type, source=column.source)
+        atoms = atoms_of(column, asking.door.ask(query, asking.budget("values", column.name)))
+    cells = asking.cells("grid", column, grid_cuts(kind, column.least, column.most))
+    granularity = _granularity(column, asking)
+    chosen = standing_cells(kind, cells, atoms)
+    sigma = cells.sigma * _noise_ratio(asking, column)
+    cuts = refined_cuts(kind, cells, chosen, atoms, sigma, granularity)
+    pieces = pieces_of(cells, chosen, atoms, asking.cells("cells", column, cuts))
+    if pieces:
+        return attribute_of_pieces(column, pieces, granularity)
+    ends = {cells.cuts[place + side] for place in np.flatnonzero(chosen).tolist() for side in (0, 1)}
+    return attribute_of_cuts(column, sorted(ends))
+
+
+def _granularity(column: Undiscovered, asking: _Asking) -> Granularity | None:
+    if not asking.planned("steps", column.name):
+        return column.granularity
+    query = StepQuery(column.name, column.sql_type, steps_of(column.type), column.source)
+    return granularity_found(asking.door.ask(query, asking.budget("steps", column.name)))
+
+
+def _noise_ratio(asking: _Asking, column: Undiscovered) -> float:
+    """The noise of the second grid over that of the first, by their budgets."""
+    first, second = (asking.steps[ask, column.name].budget for ask in ("grid", "cells"))
+    ratio = first.amount / max(1, second.amount)
+    return math.sqrt(ratio) if first.kind == "zcdp" else ratio

@@ -13,7 +13,6 @@ from dpsyn_sql.accounting.events import (
     LaplaceEvent,
     PrivacyEvent,
     ThresholdEvent,
-    TreeEvent,
 )
 from dpsyn_sql.calls import taking
 from dpsyn_sql.count.planner import CountingPlan, plan_counting
@@ -27,6 +26,8 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
 from dpsyn_sql.measure.planned import discovery_events, explained_events
+from dpsyn_sql.measure.questions.keys import shown_from
+from dpsyn_sql.planning.discovery import Ask
 from dpsyn_sql.planning.explain import Noise, explain
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
@@ -60,7 +61,8 @@ class Explanation:
     def __str__(self) -> str:
         events = explained_events(self.plan)
         noise = [Noise(standard_deviation(event), mean_error(event)) for event in events]
-        found = [_finds(event) for event in discovery_events(self.plan)]
+        planned = zip(self.plan.discovery, discovery_events(self.plan), strict=True)
+        found = [_finds(step.ask, event) for step, event in planned]
         further = self.plan.further
         counting = self.counting.describe(None if further is None else further.together)
         lines = explain(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
@@ -74,14 +76,21 @@ class Explanation:
         return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places.items())])
 
 
-def _finds(event: PrivacyEvent) -> str:
+_COUNTED: dict[Ask, str] = {
+    "grid": "range: ",
+    "steps": "granularity: ",
+    "cells": "bins: ",
+    "contributions": "",
+}
+
+
+def _finds(ask: Ask, event: PrivacyEvent) -> str:
     """What a question of discovery can find."""
     if isinstance(event, ThresholdEvent):
-        return f"values that at least {event.threshold} units have"
-    if isinstance(event, TreeEvent):
-        return f"bins, narrow where there are more than about {event.decay} units per level"
+        return f"values that at least {shown_from(event)} units have"
     if isinstance(event, GaussianEvent | LaplaceEvent):
-        return f"numbers of units with noise of standard deviation {standard_deviation(event):.4g}"
+        noise = f"numbers of units with noise of standard deviation {standard_deviation(event):.4g}"
+        return f"{_COUNTED[ask]}{noise}"
     raise InternalError("discovery has no such event")
 
 

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
-from dpsyn_sql.domain.attributes import Domain, Label
+from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import (
     Answer,
     ContributionQuery,
+    Exact,
     GridQuery,
     KeyQuery,
     MarginalQuery,
     Question,
-    TreeQuery,
+    StepQuery,
 )
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.ledger_names import Home
@@ -83,18 +84,17 @@ class Counter(Protocol):
 
 
 class DiscoveryCounter(Protocol):
-    """PRIVATE: exact counts for discovery; each unit counts for at most k keys, cells or points."""
+    """PRIVATE: exact counts for discovery; each unit counts for at most k keys or cells."""
 
-    def keys(self, query: KeyQuery) -> Iterator[tuple[list[Label], NDArray[np.int64]]]:
-        """Distinct values with the number of distinct units that have each, in parts: there may be more
-        of them than memory holds."""
+    def keys(self, query: KeyQuery, least: int) -> Iterator[tuple[list[Exact], NDArray[np.int64]]]:
+        """Distinct values of at least ``least`` distinct units each, with their numbers, in parts: there may
+        be more of them than memory holds."""
 
     def cells(self, query: GridQuery) -> NDArray[np.int64]:
         """Distinct units per code of the grid, int64[grid.size]."""
 
-    def points(self, query: TreeQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Occupied cells of the finest level (numbered through all roots), ascending, and their numbers
-        of distinct units."""
+    def steps(self, query: StepQuery) -> NDArray[np.int64]:
+        """Distinct units by the last step that fits, int64[len(query.steps) + 1]; at 0 if none does."""
 
     def contributions(self, query: ContributionQuery) -> NDArray[np.int64]:
         """Units by number of bounded rows, int64[query.most]."""

@@ -26,7 +26,7 @@ from dpsyn_sql.engines.released import drawing
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.written import reading
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.discovered import STANDS_OUT
+from dpsyn_sql.fit.cells import STANDS_OUT
 from dpsyn_sql.fit.one_way_counts import one_way_counts
 from dpsyn_sql.fit.recoding import recoded
 from dpsyn_sql.interfaces import Engine, LedgerEntry
@@ -34,6 +34,7 @@ from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.planned import discovery_events
+from dpsyn_sql.measure.questions.keys import shown_from
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.preparation import Job, opened_ledger, prepared
 from dpsyn_sql.report.doubts import doubts, notes_on, remarks
@@ -165,8 +166,8 @@ def _needed(plan: Plan) -> dict[str, float]:
     """For discovered columns the rows that a value must have to be found."""
     found: dict[str, float] = {}
     for step, event in zip(plan.discovery, discovery_events(plan), strict=True):
-        if step.attr is not None and isinstance(event, ThresholdEvent):
-            found[step.attr] = event.threshold
+        if step.attr is not None and step.ask == "keys" and isinstance(event, ThresholdEvent):
+            found[step.attr] = shown_from(event)
         elif step.attr is not None and step.ask == "grid" and isinstance(event, GaussianEvent | LaplaceEvent):
             found[step.attr] = STANDS_OUT * standard_deviation(event)
     return found

@@ -1,4 +1,4 @@
-"""PRIVATE: exact numbers of units for private discovery: keys, codes of grids, cells of trees, rows.
+"""PRIVATE: exact numbers of units for private discovery: keys, codes of grids, steps, rows.
 
 A unit counts once for each of at most k things, which a hash draws among its own. Rows without a unit
 do not count. What a row adds is a total function of its own value: no value raises an error here.
@@ -14,18 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.count import statements
-from dpsyn_sql.count.cells import cell_expression
+from dpsyn_sql.count.exact import key_expression, key_text, key_value, step_expression
 from dpsyn_sql.count.marginalise import scatter
-from dpsyn_sql.domain.attributes import Label
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.planning.discovery import Ask, things_per_unit
-from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery
+from dpsyn_sql.planning.queries import ContributionQuery, Exact, GridQuery, KeyQuery, StepQuery
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
@@ -69,29 +67,29 @@ class SqlDiscoveryCounter:
     def __repr__(self) -> str:
         return "SqlDiscoveryCounter()"
 
-    def keys(self, query: KeyQuery) -> Iterator[tuple[list[Label], NDArray[np.int64]]]:
+    def keys(self, query: KeyQuery, least: int = 1) -> Iterator[tuple[list[Exact], NDArray[np.int64]]]:
         """Distinct values with the number of distinct units that have each, in parts. PRIVATE.
 
-        Ascending by the bytes of their texts, also if they are numbers.
+        Ascending, text by its bytes; only values that at least ``least`` units have.
 
         Raises:
             InternalError: values of the type cannot be keys.
             EngineFailure: a statement failed.
         """
-        kind = _key_type(query)
+        kind = query.type
+        key = key_expression(kind, query.longest, _VALUE, self._dialect)
         table = self._dialect.temporary("dpsyn_keys")
-        counted = self._counted(
-            "keys", query.value, kind, _key_expression(kind, query.longest, self._dialect)
-        )
+        text = key_text(kind, Fragment("thing"), self._dialect)
+        counted = self._counted("keys", query.value, kind, key, least)
         try:
             sql = render("discover/keys", dialect=self._dialect, table=table, counted=counted)
             self._engine.execute(sql, step="counting units per key")
             start, full = 0, True
             while full:
-                sql = render("discover/part", table=table, start=start, stop=start + PART)
+                sql = render("discover/part", table=table, text=text, start=start, stop=start + PART)
                 found = self._engine.fetch(sql, step="reading keys")
-                texts = [bytes(text).decode() for text in found["thing"]]
-                yield [_label(kind, text) for text in texts], _counts(found["units"])
+                texts = [bytes(text).decode() for text in found["key"]]
+                yield [key_value(kind, text) for text in texts], _counts(found["units"])
                 start, full = start + PART, len(texts) == PART
         finally:
             self._engine.execute(statements.drop(table), step="dropping the table of keys")
@@ -104,16 +102,18 @@ class SqlDiscoveryCounter:
         found = self._engine.fetch(sql, step="counting units per cell of a grid")
         return scatter([found["thing"]], found["units"], (grid.size,))
 
-    def points(self, query: TreeQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Occupied finest cells, ascending, and their numbers of distinct units (int64 both). PRIVATE."""
+    def steps(self, query: StepQuery) -> NDArray[np.int64]:
+        """Distinct units by the last step that fits, int64[len(query.steps) + 1]. PRIVATE.
+
+        Raises:
+            InternalError: a step that does not fit the type.
+            EngineFailure: the statement failed.
+        """
         kind = query.type
-        sql = self._counted(
-            "tree", query.value, kind, cell_expression(kind, query.roots, _VALUE, self._dialect)
-        )
-        found = self._engine.fetch(sql, step="counting units per cell of a tree")
-        cells, units = _counts(found["thing"]), _counts(found["units"])
-        order = np.argsort(cells)
-        return cells[order], units[order]
+        step = step_expression(kind, query.steps, _VALUE, self._dialect)
+        sql = self._counted("steps", query.value, kind, step)
+        found = self._engine.fetch(sql, step="counting units per step of their values")
+        return scatter([found["thing"]], found["units"], (len(query.steps) + 1,))
 
     def contributions(self, query: ContributionQuery) -> NDArray[np.int64]:
         """Units by number of rows after the bound, int64[query.most]. PRIVATE.
@@ -132,7 +132,9 @@ class SqlDiscoveryCounter:
         found = self._engine.fetch(sql, step="counting units by their rows")
         return scatter([found["thing"]], found["units"], (query.most,))
 
-    def _counted(self, ask: Ask, column: Fragment, kind: SqlType, thing: Fragment) -> Fragment:
+    def _counted(
+        self, ask: Ask, column: Fragment, kind: SqlType, thing: Fragment, least: int = 1
+    ) -> Fragment:
         bound = self._bound
         return render(
             "discover/units",
@@ -142,32 +144,10 @@ class SqlDiscoveryCounter:
             if self._csv and kind.family != "text"
             else column,
             thing=thing,
+            least=least,
             unit=None if bound is None else unit_bytes(bound.column, self._dialect),
             bound=None if bound is None else replace(bound, max_rows=things_per_unit(ask, bound.max_rows)),
         )
-
-
-def _key_type(query: KeyQuery) -> SqlType:
-    kind = query.type
-    if kind.family not in ("text", "enum", "integer", "boolean"):
-        raise InternalError(f"values of type {kind.family} cannot be keys")
-    return kind
-
-
-def _key_expression(kind: SqlType, longest: int, dialect: Dialect) -> Fragment:
-    """A key as bytes, so that no collation can merge two of them; each has one text."""
-    if kind.family in ("integer", "boolean"):
-        return dialect.text_bytes(f"CAST({_VALUE} AS VARCHAR)")
-    text = Fragment(f"CAST({_VALUE} AS VARCHAR)") if kind.family == "enum" else _VALUE
-    # Bytes first: long text is never read.
-    short = f"strlen({text}) <= {4 * longest} AND length({text}) <= {longest}"
-    return Fragment(f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN {dialect.text_bytes(text)} END")
-
-
-def _label(kind: SqlType, text: str) -> Label:
-    if kind.family == "integer":
-        return int(text)
-    return text == "true" if kind.family == "boolean" else text
 
 
 def _counts(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,14 +10,15 @@ from dpsyn_sql.measure.questions.contributions import contributions_event
 from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event
 from dpsyn_sql.measure.questions.marginals import marginals_event
-from dpsyn_sql.measure.questions.tree import tree_event
 from dpsyn_sql.planning.discovery import Ask, things_per_unit
 from dpsyn_sql.planning.plan import Plan, ReservedStep
 
 _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
     "keys": keys_event,
+    "values": keys_event,
     "grid": grid_event,
-    "tree": tree_event,
+    "steps": grid_event,
+    "cells": grid_event,
     "contributions": lambda _, share: contributions_event(share),
 }
 
@@ -30,7 +31,7 @@ def planned_events(plan: Plan) -> list[PrivacyEvent]:
 def discovery_events(plan: Plan) -> list[PrivacyEvent]:
     """The events that a plan's discovery may reserve.
 
-    A tree is asked for only if the grid showed something, so not all of these events occur.
+    What earlier answers make needless is not asked, so not all of these events occur.
     """
     rows = plan.source.unit.max_rows
     return [_DISCOVERED[step.ask](things_per_unit(step.ask, rows), step.budget) for step in plan.discovery]

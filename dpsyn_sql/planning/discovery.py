@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -21,22 +22,20 @@ CONTRIBUTIONS_SHARE = Fraction(1, 50)
 MOST_COUNTED = 10_000
 """Rows per unit up to which units are counted by their rows: one cell each."""
 
-_GRID, _TREE = 1, 2
-# Parts of a numeric column's share. The grid only has to show which powers of two occur.
+Ask = Literal["keys", "values", "grid", "steps", "cells", "contributions"]
 
-Ask = Literal["keys", "grid", "tree", "contributions"]
+_PARTS: Mapping[Ask, int] = {"values": 6, "grid": 4, "steps": 1, "cells": 9}
+# Parts of a numeric or temporal column's share. The grid only has to show which powers of two occur, the
+# cells say what is inside of them.
 
 
 def things_per_unit(ask: Ask, rows_per_unit: int) -> int:
-    """How many keys, codes of a grid, or points of a tree a unit of up to k rows counts for.
+    """How many keys, or codes of a grid, a unit of up to k rows counts for.
 
     Signal over noise of a unit with d different ones is proportional to min(m, d) / sqrt(m) for Gaussian
-    noise: m = sqrt(k) is within k^(1/4) of the best whatever d is. For trees it is min(m, d) / m: one
-    point is never worse than more (docs/decisions/0005).
+    noise: m = sqrt(k) is within k^(1/4) of the best whatever d is. There are few steps, so d is small: one.
     """
-    if ask == "tree":
-        return 1
-    return math.isqrt(rows_per_unit - 1) + 1 if ask in ("keys", "grid") else 1
+    return 1 if ask in ("steps", "contributions") else math.isqrt(rows_per_unit - 1) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ def planned_discovery(
 ) -> tuple[tuple[DiscoveryStep, ...], Budget]:
     """The steps of discovery, and what is left of ``budget`` for the method (without threshold delta).
 
-    Columns get equal shares. Only columns of keys use threshold delta; without such columns none is
-    spent.
+    Columns get equal shares, and equal parts of the threshold delta.
 
     Raises:
         BudgetError: categories must be learnt, and there is no delta for their threshold.
@@ -73,33 +71,44 @@ def planned_discovery(
             f"max_rows_per_unit={unit.max_rows} is too large: rows per unit are measured up to "
             f"{MOST_COUNTED}. Give a smaller number, or leave out the column with exclude=[{unit.column!r}]"
         )
-    whole = budget.without_thresholds()
     discovery = DISCOVERY_SHARE if shape.undiscovered else Fraction(0)
     contributions = CONTRIBUTIONS_SHARE if counts else Fraction(0)
-    columns, rows, rest = whole.split((discovery, contributions, 1 - discovery - contributions))
-    steps = [*_of_columns(shape.undiscovered, columns, Budget(budget.kind, 0, budget.delta), len(keys))]
+    columns, rows, rest = budget.without_thresholds().split(
+        (discovery, contributions, 1 - discovery - contributions)
+    )
+    whole = Budget(columns.kind, columns.amount, budget.delta)
+    shares = whole.split([1] * len(shape.undiscovered)) if shape.undiscovered else ()
+    steps = [
+        step
+        for column, share in zip(shape.undiscovered, shares, strict=True)
+        for step in column_steps(column, share)
+    ]
     if counts:
         steps.append(DiscoveryStep("contributions", None, rows))
     return tuple(steps), rest
 
 
+def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ...]:
+    """How one column's share is divided among the questions about it, by its kind.
+
+    Values that many rows share are looked for if there is delta for a threshold; a granularity only if the
+    owner does not state it.
+    """
+    if column.kind == "categorical":
+        return (DiscoveryStep("keys", column.name, share),)
+    parts = dict(_PARTS)
+    if not share.delta:
+        del parts["values"]
+    if column.granularity is not None:
+        del parts["steps"]
+    amounts = share.without_thresholds().split(list(parts.values()))
+    thresholds = {"values": share.delta}
+    return tuple(
+        DiscoveryStep(ask, column.name, Budget(share.kind, own.amount, thresholds.get(ask, 0)))
+        for ask, own in zip(parts, amounts, strict=True)
+    )
+
+
 def _counts_rows(shape: Shape, unit: PrivacyUnit) -> bool:
     """Whether the output has a column of units, and a unit may have several rows."""
     return unit.max_rows > 1 and any(isinstance(role, UnitId) for role in shape.roles)
-
-
-def _of_columns(
-    columns: tuple[Undiscovered, ...], budget: Budget, thresholds: Budget, keys: int
-) -> list[DiscoveryStep]:
-    if not columns:
-        return []
-    deltas = iter(thresholds.split([1] * keys) if keys else ())
-    steps = []
-    for column, share in zip(columns, budget.split([1] * len(columns)), strict=True):
-        if column.kind == "categorical":
-            whole = Budget(share.kind, share.amount, next(deltas).delta)
-            steps.append(DiscoveryStep("keys", column.name, whole))
-        else:
-            grid, tree = share.split((_GRID, _TREE))
-            steps += [DiscoveryStep("grid", column.name, grid), DiscoveryStep("tree", column.name, tree)]
-    return steps

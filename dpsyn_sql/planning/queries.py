@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Label
+from dpsyn_sql.domain.attributes import Attribute, Domain, Granularity
 from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -100,6 +99,10 @@ class Choice(Question[list[int]]):
     allowances: Sequence[int] | None = None
 
 
+Exact = bool | int | float | str
+"""An exact value of a column: a text, a boolean, a double, or the tick of a discrete type."""
+
+
 # -- what is asked about columns whose domain is not public ------------------------------------
 
 
@@ -122,10 +125,11 @@ class ColumnQuestion(Question[Answer]):
 
 @dataclass(frozen=True, slots=True)
 class KeyQuery(ColumnQuestion["NoisyKeys"]):
-    """The values of a text or integer column whose noisy count reaches the threshold.
+    """The exact values of a column whose noisy count reaches the threshold.
 
     Counts are of distinct units per value; a unit counts for at most k values. NULL and text longer
-    than ``longest`` characters are no keys.
+    than ``longest`` characters are no keys, nor are NaN, infinities and times that Python has not. 0.0 and
+    -0.0 are one key.
     """
 
     attr: str
@@ -137,10 +141,13 @@ class KeyQuery(ColumnQuestion["NoisyKeys"]):
 
 @dataclass(frozen=True, slots=True)
 class NoisyKeys:
-    """The surviving keys, sorted by value, with their noisy counts (int64, each >= ``threshold``)."""
+    """The surviving keys, sorted by value, with their noisy counts (int64, each >= ``threshold``).
+
+    Keys are text, booleans, doubles (FLOAT, DOUBLE), or ticks for all other types (``domain.types``).
+    """
 
     attr: str
-    keys: tuple[Label, ...]
+    keys: tuple[Exact, ...]
     values: NDArray[np.int64]
     sigma: float
     threshold: int
@@ -155,41 +162,29 @@ class GridQuery(Question[NoisyMarginal]):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeRoot:
-    """One interval [low, low + width 2^depth); ``width`` is that of a cell of its finest level.
+class StepQuery(ColumnQuestion["NoisySteps"]):
+    """How many units have values that are multiples of which steps.
 
-    Low and width are whole ticks for discrete types (``domain.types``) and exact doubles, as
-    fractions, for FLOAT and DOUBLE.
-    """
-
-    low: Fraction
-    width: Fraction
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class TreeQuery(ColumnQuestion["NoisyTree"]):
-    """The dense parts of a column: binary trees over disjoint intervals, split by PrivTree.
-
-    Roots are ascending and disjoint, so a value lies in at most one; values outside, NULL and NaN are in
-    no cell. Cells of the finest level are numbered through all roots: those of root i come after
-    the sum of 2^depth of the roots before it.
+    ``steps`` ascend, and each divides the next: numbers of ticks, or for FLOAT and DOUBLE numbers, and last
+    perhaps "month" for first days of months. A value counts for the last step that it is a multiple of, or
+    for none of them; numbers that are zero, NULL and NaN do not count. A unit counts for one step.
     """
 
     attr: str
     sql_type: str
-    roots: tuple[TreeRoot, ...]
+    steps: tuple[Granularity, ...]
     source: Fragment | None = None
     type: SqlType = field(init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NoisyTree:
-    """The nodes that were split, as (root, level, index): level 0 is the root itself, index counts from
-    the left within the root. The leaves are the roots and children that were not split."""
+class NoisySteps:
+    """``values[0]``: noisy number of units that no step fits, ``values[i + 1]``: that ``steps[i]`` is the
+    last to fit; int64[len(steps) + 1], noise of deviation ``sigma``."""
 
-    query: TreeQuery
-    split: tuple[tuple[int, int, int], ...]
+    steps: tuple[Granularity, ...]
+    values: NDArray[np.int64]
+    sigma: float
 
 
 @dataclass(frozen=True, slots=True)

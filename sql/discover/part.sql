@@ -1,8 +1,8 @@
 -- One part of the keys, in their order.
--- in:  table, start, stop (places; stop is not included)
--- out: one row per key: thing BLOB, units BIGINT
+-- in:  table, text (of a thing, as bytes), start, stop (places; stop is not included)
+-- out: one row per key: key BLOB, units BIGINT
 SELECT
-    thing,
+    {{ text }} AS key,
     units
 FROM {{ table }}
 WHERE place >= {{ start }}

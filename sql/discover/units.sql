@@ -1,6 +1,7 @@
 -- Distinct units per thing (a key, a code of a grid, or a cell), at most so many things of one unit.
 -- in:  relation (what stands after FROM), value (the raw column, text already read as its type),
 --      thing (a total function of one value, as an expression of c; NULL: the row has none),
+--      least (units that a thing needs to be counted),
 --      unit (whose row it is, as bytes; none: every row is its own unit),
 --      bound (max_rows: things kept of one unit; key of the draw among them)
 -- out: one row per thing: thing, units BIGINT
@@ -64,3 +65,6 @@ WHERE thing IS NOT NULL
 {% endif %}
 GROUP BY
     thing
+{% if least > 1 %}
+HAVING count(*) >= {{ least }}
+{% endif %}

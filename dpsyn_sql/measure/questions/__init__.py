@@ -8,7 +8,7 @@ from typing import Any
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.inquiry import Behind, Inquiry
-from dpsyn_sql.measure.questions import choice, contributions, distances, grid, keys, marginals, tree
+from dpsyn_sql.measure.questions import choice, contributions, distances, grid, keys, marginals, steps
 from dpsyn_sql.planning.queries import (
     Answer,
     Choice,
@@ -18,7 +18,7 @@ from dpsyn_sql.planning.queries import (
     KeyQuery,
     Marginals,
     Question,
-    TreeQuery,
+    StepQuery,
 )
 
 QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any]]] = {
@@ -27,7 +27,7 @@ QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any
     Choice: choice.inquiry,
     KeyQuery: keys.inquiry,
     GridQuery: grid.inquiry,
-    TreeQuery: tree.inquiry,
+    StepQuery: steps.inquiry,
     ContributionQuery: contributions.inquiry,
 }
 """Every question that can be asked; the door refuses all others."""

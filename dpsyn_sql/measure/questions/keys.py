@@ -1,8 +1,8 @@
 """Keys: the values of a column whose noisy count reaches a threshold.
 
 Claim: docs/privacy.md, "Keys". A unit counts for at most m values, once each: m = 1 where a row is the unit,
-ceil(sqrt(k)) for units of k rows; L2 sensitivity sqrt(m). Values of one unit alone are shown with at most the
-probability that is charged as delta.
+ceil(sqrt(k)) for units of k rows; L2 sensitivity sqrt(m). Values of fewer units than a public number are
+never shown, and one that a unit brings to this number with at most the probability that is charged as delta.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import ThresholdEvent
-from dpsyn_sql.domain.attributes import Label
 from dpsyn_sql.domain.types import SqlType
-from dpsyn_sql.errors import BudgetError
+from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.calibrate import gaussian_event, refuse_no_discovery
 from dpsyn_sql.measure.counting import check_counts
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
 from dpsyn_sql.measure.named import column_named
 from dpsyn_sql.planning.discovery import things_per_unit
-from dpsyn_sql.planning.queries import KeyQuery, NoisyKeys
+from dpsyn_sql.planning.queries import Exact, KeyQuery, NoisyKeys
 
 
 def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
@@ -52,6 +51,21 @@ def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
     return ThresholdEvent(sigma, keys_per_unit, high)
 
 
+def least_units(event: ThresholdEvent) -> int:
+    """Units that a value needs to get noise at all, one or more: a sixteenth of the threshold of the event.
+
+    A column can have as many values as rows, and noise costs microseconds a value. The smaller the number,
+    the lower is ``shown_from``; the larger, the fewer rows have to be kept apart.
+    """
+    return max(1, event.threshold // 16)
+
+
+def shown_from(event: ThresholdEvent) -> int:
+    """The noisy count from which a value is shown: above the number that is needed for noise by as much as
+    the threshold of the event is above one."""
+    return event.threshold + least_units(event) - 1
+
+
 def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[NoisyKeys]:
     """Only the shown values leave, sorted.
 
@@ -61,17 +75,21 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
     """
     counter = behind.columns()
     event = keys_event(things_per_unit("keys", behind.rows_per_unit), budget)
+    least, threshold = least_units(event), shown_from(event)
     named = {
         **column_named("keys", question.attr, question.sql_type, question.source),
         "longest": question.longest,
+        "least": least,
     }
 
     def noisy() -> Arrays:
-        shown: list[tuple[Label, int]] = []
-        for keys, units in counter.keys(question):
+        shown: list[tuple[Exact, int]] = []
+        for keys, units in counter.keys(question, least):
             check_counts(units, (len(keys),))
+            if len(units) and units.min() < least:
+                raise InternalError("a key of too few units was counted")
             counts = behind.noise.gaussian(units, event.sigma) if len(units) else units
-            reached = np.flatnonzero(counts >= event.threshold)
+            reached = np.flatnonzero(counts >= threshold)
             shown += [(keys[place], int(counts[place])) for place in reached.tolist()]
         # Only shown keys are sorted, by their values, so that the order says nothing about other keys.
         shown.sort(key=lambda pair: _rank(pair[0]))
@@ -80,17 +98,17 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
     def read(arrays: Arrays) -> NoisyKeys:
         values, lengths, content = arrays
         keys = tuple(_label(question.type, text) for text in _texts(lengths, content))
-        return NoisyKeys(question.attr, keys, values, event.sigma, event.threshold)
+        return NoisyKeys(question.attr, keys, values, event.sigma, threshold)
 
     return Inquiry(event, named, noisy, read)
 
 
-def _rank(key: Label) -> tuple[int, bytes]:
+def _rank(key: Exact) -> tuple[float, bytes]:
     """Numbers by their value, text by its bytes."""
-    return (0, key.encode()) if isinstance(key, str) else (int(key), b"")
+    return (0, key.encode()) if isinstance(key, str) else (key, b"")
 
 
-def _packed(shown: list[tuple[Label, int]]) -> Arrays:
+def _packed(shown: list[tuple[Exact, int]]) -> Arrays:
     """Noisy counts, lengths of the keys' UTF-8 texts in bytes, and these bytes, one after the other."""
     texts = [str(key).encode() for key, _ in shown]
     return [
@@ -106,7 +124,9 @@ def _texts(lengths: NDArray[np.int64], content: NDArray[np.int64]) -> list[str]:
     return [whole[end - length : end].decode() for end, length in zip(ends, lengths.tolist(), strict=True)]
 
 
-def _label(kind: SqlType, text: str) -> Label:
-    if kind.family == "integer":
-        return int(text)
-    return text == "True" if kind.family == "boolean" else text
+def _label(kind: SqlType, text: str) -> Exact:
+    if kind.family in ("text", "enum"):
+        return text
+    if kind.family == "boolean":
+        return text == "True"
+    return float(text) if kind.family == "float" else int(text)

@@ -1,0 +1,135 @@
+"""PRIVATE side: the exact values of a column as SQL: as keys, and which steps they are multiples of.
+
+Total functions of one value: comparisons come before arithmetic, so that nothing overflows or raises.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+
+from dpsyn_sql.domain.attributes import Granularity
+from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.queries import Exact
+from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.fragments import Fragment
+
+
+def key_expression(kind: SqlType, longest: int, column: Fragment, dialect: Dialect) -> Fragment:
+    """A key that two values share only if they are the same: bytes of a text, so that no collation can merge
+    two of them, otherwise a number; NULL for values that are no keys.
+
+    Raises:
+        InternalError: values of the type cannot be keys.
+    """
+    if kind.family in ("text", "enum"):
+        text = Fragment(f"CAST({column} AS VARCHAR)") if kind.family == "enum" else column
+        # Bytes first: long text is never read.
+        short = f"strlen({text}) <= {4 * longest} AND length({text}) <= {longest}"
+        return Fragment(
+            f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN {dialect.text_bytes(text)} END"
+        )
+    if kind.family == "boolean" or kind.family in ("integer", "decimal"):
+        return column
+    if kind.family == "float":  # 0.0 and -0.0 are one value
+        return Fragment(
+            f"CASE WHEN isfinite({column}) THEN CASE WHEN {column} = 0 THEN 0 ELSE {column} END END"
+        )
+    if kind.temporal:
+        return _moment(kind, column, dialect)
+    raise InternalError(f"values of type {kind.family} cannot be keys")
+
+
+def key_text(kind: SqlType, key: Fragment, dialect: Dialect) -> Fragment:
+    """The bytes of the one text of a key."""
+    if kind.family in ("text", "enum"):
+        return key
+    return dialect.text_bytes(f"CAST({key} AS VARCHAR)")
+
+
+def key_value(kind: SqlType, text: str) -> Exact:
+    """The key of such a text."""
+    if kind.family in ("text", "enum"):
+        return text
+    if kind.family == "boolean":
+        return text == "true"
+    if kind.family == "float":
+        return _double(kind, text)
+    return int(text.replace(".", ""))  # a DECIMAL's text has all digits of its scale
+
+
+def _double(kind: SqlType, text: str) -> float:
+    return float(np.float32(text)) if kind.text == "FLOAT" else float(text)
+
+
+def _moment(kind: SqlType, column: Fragment, dialect: Dialect) -> Fragment:
+    """The tick of a date or time that Python has; NULL for others, and for infinity."""
+    low, high = tick_literal(kind, kind.low), tick_literal(kind, kind.high)
+    return Fragment(
+        f"CASE WHEN {column} >= {low} AND {column} <= {high} THEN {_tick(kind, column, dialect)} END"
+    )
+
+
+def step_expression(
+    kind: SqlType, steps: tuple[Granularity, ...], column: Fragment, dialect: Dialect
+) -> Fragment:
+    """How many of the steps, from the first, a value is a multiple of, as BIGINT; NULL for numbers that are
+    zero, and for what is no value.
+
+    Raises:
+        InternalError: a step that does not fit the type.
+    """
+    tests = [
+        f"WHEN {_divides(kind, step, column, dialect)} THEN {place}"
+        for place, step in enumerate(steps, start=1)
+    ]
+    fits = f"CASE {' '.join(reversed(tests))} ELSE 0 END" if tests else "0"
+    if kind.temporal:
+        counts = f"{column} >= {tick_literal(kind, kind.low)} AND {column} <= {tick_literal(kind, kind.high)}"
+    else:
+        counts = f"{column} <> 0" + (f" AND isfinite({column})" if kind.family == "float" else "")
+    return Fragment(f"CASE WHEN {counts} THEN CAST({fits} AS BIGINT) END")
+
+
+def _divides(kind: SqlType, step: Granularity, column: Fragment, dialect: Dialect) -> str:
+    """Whether a value is a multiple of a step."""
+    if kind.family == "float" and isinstance(step, Decimal):
+        return _divides_double(kind, step, column)
+    if step == "month" and kind.temporal and kind.family != "time" and not kind.zoned:
+        whole = "" if kind.family == "date" else f" AND {_tick(kind, column, dialect)} % {kind.day} = 0"
+        return f"day({column}) = 1{whole}"
+    if not isinstance(step, int) or not 0 < step < 2**62:
+        raise InternalError(f"no step of a {kind.text}")
+    if kind.family in ("integer", "decimal"):
+        if step > kind.high:
+            return "FALSE"
+        return f"{column} % {tick_literal(kind, step)} = 0"
+    return f"{_tick(kind, column, dialect)} % {step} = 0"
+
+
+def _divides_double(kind: SqlType, step: Decimal, column: Fragment) -> str:
+    """Whether it is the value of the type nearest to a multiple: n step, or n / (1 / step) below one."""
+    value = f"CAST({column} AS DOUBLE)"
+    if step >= 1:
+        return f"fmod({value}, {_double_literal(int(step))}) = 0"
+    times = 1 / step
+    if times != int(times):
+        raise InternalError("a step of doubles is a whole number or the inverse of one")
+    nearest = f"round({value} * {_double_literal(int(times))}) / {_double_literal(int(times))}"
+    return f"CAST({nearest} AS {kind.sql}) = {column}" if kind.text == "FLOAT" else f"{nearest} = {column}"
+
+
+def _double_literal(number: int) -> str:
+    return f"CAST('{number}' AS DOUBLE)"
+
+
+def _tick(kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+    """The tick of a date or time that Python has."""
+    if kind.family == "date":
+        return f"CAST({column} - {tick_literal(kind, 0)} AS BIGINT)"
+    if kind.text == "TIMESTAMP_NS":
+        nanoseconds = dialect.epoch(column, True)  # division is towards zero
+        return f"(({nanoseconds} - ({nanoseconds} % 1000 + 1000) % 1000) // 1000)"
+    return f"({dialect.epoch(column, False)}{f' // {kind.unit}' if kind.unit > 1 else ''})"
