@@ -14,8 +14,9 @@ from typing import Any, cast
 
 from dpsyn_sql.accounting.budget import Budget, exact_number, weakness
 from dpsyn_sql.count.planner import check_size
+from dpsyn_sql.domain.declared import evenly_binned
 from dpsyn_sql.domain.file import shape_of
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.sliced import shape_of_slice
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.encode.slices import sliced_source
@@ -149,7 +150,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         for text in session.warnings:
             warn(text)
         protected, shape = _resolved(request, session)
-        _check_declared(shape, total)
+        shape = _of_total(shape, total)
         if total is None and protected.sliced is not None:
             shape = shape_of_slice(shape, protected.sliced)
         workload = read_workload(request.workload, request.target).matched(shape)
@@ -202,19 +203,26 @@ def _at_node(request: Request, total: Total | None) -> Request:
     )
 
 
-def _check_declared(shape: Shape, total: Total | None) -> None:
-    """Tables of different windows add up only if they have the same cells.
+def _of_total(shape: Shape, total: Total | None) -> Shape:
+    """Tables of different windows add up only if they have the same cells: bounds get equal bins.
 
     Raises:
         InputError: the domain of a column is not public.
     """
-    if total is not None and shape.undiscovered:
+    if total is None:
+        return shape
+    measured = tuple(
+        (evenly_binned(item) or item) if isinstance(item, Undiscovered) else item for item in shape.measured
+    )
+    shape = replace(shape, measured=measured)
+    if shape.undiscovered:
         names = ", ".join(repr(column.name) for column in shape.undiscovered)
         raise InputError(
             f"A running total needs declared domains, and those of {names} would have to be discovered: in "
             "each window others would be found, so the tables of the windows would not add up. Declare them "
             "in the domain file (dpsyn init), or leave the columns out with exclude=."
         )
+    return shape
 
 
 def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:

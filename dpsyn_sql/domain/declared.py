@@ -7,15 +7,27 @@ and show all faults of all columns in one message. Nothing here reads a row.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import ANY_REST, MAX_SIZE, OTHER, Attribute, Granularity, Label
-from dpsyn_sql.domain.entries import Bins, Categories, Cut, Step, moments
+from dpsyn_sql.domain.attributes import (
+    ANY_REST,
+    MAX_SIZE,
+    OTHER,
+    Attribute,
+    Granularity,
+    Label,
+    edge_ticks,
+)
+from dpsyn_sql.domain.entries import Bins, Categories, Cut, Discover, Step, moments
+from dpsyn_sql.domain.grids import binned_kind, edge_of, rounded
+from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import Edge, SqlType, enum_type, from_tick, parse_type, to_tick
 from dpsyn_sql.source.relation import Column
 
@@ -173,6 +185,71 @@ def binned_attribute(column: Column, kind: SqlType, spec: Bins, faults: list[str
         ordered=True,
         granularity=granularity,
     )
+
+
+def has_unit_bins(attribute: Attribute) -> bool:
+    """Whether every bin holds a single value."""
+    if not attribute.type.discrete:
+        return False
+    ticks = edge_ticks(attribute)
+    return ticks[-1] - ticks[0] == attribute.regular
+
+
+def limits_of(attribute: Attribute) -> tuple[Fraction, Fraction]:
+    """The least and the greatest value of a binned attribute: ticks, or numbers for FLOAT and DOUBLE."""
+    if attribute.type.discrete:
+        ticks = edge_ticks(attribute)
+        return Fraction(ticks[0]), Fraction(ticks[-1] - 1)
+    low, high = (Fraction(float(str(edge))) for edge in (attribute.edges[0], attribute.edges[-1]))
+    return low, high
+
+
+def evenly_binned(column: Undiscovered) -> Attribute | None:
+    """Equal bins between the bounds of a column, for releases that learn nothing; None without both bounds."""
+    kind, least, most = column.type, column.least, column.most
+    if column.kind == "categorical" or least is None or most is None:
+        return None
+    values = math.floor(most - least) + 1
+    count = min(_DEFAULT_BINS, values) if kind.discrete else _DEFAULT_BINS
+    end = most + 1 if kind.discrete else most
+    cuts = [rounded(kind, least + (end - least) * Fraction(part, count)) for part in range(count + 1)]
+    if any(low >= high for low, high in pairwise(cuts)):
+        return None
+    return Attribute(
+        column.name,
+        column.sql_type,
+        binned_kind(kind),
+        edges=tuple(edge_of(kind, cut) for cut in cuts),
+        nullable=column.nullable,
+        ordered=True,
+        granularity=column.granularity,
+        source=column.source,
+    )
+
+
+def stated_limits(
+    column: Column, kind: SqlType, spec: Discover, faults: list[str]
+) -> tuple[Fraction | None, Fraction | None] | None:
+    """The bounds of a column whose bins are learnt, as ``limits_of`` gives them; None if one does not fit."""
+    lower, upper = spec.lower, spec.upper
+    if lower is not None and upper is not None:
+        both = binned_attribute(column, kind, Bins(binned_kind(kind), lower, upper), faults)
+        return None if both is None else limits_of(both)
+    before = len(faults)
+    stated = lower if lower is not None else upper
+    found: Fraction | None = None
+    if stated is not None and kind.family == "float":
+        if isinstance(stated, Decimal):
+            found = rounded(kind, Fraction(stated))
+        else:
+            faults.append(f"column {column.name!r}: {stated} is not a value of the type {kind.text}")
+    elif stated is not None:
+        tick = _tick(f"column {column.name!r}", kind, stated, faults)
+        whole_day = upper is not None and kind.family == "timestamp" and not isinstance(upper, datetime)
+        found = Fraction(min(kind.high, tick + kind.day - 1) if whole_day else tick)
+    if len(faults) > before:
+        return None
+    return (found, None) if lower is not None else (None, found)
 
 
 def granularity_of(who: str, kind: SqlType, stated: Step | None, faults: list[str]) -> Granularity | None:

@@ -5,6 +5,7 @@ The file is public, so messages may quote it. Faults are collected, so that one 
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
@@ -82,6 +83,13 @@ def _time(text: str) -> time:
     return found
 
 
+def _bound(value: Any) -> Cut:
+    """A number, or a date, timestamp or time of day."""
+    with contextlib.suppress(ValueError):
+        return _number(value)
+    return _moment(value)
+
+
 def _scalar(value: Any) -> Scalar:
     """A single value of a constant or a mapping; numbers exactly as written."""
     if value is None or isinstance(value, bool | int | str | date | Decimal):
@@ -108,6 +116,12 @@ def _derivation(value: Any) -> Any:
 
 Number = Annotated[Decimal, PlainValidator(_number), WithJsonSchema({"type": ["number", "string"]})]
 Moment = Annotated[Any, PlainValidator(_moment), WithJsonSchema({"type": "string"})]
+Bound = Annotated[
+    Any,
+    PlainValidator(_bound),
+    WithJsonSchema({"type": ["number", "string"]}),
+    Field(description="No value beyond it is looked for or written."),
+]
 Single = Annotated[
     Any, PlainValidator(_scalar), WithJsonSchema({"type": ["string", "number", "boolean", "null"]})
 ]
@@ -165,7 +179,7 @@ class _Measured(_Spec):
 
 
 class NumericSpec(_Measured):
-    """A numeric column: lower and upper bound (both included) with bins, or edges."""
+    """A numeric column: lower and upper bound (both included), whose bins are learnt or counted, or edges."""
 
     type: Literal["numeric"]
     lower: Number | None = None
@@ -179,7 +193,8 @@ class NumericSpec(_Measured):
 
 
 class TemporalSpec(_Measured):
-    """A date or time column: lower and upper bound (both included) with bins, or edges."""
+    """A date or time column: lower and upper bound (both included), whose bins are learnt or counted, or
+    edges."""
 
     type: Literal["temporal"]
     lower: Moment | None = None
@@ -220,9 +235,19 @@ class DiscoverSpec(_Spec):
     other: Annotated[
         StrictBool, Field(description="false: no value outside those that are found is written.")
     ] = True
+    lower: Bound | None = None
+    upper: Bound | None = None
 
     def entry(self) -> Discover:
-        return Discover(self.kind, self.max_codes, self.nullable, self.granularity, self.other)
+        return Discover(
+            self.kind,
+            self.max_codes,
+            self.nullable,
+            self.granularity,
+            other=self.other,
+            lower=self.lower,
+            upper=self.upper,
+        )
 
 
 class KeySpec(_Spec):

@@ -49,13 +49,16 @@ class Categories:
 
 @dataclass(frozen=True, slots=True)
 class Discover:
-    """To be learnt through the door; None: as the type and the catalog say."""
+    """To be learnt through the door, between ``lower`` and ``upper`` (both included); None: as the type and
+    the catalog say."""
 
     kind: Literal["categorical", "numeric"] | None = None
     max_codes: int | None = None
     nullable: bool | None = None
     granularity: Step | None = None
     other: bool = True
+    lower: Cut | None = None
+    upper: Cut | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -16,8 +17,11 @@ from dpsyn_sql.domain.declared import (
     categorical_attribute,
     declared_type,
     granularity_of,
+    has_unit_bins,
+    limits_of,
     natural_kind,
     shown,
+    stated_limits,
 )
 from dpsyn_sql.domain.document import read_document
 from dpsyn_sql.domain.entries import (
@@ -29,6 +33,7 @@ from dpsyn_sql.domain.entries import (
     Entry,
     KeyColumn,
 )
+from dpsyn_sql.domain.grids import rounded
 from dpsyn_sql.domain.roles import constant_role, derived_role, key_role
 from dpsyn_sql.domain.shape import MAX_CODES, Role, Undiscovered
 from dpsyn_sql.domain.types import SqlType, parse_type, to_tick
@@ -69,15 +74,19 @@ class Matching:
         if entry is None:
             return Faulty
         chosen = _chosen_type(column, kind, entry, self.sql_types.get(name), self.csv, faults)
-        return Faulty if chosen is None else _declared(column, chosen, entry, faults)
+        if chosen is None:
+            return Faulty
+        if isinstance(entry, Bins) and self.discover and entry.bins is None and not entry.edges:
+            return _within_bounds(column, chosen, entry, faults)
+        return _declared(column, chosen, entry, faults)
 
     def _undeclared(self, column: Column, kind: SqlType) -> Fitted:
         if column.unique or kind.family == "uuid":
             return key_role(column, kind, "catalog")
         known = catalog_attribute(column, kind) or _checked(column, kind)
-        if known is not None:
-            return known
-        return _to_discover(column, kind, Discover(), []) if self.discover else Undeclared
+        if known is None or (self.discover and known.kind != "categorical" and not has_unit_bins(known)):
+            return _to_discover(column, kind, Discover(), []) if self.discover else Undeclared
+        return known
 
 
 def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) -> Fitted:
@@ -96,6 +105,16 @@ def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) ->
     if isinstance(entry, Categories):
         return categorical_attribute(column, kind, replace(entry, nullable=nullable), faults) or Faulty
     return binned_attribute(column, kind, replace(entry, nullable=nullable), faults) or Faulty
+
+
+def _within_bounds(column: Column, kind: SqlType, entry: Bins, faults: list[str]) -> Fitted:
+    """Declared bounds without bins: these are learnt, unless every value gets one."""
+    known = _declared(column, kind, entry, faults)
+    if not isinstance(known, Attribute) or has_unit_bins(known):
+        return known
+    low, high = limits_of(known)
+    size, nullable = MAX_CODES, known.nullable
+    return Undiscovered(column.name, kind.text, entry.kind, nullable, size, known.granularity, low, high)
 
 
 def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[str]) -> Fitted:
@@ -123,6 +142,14 @@ def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[st
     nullable = not column.not_null and entry.nullable is not False
     size = MAX_CODES if entry.max_codes is None else entry.max_codes
     low, high = _limits(column, kind)
+    if entry.lower is not None or entry.upper is not None:
+        if how == "categorical":
+            faults.append(f"{who}: categories have no bounds; leave out lower: and upper:")
+            return Faulty
+        stated = stated_limits(column, kind, entry, faults)
+        if stated is None:
+            return Faulty
+        low, high = (low if stated[0] is None else stated[0]), (high if stated[1] is None else stated[1])
     return Undiscovered(
         column.name, kind.text, how, nullable, size, granularity, low, high, other=entry.other
     )
@@ -133,7 +160,11 @@ def _limits(column: Column, kind: SqlType) -> tuple[Fraction | None, Fraction | 
     check = column.check
     if check is None or natural_kind(kind) == "categorical":
         return None, None
-    return _limit(kind, check.lower), _limit(kind, check.upper)
+    low, high = _limit(kind, check.lower), _limit(kind, check.upper)
+    if not kind.discrete:
+        return None if low is None else rounded(kind, low), None if high is None else rounded(kind, high)
+    least = None if low is None else Fraction(math.ceil(low))
+    return least, None if high is None else Fraction(math.floor(high))
 
 
 def _limit(kind: SqlType, bound: Decimal | str | None) -> Fraction | None:

@@ -26,8 +26,8 @@ class Undiscovered:
 
     ``kind`` says how it will be learnt: values above a threshold (categorical) or bins (numeric,
     temporal). It never gets more than ``max_codes`` codes, ``__other__`` and NULL included.
-    ``granularity`` is what its bins get. ``least`` and ``most`` are bounds that the catalog states on one
-    side or both (ticks; values for FLOAT and DOUBLE): nothing outside is looked for.
+    ``granularity`` is what its bins get. ``least`` and ``most`` are bounds that the owner or the
+    catalog states on one side or both (values of the type: ticks, or doubles): nothing outside is looked for.
     ``other``: rows of values that are not found are written as ``__other__``, not as found ones.
     ``source`` and ``type`` as of an ``Attribute``.
     """

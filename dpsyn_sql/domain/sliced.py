@@ -40,6 +40,8 @@ def _in_window(item: Attribute | Undiscovered, window: Window) -> Attribute | Un
         first, last = Fraction(start), Fraction(end - 1)
         least = first if item.least is None else max(first, item.least)
         most = last if item.most is None else min(last, item.most)
+        if least > most:  # the window is outside of the stated bounds, but its rows have its dates
+            least, most = first, last
         return replace(item, nullable=False, least=least, most=most)
     cuts = edge_ticks(item)
     low, high = max(start, cuts[0]), min(end, cuts[-1])

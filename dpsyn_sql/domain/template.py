@@ -28,7 +28,8 @@ _HEAD = """\
 # finds only frequent values. With --no-discover it is an error instead.
 #
 # Columns that are measured:
-#   numeric      lower and upper bound, both included; bins: how many intervals (may be left out);
+#   numeric      lower and upper bound, both included. With more than 100 values between them, bins and
+#                frequent values are learnt with noise, at a small cost. Or bins: so many equal intervals;
 #                or edges: [0, 1, 5000, 99999] for cuts of your own (the last one is the upper bound)
 #   temporal     the same with dates: 2020-12-31; write times of day in quotes: '08:30:00'
 #   categorical  categories: [a, b]; other: false if no further value can occur;
@@ -36,9 +37,9 @@ _HEAD = """\
 #                ordered: true if neighbours in the list are alike
 #   nullable     true if NULL may occur and shall occur in the synthetic table
 #   granularity  values are whole multiples of it: 0.01, 100, or second, minute, hour, day, month
-#   discover     {{type: discover}}: learn the column with noise; max_codes: at most so many values or
-#                bins, one each for all other values and for NULL included; as: categorical for whole
-#                numbers that are codes, such as zones
+#   discover     {{type: discover}}: learn the column with noise; lower, upper: no value beyond is looked
+#                for; max_codes: at most so many values or bins, one each for all other values and for
+#                NULL included; as: categorical for whole numbers that are codes, such as zones
 # Columns that are made, not measured:
 #   key          {{type: key}}: tells rows apart; fresh values, each once
 #   constant     {{type: constant, value: x}}: the same public value in every row
@@ -84,7 +85,7 @@ def _entry(column: Column, *, csv: bool) -> str:
 
 def _known(column: Column, kind: SqlType) -> str:
     """What the catalog makes public of a column, in words; empty if nothing."""
-    matched = Matching({}, {}, {}, csv=False, discover=True).column(column, [])
+    matched = Matching({}, {}, {}, csv=False, discover=False).column(column, [])
     if isinstance(matched, Key):
         why = "unique by a constraint of the table" if column.unique else "a UUID"
         return f"a key, {why}: gets fresh values"

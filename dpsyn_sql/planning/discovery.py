@@ -14,7 +14,14 @@ from dpsyn_sql.errors import BudgetError, InputError
 from dpsyn_sql.source.relation import PrivacyUnit
 
 DISCOVERY_SHARE = Fraction(1, 10)
-"""Share of the budget for all columns without a public domain together."""
+"""Share of the budget for all columns without a public domain together, at most."""
+
+COLUMN_SHARE: Mapping[str, Fraction] = {
+    "categorical": Fraction(1, 20),
+    "numeric": Fraction(1, 50),
+    "temporal": Fraction(1, 50),
+}
+"""Share of one of them, by its kind: a threshold needs more than cells that are looked at together."""
 
 CONTRIBUTIONS_SHARE = Fraction(1, 50)
 """Share of the budget for the number of rows per unit. A unit is in one cell, so a small share is enough."""
@@ -71,7 +78,8 @@ def planned_discovery(
             f"max_rows_per_unit={unit.max_rows} is too large: rows per unit are measured up to "
             f"{MOST_COUNTED}. Give a smaller number, or leave out the column with exclude=[{unit.column!r}]"
         )
-    discovery = DISCOVERY_SHARE if shape.undiscovered else Fraction(0)
+    wanted = sum((COLUMN_SHARE[column.kind] for column in shape.undiscovered), Fraction(0))
+    discovery = min(DISCOVERY_SHARE, wanted)
     contributions = CONTRIBUTIONS_SHARE if counts else Fraction(0)
     columns, rows, rest = budget.without_thresholds().split(
         (discovery, contributions, 1 - discovery - contributions)
