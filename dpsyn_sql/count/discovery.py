@@ -88,7 +88,7 @@ class SqlDiscoveryCounter:
             while full:
                 sql = render("discover/part", table=table, text=text, start=start, stop=start + PART)
                 found = self._engine.fetch(sql, step="reading keys")
-                texts = [bytes(text).decode() for text in found["key"]]
+                texts = [bytes(text).decode() for text in found["thing"]]
                 yield [key_value(kind, text) for text in texts], _counts(found["units"])
                 start, full = start + PART, len(texts) == PART
         finally:

@@ -1,8 +1,8 @@
 -- One part of the keys, in their order.
 -- in:  table, text (of a thing, as bytes), start, stop (places; stop is not included)
--- out: one row per key: key BLOB, units BIGINT
+-- out: one row per key: thing BLOB, units BIGINT
 SELECT
-    {{ text }} AS key,
+    {{ text }} AS thing,
     units
 FROM {{ table }}
 WHERE place >= {{ start }}

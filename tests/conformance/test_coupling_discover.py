@@ -1,6 +1,6 @@
 """The privacy proof of discovery, run: a neighbour that is given the same answers shows the same.
 
-All four questions are asked of a table D and of a neighbour D'. Noise is coupled: what one run was answered
+All questions of discovery are asked of a table D and of a neighbour D'. Noise is coupled: what one run was answered
 the other is answered too, and a value that only one of them has stays below the threshold (that it does
 not is what delta is charged for). Then statements, questions, charges and answers must be equal, and the
 exact counts may differ by the declared sensitivities only.
@@ -20,16 +20,19 @@ from support.doors import NotedEntry
 
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
-from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, TreeEvent
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.domain.grids import grid_attribute
+from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
+from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.fit.granularity import steps_of
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
+from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, StepQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
@@ -38,11 +41,8 @@ K = 4
 KEY = 5
 UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("who", K)}
 BUDGETS = {"zcdp": Budget.from_epsilon(3, "1e-6"), "pure": Budget.from_epsilon(3, 0)}
-ROOTS = (
-    TreeRoot(Fraction(-(2**31)), Fraction(2**10), 20),
-    TreeRoot(Fraction(-4), Fraction(1), 3),
-    TreeRoot(Fraction(8), Fraction(2), 0),
-)
+INTEGER, DOUBLE = parse_type("INTEGER"), parse_type("DOUBLE")
+FINE = tuple(Fraction(cut) for cut in (-4, -3, -1, 0, 1, 5, 6, 12))
 
 
 def questions(unit, kind, labels):
@@ -51,10 +51,12 @@ def questions(unit, kind, labels):
         KeyQuery("s", "VARCHAR", longest=3),
         KeyQuery("e", "ENUM(" + ", ".join(f"'{label}'" for label in labels) + ")"),
         KeyQuery("n", "INTEGER"),
-        GridQuery(grid_attribute("n", "INTEGER", nullable=True)),
-        GridQuery(grid_attribute("x", "DOUBLE", nullable=True)),
-        TreeQuery("n", "INTEGER", ROOTS),
-        TreeQuery("x", "DOUBLE", (TreeRoot(Fraction(-1), Fraction(1, 8), 4),)),
+        KeyQuery("x", "DOUBLE"),
+        GridQuery(grid_attribute("n", "INTEGER", grid_cuts(INTEGER))),
+        GridQuery(grid_attribute("x", "DOUBLE", grid_cuts(DOUBLE))),
+        GridQuery(grid_attribute("n", "INTEGER", FINE)),
+        StepQuery("n", "INTEGER", steps_of(INTEGER)),
+        StepQuery("x", "DOUBLE", steps_of(DOUBLE)),
         ContributionQuery(K),
     ]
     if unit.column is None:
@@ -68,12 +70,13 @@ class Watched:
     def __init__(self, inner):
         self.inner, self.exact, self.things = inner, [], None
 
-    def keys(self, query):
+    def keys(self, query, least):
+        """What is above the number that a key needs to be counted: less counts as nothing."""
         counted = {}
         self.exact.append(counted)
-        for keys, units in self.inner.keys(query):
-            counted.update(zip(keys, units.tolist(), strict=True))
-            self.things = keys
+        for keys, units in self.inner.keys(query, least):
+            counted.update(zip(keys, (units - least + 1).tolist(), strict=True))
+            self.things = [(query.attr, key) for key in keys]
             yield keys, units
 
     def cells(self, query):
@@ -82,11 +85,8 @@ class Watched:
     def contributions(self, query):
         return self._kept(self.inner.contributions(query))
 
-    def points(self, query):
-        cells, units = self.inner.points(query)
-        self.exact.append(dict(zip(cells.tolist(), units.tolist(), strict=True)))
-        self.things = None
-        return cells, units
+    def steps(self, query):
+        return self._kept(self.inner.steps(query))
 
     def _kept(self, counts):
         self.exact.append(dict(enumerate(counts.tolist())))
@@ -119,11 +119,23 @@ def table(rows, labels):
     return con
 
 
+def least_of(unit):
+    """Units that a key needs to be counted."""
+    share = BUDGETS["zcdp"].split([1] * len(questions(unit, "zcdp", ("p",))))[0]
+    return least_units(keys_event(things_per_unit("keys", unit.max_rows), share))
+
+
+def beside(unit, rows):
+    """Units that have these rows too: one less than a key needs to be counted."""
+    return [(f"unit {number}", *row[1:]) for number in range(least_of(unit) - 1) for row in rows]
+
+
 def counted(con, labels, unit):
-    """The keys of all columns that some unit counts for."""
+    """The keys, with their columns, that enough units count for."""
     counter = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("t"), unit=unit, key=KEY)
-    asked = [query for query in questions(unit, "zcdp", labels) if isinstance(query, KeyQuery)]
-    return {key for query in asked for keys, _ in counter.keys(query) for key in keys}
+    asked, least = questions(unit, "zcdp", labels), least_of(unit)
+    asked = [query for query in asked if isinstance(query, KeyQuery)]
+    return {(query.attr, key) for query in asked for keys, _ in counter.keys(query, least) for key in keys}
 
 
 class Run:
@@ -209,7 +221,7 @@ def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"
     with table(first, labels[0]) as before, table(second, labels[1]) as after:
         # What is counted in only one of the two tables stays below the threshold.
         present = counted(before, labels[0], unit) & counted(after, labels[1], unit) if kind == "zcdp" else ()
-        shared = {key: value for key, value in answers.items() if key in present}
+        shared = {(attr, key): answers[key] for attr, key in present if key in answers}
         one = Run(before, labels[0], unit, kind, recorder, shared)
         two = Run(after, labels[1], unit, kind, ReplayedNoise(recorder.calls), shared)
     assert [sql for sql in one.trace if "dpsyn_" not in sql] == [
@@ -242,16 +254,15 @@ def bounded(event, question, before, after, k):
         assert event.delta_units < DELTA_UNITS
     elif isinstance(event, GaussianEvent):
         assert squared <= event.l2_squared
-    elif isinstance(event, LaplaceEvent):
-        assert absolute <= event.l1
     else:
-        assert isinstance(event, TreeEvent) and absolute <= event.points_per_unit
+        assert isinstance(event, LaplaceEvent) and absolute <= event.l1
 
 
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
     rows = [("ann", "a", "p", 1, 0.5)]
     eve = [("eve", text, label, n, x) for text, label, n, x in (("b", "p", 2, 0.1), ("c", "P", 9, 0.9))]
+    rows += beside(UNITS["unit"], eve)
     one = run_on(rows, ("p", "P"), UNITS["unit"], kind)
     two = run_on(rows + eve, ("p", "P"), UNITS["unit"], kind)
     for event, question, before, after in zip(
@@ -262,18 +273,19 @@ def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
         if isinstance(event, GaussianEvent | ThresholdEvent):
             assert event.l2_squared == changed
         else:
-            assert (event.l1 if isinstance(event, LaplaceEvent) else event.points_per_unit) == changed
+            assert event.l1 == changed
 
 
 def test_a_value_of_one_unit_alone_is_what_delta_pays_for():
     """The noisy count of a value that the neighbour lacks, at the threshold that was charged: the exact
     probability that one of two such values is shown, summed in whole numbers of noise."""
     rows = [("eve", text, None, None, None) for text in ("a", "b")]
-    run = run_on(rows, ("p",), UNITS["unit"], "zcdp")
+    run = run_on(rows + beside(UNITS["unit"], rows), ("p",), UNITS["unit"], "zcdp")
     event = next(event for event in run.events if isinstance(event, ThresholdEvent))
     assert run.watched.exact[0] == {"a": 1, "b": 1}
+    least = least_units(event)
     masses = {z: math.exp(-(z**2) / (2 * event.sigma**2)) for z in range(-2000, 2001)}
-    alone = sum(masses[z] for z in masses if 1 + z >= event.threshold) / sum(masses.values())
+    alone = sum(masses[z] for z in masses if least + z >= shown_from(event)) / sum(masses.values())
     shown = -math.expm1(2 * math.log1p(-alone))
     assert shown * DELTA_UNITS <= event.delta_units * (1 + 1e-9) + 1
     assert event.delta_units <= shown * DELTA_UNITS * (1 + 1e-6) + 1
@@ -283,6 +295,7 @@ def test_a_value_of_one_unit_alone_is_what_delta_pays_for():
 def test_collations_merge_no_keys(unit):
     """Text that a collation takes for equal stays apart, in keys and in units."""
     rows = [("ann", "a", None, None, None), ("Ann", "A", None, None, None), ("bob", "A", None, None, None)]
+    rows += beside(UNITS[unit], rows[:1] + rows[2:])
     run = run_on(rows, ("p",), UNITS[unit], "zcdp")
     assert run.watched.exact[0] == {"a": 1, "A": 2}
     check(UNITS[unit], "zcdp", rows, rows[1:], {"A": 10**6})

@@ -5,11 +5,10 @@ values is one that the package itself makes, where expressions go into it that a
 """
 
 from datetime import date
-from fractions import Fraction
 
 from dpsyn_sql.count import statements
 from dpsyn_sql.count.binned import BinnedMarginals
-from dpsyn_sql.count.cells import cell_expression
+from dpsyn_sql.count.exact import step_expression
 from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
 from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -19,9 +18,10 @@ from dpsyn_sql.encode.codes import encode_statement
 from dpsyn_sql.encode.slices import sliced_source
 from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.encode.unit import Bound
-from dpsyn_sql.planning.queries import MarginalQuery, TreeRoot
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
+from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
 
 F = Fragment
@@ -90,8 +90,7 @@ SAMPLER = {
 }
 QUERY = F("SELECT 1 AS a")
 BINNED = BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
-HOURS, ROOT = parse_type("TIMESTAMP"), TreeRoot(Fraction(0), Fraction(3_600_000_000), 3)
-THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)")}
+THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "least": 1}
 (SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
 
 # By template: the case (part of the file's name; "" for the only one) and what it is rendered with.
@@ -105,11 +104,18 @@ EXAMPLES = {
     "dbt/tell": {"": {"told": literal('{"told": "it\'s"}')}},
     "discover/contributions": {"": {"relation": SRC, "unit": F("encode(id)"), "most": 3}},
     "discover/keys": {"": {"table": F("temp.main.k"), "counted": QUERY}},
-    "discover/part": {"": {"table": F("temp.main.k"), "start": 0, "stop": 5}},
+    "discover/part": {
+        "": {"table": F("temp.main.k"), "text": F("encode(CAST(thing AS VARCHAR))"), "start": 0, "stop": 5}
+    },
     "discover/units": {
         "row": {**THING, "unit": None, "bound": None},
-        "unit": {**THING, "unit": F("encode(id)"), "bound": Bound("id", 2, 7)},
-        "tree": {**THING, "thing": cell_expression(HOURS, (ROOT,), F("c")), "unit": None, "bound": None},
+        "unit": {**THING, "least": 3, "unit": F("encode(id)"), "bound": Bound("id", 2, 7)},
+        "steps": {
+            **THING,
+            "thing": step_expression(parse_type("TIMESTAMP"), (1_000_000, "month"), F("c"), DUCKDB),
+            "unit": None,
+            "bound": None,
+        },
     },
     "encode/encode": {
         "row": encode_statement(SRC, DOMAIN, [(0, 2), (1,), (3, 4)], CODED),

@@ -6,6 +6,7 @@ The brute force asks the database for hash values only; everything else is Pytho
 import math
 from collections import Counter as Tally
 from collections import defaultdict
+from datetime import date, datetime, time
 from fractions import Fraction
 
 import duckdb
@@ -17,10 +18,12 @@ from hypothesis import strategies as st
 from dpsyn_sql.count import discovery
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.grids import grid_attribute
+from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
+from dpsyn_sql.domain.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
-from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, TreeQuery, TreeRoot
+from dpsyn_sql.fit.granularity import steps_of
+from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, StepQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -31,7 +34,7 @@ UNITS = st.sampled_from(["ann", "Ann", "ann ", "", "1", "01", "é", "e\u0301", N
 TEXTS = st.sampled_from(
     ["a", "A", "a ", "", "é", "e\u0301", "É", "\ufb01", "fi", "\x00", "a\x00", "\U0001f600", "'", None]
 )
-TREE = (TreeRoot(Fraction(-8), Fraction(2), 2), TreeRoot(Fraction(0), Fraction(1), 3))
+INTEGER, DOUBLE = parse_type("INTEGER"), parse_type("DOUBLE")
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +126,9 @@ def test_any_text_is_a_key(con, unit, texts):
         ("BIGINT", [-(2**63), 2**63 - 1, 10, 9]),
         ("HUGEINT", [-(2**127), 2**127 - 1]),
         ("UHUGEINT", [2**128 - 1, 0]),
-        ("BOOLEAN", [True, False]),
+        ("BOOLEAN", [False, True]),
+        ("DOUBLE", [0.1, -0.25, 1e300, 5e-324, 1.7976931348623157e308]),
+        ("FLOAT", [float(np.float32(0.1)), 16777216.0]),
         ("ENUM('x', 'X', 'é')", ["x", "X", "é"]),
     ],
 )
@@ -135,9 +140,126 @@ def test_keys_of_each_type(con, sql_type, values):
     assert {type(key) for key in found} == {type(value) for value in values}
 
 
+@pytest.mark.parametrize(
+    ("sql_type", "texts", "ticks"),
+    [
+        ("DECIMAL(10,2)", ["-0.05", "0.05", "12345678.90", "0"], [-5, 5, 1234567890, 0]),
+        ("DECIMAL(38,0)", ["9" * 38, "-" + "9" * 38], [10**38 - 1, 1 - 10**38]),
+        (
+            "DATE",
+            ["1969-12-31", "0001-01-01", "9999-12-31", "infinity", "0001-01-01 (BC)"],
+            [-1, -719162, 2932896],
+        ),
+        ("TIME", ["00:00:00.000001", "23:59:59.999999"], [1, 86_399_999_999]),
+        ("TIMESTAMP", ["1969-12-31 23:59:59.999999", "1970-01-01", "infinity"], [-1, 0]),
+        ("TIMESTAMP_S", ["1969-12-31 23:59:58", "1970-01-02"], [-2, 86_400]),
+        ("TIMESTAMP_MS", ["1969-12-31 23:59:59.999"], [-1]),
+        ("TIMESTAMP_NS", ["1969-12-31 23:59:59.999999999", "1970-01-01 00:00:00.000001999"], [-1, 1]),
+        ("TIMESTAMP WITH TIME ZONE", ["1970-01-01 01:00:00+01", "infinity"], [0]),
+    ],
+)
+def test_keys_of_decimals_and_moments_are_ticks(con, sql_type, texts, ticks):
+    put(con, [("u", text, None) for text in texts], sql_type)
+    assert keys_of(counter(con).keys(KeyQuery("s", sql_type))) == dict.fromkeys(ticks, 1)
+
+
+BITS = st.integers(0, 2**64 - 1)
+
+
+@QUICK
+@given(bits=st.lists(BITS, min_size=1, max_size=20), double=st.booleans())
+def test_two_doubles_are_one_key_only_if_they_are_equal(con, bits, double):
+    """Any bits: NaN and infinities are no keys, zeros are one."""
+    kind = np.float64 if double else np.float32
+    values = np.array(bits, dtype=np.uint64).astype(np.uint64 if double else np.uint32).view(kind)
+    values = np.concatenate([values, np.array([0.0, -0.0, np.nan, np.inf, -np.inf], dtype=kind)])
+    con.execute("CREATE OR REPLACE TEMP TABLE source AS SELECT unnest(?) AS n", [values])
+    wanted = Tally(float(value) for value in values if np.isfinite(value))
+    found = keys_of(counter(con).keys(KeyQuery("n", "DOUBLE" if double else "FLOAT")))
+    assert found == dict(wanted) and found[0.0] >= 2
+
+
+@pytest.mark.parametrize("unit", [PrivacyUnit(), UNIT], ids=["row", "unit"])
+def test_keys_of_too_few_units_are_not_read(con, unit):
+    put(con, [(str(who), key, "5") for key, units in (("a", 3), ("b", 2), ("c", 1)) for who in range(units)])
+    door = counter(con, unit)
+    every = keys_of(door.keys(KeyQuery("s", "VARCHAR")))
+    for least in (1, 2, 3, 9):
+        found = keys_of(door.keys(KeyQuery("s", "VARCHAR"), least))
+        assert found == {key: units for key, units in every.items() if units >= least}
+        numbers = keys_of(door.keys(KeyQuery("n", "INTEGER"), least))
+        assert numbers == (
+            {5: 6 if unit.column is None else 3} if least <= (6 if unit.column is None else 3) else {}
+        )
+
+
+STEPPED = {
+    "TINYINT": ["100", "-128", "50", "5", "3", "0", None],
+    "UHUGEINT": [str(2**128 - 1), "1000000", "15"],
+    "DECIMAL(10,2)": ["0.05", "0.10", "12.00", "-7.50", "0.01", "0.00", "99999999.99"],
+    "DECIMAL(38,2)": ["9" * 36 + ".25", "1" + "0" * 35 + ".00"],
+    "DOUBLE": [
+        "0.1",
+        "0.3",
+        "2.5",
+        "1e300",
+        "123456.789",
+        "0.30000000000000004",
+        "nan",
+        "inf",
+        "-0.0",
+        "1e-6",
+        "1e-7",
+    ],
+    "FLOAT": ["0.1", "2.5", "1000", "0.123"],
+    "DATE": ["2020-03-01", "2020-03-02", "1969-12-01", "infinity"],
+    "TIME": ["10:15:00", "10:00:00", "10:00:01", "10:00:00.000001", "00:00:00"],
+    "TIMESTAMP": [
+        "2020-03-01",
+        "2020-03-02",
+        "2020-03-01 05:00:00",
+        "1969-12-31 23:45:00",
+        "1969-12-31 23:59:59.9",
+    ],
+    "TIMESTAMP_NS": ["1969-12-31 23:59:59.999999", "2020-03-01 00:00:00"],
+    "TIMESTAMP WITH TIME ZONE": ["2020-03-01 00:00:00+00", "2020-03-01 05:30:00+05:30"],
+}
+
+
+def fits(kind, value, step):
+    """Whether a value of Python's is a whole multiple of a step, exactly."""
+    if kind.family == "float":
+        kept = np.float32 if kind.text == "FLOAT" else np.float64
+        whole = round(Fraction(float(value)) / Fraction(step))
+        return kept(float(Fraction(whole) * Fraction(step))) == kept(value)
+    if step == "month":
+        return value.day == 1 and (kind.family == "date" or value.time() == time())
+    return to_tick(kind, value) % step == 0
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_steps_of_every_type(con, name):
+    con.execute("SET TimeZone = 'Asia/Kolkata'")
+    kind, texts = parse_type(name), STEPPED[name]
+    put(con, [("u", None, text) for text in texts], n_type=name)
+    steps = steps_of(kind)
+    found = counter(con).steps(StepQuery("n", name, steps))
+    wanted = [0] * (len(steps) + 1)
+    read = "n AT TIME ZONE 'UTC'" if kind.zoned else "n"
+    for (value,) in con.execute(f"SELECT {read} FROM source").fetchall():
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            continue
+        if (kind.temporal and not isinstance(value, date | datetime | time)) or value == 0:
+            continue
+        if kind.temporal and isinstance(value, date | datetime) and value.year in (1, 9999):
+            continue  # infinity
+        wanted[max((i + 1 for i, step in enumerate(steps) if fits(kind, value, step)), default=0)] += 1
+    assert found.tolist() == wanted
+
+
 def test_types_without_keys(con):
     put(con, [])
-    for sql_type in ("DOUBLE", "DATE", "INTEGER[]"):
+    for sql_type in ("UUID", "INTEGER[]"):
         with pytest.raises(InternalError):
             list(counter(con).keys(KeyQuery("s", sql_type)))
 
@@ -199,7 +321,7 @@ NUMBERED = st.lists(st.tuples(UNITS, st.none(), NUMBERS), max_size=30)
 @given(rows=NUMBERED)
 def test_codes_of_a_grid(con, unit, rows):
     put(con, [(who, s, None if n is None else str(n)) for who, s, n in rows])
-    grid = grid_attribute("n", "INTEGER", nullable=True)
+    grid = grid_attribute("n", "INTEGER", grid_cuts(INTEGER))
     found = counter(con, unit).cells(GridQuery(grid))
 
     def code(n):
@@ -213,20 +335,16 @@ def test_codes_of_a_grid(con, unit, rows):
 @pytest.mark.parametrize("unit", [PrivacyUnit(), UNIT], ids=["row", "unit"])
 @QUICK
 @given(rows=NUMBERED)
-def test_points_of_a_tree(con, unit, rows):
+def test_steps_of_integers(con, unit, rows):
     put(con, [(who, s, None if n is None else str(n)) for who, s, n in rows])
-    cells, units = counter(con, unit).points(TreeQuery("n", "INTEGER", TREE))
+    found = counter(con, unit).steps(StepQuery("n", "INTEGER", (2, 4, 8)))
 
-    def cell(n):
-        if n is None or not -8 <= n < 8:
-            return None
-        return (n + 8) // 2 if n < 0 else 4 + n
+    def step(n):
+        return None if not n else sum(n % divisor == 0 for divisor in (2, 4, 8))
 
-    wanted = expected(con, [(who, cell(n)) for who, _, n in rows], unit, 1)
-    assert cells.dtype == units.dtype == np.int64
-    assert (
-        cells.tolist() == sorted(wanted) and dict(zip(cells.tolist(), units.tolist(), strict=True)) == wanted
-    )
+    wanted = expected(con, [(who, step(n)) for who, _, n in rows], unit, 1)
+    assert found.shape == (4,) and found.dtype == np.int64
+    assert {place: units for place, units in enumerate(found.tolist()) if units} == wanted
 
 
 @QUICK
@@ -252,8 +370,8 @@ def test_nothing_in_an_empty_table(con):
     put(con, [])
     door = counter(con, UNIT)
     assert keys_of(door.keys(KeyQuery("s", "VARCHAR"))) == {}
-    assert not door.cells(GridQuery(grid_attribute("n", "INTEGER", nullable=False))).any()
-    assert [array.tolist() for array in door.points(TreeQuery("n", "INTEGER", TREE))] == [[], []]
+    assert not door.cells(GridQuery(grid_attribute("n", "INTEGER", grid_cuts(INTEGER)))).any()
+    assert door.steps(StepQuery("n", "INTEGER", (5, 10))).tolist() == [0, 0, 0]
     assert door.contributions(ContributionQuery(4)).tolist() == [0, 0, 0, 0]
 
 
@@ -268,7 +386,7 @@ def test_columns_named_like_our_own(con):
 
 def test_numbers_that_are_none_in_a_grid_of_doubles(con):
     put(con, [("u", None, text) for text in ("NaN", "inf", "-inf", "0", None)], n_type="DOUBLE")
-    grid = grid_attribute("n", "DOUBLE", nullable=True)
+    grid = grid_attribute("n", "DOUBLE", grid_cuts(DOUBLE))
     found = counter(con).cells(GridQuery(grid))
     assert found.sum() == 5 and found[grid.null_code] == 2
     assert found[0] == 1 and found[grid.regular - 1] == 1

@@ -13,13 +13,14 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.grids import grid_attribute, grid_cells
+from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
 from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.fit.discovered import Bounds, attribute_from_tree, tree_query
+from dpsyn_sql.fit.discovered import attribute_of_cuts
 from dpsyn_sql.measure.inquiry import Behind
 from dpsyn_sql.measure.questions import taken_apart
-from dpsyn_sql.planning.queries import GridQuery, KeyQuery, MarginalQuery, TreeQuery, TreeRoot
+from dpsyn_sql.planning.queries import GridQuery, KeyQuery, MarginalQuery, StepQuery
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -61,27 +62,24 @@ def test_marginals_over_two_attributes_of_one_column(engine, attrs, unit):
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_keys_cells_and_points_of_an_expression(engine):
+def test_keys_cells_and_steps_of_an_expression(engine):
     counter, month = SqlDiscoveryCounter(engine, Fragment("source")), codes()["month"]
     wanted = np.bincount(month, minlength=13)[:12]
     ((keys, units),) = counter.keys(KeyQuery("month", "BIGINT", source=MONTH))
     assert dict(zip(keys, units.tolist(), strict=True)) == {i + 1: n for i, n in enumerate(wanted.tolist())}
-    grid = replace(grid_attribute("month", "BIGINT", nullable=True), source=MONTH)
+    grid = replace(grid_attribute("month", "BIGINT", grid_cuts(parse_type("BIGINT"))), source=MONTH)
     places = np.searchsorted([int(edge) for edge in grid.edges], np.arange(1, 13), side="right") - 1
     expected = np.bincount(places, weights=wanted, minlength=grid.size)
     expected[grid.null_code] = 1
     np.testing.assert_array_equal(counter.cells(GridQuery(grid)), expected)
-    cells, units = counter.points(
-        TreeQuery("month", "BIGINT", (TreeRoot(Fraction(0), Fraction(1), 4),), MONTH)
-    )
-    np.testing.assert_array_equal(cells, np.arange(1, 13))
-    np.testing.assert_array_equal(units, wanted)
+    by_step = [sum(wanted[[i for i in range(12) if (i + 1) % 5]]), wanted[4], wanted[9]]
+    found = counter.steps(StepQuery("month", "BIGINT", (5, 10), MONTH))
+    np.testing.assert_array_equal(found, by_step)
 
 
 def test_what_is_learnt_of_an_expression_is_read_from_it_and_says_so():
     column = Undiscovered("month", "BIGINT", "numeric", source=MONTH)
-    bounds = Bounds(tuple(cell for cell in grid_cells(column.type) if 1 <= cell.low < 16))
-    assert tree_query(column, bounds).source == attribute_from_tree(column, bounds, None).source == MONTH
+    assert attribute_of_cuts(column, [Fraction(1), Fraction(16)]).source == MONTH
     assert measured_facts(column)["source"] == str(MONTH)
     budget, plain = Budget.from_epsilon("1", "1e-6"), KeyQuery("month", "BIGINT")
     behind = Behind(1, None, None, SimpleNamespace())

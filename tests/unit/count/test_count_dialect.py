@@ -1,7 +1,6 @@
 """A second engine is one dialect and one engine class: all that counts asks the engine's dialect."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,8 +14,7 @@ from dpsyn_sql.planning.queries import (
     GridQuery,
     KeyQuery,
     MarginalQuery,
-    TreeQuery,
-    TreeRoot,
+    StepQuery,
 )
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import DUCKDB
@@ -101,6 +99,6 @@ def test_discovery(engine):
     list(counter.keys(KeyQuery("n", "INTEGER")))
     counter.cells(GridQuery(DOMAIN["b"]))
     for kind in ("TIMESTAMP", "TIMESTAMP_NS"):
-        counter.points(TreeQuery("m", kind, (TreeRoot(Fraction(0), Fraction(60), 3),)))
+        counter.steps(StepQuery("m", kind, (60,)))
     counter.contributions(ContributionQuery(2))
     spelled(engine, "CREATE SCRATCH", '"scratch"', "BYTES", "GUARDED", "SINCE", "LOT(thing", "PLACE_OF")

@@ -1,7 +1,6 @@
 """Discovery at the door: order of the steps, what is charged, what the ledger keeps."""
 
 import json
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,15 +9,14 @@ from hypothesis import strategies as st
 from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, TreeEvent, cost_units
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, cost_units
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.questions.contributions import contributions_event
 from dpsyn_sql.measure.questions.grid import grid_event
-from dpsyn_sql.measure.questions.keys import keys_event
-from dpsyn_sql.measure.questions.tree import tree_event
+from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.queries import (
     ContributionQuery,
@@ -26,8 +24,7 @@ from dpsyn_sql.planning.queries import (
     KeyQuery,
     MarginalQuery,
     Marginals,
-    TreeQuery,
-    TreeRoot,
+    StepQuery,
 )
 
 WHOLE = Budget.from_epsilon(1, 1e-9)
@@ -35,12 +32,10 @@ SHARE = WHOLE.split([1] * 5)[0]
 PURE = Budget("pure", 10**15)
 PURE_SHARE = PURE.split([1] * 5)[0]
 GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
-TREE = TreeQuery(
-    "n", "INTEGER", (TreeRoot(Fraction(0), Fraction(1), 3), TreeRoot(Fraction(8), Fraction(2), 1))
-)
+STEPS = StepQuery("n", "INTEGER", (5, 10))
 KEYS = KeyQuery("s", "VARCHAR")
 ROWS = ContributionQuery(3)
-QUERIES = (KEYS, GridQuery(GRID), TREE, ROWS)
+QUERIES = (KEYS, GridQuery(GRID), STEPS, ROWS)
 DOMAIN = Domain((GRID,))
 
 
@@ -51,18 +46,19 @@ class FakeColumns:
         self.log = log
         self.parts = [(["b", "a"], [400, 3]), ([], []), (["ä", "Z"], [500, 401])] if keys is None else keys
 
-    def keys(self, query):
+    def keys(self, query, least):
         self.log.append("count")
         for keys, units in self.parts:
-            yield keys, np.array(units, dtype=np.int64)
+            enough = [(key, count) for key, count in zip(keys, units, strict=True) if count >= least]
+            yield [key for key, _ in enough], np.array([count for _, count in enough], dtype=np.int64)
 
     def cells(self, query):
         self.log.append("count")
         return np.array([5, 0, 9, 2])
 
-    def points(self, query):
+    def steps(self, query):
         self.log.append("count")
-        return np.array([0, 3, 9]), np.array([10_000, 7, 20_000])
+        return np.array([7, 0, 20_000])
 
     def contributions(self, query):
         self.log.append("count")
@@ -94,7 +90,7 @@ def test_keys_below_the_threshold_reach_neither_answer_nor_transcript(log):
     (event,) = entry.events
     assert isinstance(event, ThresholdEvent) and 3 < event.threshold < 400
     assert found.keys == ("Z", "b", "ä") and found.values.tolist() == [401, 400, 500]
-    assert (found.threshold, found.sigma) == (event.threshold, event.sigma)
+    assert (found.threshold, found.sigma) == (shown_from(event), event.sigma)
     ((question, answer),) = entry.answers
     assert [part.tolist() for part in answer] == [
         [401, 400, 500],
@@ -107,20 +103,23 @@ def test_keys_below_the_threshold_reach_neither_answer_nor_transcript(log):
 
 def test_the_threshold_itself_is_shown_and_one_less_is_not(log):
     event = keys_event(2, SHARE)  # of up to four rows
-    keys = [(["at", "below"], [event.threshold, event.threshold - 1])]
+    keys = [(["at", "below"], [shown_from(event), shown_from(event) - 1])]
     curator, entry = curator_of(log, rows=4, keys=keys)
     assert curator.ask(KEYS, SHARE).keys == ("at",)
     assert entry.events == (event,)
 
 
 def test_keys_of_each_type_come_back_as_they_are(log):
-    high = 10_000
+    high = 1_000_000
     for sql_type, keys in (
         ("INTEGER", [-5, 0, 10, 9]),
         ("HUGEINT", [-(2**127), 2**127 - 1]),
         ("BOOLEAN", [True, False]),
         ("VARCHAR", ["", "é", "e\u0301", "\U0001f600", "\uffff", "a'b\n", "__other__"]),
         ("ENUM('x', 'é')", ["x", "é"]),
+        ("DOUBLE", [0.1, -1.5e300, 5e-324, 0.0]),
+        ("DECIMAL(10,2)", [-5, 1250]),
+        ("DATE", [-719162, 0]),
     ):
         curator, _ = curator_of(log, keys=[(keys, [high] * len(keys))])
         found = curator.ask(KeyQuery("s", sql_type), SHARE).keys
@@ -147,27 +146,26 @@ def test_any_text_survives_the_ledger(keys):
 def test_events_and_noise_are_those_of_the_sensitivities(log):
     curator, entry = curator_of(log, rows=9)
     answers = [curator.ask(query, SHARE) for query in QUERIES]
-    keys, grid, tree, rows = entry.events
+    keys, grid, steps, rows = entry.events
     assert keys == keys_event(3, SHARE) and keys.keys_per_unit == 3
     assert grid == GaussianEvent(answers[1].sigma, 3) and answers[1].attrs == ("n",)
-    assert tree == TreeEvent(tree.scale, 1)
+    assert steps == GaussianEvent(answers[2].sigma, 1)
     assert rows == GaussianEvent(answers[3].sigma, 1)
-    assert ("laplace", tree.scale) in log
-    assert answers[2].split[:3] == ((0, 0, 0), (1, 0, 0), (0, 1, 0))
+    assert answers[2].values.tolist() == [7, 0, 20_000] and answers[2].steps == (5, 10)
     assert answers[1].values.tolist() == [5, 0, 9, 2] and answers[3].values.tolist() == [4, 0, 6]
 
 
 def test_a_unit_counts_for_the_root_of_its_rows():
     ks = (1, 2, 4, 5, 9, 10, 100, 2**31)
-    for ask in ("keys", "grid"):
+    for ask in ("keys", "values", "grid", "cells"):
         assert [things_per_unit(ask, k) for k in ks] == [1, 2, 2, 3, 3, 4, 10, 46_341]
-    assert {things_per_unit(ask, k) for ask in ("tree", "contributions") for k in ks} == {1}
+    assert {things_per_unit(ask, k) for ask in ("steps", "contributions") for k in ks} == {1}
 
 
 @pytest.mark.parametrize("rows", [1, 4])
 @pytest.mark.parametrize("share", [SHARE, PURE_SHARE, Budget("zcdp", 7), Budget("pure", 3)])
 def test_noise_fits_its_share_and_wastes_little(rows, share):
-    for event in (grid_event(rows, share), contributions_event(share), tree_event(rows, share)):
+    for event in (grid_event(rows, share), contributions_event(share)):
         cost = cost_units(event, share.kind)
         assert share.amount * (1 - 1e-9) - 1 <= cost <= share.amount
         smaller = type(event)(_scale(event) * (1 - 1e-6), _sensitivity(event))
@@ -183,7 +181,7 @@ def _scale(event):
 def _sensitivity(event):
     if isinstance(event, GaussianEvent):
         return event.l2_squared
-    return event.l1 if isinstance(event, LaplaceEvent) else event.points_per_unit
+    return event.l1
 
 
 @pytest.mark.parametrize("keys", [1, 2, 10])
@@ -194,6 +192,27 @@ def test_the_threshold_is_the_least_whose_delta_fits(keys, parts):
     assert event.delta_units <= share.delta
     assert ThresholdEvent(event.sigma, keys, event.threshold - 1).delta_units > share.delta
     assert cost_units(event, "zcdp") <= share.amount
+
+
+@pytest.mark.parametrize("parts", [1, 21, 400])
+def test_values_of_too_few_units_are_never_shown_whatever_the_noise(log, parts):
+    """What is below the public number has no noise, and one that a unit brings to it is shown no more often than
+    the event's delta says: the same tail, moved with the number."""
+    event = keys_event(1, WHOLE.split([1] * parts)[0])
+    least = least_units(event)
+    assert 1 <= least <= event.threshold // 16 + 1
+    assert shown_from(event) - least == event.threshold - 1
+
+    class Asked(FakeColumns):
+        def keys(self, query, least):
+            self.least = least
+            return iter([(["few"], np.array([least - 1]))])
+
+    columns = Asked(log)
+    door = LocalCurator(None, None, 1, NotedEntry(OneRelease(WHOLE).open(), log), NoNoise(log), columns)
+    with pytest.raises(InternalError, match="too few units"):
+        door.ask(KEYS, WHOLE.split([1] * parts)[0])
+    assert columns.least == least and not any(isinstance(step, tuple) for step in log)
 
 
 def test_without_delta_keys_are_refused_before_the_debit(log):
@@ -208,9 +227,9 @@ def test_pure_budgets_pay_for_everything_else(log):
     curator, entry = curator_of(log, PURE, rows=9)
     for query in QUERIES[1:]:
         curator.ask(query, PURE_SHARE)
-    grid, tree, rows = entry.events
-    assert (grid.l1, tree.points_per_unit, rows.l1) == (3, 1, 1)
-    assert {type(grid), type(rows)} == {LaplaceEvent}
+    grid, steps, rows = entry.events
+    assert (grid.l1, steps.l1, rows.l1) == (3, 1, 1)
+    assert {type(grid), type(steps), type(rows)} == {LaplaceEvent}
     assert "gaussian" not in [step[0] for step in log if isinstance(step, tuple)]
 
 
@@ -257,7 +276,8 @@ def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
         (KEYS, KeyQuery("s", "VARCHAR", longest=7)),
         (KEYS, KeyQuery("t", "VARCHAR")),
         (GridQuery(GRID), GridQuery(Attribute("n", "INTEGER", "numeric", edges=(0, 1, 3, 4), nullable=True))),
-        (TREE, TreeQuery("n", "INTEGER", TREE.roots[:1])),
+        (STEPS, StepQuery("n", "INTEGER", (10,))),
+        (KEYS, KeyQuery("s", "INTEGER")),
         (ROWS, ContributionQuery(2)),
     ],
 )

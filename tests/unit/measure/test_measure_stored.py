@@ -1,7 +1,6 @@
 """Ledgers of every version since the first replay: questions are stored as here, and answers are read as here."""
 
 import json
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,15 +22,13 @@ from dpsyn_sql.planning.queries import (
     KeyQuery,
     MarginalQuery,
     Marginals,
-    TreeQuery,
-    TreeRoot,
+    StepQuery,
 )
 
 GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
 DOMAIN = Domain((GRID, Attribute("b", "VARCHAR", "categorical", labels=tuple("vwxyz"))))
 N = MarginalQuery(("n",))
 BINS = MarginalQuery(("n", "b"), (None, (1, 0, 1, 0, 2)))
-TREE = (TreeRoot(Fraction(0), Fraction(1), 3), TreeRoot(Fraction(8), Fraction(2), 1))
 MAPS = "2a0dafaa9998792b1c94e9d02c5ec158ba433cd84b36433867ade300929769a8"
 CUTS = "4eb0ab2042fef634a80422bfb72ded97edc02f47cc33cd75d54cbce11e3d70fd"
 ROOTS = "8e35951036e30fa279600100cd6e37fe13682249b2b2caf1eb4c3c5b17aa6081"
@@ -79,11 +76,11 @@ STORED = [
     (
         KeyQuery("e", "ENUM('secret')", 7),
         ZCDP,
-        '{"ask":"discover","attr":"e","event":"threshold","keys_per_unit":2,"longest":7,'
+        '{"ask":"discover","attr":"e","event":"threshold","keys_per_unit":2,"least":4,"longest":7,'
         '"sigma":10.002576948708558,"threshold":70,"type":"ENUM","what":"keys"}',
         [[401, 400], [1, 2], [90, 195, 164]],
         lambda found: (found.keys, found.values.tolist(), found.threshold),
-        (("Z", "ä"), [401, 400], 70),
+        (("Z", "ä"), [401, 400], 73),
     ),
     (
         GridQuery(GRID),
@@ -95,13 +92,13 @@ STORED = [
         (("n",), [5, 0, 9, 2]),
     ),
     (
-        TreeQuery("n", "INTEGER", TREE),
+        StepQuery("n", "INTEGER", (5, 10)),
         ZCDP,
-        f'{{"ask":"discover","attr":"n","event":"tree","points_per_unit":1,"roots":"{ROOTS}",'
-        '"scale":21.218669969316196,"type":"INTEGER","what":"tree"}',
-        [[0, 1], [0, 0], [0, 1]],
-        lambda found: found.split,
-        ((0, 0, 0), (1, 0, 1)),
+        '{"ask":"discover","attr":"n","event":"gaussian","l2_squared":1,"sigma":7.072889989772064,'
+        '"steps":["5","10"],"type":"INTEGER","what":"steps"}',
+        [[7, 0, 20]],
+        lambda found: (found.steps, found.values.tolist()),
+        ((5, 10), [7, 0, 20]),
     ),
     (
         ContributionQuery(3),

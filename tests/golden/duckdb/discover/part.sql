@@ -1,5 +1,5 @@
 SELECT
-    thing,
+    encode(CAST(thing AS VARCHAR)) AS thing,
     units
 FROM temp.main.k
 WHERE place >= 0

@@ -47,3 +47,4 @@ FROM ranked
 WHERE place <= 2
 GROUP BY
     thing
+HAVING count(*) >= 3
