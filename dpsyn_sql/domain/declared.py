@@ -205,7 +205,7 @@ def limits_of(attribute: Attribute) -> tuple[Fraction, Fraction]:
 
 
 def evenly_binned(column: Undiscovered) -> Attribute | None:
-    """Equal bins between the bounds of a column, for releases that learn nothing; None without both bounds."""
+    """Equal bins between the bounds of a column, for releases that learn nothing; None without both."""
     kind, least, most = column.type, column.least, column.most
     if column.kind == "categorical" or least is None or most is None:
         return None

@@ -1,16 +1,25 @@
 """Discovery asks what was planned, spends no more than planned, and completes every column."""
 
+from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery import discovered
-from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import BudgetError
-from dpsyn_sql.planning.discovery import CONTRIBUTIONS_SHARE, DISCOVERY_SHARE, planned_discovery
+from dpsyn_sql.planning.discovery import (
+    COLUMN_SHARE,
+    CONTRIBUTIONS_SHARE,
+    DISCOVERY_SHARE,
+    column_steps,
+    planned_discovery,
+)
 from dpsyn_sql.planning.queries import (
     ContributionQuery,
     GridQuery,
@@ -18,7 +27,8 @@ from dpsyn_sql.planning.queries import (
     NoisyContributions,
     NoisyKeys,
     NoisyMarginal,
-    NoisyTree,
+    NoisySteps,
+    StepQuery,
 )
 from dpsyn_sql.source.relation import PrivacyUnit
 
@@ -39,14 +49,16 @@ class Door:
     def ask(self, query, budget):
         self.asked.append((query, budget))
         if isinstance(query, KeyQuery):
-            return NoisyKeys(query.attr, ("Bonn", "Köln"), np.array([70, 60]), 5.0, 50)
+            keys = ("Bonn", "Köln") if query.type.family == "text" else (17, 40)
+            return NoisyKeys(query.attr, keys, np.array([70, 60]), 5.0, 50)
         if isinstance(query, GridQuery):
             grid = np.zeros(query.grid.size, dtype=np.int64)
             grid[query.grid.regular // 2 + 6] = 1_000
             return NoisyMarginal((query.grid.name,), grid, 5.0)
         if isinstance(query, ContributionQuery):
             return NoisyContributions(np.arange(query.most), 2.0)
-        return NoisyTree(query, ((0, 0, 0),))
+        assert isinstance(query, StepQuery)
+        return NoisySteps(query.steps, np.ones(len(query.steps) + 1, dtype=np.int64), 5.0)
 
 
 @pytest.mark.parametrize("unit", [ROW, FIVE])
@@ -55,9 +67,11 @@ def test_the_shares_add_up(unit):
     steps, rest = planned_discovery(SHAPE, unit, budget)
     assert sum(step.budget.amount for step in steps) + rest.amount == budget.amount
     assert sum(step.budget.delta for step in steps) == budget.delta and rest.delta == 0
-    part = DISCOVERY_SHARE + (CONTRIBUTIONS_SHARE if unit is FIVE else 0)
+    wanted = sum(COLUMN_SHARE[column.kind] for column in SHAPE.undiscovered)
+    assert wanted < DISCOVERY_SHARE
+    part = wanted + (CONTRIBUTIONS_SHARE if unit is FIVE else 0)
     assert float(Fraction(rest.amount, budget.amount)) == pytest.approx(float(1 - part))
-    assert [step.ask for step in steps if step.budget.delta] == ["keys"]
+    assert [step.ask for step in steps if step.budget.delta] == ["keys", "values", "values"]
 
 
 def test_a_declared_domain_costs_nothing():
@@ -70,7 +84,7 @@ def test_without_delta_no_categories_can_be_learnt():
     with pytest.raises(BudgetError, match="delta=0.*'city'"):
         planned_discovery(SHAPE, ROW, Budget("pure", 10**15))
     steps, rest = planned_discovery(Shape((DECLARED, AGE)), ROW, Budget("pure", 10**15))
-    assert [step.ask for step in steps] == ["grid", "tree"] and rest.kind == "pure"
+    assert [step.ask for step in steps] == ["grid", "steps", "cells"] and rest.kind == "pure"
 
 
 @pytest.mark.parametrize("unit", [ROW, FIVE])
@@ -89,17 +103,195 @@ def test_every_planned_question_is_asked_once_at_its_budget(unit):
         assert contributions.values.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_a_column_of_single_values_needs_no_tree():
-    class Flat(Door):
-        def ask(self, query, budget):
-            answer = super().ask(query, budget)
-            if isinstance(query, GridQuery):
-                answer.values[:] = 0
-                answer.values[[edge in (0, 1) for edge in query.grid.edges[:-1]] + [False]] = 500
-            return answer
+def test_many_columns_share_a_tenth_and_one_column_does_not_take_it():
+    budget = Budget("zcdp", 10**13, 10**8)
+    for number in (1, 4, 40):
+        shape = Shape(tuple(Undiscovered(f"c{place}", "INTEGER", "numeric") for place in range(number)))
+        steps, _ = planned_discovery(shape, ROW, budget)
+        spent = Fraction(sum(step.budget.amount for step in steps), budget.amount)
+        assert float(spent) == pytest.approx(min(0.1, number / 50))
 
-    shape = Shape((AGE,))
-    steps, _ = planned_discovery(shape, ROW, Budget("zcdp", 10**13))
-    completed, _, asked = discovered(shape, steps, Flat(), 1)
-    assert [step.ask for step in asked] == ["grid"]
-    assert completed.domain.attributes[0].edges == (0, 1, 2)
+
+def test_the_share_of_a_column_is_divided_by_what_has_to_be_learnt():
+    share = Budget("zcdp", 10**12, 10**6)
+    asks = {
+        Undiscovered("x", "DOUBLE", "numeric"): ["values", "grid", "steps", "cells"],
+        Undiscovered("x", "DOUBLE", "numeric", granularity=Decimal("0.1")): ["values", "grid", "cells"],
+        Undiscovered("x", "VARCHAR", "categorical"): ["keys"],
+    }
+    for column, asked in asks.items():
+        steps = column_steps(column, share)
+        assert [step.ask for step in steps] == asked
+        assert sum(step.budget.amount for step in steps) == share.amount
+        assert {step.ask: step.budget.delta for step in steps if step.budget.delta} == {asked[0]: share.delta}
+    assert [step.ask for step in column_steps(AGE, share.without_thresholds())] == ["grid", "steps", "cells"]
+
+
+class Counting:
+    """A door that counts given values, with noise of a generator; values are ticks, or doubles."""
+
+    def __init__(self, values, sigma=5.0, seed=0, most=10**9):
+        self.values, self.sigma, self.most = np.array(values), sigma, most
+        self.random = np.random.default_rng(seed)
+
+    def noisy(self, counts):
+        return np.round(counts + self.random.normal(0, self.sigma, len(counts))).astype(np.int64)
+
+    def ask(self, query, budget):
+        if isinstance(query, KeyQuery):
+            keys, counts = np.unique(self.values, return_counts=True)
+            noisy = self.noisy(counts)
+            shown = np.flatnonzero((counts > 3) & (noisy >= 10 * self.sigma))
+            return NoisyKeys("x", tuple(keys[shown].tolist()), noisy[shown], self.sigma, 10 * self.sigma)
+        if isinstance(query, GridQuery):
+            edges = query.grid.edges if query.grid.type.family == "float" else edge_ticks(query.grid)
+            codes = np.searchsorted(np.array(edges[1:-1]), self.values, side="right")
+            counts = np.bincount(codes.astype(int), minlength=query.grid.size)
+            return NoisyMarginal(("x",), self.noisy(counts), self.sigma)
+        steps = [step for step in query.steps if isinstance(step, int)]
+        counts = np.zeros(len(query.steps) + 1)
+        for value in self.values.tolist():
+            if value:
+                counts[sum(value % step == 0 for step in steps)] += 1
+        return NoisySteps(query.steps, self.noisy(counts), self.sigma)
+
+
+def learnt(values, sql_type="INTEGER", *, pure=False, **kinds):
+    kind = "temporal" if parse_type(sql_type).temporal else "numeric"
+    noise = {name: kinds.pop(name) for name in ("sigma", "seed") if name in kinds}
+    column = Undiscovered("x", sql_type, kind, **{"nullable": False, **kinds})
+    shape = Shape((column,))
+    steps, _ = planned_discovery(
+        shape, ROW, Budget("pure", 10**15) if pure else Budget("zcdp", 10**13, 10**8)
+    )
+    (found,) = discovered(shape, steps, Counting(values, **noise), 1)[0].domain.attributes
+    assert found.size <= column.max_codes and found.ordered and found.origin == "discovered"
+    return found
+
+
+def shares(attribute, values):
+    """What is written: the share of each value or piece, as (low, high, share); high is low for a value."""
+    edges = attribute.edges if attribute.type.family == "float" else edge_ticks(attribute)
+    codes = np.searchsorted(np.array(edges[1:-1]), values, side="right")
+    counts = np.bincount(codes, minlength=attribute.regular) / len(values)
+    cuts = attribute.fill if attribute.type.family == "float" else fill_ticks(attribute)
+    found = []
+    for own, share in zip(cuts, counts.tolist(), strict=True):
+        if len(own) == 1:
+            found.append((own[0], own[0], share))
+        else:
+            found += [(*pair, share / (len(own) - 1)) for pair in pairwise(own)]
+    return found
+
+
+def mean(attribute, values):
+    """The mean of what is written."""
+    low = 0 if attribute.type.family == "float" else 1
+    pieces = shares(attribute, values)
+    return sum(share * (a if a == b else (a + b - low) / 2) for a, b, share in pieces)
+
+
+def test_a_value_of_nearly_half_the_rows_keeps_its_rows():
+    random = np.random.default_rng(1)
+    values = np.where(
+        random.random(40_000) < 0.46, 511, random.exponential(120, 40_000).astype(int).clip(0, 510)
+    )
+    found = learnt(values)
+    alone = [share for low, high, share in shares(found, values) if low == high == 511]
+    assert alone and alone[0] == pytest.approx((values == 511).mean())
+    assert mean(found, values) == pytest.approx(values.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("sql_type", ["DOUBLE", "DECIMAL(4,1)"])
+def test_six_values_are_six_values(sql_type):
+    floors = [1, 1.5, 2, 2.5, 3, 3.5] if sql_type == "DOUBLE" else [10, 15, 20, 25, 30, 35]
+    values = np.repeat(floors, [9000, 2000, 7000, 300, 500, 200])
+    found = learnt(values, sql_type)
+    assert (
+        [low for low, high, _ in shares(found, values) if low == high]
+        == floors
+        == [own[0] for own in (found.fill if sql_type == "DOUBLE" else fill_ticks(found))]
+    )
+    # A value in between belongs to the nearest one.
+    assert np.all(np.diff([code_of(found, value) for value in floors]) == 1)
+    assert code_of(found, floors[0] + 0.1 * (floors[1] - floors[0])) == 0
+    assert code_of(found, floors[0] + 0.9 * (floors[1] - floors[0])) == 1
+
+
+def code_of(attribute, value):
+    edges = attribute.edges if attribute.type.family == "float" else edge_ticks(attribute)
+    return int(np.searchsorted(np.array(edges[1:-1], dtype=float), value, side="right"))
+
+
+def test_rates_never_exceed_one():
+    random = np.random.default_rng(2)
+    values = np.where(random.random(30_000) < 0.77, 1.0, np.round(random.random(30_000), 2))
+    found = learnt(values, "DOUBLE")
+    above = sum(share for low, high, share in shares(found, values) if high > 1.0 and low != high)
+    assert above < 0.01 and mean(found, values) == pytest.approx(values.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_zeros_and_a_long_tail_keep_the_mean(pure):
+    random = np.random.default_rng(3)
+    values = np.round(np.exp(random.normal(7.6, 1.3, 30_000))).astype(int)
+    values[:5_000] = 0
+    found = learnt(values, "BIGINT", pure=pure, sigma=20.0)
+    assert mean(found, values) == pytest.approx(values.mean(), rel=0.05)
+    assert (0, 0) in [(low, high) for low, high, _ in shares(found, values)]
+    bounded = learnt(values, "BIGINT", sigma=20.0, least=Fraction(0), most=Fraction(2_000_000))
+    assert mean(bounded, values) == pytest.approx(values.mean(), rel=0.05)
+    assert max(high for _, high, _ in shares(bounded, values)) <= 2_000_001
+
+
+def test_two_clumps_a_century_apart_and_nothing_between():
+    random = np.random.default_rng(4)
+    early, late = random.integers(-36_000, -35_000, 8_000), random.integers(14_000, 14_600, 9_000)
+    values = np.concatenate([early, late])
+    found = learnt(values, "DATE")
+    between = [share for low, high, share in shares(found, values) if low < -33_000 and high > 13_000]
+    assert sum(between) == 0
+    assert sum(share for _, high, share in shares(found, values) if high < -33_000) == pytest.approx(
+        8 / 17, abs=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "value"), [("INTEGER", 40), ("DOUBLE", -0.1), ("DATE", 16_000), ("BIGINT", 2**62)]
+)
+def test_a_constant_stays_one(sql_type, value):
+    found = learnt([value] * 5_000, sql_type)
+    (own,) = found.fill if sql_type == "DOUBLE" else fill_ticks(found)
+    assert own == (value,) and found.size == 1
+
+
+def test_two_atoms_at_the_ends_of_a_type():
+    found = learnt([-(2**63)] * 900 + [2**63 - 1] * 800, "BIGINT")
+    assert fill_ticks(found) == ((-(2**63),), (2**63 - 1,))
+
+
+@pytest.mark.parametrize("sql_type", ["INTEGER", "DOUBLE", "TIMESTAMP", "TIME", "DECIMAL(38,10)"])
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_to_be_found_gives_a_few_bins(sql_type, seed):
+    found = learnt(np.zeros(0, dtype=int), sql_type, sigma=100.0, seed=seed)
+    assert 1 <= found.size <= 100
+
+
+def test_values_that_are_multiples_stay_multiples():
+    random = np.random.default_rng(5)
+    values = random.integers(1, 2_000, 20_000) * 50
+    assert learnt(values).granularity == 50
+    values[:2_000] += 1
+    assert learnt(values).granularity is None
+    assert learnt(values, granularity=7).granularity == 7
+
+
+@pytest.mark.parametrize("most", [2, 3, 9, 40])
+def test_never_more_codes_than_allowed_and_the_heaviest_value_keeps_its_own(most):
+    random = np.random.default_rng(6)
+    values = np.where(random.random(20_000) < 0.4, 77, random.integers(0, 400, 20_000))
+    found = learnt(values, max_codes=most)
+    assert found.size <= most
+    if most > 3:
+        assert (77,) in fill_ticks(found)
+    assert mean(found, values) == pytest.approx(values.mean(), rel=0.15)

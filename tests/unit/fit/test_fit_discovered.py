@@ -1,70 +1,41 @@
-"""Bounds, bins and categories from noisy answers, against what was put in."""
+"""Cells, cuts and categories from noisy answers, against what was put in."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dpsyn_sql.domain.attributes import edge_ticks
-from dpsyn_sql.domain.grids import grid_cells
+from dpsyn_sql.domain.grids import grid_cuts
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.discovered import (
-    attribute_from_keys,
-    attribute_from_tree,
-    bounds_from_grid,
-    tree_query,
-)
-from dpsyn_sql.planning.queries import NoisyKeys, NoisyTree, TreeQuery, TreeRoot
+from dpsyn_sql.fit.cells import Atoms, Cells, Piece, _of_sum, pieces_of, refined_cuts, standing_cells
+from dpsyn_sql.fit.discovered import attribute_from_keys, attribute_of_pieces
+from dpsyn_sql.planning.queries import NoisyKeys
 
-AGE = Undiscovered("age", "INTEGER", "numeric")
+INTEGER = parse_type("INTEGER")
 
 
-def counts_of(column, heavy, amount=1000):
-    cells = grid_cells(parse_type(column.sql_type))
-    noisy = np.zeros(len(cells) + column.nullable, dtype=np.int64)
-    for index, cell in enumerate(cells):
-        if any(cell.low <= value < cell.high for value in heavy):
-            noisy[index] = amount
-    return noisy
+def cells_of(kind, heavy, amount=1000, sigma=10.0):
+    cuts = grid_cuts(kind)
+    counts = [amount * any(low <= value < high for value in heavy) for low, high in pairwise(cuts)]
+    return Cells(cuts, np.array(counts, dtype=float), sigma)
 
 
-def test_cells_that_stand_out_become_roots():
-    bounds = bounds_from_grid(AGE, counts_of(AGE, [17, 40, 90]), 10)
-    assert [(cell.low, cell.high) for cell in bounds.cells] == [(16, 32), (32, 64), (64, 128)]
-    query = tree_query(AGE, bounds)
-    assert query.roots == (
-        TreeRoot(Fraction(16), Fraction(1), 4),
-        TreeRoot(Fraction(32), Fraction(1), 5),
-        TreeRoot(Fraction(64), Fraction(1), 6),
-    )
-    attribute = attribute_from_tree(AGE, bounds, NoisyTree(query, ()))
-    assert edge_ticks(attribute) == (16, 32, 64, 128)
-    assert attribute.nullable and attribute.ordered and attribute.origin == "discovered"
+def chosen_lows(kind, cells, atoms=None):
+    chosen = standing_cells(kind, cells, Atoms() if atoms is None else atoms)
+    return [int(low) for low, is_chosen in zip(cells.cuts, chosen, strict=False) if is_chosen]
 
 
-def test_splits_become_cuts():
-    bounds = bounds_from_grid(AGE, counts_of(AGE, [40]), 10)
-    query = tree_query(AGE, bounds)
-    split = ((0, 0, 0), (0, 1, 1), (0, 2, 3), (0, 3, 6), (0, 4, 12))
-    attribute = attribute_from_tree(AGE, bounds, NoisyTree(query, split))
-    assert edge_ticks(attribute) == (32, 48, 56, 57, 58, 60, 64)
+def test_cells_that_stand_out_are_kept():
+    assert chosen_lows(INTEGER, cells_of(INTEGER, [17, 40, 90])) == [16, 32, 64]
 
 
-def test_a_point_mass_has_a_bin_of_its_own_and_gaps_are_one_bin():
-    gain = Undiscovered("gain", "INTEGER", "numeric")
-    bounds = bounds_from_grid(gain, counts_of(gain, [0, 5000, 99999]), 10)
-    attribute = attribute_from_tree(gain, bounds, None)
-    assert edge_ticks(attribute) == (0, 1, 4096, 8192, 65536, 131072)
-
-
-def test_nothing_stands_out():
-    noisy = counts_of(AGE, [])
-    noisy[60] = 44
-    bounds = bounds_from_grid(AGE, noisy, 10)
-    assert len(bounds.cells) == 1 and bounds.cells[0] == grid_cells(parse_type("INTEGER"))[60]
-    assert attribute_from_tree(AGE, bounds, None).size == 2
+def test_a_cell_with_an_atom_is_kept_whatever_its_count():
+    atoms = Atoms((Fraction(5),), np.array([60.0]), 10.0)
+    assert chosen_lows(INTEGER, cells_of(INTEGER, [90]), atoms) == [4, 64]
 
 
 @pytest.mark.parametrize(
@@ -77,85 +48,84 @@ def test_nothing_stands_out():
     ],
 )
 def test_where_nothing_stands_out_everyday_values_are_likelier(name, near, far):
-    column = Undiscovered("x", name, "numeric")
-    noisy = counts_of(column, [near], 30) + counts_of(column, [far], 35)
-    (cell,) = bounds_from_grid(column, noisy, 10).cells
-    assert cell.low <= near < cell.high
-    noisy += counts_of(column, [far], 30)
-    assert any(cell.low <= far < cell.high for cell in bounds_from_grid(column, noisy, 10).cells)
+    kind = parse_type(name)
+    counts = cells_of(kind, [near], 30).counts + cells_of(kind, [far], 35).counts
+    cells = Cells(grid_cuts(kind), counts, 10.0)
+    (low,) = chosen_lows(kind, cells)
+    assert low <= near < next(cut for cut in cells.cuts if cut > low)
+    more = Cells(cells.cuts, counts + cells_of(kind, [far], 30).counts, 10.0)
+    assert any(low <= far for low in chosen_lows(kind, more)) or far > 0
 
 
 def test_cells_side_by_side_outweigh_a_lucky_one_far_away():
-    amount = Undiscovered("amount", "BIGINT", "numeric", nullable=False)
-    noisy = counts_of(amount, [600, 1500, 3000, 5000], amount=300)
-    noisy[3] = -400
-    noisy[10] = 430  # about -2^53: larger than any cell of the values
-    bounds = bounds_from_grid(amount, noisy, 114)
-    assert [int(cell.low) for cell in bounds.cells] == [512, 1024, 2048, 4096]
+    kind = parse_type("BIGINT")
+    cells = cells_of(kind, [600, 1500, 3000, 5000], amount=300, sigma=114.0)
+    cells.counts[3] = -400
+    cells.counts[10] = 430  # about -2^53: larger than any cell of the values
+    assert chosen_lows(kind, cells) == [512, 1024, 2048, 4096]
 
 
 def test_next_to_a_cell_that_stands_out_less_is_enough():
-    noisy = counts_of(AGE, [40])
+    counts = cells_of(INTEGER, [40]).counts
     for value, count in ((70, 21), (200, 21), (20, 19), (10, 44), (2_000, 44)):
-        noisy += counts_of(AGE, [value], count)
-    bounds = bounds_from_grid(AGE, noisy, 10)
-    assert [(cell.low, cell.high) for cell in bounds.cells] == [(32, 64), (64, 128), (128, 256)]
+        counts = counts + cells_of(INTEGER, [value], count).counts
+    assert chosen_lows(INTEGER, Cells(grid_cuts(INTEGER), counts, 10.0)) == [32, 64, 128]
 
 
-@pytest.mark.parametrize(
-    ("name", "least", "most", "edges"),
-    [
-        ("INTEGER", 18, 99, (18, 20, 24, 32, 64, 100)),
-        ("INTEGER", None, 40, (16, 32, 41)),
-        ("DOUBLE", Fraction(37, 2), None, (18.5, 32.0, 64.0, 128.0)),
-    ],
+def test_heavy_cells_get_more_pieces_and_atoms_cells_of_their_own():
+    cells = Cells(tuple(map(Fraction, (0, 64, 128, 1024, 2048))), np.array([5000.0, 1000, 0, 500]), 10.0)
+    atoms = Atoms((Fraction(70),), np.array([900.0]), 10.0)
+    chosen = np.array([True, True, False, True])
+    cuts = [int(cut) for cut in refined_cuts(INTEGER, cells, chosen, atoms, 50.0, None)]
+    assert {0, 64, 70, 71, 128, 1024, 2048} <= set(cuts) and cuts == sorted(set(cuts))
+    inside = [
+        sum(low <= cut < high for cut in cuts)
+        for low, high in ((0, 64), (64, 128), (128, 1024), (1024, 2048))
+    ]
+    assert inside[0] == 64 and inside[2] == 1 and inside[3] > 1
+    assert inside[1] < inside[0]  # what is left of it beside the atom is light
+
+
+def test_pieces_are_not_narrower_than_a_granularity():
+    cells = Cells((Fraction(0), Fraction(1024)), np.array([1e6]), 1.0)
+    cuts = refined_cuts(INTEGER, cells, np.array([True]), Atoms(), 1.0, 100)
+    assert all(cut % 100 == 0 for cut in cuts[:-1]) and len(cuts) > 5
+
+
+@given(
+    values=st.lists(st.floats(-100, 100), min_size=1, max_size=20),
+    total=st.floats(0.5, 500),
 )
-def test_the_catalogs_bounds_end_the_bins_and_the_search(name, least, most, edges):
-    limits = {key: None if v is None else Fraction(v) for key, v in (("least", least), ("most", most))}
-    column = Undiscovered("x", name, "numeric", **limits)
-    noisy = counts_of(column, [20, 40, 70]) + counts_of(column, [-(2**28)], 10**6)
-    if most is not None:
-        noisy += counts_of(column, [2**29], 10**6)
-    if least is None:
-        noisy -= counts_of(column, [-(2**28)], 10**6)
-    bounds = bounds_from_grid(column, noisy, 10)
-    query = tree_query(column, bounds)
-    split = ((0, 0, 0), (0, 1, 0)) if least == 18 else ()
-    attribute = attribute_from_tree(column, bounds, NoisyTree(query, split))
-    cuts = attribute.edges if name == "DOUBLE" else edge_ticks(attribute)
-    assert cuts == edges
+def test_the_nearest_numbers_of_a_sum(values, total):
+    """The conditions of an optimum: the same shift where positive, not more than it elsewhere."""
+    values = np.array(values)
+    found = _of_sum(values, total)
+    assert np.all(found >= 0) and found.sum() == pytest.approx(total)
+    shifts = (values - found)[found > 1e-9]
+    assert np.ptp(shifts) < 1e-6 and np.all(values[found <= 1e-9] <= shifts.max() + 1e-6)
 
 
-def test_null_is_no_cell():
-    noisy = counts_of(AGE, [40])
-    noisy[-1] = 10**6
-    assert len(bounds_from_grid(AGE, noisy, 10).cells) == 1
+def test_cells_of_noise_are_left_out_and_both_looks_count():
+    cuts = tuple(map(Fraction, (0, 8, 16, 32)))
+    cells = Cells(cuts, np.array([1000.0, 20, 0]), 10.0)
+    fine = Cells(tuple(map(Fraction, (0, 4, 8, 16, 32))), np.array([700.0, 320, -15, 9]), 10.0)
+    pieces = pieces_of(cells, np.array([True, True, False]), Atoms(), fine)
+    assert [(int(piece.low), int(piece.high)) for piece in pieces] == [(0, 4), (4, 8)]
+    # The sum of the pieces counts half as much as the coarse cell: (1000 / 100 + 1020 / 200) / (1 / 100 + 1 /
+    # 200).
+    assert sum(piece.mass for piece in pieces) == pytest.approx(1006.67, abs=0.01)
 
 
-def test_one_point_needs_no_tree():
-    column = Undiscovered("flag", "INTEGER", "numeric")
-    bounds = bounds_from_grid(column, counts_of(column, [0, 1]), 10)
-    assert tree_query(column, bounds) is None
-    assert edge_ticks(attribute_from_tree(column, bounds, None)) == (0, 1, 2)
-
-
-@pytest.mark.parametrize("most", [2, 3, 5, 9, 100])
-def test_never_more_codes_than_planned(most):
-    column = Undiscovered("x", "DOUBLE", "numeric", max_codes=most)
-    bounds = bounds_from_grid(column, counts_of(column, [0.0, 0.3, 1.5, 1000, 1e9]), 10)
-    query = tree_query(column, bounds)
-    split = tuple((root, level, 0) for root in range(len(query.roots)) for level in range(10))
-    attribute = attribute_from_tree(column, bounds, NoisyTree(query, split))
-    assert 2 <= attribute.size <= most
-    assert column.stand_in().size == most
-    assert list(attribute.edges) == sorted(set(attribute.edges))
-
-
-def test_a_split_below_the_depth_is_refused():
-    query = TreeQuery("age", "INTEGER", (TreeRoot(Fraction(0), Fraction(1), 2),))
-    bounds = bounds_from_grid(AGE, counts_of(AGE, [40]), 10)
-    with pytest.raises(InternalError, match="below its depth"):
-        attribute_from_tree(AGE, bounds, NoisyTree(query, ((0, 2, 0),)))
+def test_light_neighbours_are_merged_first_and_gaps_are_not_written():
+    masses = [5, 900, 10, 12, 800]
+    lows = [0, 10, 20, 30, 1000]
+    pieces = [Piece(Fraction(low), Fraction(low + 10), mass) for low, mass in zip(lows, masses, strict=True)]
+    found = attribute_of_pieces(
+        Undiscovered("x", "INTEGER", "numeric", nullable=False, max_codes=4), pieces, None
+    )
+    assert found.edges == (0, 10, 20, 520, 1010)
+    assert found.fill[0] == (0, 10) and found.fill[3] == (1000, 1010)
+    assert len(found.fill[2]) == 9 and (found.fill[2][0], found.fill[2][-1]) == (20, 40)
 
 
 def test_keys_with_the_largest_counts_are_kept_in_order():
