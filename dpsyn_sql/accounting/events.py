@@ -116,10 +116,11 @@ class ThresholdEvent:
 
 @dataclass(frozen=True, slots=True)
 class TreeEvent:
-    """PrivTree (Zhang, Xiao, Xie 2016) with discrete Laplace noise of ``scale`` in every test.
+    """PrivTree (Zhang, Xiao, Xie 2016) with discrete Laplace noise of ``scale`` in every test. No question
+    asks for it; ledgers hold it, and their sums count it.
 
     A unit has at most ``points_per_unit`` points k. Cost: epsilon = 3 k / scale, in an approximate account
-    epsilon^2 / 2; the proof for integers is in docs/privacy.md, "Trees".
+    epsilon^2 / 2 (their Theorem 3.1, which holds for whole numbers too).
     """
 
     scale: float

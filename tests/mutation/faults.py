@@ -41,7 +41,6 @@ def fault(name, killed_by, *edits):
 DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
 DELTA = "tests/unit/accounting/test_accounting_delta.py"
 TAILS = "tests/unit/accounting/test_accounting_tails.py"
-PRIVTREE = "tests/unit/measure/test_measure_privtree.py"
 DISCOVERED = "tests/conformance/test_coupling_discover.py"
 
 NOISE = "dpsyn_sql/measure/noise.py"
@@ -99,7 +98,6 @@ SCHEDULED = "tests/e2e/test_schedule_runs.py"
 BUDGET = "dpsyn_sql/accounting/budget.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
-GROWTH = "dpsyn_sql/measure/privtree.py"
 UNITS_SQL = "sql/discover/units.sql"
 
 DRAW_GAUSSIAN = "return _invoke(gaussian_mechanism(sigma), values)"
@@ -449,24 +447,28 @@ FAULTS = (
         ),
     ),
     fault(
-        "two tests of a tree charged for three",
-        f"{PRIVTREE}::test_deep_trees_come_close_to_the_bound_and_stay_below",
-        (EVENTS, "Fraction(3 * self.points_per_unit)", "Fraction(2 * self.points_per_unit)"),
+        "a value that a unit brings to the public number is shown too often",
+        "tests/conformance/test_coupling_discover.py::test_a_value_of_one_unit_alone_is_what_delta_pays_for",
+        (
+            "dpsyn_sql/measure/questions/keys.py",
+            "return event.threshold + least_units(event) - 1",
+            "return event.threshold",
+        ),
     ),
     fault(
-        "one point of a tree charged for all",
-        f"{PRIVTREE}::test_a_unit_of_several_points_costs_at_most_what_is_charged",
-        (EVENTS, "Fraction(3 * self.points_per_unit)", "Fraction(3 * min(1, self.points_per_unit))"),
+        "noise for values of too few units",
+        "tests/unit/measure/test_measure_discovery.py"
+        "::test_values_of_too_few_units_are_never_shown_whatever_the_noise[1]",
+        (
+            "dpsyn_sql/measure/questions/keys.py",
+            "if len(units) and units.min() < least:",
+            "if False:",
+        ),
     ),
     fault(
-        "counts of empty nodes not clamped",
-        f"{PRIVTREE}::test_deep_trees_come_close_to_the_bound_and_stay_below",
-        (GROWTH, "level * event.decay, -event.decay)", "level * event.decay, -(10**9))"),
-    ),
-    fault(
-        "no decay",
-        f"{PRIVTREE}::test_deep_trees_come_close_to_the_bound_and_stay_below",
-        (GROWTH, "- level * event.decay,", "- level * 0,"),
+        "values of too few units are read",
+        "tests/sql/test_discover_statements.py::test_keys_of_too_few_units_are_not_read[row]",
+        ("sql/discover/units.sql", "HAVING count(*) >= {{ least }}", "HAVING count(*) >= 1"),
     ),
     # -- the ledger ------------------------------------------------------------------------------------
     fault(
