@@ -115,13 +115,14 @@ def test_a_replay_finds_the_same_domain_whatever_the_data_are_now(con):
         assert np.array_equal(one.values, other.values)
 
 
-def test_a_killed_discovery_goes_on_where_it_stopped(con, tmp_path, monkeypatch):
+@pytest.mark.parametrize("question", range(1, 7))
+def test_a_killed_discovery_goes_on_where_it_stopped(con, tmp_path, monkeypatch, question):
     ledger = tmp_path / "ledger"
     true, calls = OpenDPNoise.gaussian, []
 
     def dies(self, values, sigma):
         calls.append(len(values))
-        if len(calls) == 3:
+        if len(calls) == question:
             raise KeyboardInterrupt
         return true(self, values, sigma)
 

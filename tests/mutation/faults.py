@@ -401,7 +401,7 @@ FAULTS = (
     fault(
         "threshold one too low",
         f"{DISCOVERY}::test_the_threshold_itself_is_shown_and_one_less_is_not",
-        (KEYS, "counts >= event.threshold", "counts >= event.threshold - 1"),
+        (KEYS, "counts >= threshold", "counts >= threshold - 1"),
     ),
     fault(
         "one key of a unit charged for all",
