@@ -1,5 +1,6 @@
 """Private discovery: every column without a public domain gets one through the door.
 
+    text without a type  counts of classes of text               -> the type, then as below
     text                 values above a threshold                -> categories, the rest is __other__
     numbers and times    values above a threshold, coarse grid   -> cuts of a finer grid -> bins
 
@@ -10,43 +11,66 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Granularity
+from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
 from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
+from dpsyn_sql.domain.types import supported_type
 from dpsyn_sql.fit.cells import Atoms, Cells, atoms_of, pieces_of, refined_cuts, standing_cells
 from dpsyn_sql.fit.discovered import attribute_from_keys, attribute_of_cuts, attribute_of_pieces
 from dpsyn_sql.fit.granularity import granularity_found, steps_of
+from dpsyn_sql.fit.text_types import FoundType, type_from_classes
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
-from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, NoisyContributions, StepQuery
+from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, column_steps
+from dpsyn_sql.planning.queries import (
+    ContributionQuery,
+    GridQuery,
+    KeyQuery,
+    NoisyContributions,
+    StepQuery,
+    TypesQuery,
+)
 from dpsyn_sql.progress import phase
+from dpsyn_sql.source.relation import Column
 
 
-def discovered(
-    shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int
-) -> tuple[Shape, NoisyContributions | None, tuple[DiscoveryStep, ...]]:
-    """Ask the planned questions.
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What discovery found.
 
-    Returns:
-        The completed shape; how many units have how many rows, if that was planned; the steps that were
-        asked, in order (a column needs no second grid if the first tells its values apart).
+    ``shape`` is complete. ``contributions``: how many units have how many rows, if that was planned.
+    ``asked``: the steps that were asked, in order. ``types``: what was found of columns of text without a
+    stated type.
     """
+
+    shape: Shape
+    contributions: NoisyContributions | None
+    asked: tuple[DiscoveryStep, ...]
+    types: Mapping[str, FoundType] = field(default_factory=dict)
+
+
+def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int) -> Discovered:
+    """Ask the planned questions."""
     asking = _Asking(door, {(step.ask, step.attr): step for step in steps}, [])
     found: dict[str, Attribute] = {}
+    types: dict[str, FoundType] = {}
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:
-            learnt = _categories if column.kind == "categorical" else _bins
-            found[column.name] = learnt(column, asking)
+            own = asking
+            if not column.typed:
+                types[column.name] = _type(column, asking)
+                column, own = _with_type(column, types[column.name].sql_type, asking)
+            found[column.name] = _attribute(column, own)
             advance(1)
     contributions = None
     if asking.planned("contributions", None):
         contributions = door.ask(ContributionQuery(rows_per_unit), asking.budget("contributions", None))
-    return shape.completed(found), contributions, tuple(asking.asked)
+    return Discovered(shape.completed(found), contributions, tuple(asking.asked), types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +94,29 @@ class _Asking:
         grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
         noisy = self.door.ask(GridQuery(grid), self.budget(ask, column.name))
         return Cells(cuts, noisy.values[: grid.regular].astype(np.float64), noisy.sigma)
+
+
+def _type(column: Undiscovered, asking: _Asking) -> FoundType:
+    noisy = asking.door.ask(TypesQuery(column.name), asking.budget("types", column.name))
+    return type_from_classes(noisy.values, noisy.sigma)
+
+
+def _with_type(column: Undiscovered, sql_type: str, asking: _Asking) -> tuple[Undiscovered, _Asking]:
+    """The column with its type, and how the rest of its share is spent."""
+    kind = natural_kind(supported_type(sql_type, column.name))
+    typed = replace(column, sql_type=sql_type, kind=kind, typed=True)
+    rest = column_steps(typed, asking.steps["keys", column.name].budget)
+    return typed, replace(asking, steps={(step.ask, step.attr): step for step in rest})
+
+
+def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:
+    """Ask what the type needs; a BOOLEAN needs nothing."""
+    if column.type.family == "boolean":
+        stated = Column(column.name, column.sql_type, not_null=not column.nullable)
+        known = catalog_attribute(stated, column.type)
+        if known is not None:
+            return replace(known, origin="discovered")
+    return _categories(column, asking) if column.kind == "categorical" else _bins(column, asking)
 
 
 def _categories(column: Undiscovered, asking: _Asking) -> Attribute:

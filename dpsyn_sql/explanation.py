@@ -27,7 +27,7 @@ from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
 from dpsyn_sql.measure.planned import discovery_events, explained_events
 from dpsyn_sql.measure.questions.keys import shown_from
-from dpsyn_sql.planning.discovery import Ask
+from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
 from dpsyn_sql.planning.explain import Noise, explain
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
@@ -62,7 +62,7 @@ class Explanation:
         events = explained_events(self.plan)
         noise = [Noise(standard_deviation(event), mean_error(event)) for event in events]
         planned = zip(self.plan.discovery, discovery_events(self.plan), strict=True)
-        found = [_finds(step.ask, event) for step, event in planned]
+        found = [_finds(step, event, self.shape.untyped) for step, event in planned]
         further = self.plan.further
         counting = self.counting.describe(None if further is None else further.together)
         lines = explain(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
@@ -77,6 +77,7 @@ class Explanation:
 
 
 _COUNTED: dict[Ask, str] = {
+    "types": "type of the text: ",
     "grid": "range: ",
     "steps": "granularity: ",
     "cells": "bins: ",
@@ -84,13 +85,14 @@ _COUNTED: dict[Ask, str] = {
 }
 
 
-def _finds(ask: Ask, event: PrivacyEvent) -> str:
+def _finds(step: DiscoveryStep, event: PrivacyEvent, untyped: Sequence[str]) -> str:
     """What a question of discovery can find."""
     if isinstance(event, ThresholdEvent):
-        return f"values that at least {shown_from(event)} units have"
+        text = "if it is text: " if step.attr in untyped else ""
+        return f"{text}values that at least {shown_from(event)} units have"
     if isinstance(event, GaussianEvent | LaplaceEvent):
         noise = f"numbers of units with noise of standard deviation {standard_deviation(event):.4g}"
-        return f"{_COUNTED[ask]}{noise}"
+        return f"{_COUNTED[step.ask]}{noise}"
     raise InternalError("discovery has no such event")
 
 

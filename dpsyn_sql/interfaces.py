@@ -27,6 +27,7 @@ from dpsyn_sql.planning.queries import (
     MarginalQuery,
     Question,
     StepQuery,
+    TypesQuery,
 )
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.ledger_names import Home
@@ -95,6 +96,9 @@ class DiscoveryCounter(Protocol):
 
     def steps(self, query: StepQuery) -> NDArray[np.int64]:
         """Distinct units by the last step that fits, int64[len(query.steps) + 1]; at 0 if none does."""
+
+    def types(self, query: TypesQuery) -> NDArray[np.int64]:
+        """Distinct units per class of text, int64[len(CLASSES)]."""
 
     def contributions(self, query: ContributionQuery) -> NDArray[np.int64]:
         """Units by number of bounded rows, int64[query.most]."""

@@ -124,14 +124,19 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
     csv = relation.kind == "csv" and not relation.strict
     unknown = SqlDiscoveryCounter(engine, relation.sql, csv=csv, unit=unit)
     door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
-    shape, contributions, asked = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
-    plan = job.method.plan(source, shape.domain, job.rest, job.terms)
+    found = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
+    domain = found.shape.domain
+    plan = job.method.plan(source, domain, job.rest, job.terms)
     with counted(engine, plan) as counter:
-        door.open(counter, shape.domain)
+        door.open(counter, domain)
         model = job.method.run(plan, door, job.terms)
-    whole = replace(plan, budget=job.plan.budget, discovery=asked)
     return Made(
-        shape=shape, plan=whole, model=model, measurements=door.measurements, contributions=contributions
+        shape=found.shape,
+        plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
+        model=model,
+        measurements=door.measurements,
+        contributions=found.contributions,
+        types=found.types,
     )
 
 

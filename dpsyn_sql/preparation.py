@@ -42,6 +42,7 @@ from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.untyped import learnt_types, stay_text
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.request import Request
@@ -233,7 +234,15 @@ def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
     if column is not None:
         unit = PrivacyUnit(column.name, unit.max_rows)
     shape = shape_of(request.domain, relation, request.exclude, discover=request.discover, unit=column)
+    untyped = shape.untyped
     shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+    if relation.strict:
+        shape = shape.as_text(untyped)
+    elif request.slice is not None:
+        sliced = fold(request.slice.column)
+        shape = shape.as_text([name for name in untyped if fold(name) == sliced])
+    if stays := [name for name in untyped if name not in shape.untyped]:
+        warn(stay_text(stays))
     return _source(request, session, unit, shape), shape
 
 
@@ -274,6 +283,8 @@ def _decided(
     outlook = book.look(target.output)
     if outlook.standing.warning:
         warn(outlook.standing.warning)
+    if shape.untyped:
+        warn(learnt_types(plan, shape.untyped))
     if outlook.stored is not None:  # what was debited then is what may be asked now
         plan, rest = _planned(method, source, shape, outlook.stored, terms, total)
     return Job(

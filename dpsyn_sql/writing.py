@@ -19,6 +19,7 @@ from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.preparation import Job
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of
+from dpsyn_sql.report.found_types import types_facts
 from dpsyn_sql.report.interruption import Course
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.made import Made, rows_wanted
@@ -114,7 +115,7 @@ def _claimed(job: Job) -> Claim:
 
 
 def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn: str) -> dict[str, Any]:
-    return certificate(
+    facts = certificate(
         made.plan,
         made.shape,
         entry.events,
@@ -126,6 +127,7 @@ def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn
         seed=seed,
         drawn=drawn,
     )
+    return facts | types_facts(made.types)
 
 
 def _kept(job: Job, entry: LedgerEntry, made: Made, drawn: Drawn, facts: dict[str, Any]) -> StoredRelease:

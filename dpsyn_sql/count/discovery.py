@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from dpsyn_sql.count import statements
 from dpsyn_sql.count.exact import key_expression, key_text, key_value, step_expression
 from dpsyn_sql.count.marginalise import scatter
-from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.count.text_types import text_class_expression
+from dpsyn_sql.domain.text_types import CLASSES
+from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.planning.discovery import Ask, things_per_unit
-from dpsyn_sql.planning.queries import ContributionQuery, Exact, GridQuery, KeyQuery, StepQuery
+from dpsyn_sql.planning.queries import ContributionQuery, Exact, GridQuery, KeyQuery, StepQuery, TypesQuery
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
 PART = 100_000
@@ -101,6 +103,14 @@ class SqlDiscoveryCounter:
         sql = self._counted("grid", grid.value, grid.type, code)
         found = self._engine.fetch(sql, step="counting units per cell of a grid")
         return scatter([found["thing"]], found["units"], (grid.size,))
+
+    def types(self, query: TypesQuery) -> NDArray[np.int64]:
+        """Distinct units per class of text, int64[len(CLASSES)]. PRIVATE."""
+        trimmed = Fragment(f"trim({ident(query.attr)})")
+        code = Fragment(f"CAST({text_class_expression(_VALUE, self._dialect)} AS BIGINT)")
+        sql = self._counted("types", trimmed, supported_type("VARCHAR", query.attr), code)
+        found = self._engine.fetch(sql, step="counting units per type of text")
+        return scatter([found["thing"]], found["units"], (len(CLASSES),))
 
     def steps(self, query: StepQuery) -> NDArray[np.int64]:
         """Distinct units by the last step that fits, int64[len(query.steps) + 1]. PRIVATE.

@@ -78,6 +78,8 @@ class Matching:
             return Faulty
         if isinstance(entry, Bins) and self.discover and entry.bins is None and not entry.edges:
             return _within_bounds(column, chosen, entry, faults)
+        if isinstance(entry, Discover) and self.csv and name not in self.sql_types and entry.kind is None:
+            return _to_discover(column, chosen, entry, faults, typed=False)
         return _declared(column, chosen, entry, faults)
 
     def _undeclared(self, column: Column, kind: SqlType) -> Fitted:
@@ -85,7 +87,9 @@ class Matching:
             return key_role(column, kind, "catalog")
         known = catalog_attribute(column, kind) or _checked(column, kind)
         if known is None or (self.discover and known.kind != "categorical" and not has_unit_bins(known)):
-            return _to_discover(column, kind, Discover(), []) if self.discover else Undeclared
+            if not self.discover:
+                return Undeclared
+            return _to_discover(column, kind, Discover(), [], typed=not self.csv)
         return known
 
 
@@ -117,8 +121,13 @@ def _within_bounds(column: Column, kind: SqlType, entry: Bins, faults: list[str]
     return Undiscovered(column.name, kind.text, entry.kind, nullable, size, known.granularity, low, high)
 
 
-def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[str]) -> Fitted:
-    """A column to learn; whole numbers may be codes if the owner says so."""
+def _to_discover(
+    column: Column, kind: SqlType, entry: Discover, faults: list[str], *, typed: bool = True
+) -> Fitted:
+    """A column to learn; whole numbers may be codes if the owner says so.
+
+    ``typed``: the type is stated; that of text to be learnt is not.
+    """
     who = f"column {column.name!r}"
     how = entry.kind or natural_kind(kind)
     by_type = natural_kind(kind)
@@ -130,7 +139,8 @@ def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[st
         faults.append(f"{who}: type {shown(kind)} cannot be learnt as {entry.kind}; leave out as:")
         return Faulty
     if how == "categorical" and entry.granularity is not None:
-        faults.append(f"{who}: categories have no granularity")
+        why = "categories have no granularity" if typed else "granularity needs the type; write sql_type too"
+        faults.append(f"{who}: {why}")
         return Faulty
     if how != "categorical" and not entry.other:
         faults.append(f"{who}: type {shown(kind)} is learnt as bins, which hold all values; leave out other:")
@@ -151,7 +161,16 @@ def _to_discover(column: Column, kind: SqlType, entry: Discover, faults: list[st
             return Faulty
         low, high = (low if stated[0] is None else stated[0]), (high if stated[1] is None else stated[1])
     return Undiscovered(
-        column.name, kind.text, how, nullable, size, granularity, low, high, other=entry.other
+        column.name,
+        kind.text,
+        how,
+        nullable,
+        size,
+        granularity,
+        low,
+        high,
+        other=entry.other,
+        typed=typed,
     )
 
 

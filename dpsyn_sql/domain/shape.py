@@ -7,6 +7,7 @@ statements or the catalog's; nothing here was looked up in a row.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -29,7 +30,8 @@ class Undiscovered:
     ``granularity`` is what its bins get. ``least`` and ``most`` are bounds that the owner or the
     catalog states on one side or both (values of the type: ticks, or doubles): nothing outside is looked for.
     ``other``: rows of values that are not found are written as ``__other__``, not as found ones.
-    ``source`` and ``type`` as of an ``Attribute``.
+    ``source`` and ``type`` as of an ``Attribute``. ``typed``: the type is public; else it is a column of
+    text (of a CSV file) whose type is learnt too, and ``sql_type`` and ``kind`` are those of text.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Undiscovered:
     most: Fraction | None = None
     source: Fragment | None = None
     other: bool = True
+    typed: bool = True
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -129,6 +132,21 @@ class Shape:
     def undiscovered(self) -> tuple[Undiscovered, ...]:
         """What has to be learnt through the door."""
         return tuple(item for item in self.measured if isinstance(item, Undiscovered))
+
+    @property
+    def untyped(self) -> tuple[str, ...]:
+        """Names of the columns of text whose type is to be learnt."""
+        return tuple(item.name for item in self.undiscovered if not item.typed)
+
+    def as_text(self, names: Collection[str]) -> Shape:
+        """The same shape in which those of these columns that have no public type are text."""
+
+        def settled(item: Attribute | Undiscovered) -> Attribute | Undiscovered:
+            return (
+                replace(item, typed=True) if isinstance(item, Undiscovered) and item.name in names else item
+            )
+
+        return replace(self, measured=tuple(settled(item) for item in self.measured))
 
     def planned(self) -> Domain:
         """The domain to plan with: every undiscovered attribute at the largest size it can get."""

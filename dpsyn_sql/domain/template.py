@@ -50,7 +50,13 @@ _HEAD = """\
 # Columns that shall not be released: exclude= in Python, --exclude on the command line.
 columns:
 """
-_CSV = "#   sql_type     for this CSV file: the type of the text, such as BIGINT, DECIMAL(10,2) or DATE\n"
+_CSV = """\
+# This is a CSV file, which has no types, and no row was read to guess them. Say of each column:
+#   sql_type     BIGINT, DECIMAL(10,2), DOUBLE, DATE, TIMESTAMP, TIME, BOOLEAN, or VARCHAR for text and codes
+# That alone is much: without it the type is learnt from the rows with noise, at a cost. Bounds or categories
+# in place of type: discover are better still; sql_type can stand beside them.
+"""
+_TEXT = "text; sql_type: BIGINT, DECIMAL(10,2), DOUBLE, DATE, TIMESTAMP, TIME, BOOLEAN or VARCHAR"
 _LONGEST_KEY = 100  # longer ones need YAML's explicit key mark
 
 
@@ -76,11 +82,18 @@ def _entry(column: Column, *, csv: bool) -> str:
     known = _known(column, kind)
     if known:
         return f"\n  # {name}: {known}; nothing to write.\n"
-    shown = "text of a CSV file" if csv else "ENUM without a name" if kind.family == "enum" else kind.text
+    if csv:
+        return _commented(name, _TEXT, "{type: discover, sql_type: FILL}")
+    shown = "ENUM without a name" if kind.family == "enum" else kind.text
     form = _form(kind, nullable=not column.not_null)
+    return _commented(name, f"{shown}; or instead: {{type: discover}}", form)
+
+
+def _commented(name: str, remark: str, form: str) -> str:
+    """A column's remark, and its form as a comment."""
     lines = f"{name}: {form}" if len(name) <= _LONGEST_KEY else f"? {name}\n: {form}"
     commented = "".join(f"  # {line}\n" for line in lines.split("\n"))
-    return f"\n  ## {shown}; or instead: {{type: discover}}\n{commented}"
+    return f"\n  ## {remark}\n{commented}"
 
 
 def _known(column: Column, kind: SqlType) -> str:

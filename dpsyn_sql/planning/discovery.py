@@ -29,11 +29,15 @@ CONTRIBUTIONS_SHARE = Fraction(1, 50)
 MOST_COUNTED = 10_000
 """Rows per unit up to which units are counted by their rows: one cell each."""
 
-Ask = Literal["keys", "values", "grid", "steps", "cells", "contributions"]
+Ask = Literal["types", "keys", "values", "grid", "steps", "cells", "contributions"]
 
 _PARTS: Mapping[Ask, int] = {"values": 6, "grid": 4, "steps": 1, "cells": 9}
 # Parts of a numeric or temporal column's share. The grid only has to show which powers of two occur, the
 # cells say what is inside of them.
+
+TYPES_PART = Fraction(1, 5)
+"""Part of the share of a column of text without a stated type that finds the type. A class holds many units,
+so a small part is enough; a wrong type loses the column, and a fifth makes other noise only 12 % larger."""
 
 
 def things_per_unit(ask: Ask, rows_per_unit: int) -> int:
@@ -59,7 +63,9 @@ def planned_discovery(
 ) -> tuple[tuple[DiscoveryStep, ...], Budget]:
     """The steps of discovery, and what is left of ``budget`` for the method (without threshold delta).
 
-    Columns get equal shares, and equal parts of the threshold delta.
+    Columns get equal shares, and equal parts of the threshold delta. A column of text whose type is to be
+    found may turn out to be text: after the question of its type stands what would be asked then, and the
+    same share pays if it is not.
 
     Raises:
         BudgetError: categories must be learnt, and there is no delta for their threshold.
@@ -70,7 +76,8 @@ def planned_discovery(
         names = ", ".join(repr(column.name) for column in keys)
         raise BudgetError(
             f"delta=0 does not allow the threshold that finds the values of {names}: declare their "
-            "categories in the domain file, leave them out with exclude=, or give a delta such as 1e-9"
+            "categories in the domain file (or sql_type, for numbers of a CSV file), leave them out "
+            "with exclude=, or give a delta such as 1e-9"
         )
     counts = _counts_rows(shape, unit)
     if counts and unit.max_rows > MOST_COUNTED:
@@ -100,8 +107,13 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
     """How one column's share is divided among the questions about it, by its kind.
 
     Values that many rows share are looked for if there is delta for a threshold; a granularity only if the
-    owner does not state it.
+    owner does not state it. The type of text without a stated type comes first; then ask again with the type
+    that was found.
     """
+    if not column.typed:
+        types, rest = share.without_thresholds().split((TYPES_PART, 1 - TYPES_PART))
+        keys = Budget(rest.kind, rest.amount, share.delta)
+        return DiscoveryStep("types", column.name, types), DiscoveryStep("keys", column.name, keys)
     if column.kind == "categorical":
         return (DiscoveryStep("keys", column.name, share),)
     parts = dict(_PARTS)

@@ -86,7 +86,8 @@ def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str
             continue
         item = measured[name]
         if isinstance(item, Undiscovered):
-            yield f"  {_shortened(name)}: to be discovered, at most {item.max_codes} codes"
+            what = "to be discovered" if item.typed else "type and values to be discovered"
+            yield f"  {_shortened(name)}: {what}, at most {item.max_codes} codes"
             yield from (f"    {words}" for words in found[name])
         else:
             yield f"  {_shortened(name)}: {item.size} codes, {_codes_in_words(item)}"

@@ -162,6 +162,14 @@ class GridQuery(Question[NoisyMarginal]):
 
 
 @dataclass(frozen=True, slots=True)
+class TypesQuery(Question[NoisyMarginal]):
+    """Noisy counts of distinct units per class of text (``domain.text_types.CLASSES``) in a column of text;
+    all classes, empty ones included. A unit counts for at most k classes."""
+
+    attr: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepQuery(ColumnQuestion["NoisySteps"]):
     """How many units have values that are multiples of which steps.
 

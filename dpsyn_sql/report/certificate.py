@@ -204,6 +204,7 @@ def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
         "codes": item.max_codes,
         "nullable": item.nullable,
         "bounds": [None if bound is None else str(bound) for bound in (item.least, item.most)],
+        **({} if item.typed else {"type": "to be discovered"}),
     } | _source_facts(item)
 
 

@@ -14,6 +14,7 @@ from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.complaints import complaints
+from dpsyn_sql.report.found_types import odd_texts, unknown_types
 from dpsyn_sql.report.labels import some_of
 from dpsyn_sql.report.losses import Losses
 from dpsyn_sql.report.made import ROWS_OF_NOISE, Made, rows_wanted
@@ -82,6 +83,8 @@ def doubts(made: Made, losses: Losses, *, needed: Mapping[str, float], named: Co
     rare = {name: rows for name, rows in needed.items() if name in hiding}
     texts = (
         _uncertain_total(made),
+        unknown_types(made.types),
+        odd_texts(made.types),
         *(complaint.text for complaint in found),
         _rare_values(made, rare),
         _too_large(made.plan),

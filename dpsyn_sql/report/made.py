@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.filling import filled
 from dpsyn_sql.fit.one_way_counts import one_way_counts
+from dpsyn_sql.fit.text_types import FoundType
 from dpsyn_sql.interfaces import Model
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
@@ -19,13 +21,15 @@ zero. At epsilon 1e-6 noise alone gives ten million rows and more (docs/decision
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """``shape`` and ``plan`` are complete: nothing is left to be discovered."""
+    """``shape`` and ``plan`` are complete: nothing is left to be discovered. ``types``: what was found of
+    columns of text without a stated type."""
 
     shape: Shape
     plan: Plan
     model: Model
     measurements: tuple[NoisyMarginal, ...]
     contributions: NoisyContributions | None
+    types: Mapping[str, FoundType] = field(default_factory=dict)
 
     @property
     def filled(self) -> Made:

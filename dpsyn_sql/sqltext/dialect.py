@@ -29,6 +29,7 @@ class Dialect:
         of_places: (values, place) to one of the values, the first at place 0.
         text_bytes: text to bytes, which have no collation.
         guarded_cast: (text, type) to a value, NULL if the text is not one.
+        matches: (text, pattern of RE2) to whether all of the text fits the pattern.
         epoch: a moment to whole units since 1970-01-01: microseconds, or (True) nanoseconds.
         lot: (what is drawn, its unit, key) to a hash whose order draws among a unit's own; the
             unit passes through the key. Indented as an expression of a CTE.
@@ -42,6 +43,7 @@ class Dialect:
     of_places: Callable[[Sequence[int], str], Fragment]
     text_bytes: Callable[[str], Fragment]
     guarded_cast: Callable[[str, str], Fragment]
+    matches: Callable[[str, str], Fragment]
     epoch: Callable[[str, bool], Fragment]
     lot: Callable[[Sequence[str], str, int], Fragment]
 
@@ -94,6 +96,7 @@ DUCKDB = Dialect(
     of_places=_duckdb_of_places,
     text_bytes=lambda text: Fragment(f"encode({text})"),
     guarded_cast=_duckdb_guarded_cast,
+    matches=lambda text, pattern: Fragment(f"regexp_full_match({text}, {literal(pattern)})"),
     epoch=lambda moment, nanoseconds: Fragment(f"epoch_{'ns' if nanoseconds else 'us'}({moment})"),
     lot=_duckdb_lot,
 )

@@ -23,6 +23,8 @@ from dpsyn_sql.sqltext.render import render
 def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Shape:
     """The same shape with every expression fit to run. Reads no row; charges nothing.
 
+    Columns that an expression uses are text if they have no public type: it was bound to text.
+
     Args:
         shape: as declared; columns may still be undiscovered.
         engine: any session; it is asked to bind expressions over no rows.
@@ -32,19 +34,19 @@ def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Sh
         DomainError: with all faults of derived columns, conditions and constants.
     """
     faults: list[str] = []
-    types = _types(shape)
+    types, used = _types(shape), set[str]()
     for role in shape.roles:
         if isinstance(role, Constant) and not _fits(role, engine):
             faults.append(f"column {role.name!r}: {role.value!r} is not a value of the type {role.sql_type}")
     plain = [name for name, (_, computed) in types.items() if not computed]
     roles = tuple(
-        _derived(role, plain, types, engine, catalog, faults) if isinstance(role, Derived) else role
+        _derived(role, plain, types, engine, catalog, faults, used) if isinstance(role, Derived) else role
         for role in shape.roles
     )
-    never = tuple(_condition(text, types, engine, catalog, faults) for text in shape.never)
+    never = tuple(_condition(text, types, engine, catalog, faults, used) for text in shape.never)
     if faults:
         raise DomainError("The domain does not fit the source:", faults)
-    return replace(shape, roles=roles, never=never)
+    return replace(shape, roles=roles, never=never).as_text(used)
 
 
 def _types(shape: Shape) -> dict[str, tuple[Fragment, bool]]:
@@ -69,8 +71,10 @@ def _derived(
     engine: Engine,
     catalog: QueryCatalog,
     faults: list[str],
+    used: set[str],
 ) -> Derived:
     checked = check_expression(role.expression, plain, catalog)
+    used.update(checked.columns)
     made = replace(role, expression=checked.sql)
     fault = checked.fault
     if not fault:
@@ -88,8 +92,10 @@ def _condition(
     engine: Engine,
     catalog: QueryCatalog,
     faults: list[str],
+    used: set[str],
 ) -> Fragment:
     checked = check_expression(text, tuple(types), catalog)
+    used.update(checked.columns)
     fault = checked.fault
     if not fault:
         value = Fragment(f"COALESCE(TRY({checked.sql}), FALSE)")

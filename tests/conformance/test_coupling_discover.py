@@ -32,7 +32,7 @@ from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, StepQuery
+from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, StepQuery, TypesQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
@@ -57,6 +57,7 @@ def questions(unit, kind, labels):
         GridQuery(grid_attribute("n", "INTEGER", FINE)),
         StepQuery("n", "INTEGER", steps_of(INTEGER)),
         StepQuery("x", "DOUBLE", steps_of(DOUBLE)),
+        TypesQuery("s"),
         ContributionQuery(K),
     ]
     if unit.column is None:
@@ -81,6 +82,9 @@ class Watched:
 
     def cells(self, query):
         return self._kept(self.inner.cells(query))
+
+    def types(self, query):
+        return self._kept(self.inner.types(query))
 
     def contributions(self, query):
         return self._kept(self.inner.contributions(query))
@@ -168,7 +172,7 @@ def told(found):
 
 
 NAMES = st.sampled_from(["ann", "Ann", "bob", "", None])
-TEXTS = ["a", "A", "é", "e\u0301", "", "long", "\x00", "'", None]
+TEXTS = ["a", "A", "é", "e\u0301", "", "long", "\x00", "'", None, "7", " 7.50", "2020-01-31", "1e999", "NA"]
 ROW = st.tuples(
     NAMES,
     st.sampled_from(TEXTS),
@@ -261,7 +265,7 @@ def bounded(event, question, before, after, k):
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
     rows = [("ann", "a", "p", 1, 0.5)]
-    eve = [("eve", text, label, n, x) for text, label, n, x in (("b", "p", 2, 0.1), ("c", "P", 9, 0.9))]
+    eve = [("eve", text, label, n, x) for text, label, n, x in (("b", "p", 2, 0.1), ("7", "P", 9, 0.9))]
     rows += beside(UNITS["unit"], eve)
     one = run_on(rows, ("p", "P"), UNITS["unit"], kind)
     two = run_on(rows + eve, ("p", "P"), UNITS["unit"], kind)

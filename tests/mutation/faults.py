@@ -428,6 +428,33 @@ FAULTS = (
         (UNITS_SQL, "SELECT DISTINCT\n", "SELECT\n"),
     ),
     fault(
+        "a unit counted for all its types of text at the charge of one",
+        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[zcdp]",
+        (
+            "dpsyn_sql/measure/questions/types.py",
+            'grid_event(things_per_unit("types", behind.rows_per_unit), budget)',
+            "grid_event(1, budget)",
+        ),
+    ),
+    fault(
+        "classes of text without rows are left out",
+        f"{DISCOVERY}::test_missing_codes_or_floats_never_reach_the_noise",
+        (
+            "dpsyn_sql/measure/questions/types.py",
+            "check_counts(counts, (len(CLASSES),))",
+            "counts = counts[counts > 0]",
+        ),
+    ),
+    fault(
+        "what follows a found type gets the whole share again",
+        "tests/unit/test_discovery.py::test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows",
+        (
+            "dpsyn_sql/planning/discovery.py",
+            "            types, own = share.split(",
+            "            types, _ = share.split(",
+        ),
+    ),
+    fault(
         "keys below the threshold in the transcript",
         f"{DISCOVERY}::test_keys_below_the_threshold_reach_neither_answer_nor_transcript",
         (KEYS, "for place in reached.tolist()]", "for place in range(len(keys))]"),

@@ -11,6 +11,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery import discovered
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.domain.text_types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.planning.discovery import (
@@ -29,6 +30,7 @@ from dpsyn_sql.planning.queries import (
     NoisyMarginal,
     NoisySteps,
     StepQuery,
+    TypesQuery,
 )
 from dpsyn_sql.source.relation import PrivacyUnit
 
@@ -43,8 +45,8 @@ ROW, FIVE = PrivacyUnit(), PrivacyUnit("who", 5)
 class Door:
     """Answers every question with something simple, and remembers it."""
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, holds=TEXT):
+        self.asked, self.holds = [], holds
 
     def ask(self, query, budget):
         self.asked.append((query, budget))
@@ -57,6 +59,9 @@ class Door:
             return NoisyMarginal((query.grid.name,), grid, 5.0)
         if isinstance(query, ContributionQuery):
             return NoisyContributions(np.arange(query.most), 2.0)
+        if isinstance(query, TypesQuery):
+            counts = [900 if name == self.holds else 1 for name in CLASSES]
+            return NoisyMarginal((query.attr,), np.array(counts), 5.0)
         assert isinstance(query, StepQuery)
         return NoisySteps(query.steps, np.ones(len(query.steps) + 1, dtype=np.int64), 5.0)
 
@@ -91,7 +96,8 @@ def test_without_delta_no_categories_can_be_learnt():
 def test_every_planned_question_is_asked_once_at_its_budget(unit):
     steps, _ = planned_discovery(SHAPE, unit, Budget("zcdp", 10**13, 10**8))
     door = Door()
-    shape, contributions, asked = discovered(SHAPE, steps, door, unit.max_rows)
+    found = discovered(SHAPE, steps, door, unit.max_rows)
+    shape, contributions, asked = found.shape, found.contributions, found.asked
     assert [budget for _, budget in door.asked] == [step.budget for step in asked]
     assert asked == steps
     assert shape.domain.names == ("sex", "city", "age", "born")
@@ -164,7 +170,7 @@ def learnt(values, sql_type="INTEGER", *, pure=False, **kinds):
     steps, _ = planned_discovery(
         shape, ROW, Budget("pure", 10**15) if pure else Budget("zcdp", 10**13, 10**8)
     )
-    (found,) = discovered(shape, steps, Counting(values, **noise), 1)[0].domain.attributes
+    (found,) = discovered(shape, steps, Counting(values, **noise), 1).shape.domain.attributes
     assert found.size <= column.max_codes and found.ordered and found.origin == "discovered"
     return found
 
@@ -295,3 +301,41 @@ def test_never_more_codes_than_allowed_and_the_heaviest_value_keeps_its_own(most
     if most > 3:
         assert (77,) in fill_ticks(found)
     assert mean(found, values) == pytest.approx(values.mean(), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("holds", "sql_type", "then"),
+    [
+        (TEXT, "VARCHAR", ["keys"]),
+        (INTEGER, "BIGINT", ["values", "grid", "steps", "cells"]),
+        (DECIMALS[1], "DECIMAL(18,2)", ["values", "grid", "steps", "cells"]),
+        (DATE, "DATE", ["values", "grid", "steps", "cells"]),
+        (BOOLEAN, "BOOLEAN", []),
+    ],
+)
+def test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows(holds, sql_type, then):
+    shape = Shape((DECLARED, Undiscovered("x", "VARCHAR", "categorical", typed=False), CITY))
+    steps, _ = planned_discovery(shape, ROW, Budget("zcdp", 10**13, 10**8))
+    assert [(step.ask, step.attr) for step in steps] == [("types", "x"), ("keys", "x"), ("keys", "city")]
+    reserved = [step.budget for step in steps if step.attr == "x"]
+    assert reserved[1].delta == steps[2].budget.delta == 10**8 // 2
+    assert sum(budget.amount for budget in reserved) == steps[2].budget.amount
+    door = Door(holds)
+    found = discovered(shape, steps, door, 1)
+    own = [step for step in found.asked if step.attr == "x"]
+    assert [step.ask for step in own] == ["types", *then]
+    assert [budget for _, budget in door.asked] == [step.budget for step in found.asked]
+    assert sum(step.budget.amount for step in own) <= sum(budget.amount for budget in reserved)
+    assert then == [] or sum(s.budget.amount for s in own) == sum(budget.amount for budget in reserved)
+    assert sum(step.budget.delta for step in own) == (reserved[1].delta if then else 0)
+    attribute = found.shape.domain["x"]
+    assert (attribute.sql_type, attribute.origin) == (sql_type, "discovered")
+    assert attribute.size <= shape.planned()["x"].size
+    assert found.types["x"].sql_type == sql_type and found.types["x"].sure
+    assert found.shape.domain["city"].labels == ("Bonn", "Köln")
+
+
+def test_without_delta_a_column_that_may_be_text_is_refused():
+    shape = Shape((Undiscovered("x", "VARCHAR", "categorical", typed=False),))
+    with pytest.raises(BudgetError, match="delta=0.*'x'.*sql_type"):
+        planned_discovery(shape, ROW, Budget("pure", 10**15))

@@ -8,7 +8,7 @@ from typing import Any
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.inquiry import Behind, Inquiry
-from dpsyn_sql.measure.questions import choice, contributions, distances, grid, keys, marginals, steps
+from dpsyn_sql.measure.questions import choice, contributions, distances, grid, keys, marginals, steps, types
 from dpsyn_sql.planning.queries import (
     Answer,
     Choice,
@@ -19,6 +19,7 @@ from dpsyn_sql.planning.queries import (
     Marginals,
     Question,
     StepQuery,
+    TypesQuery,
 )
 
 QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any]]] = {
@@ -28,6 +29,7 @@ QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any
     KeyQuery: keys.inquiry,
     GridQuery: grid.inquiry,
     StepQuery: steps.inquiry,
+    TypesQuery: types.inquiry,
     ContributionQuery: contributions.inquiry,
 }
 """Every question that can be asked; the door refuses all others."""

@@ -15,6 +15,7 @@ from dpsyn_sql.planning.queries import (
     KeyQuery,
     MarginalQuery,
     StepQuery,
+    TypesQuery,
 )
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import DUCKDB
@@ -30,6 +31,7 @@ ELSEWHERE = replace(
     of_places=lambda values, place: Fragment(f"PLACE_OF({place})"),
     text_bytes=lambda text: Fragment(f"BYTES({text})"),
     guarded_cast=lambda text, kind: Fragment(f"GUARDED({text}, {kind})"),
+    matches=lambda text, pattern: Fragment(f"FITS({text}, '{pattern}')"),
     epoch=lambda moment, nanoseconds: Fragment(f"SINCE({moment})"),
     lot=lambda drawn, unit, key: Fragment(f"LOT({', '.join(drawn)}, {unit}, {key})"),
 )
@@ -98,7 +100,10 @@ def test_discovery(engine):
     list(counter.keys(KeyQuery("t", "VARCHAR")))
     list(counter.keys(KeyQuery("n", "INTEGER")))
     counter.cells(GridQuery(DOMAIN["b"]))
+    counter.types(TypesQuery("t"))
     for kind in ("TIMESTAMP", "TIMESTAMP_NS"):
         counter.steps(StepQuery("m", kind, (60,)))
     counter.contributions(ContributionQuery(2))
-    spelled(engine, "CREATE SCRATCH", '"scratch"', "BYTES", "GUARDED", "SINCE", "LOT(thing", "PLACE_OF")
+    spelled(
+        engine, "CREATE SCRATCH", '"scratch"', "BYTES", "GUARDED", "SINCE", "LOT(thing", "PLACE_OF", "FITS"
+    )

@@ -55,7 +55,16 @@ def test_columns_nobody_declared_are_to_be_learnt_by_their_type(sql_type, kind):
 
 def test_csv_columns_are_learnt_as_text_or_as_declared():
     shape = shape_of(None, relation(Column("a", "VARCHAR"), kind="csv"), discover=True)
-    assert shape.measured == (Undiscovered("a", "VARCHAR", "categorical"),)
+    assert shape.measured == (Undiscovered("a", "VARCHAR", "categorical", typed=False),)
+    assert shape.untyped == ("a",) and shape.as_text(["b"]) == shape
+    assert shape.as_text(["a"]).measured == (Undiscovered("a", "VARCHAR", "categorical"),)
+    open_entry = one("VARCHAR", {"type": "discover", "max_codes": 9, "nullable": False}, kind="csv")
+    assert open_entry == Undiscovered("v", "VARCHAR", "categorical", False, 9, typed=False)
+    step = {"columns": {"a": {"type": "discover", "granularity": 5}}}
+    with pytest.raises(DomainError, match="write sql_type too"):
+        shape_of(step, relation(Column("a", "VARCHAR"), kind="csv"), discover=True)
+    for stated in ({"sql_type": "VARCHAR"}, {"as": "categorical"}):
+        assert one("VARCHAR", {"type": "discover", **stated}, kind="csv").typed
     date_column = one("VARCHAR", {"type": "discover", "sql_type": "DATE", "granularity": "month"}, kind="csv")
     assert date_column == Undiscovered("v", "DATE", "temporal", granularity="month")
 

@@ -82,9 +82,26 @@ def test_known_unsupported_and_anonymous_columns():
     assert '# "must": {type: numeric, lower: FILL, upper: FILL, nullable: false}' in text
 
 
-def test_csv_explains_types():
-    text = template_text(Relation("f.csv", "csv", "t", (Column("a", "VARCHAR"),)))
-    assert "sql_type" in text and "text of a CSV file" in text
+@settings(max_examples=30)
+@given(names=st.lists(NAMES, min_size=1, max_size=5, unique_by=str.lower), data=st.data())
+def test_every_column_of_a_csv_file_has_a_type_to_fill_in(names, data):
+    columns = tuple(Column(name, "VARCHAR") for name in names)
+    text = template_text(Relation("f.csv", "csv", "t", columns))
+    assert yaml.safe_load(text) == {"columns": None}
+    head, forms = text.split("columns:\n", 1)
+    offered = re.search(r"sql_type: (.*) or (\w+)$", forms, flags=re.MULTILINE)
+    types = [*re.split(", (?![0-9])", offered[1]), offered[2]]
+    assert len(types) == 8 and all(kind in head for kind in types)
+    chosen = [data.draw(st.sampled_from(types)) for _ in names]
+    left = iter(chosen)
+    lines = [
+        line[4:].replace("FILL", f'"{next(left)}"' if "FILL" in line else "")
+        for line in forms.splitlines()
+        if line[:4] == "  # "
+    ]
+    domain = yaml.safe_load("columns:\n" + "".join(f"  {line}\n" for line in lines))
+    shape = read_domain(domain).to_shape(columns, csv=True, discover=True)
+    assert shape.untyped == () and [item.sql_type for item in shape.measured] == chosen
 
 
 def test_what_constraints_say_need_not_be_written():

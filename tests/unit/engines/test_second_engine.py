@@ -35,6 +35,7 @@ SECOND = replace(
     of_places=lambda values, place: cases(enumerate(values), place),
     text_bytes=lambda text: Fragment(f"from_hex(hex({text}))"),
     guarded_cast=lambda text, kind: Fragment(f"TRY(CAST({text} AS {kind}))"),
+    matches=lambda text, pattern: Fragment(f"(regexp_matches({text}, '^({pattern})$'))"),
     epoch=lambda moment, nanoseconds: Fragment(
         f"CAST(date_diff('{'nano' if nanoseconds else 'micro'}second', TIMESTAMP '1970-01-01', {moment}) AS INT8)"
     ),

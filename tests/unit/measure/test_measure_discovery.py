@@ -11,6 +11,7 @@ from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, cost_units
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
@@ -25,6 +26,7 @@ from dpsyn_sql.planning.queries import (
     MarginalQuery,
     Marginals,
     StepQuery,
+    TypesQuery,
 )
 
 WHOLE = Budget.from_epsilon(1, 1e-9)
@@ -35,7 +37,8 @@ GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
 STEPS = StepQuery("n", "INTEGER", (5, 10))
 KEYS = KeyQuery("s", "VARCHAR")
 ROWS = ContributionQuery(3)
-QUERIES = (KEYS, GridQuery(GRID), STEPS, ROWS)
+TYPES = TypesQuery("s")
+QUERIES = (KEYS, GridQuery(GRID), STEPS, ROWS, TYPES)
 DOMAIN = Domain((GRID,))
 
 
@@ -55,6 +58,10 @@ class FakeColumns:
     def cells(self, query):
         self.log.append("count")
         return np.array([5, 0, 9, 2])
+
+    def types(self, query):
+        self.log.append("count")
+        return np.arange(len(CLASSES))
 
     def steps(self, query):
         self.log.append("count")
@@ -146,7 +153,9 @@ def test_any_text_survives_the_ledger(keys):
 def test_events_and_noise_are_those_of_the_sensitivities(log):
     curator, entry = curator_of(log, rows=9)
     answers = [curator.ask(query, SHARE) for query in QUERIES]
-    keys, grid, steps, rows = entry.events
+    keys, grid, steps, rows, types = entry.events
+    assert types == GaussianEvent(answers[4].sigma, 3) and answers[4].attrs == ("s",)
+    assert answers[4].values.tolist() == list(range(len(CLASSES)))
     assert keys == keys_event(3, SHARE) and keys.keys_per_unit == 3
     assert grid == GaussianEvent(answers[1].sigma, 3) and answers[1].attrs == ("n",)
     assert steps == GaussianEvent(answers[2].sigma, 1)
@@ -157,7 +166,7 @@ def test_events_and_noise_are_those_of_the_sensitivities(log):
 
 def test_a_unit_counts_for_the_root_of_its_rows():
     ks = (1, 2, 4, 5, 9, 10, 100, 2**31)
-    for ask in ("keys", "values", "grid", "cells"):
+    for ask in ("keys", "values", "grid", "cells", "types"):
         assert [things_per_unit(ask, k) for k in ks] == [1, 2, 2, 3, 3, 4, 10, 46_341]
     assert {things_per_unit(ask, k) for ask in ("steps", "contributions") for k in ks} == {1}
 
@@ -227,9 +236,9 @@ def test_pure_budgets_pay_for_everything_else(log):
     curator, entry = curator_of(log, PURE, rows=9)
     for query in QUERIES[1:]:
         curator.ask(query, PURE_SHARE)
-    grid, steps, rows = entry.events
-    assert (grid.l1, steps.l1, rows.l1) == (3, 1, 1)
-    assert {type(grid), type(steps), type(rows)} == {LaplaceEvent}
+    grid, steps, rows, types = entry.events
+    assert (grid.l1, steps.l1, rows.l1, types.l1) == (3, 1, 1, 3)
+    assert {type(grid), type(steps), type(rows), type(types)} == {LaplaceEvent}
     assert "gaussian" not in [step[0] for step in log if isinstance(step, tuple)]
 
 
@@ -294,11 +303,12 @@ def test_a_replay_that_asks_something_else_stops(log, query, other):
 @pytest.mark.parametrize("wrong", [np.array([5, 0, 9]), np.array([5.0, 0, 9, 2])])
 def test_missing_codes_or_floats_never_reach_the_noise(log, wrong):
     entry, columns = NotedEntry(OneRelease(WHOLE).open(), log), FakeColumns(log)
-    columns.cells = lambda query: wrong
+    columns.cells = columns.types = lambda query: wrong
     curator = LocalCurator(None, None, 1, entry, NoNoise(log), columns)
-    with pytest.raises(InternalError):
-        curator.ask(GridQuery(GRID), SHARE)
-    assert log == ["charge"] and entry.answers == []
+    for query in (GridQuery(GRID), TYPES):
+        with pytest.raises(InternalError):
+            curator.ask(query, SHARE)
+    assert log == ["charge", "charge"] and entry.answers == []
 
 
 def test_marginals_follow_once_the_domain_is_complete(log):

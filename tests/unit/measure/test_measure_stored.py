@@ -23,6 +23,7 @@ from dpsyn_sql.planning.queries import (
     MarginalQuery,
     Marginals,
     StepQuery,
+    TypesQuery,
 )
 
 GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
@@ -30,6 +31,7 @@ DOMAIN = Domain((GRID, Attribute("b", "VARCHAR", "categorical", labels=tuple("vw
 N = MarginalQuery(("n",))
 BINS = MarginalQuery(("n", "b"), (None, (1, 0, 1, 0, 2)))
 MAPS = "2a0dafaa9998792b1c94e9d02c5ec158ba433cd84b36433867ade300929769a8"
+CLASSES = "8202653dc5f37d301cbdfa829bb6a967cec5b4b63a62bc12fbfdb898c1d935a3"
 CUTS = "4eb0ab2042fef634a80422bfb72ded97edc02f47cc33cd75d54cbce11e3d70fd"
 ROOTS = "8e35951036e30fa279600100cd6e37fe13682249b2b2caf1eb4c3c5b17aa6081"
 ROWS = 3
@@ -90,6 +92,15 @@ STORED = [
         [[5, 0, 9, 2]],
         lambda found: (found.attrs, found.values.tolist()),
         (("n",), [5, 0, 9, 2]),
+    ),
+    (
+        TypesQuery("s"),
+        ZCDP,
+        f'{{"ask":"discover","attr":"s","classes":"{CLASSES}","event":"gaussian","l2_squared":2,'
+        '"sigma":10.002576948708558,"type":"VARCHAR","what":"types"}',
+        [list(range(19))],
+        lambda found: (found.attrs, found.values.tolist(), found.sigma),
+        (("s",), list(range(19)), 10.002576948708558),
     ),
     (
         StepQuery("n", "INTEGER", (5, 10)),
