@@ -55,6 +55,10 @@ TWO_PIECES = 3.0
 REAL = 2.5
 """Deviations that values which are no atoms need in all, and again in each cell of the coarse grid."""
 
+CLEAR = 20.0
+"""Deviations of the noise of all cells together that a column must hold before cells that stand out no more
+are taken for empty: of a small table too much is below the noise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
@@ -243,11 +247,13 @@ def pieces_of(cells: Cells, chosen: NDArray[np.bool_], atoms: Atoms, fine: Cells
             estimates[parent] = (counted, (STANDS_OUT / REAL) ** 2 * variance)
     total = sum(mass for mass, _ in estimates.values())
     deviation = math.sqrt(sum(variance for _, variance in estimates.values()))
-    if found and total < REAL * deviation:
+    known = total + sum(piece.mass for piece in found)
+    needed = REAL if known > CLEAR * deviation else 0.0
+    if found and total < needed * deviation:
         return tuple(sorted(found, key=lambda piece: piece.low))
     for parent, places in groups.items():
         mass, variance = estimates[parent]
-        if mass > REAL * math.sqrt(variance):
+        if mass > needed * math.sqrt(variance):
             for place, part in zip(places, _of_sum(fine.counts[places], mass).tolist(), strict=True):
                 if part > 0:
                     found.append(Piece(fine.cuts[place], fine.cuts[place + 1], part))
