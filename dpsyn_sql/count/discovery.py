@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.count import statements
-from dpsyn_sql.count.exact import key_expression, key_text, key_value, step_expression
+from dpsyn_sql.count.exact import key_expression, key_text, key_value, step_expression, text_of_key
 from dpsyn_sql.count.marginalise import scatter
 from dpsyn_sql.count.text_types import text_class_expression
 from dpsyn_sql.domain.text_types import CLASSES
@@ -90,8 +90,10 @@ class SqlDiscoveryCounter:
             while full:
                 sql = render("discover/part", table=table, text=text, start=start, stop=start + PART)
                 found = self._engine.fetch(sql, step="reading keys")
-                texts = [bytes(text).decode() for text in found["thing"]]
-                yield [key_value(kind, text) for text in texts], _counts(found["units"])
+                texts = [text_of_key(bytes(text)) for text in found["thing"]]
+                held = [place for place, text in enumerate(texts) if text is not None]
+                keys = [key_value(kind, text) for text in texts if text is not None]
+                yield keys, _counts(found["units"])[held]
                 start, full = start + PART, len(texts) == PART
         finally:
             self._engine.execute(statements.drop(table), step="dropping the table of keys")

@@ -49,6 +49,15 @@ def key_text(kind: SqlType, key: Fragment, dialect: Dialect) -> Fragment:
     return dialect.text_bytes(f"CAST({key} AS VARCHAR)")
 
 
+def text_of_key(content: bytes) -> str | None:
+    """The text of such bytes; None if they are no UTF-8, which Arrow data can hold: no key either.
+
+    An error of the codec would hold the bytes.
+    """
+    text = content.decode("utf-8", "replace")
+    return text if text.encode() == content else None
+
+
 def key_value(kind: SqlType, text: str) -> Exact:
     """The key of such a text."""
     if kind.family in ("text", "enum"):

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 _TEXTS = frozenset({bool, int, float, Decimal, date, datetime, time, UUID, pd.Timestamp})
+_ZONES = (timezone, ZoneInfo)
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 # What DuckDB's TIMESTAMP holds; beyond lie its infinities, and NaT.
 _LOWEST, _HIGHEST = -9_223_372_022_400_000_000, 9_223_372_036_854_775_806
@@ -82,20 +84,33 @@ def text_of(value: object) -> str | None:
     """A Python object as text, whatever stands in other rows; None for what is no single value.
 
     Text stays as it is, with ``?`` for halves of surrogate pairs, which no database can hold. Numbers,
-    booleans, dates, times and UUIDs are written as Python writes them.
+    booleans, dates, times and UUIDs are written as Python writes them; times in a zone whose offset code of
+    somebody else would say are written without it.
     """
     if type(value) is str and value.isascii():
         return value
     if isinstance(value, str):
         return str.__str__(value).encode("utf-8", "replace").decode()
     if isinstance(value, np.generic):
-        value = value.item()
+        value = np.generic.item(value)  # never the method of a subclass
     if type(value) not in _TEXTS:
         return None
+    if isinstance(value, datetime | time) and type(value.tzinfo) not in (type(None), *_ZONES):
+        value = _without_zone(value)
     try:
         return str(value) if value == value else None  # else it is no number
     except (ValueError, ArithmeticError):  # a whole number of more than 4300 digits, or a signalling NaN
         return None
+
+
+def _without_zone(value: datetime | time) -> datetime | time:
+    """What the clock showed; asks the zone nothing."""
+    clock = time(value.hour, value.minute, value.second, value.microsecond)
+    return (
+        datetime.combine(date(value.year, value.month, value.day), clock)
+        if isinstance(value, datetime)
+        else clock
+    )
 
 
 def _held(series: pd.Series[Any]) -> Held | Unsupported:

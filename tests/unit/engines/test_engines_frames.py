@@ -6,6 +6,7 @@ import sys
 from contextlib import closing
 from decimal import Decimal
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
@@ -228,6 +229,33 @@ class Loud(int):
         raise AssertionError("code of a value runs")
 
 
+class LoudNumber(np.float64):
+    def item(self):
+        raise AssertionError("code of a value runs")
+
+
+class LoudText(str):
+    def __str__(self):
+        raise AssertionError("code of a value runs")
+
+    isascii = encode = __str__
+
+
+class LoudZone(dt.tzinfo):
+    """Another offset at each call: what earlier rows asked would show in later ones."""
+
+    calls = 0
+
+    def utcoffset(self, moment):
+        LoudZone.calls += 1
+        return dt.timedelta(minutes=self.calls)
+
+    dst = utcoffset
+
+    def tzname(self, moment):
+        return str(self.utcoffset(moment))
+
+
 @given(
     st.one_of(st.text(), st.integers(), st.floats(), st.binary(), st.decimals(), st.datetimes(), st.none())
 )
@@ -245,6 +273,32 @@ def test_text_of_hostile_values():
     assert text_of(np.float64("nan")) is None and text_of(Decimal("nan")) is None and text_of(pd.NaT) is None
     assert text_of(np.int8(3)) == "3" and text_of(dt.date(2020, 1, 2)) == "2020-01-02"
     assert text_of(UUID(int=0)) == str(UUID(int=0))
+    assert text_of(LoudNumber(2.5)) == "2.5" and text_of(LoudText("a")) == "a"
+
+
+def test_text_of_a_time_asks_no_zone_of_somebody_else():
+    moment = dt.datetime(2020, 1, 2, 3, 4, 5)
+    zone = LoudZone()
+    loud = [moment.replace(tzinfo=zone), pd.Timestamp(moment, tz=zone)]
+    before = LoudZone.calls
+    assert [text_of(value) for value in loud] == [str(moment)] * 2
+    assert text_of(dt.time(3, 4, tzinfo=zone)) == "03:04:00"
+    assert LoudZone.calls == before
+    for own in (dt.UTC, ZoneInfo("Europe/Berlin")):
+        for value in (moment.replace(tzinfo=own), pd.Timestamp(moment, tz=own)):
+            assert text_of(value) == str(value)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfek9secret", b"\xed\xa0\x80k9", b"k9\xf0", b"\xff" * 300])
+def test_bytes_that_are_no_text_are_no_key_and_in_no_error(tmp_path, content):
+    """Arrow data can hold them, and DuckDB reads them as they are."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    ends = np.arange(601, dtype=np.int32) * len(content)
+    odd = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(content * 600)]
+    frame = pa.table({"x": pa.Array.from_buffers(pa.utf8(), 600, odd), "y": ["a", "b", "b"] * 200})
+    release = dpsyn_sql.release(frame, "p", ledger=tmp_path / "l", epsilon=5, rows=20, method="independent")
+    rows = release.to_df()
+    assert set(rows.x) == {"__other__"} and set(rows.y) <= {"a", "b", "__other__"}
 
 
 @settings(max_examples=25, deadline=None)
