@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.domain.shape import Shape
@@ -12,6 +14,7 @@ from dpsyn_sql.engines.released import kept_place, opened_releases
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, said
+from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render
@@ -26,18 +29,21 @@ def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> C
 
     Args:
         con: that the output table was written by.
-        target: the output.
+        target: the output; what stands in its place later is never read.
         shape: of the output; complete.
         release_id: of the release that wrote it.
     """
     place = kept_place(con if target.path is None else target.path)
     query = render("load/all", rows=_rows(target, shape))
+    written = _mark(target.path)
 
     def read(kind: str) -> Any:
         make = _maker(kind)
         gone = f"The rows of the release cannot be read: {target.name} was replaced, changed or removed."
         with opened_releases(place, target.path) as session:
             if all(one.release_id != release_id for one in session.releases()):
+                raise InputError(gone)
+            if not _is_table_of(session.engine, target, release_id) or _mark(target.path) != written:
                 raise InputError(gone)
             failed = ""
             try:
@@ -49,6 +55,26 @@ def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> C
         raise InputError(f"{gone} ({failed})")
 
     return read
+
+
+def _mark(path: Path | None) -> tuple[int, ...] | None:
+    """What another file at the path would have otherwise; None if there is none, or the output is a table."""
+    with contextlib.suppress(OSError):
+        if path is not None:
+            found = path.stat()
+            return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
+
+
+def _is_table_of(engine: Engine, target: Target, release_id: str) -> bool:
+    """Whether the table is that of the release, or the output is a file."""
+    if target.output.table is None:
+        return True
+    names = zip(("database", "schema", "name"), map(literal, target.output.table), strict=True)
+    found = engine.fetch(
+        render("load/released", release=literal(f"id {release_id}."), **dict(names)), step=_STEP
+    )
+    return int(found["found"][0]) == 1
 
 
 def _rows(target: Target, shape: Shape) -> Fragment:

@@ -137,6 +137,21 @@ def test_the_rows_of_every_output(people, ledger, tmp_path, into, source):
             dpsyn_sql.load(f"{place}.dpsyn.duckdb").to_df()
 
 
+@pytest.mark.parametrize("into", ["other", "o.parquet", "o.csv"])
+def test_other_rows_in_the_place_of_the_output_are_not_read(people, tmp_path, into):
+    """The owner may put the real rows there: nobody takes them for synthetic ones."""
+    con = duckdb.connect(str(tmp_path / "w.duckdb"))
+    con.execute("CREATE TABLE people AS FROM people")
+    release = dpsyn_sql.release(con, "people", into=tmp_path / into if "." in into else into, **OPTIONS)
+    assert len(release.to_df()) == release.rows
+    if into == "other":
+        con.execute("DROP TABLE other; CREATE TABLE other AS FROM people")
+    else:
+        con.execute(f"COPY people TO '{tmp_path / into}'")
+    with pytest.raises(dpsyn_sql.InputError, match="was replaced, changed or removed"):
+        release.to_df()
+
+
 def test_a_path_of_a_database_gives_its_rows(people, tmp_path):
     with duckdb.connect(str(tmp_path / "w.duckdb")) as con:
         con.execute("CREATE TABLE people AS FROM people")
