@@ -265,7 +265,7 @@ def bounded(event, question, before, after, k):
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
     rows = [("ann", "a", "p", 1, 0.5)]
-    eve = [("eve", text, label, n, x) for text, label, n, x in (("b", "p", 2, 0.1), ("7", "P", 9, 0.9))]
+    eve = [("eve", text, label, n, x) for text, label, n, x in (("b", "p", 2, 0.125), ("7", "P", 10, 7.0))]
     rows += beside(UNITS["unit"], eve)
     one = run_on(rows, ("p", "P"), UNITS["unit"], kind)
     two = run_on(rows + eve, ("p", "P"), UNITS["unit"], kind)

@@ -446,12 +446,39 @@ FAULTS = (
         ),
     ),
     fault(
+        "a unit counted for several steps at the charge of one",
+        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[zcdp]",
+        (
+            "dpsyn_sql/count/discovery.py",
+            'self._counted("steps", query.value, kind, step)',
+            'self._counted("grid", query.value, kind, step)',
+        ),
+    ),
+    fault(
+        "steps that no value fits are left out",
+        f"{DISCOVERY}::test_missing_codes_or_floats_never_reach_the_noise",
+        (
+            "dpsyn_sql/measure/questions/steps.py",
+            "check_counts(counts, (len(steps) + 1,))",
+            "counts = counts[counts > 0]",
+        ),
+    ),
+    fault(
+        "a refined grid is not told from another one",
+        f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops",
+        (
+            "dpsyn_sql/measure/questions/grid.py",
+            "cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable)))",
+            'cuts = digest("")',
+        ),
+    ),
+    fault(
         "what follows a found type gets the whole share again",
         "tests/unit/test_discovery.py::test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows",
         (
             "dpsyn_sql/planning/discovery.py",
-            "            types, own = share.split(",
-            "            types, _ = share.split(",
+            "keys = Budget(rest.kind, rest.amount, share.delta)",
+            "keys = Budget(share.kind, share.amount, share.delta)",
         ),
     ),
     fault(
@@ -496,6 +523,24 @@ FAULTS = (
         "values of too few units are read",
         "tests/sql/test_discover_statements.py::test_keys_of_too_few_units_are_not_read[row]",
         ("sql/discover/units.sql", "HAVING count(*) >= {{ least }}", "HAVING count(*) >= 1"),
+    ),
+    fault(
+        "an error of the codec holds the bytes of a row",
+        "tests/unit/engines/test_engines_frames.py::test_bytes_that_are_no_text_are_no_key_and_in_no_error",
+        (
+            "dpsyn_sql/count/exact.py",
+            'text = content.decode("utf-8", "replace")',
+            "text = content.decode()",
+        ),
+    ),
+    fault(
+        "the class of a value says its text",
+        "tests/unit/engines/test_engines_frames.py::test_text_of_a_time_asks_no_zone_of_somebody_else",
+        (
+            "dpsyn_sql/engines/frame_columns.py",
+            "        value = _without_zone(value)\n",
+            "        pass\n",
+        ),
     ),
     # -- the ledger ------------------------------------------------------------------------------------
     fault(

@@ -303,12 +303,12 @@ def test_a_replay_that_asks_something_else_stops(log, query, other):
 @pytest.mark.parametrize("wrong", [np.array([5, 0, 9]), np.array([5.0, 0, 9, 2])])
 def test_missing_codes_or_floats_never_reach_the_noise(log, wrong):
     entry, columns = NotedEntry(OneRelease(WHOLE).open(), log), FakeColumns(log)
-    columns.cells = columns.types = lambda query: wrong
+    columns.cells = columns.types = columns.steps = lambda query: wrong
     curator = LocalCurator(None, None, 1, entry, NoNoise(log), columns)
-    for query in (GridQuery(GRID), TYPES):
+    for query in (GridQuery(GRID), TYPES, StepQuery("n", "INTEGER", (5, 10, 50))):
         with pytest.raises(InternalError):
             curator.ask(query, SHARE)
-    assert log == ["charge", "charge"] and entry.answers == []
+    assert log == ["charge"] * 3 and entry.answers == []
 
 
 def test_marginals_follow_once_the_domain_is_complete(log):
