@@ -70,10 +70,11 @@ def _is_table_of(engine: Engine, target: Target, release_id: str) -> bool:
     """Whether the table is that of the release, or the output is a file."""
     if target.output.table is None:
         return True
-    names = zip(("database", "schema", "name"), map(literal, target.output.table), strict=True)
-    found = engine.fetch(
-        render("load/released", release=literal(f"id {release_id}."), **dict(names)), step=_STEP
+    database, schema, name = map(literal, target.output.table)
+    sql = render(
+        "load/released", database=database, schema=schema, name=name, release=literal(f"id {release_id}.")
     )
+    found = engine.fetch(sql, step=_STEP)
     return int(found["found"][0]) == 1
 
 

@@ -109,10 +109,15 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
     Values that many rows share are looked for if there is delta for a threshold; a granularity only if the
     owner does not state it. The type of text without a stated type comes first; then ask again with the type
     that was found.
+
+    Raises:
+        BudgetError: the share cannot be divided among the questions of every type.
     """
     if not column.typed:
         types, rest = share.without_thresholds().split((TYPES_PART, 1 - TYPES_PART))
         keys = Budget(rest.kind, rest.amount, share.delta)
+        if keys.amount < sum(_PARTS.values()):  # before the debit, whatever type is found after it
+            raise BudgetError("discovery has no budget: raise epsilon, or declare the domain")
         return DiscoveryStep("types", column.name, types), DiscoveryStep("keys", column.name, keys)
     if column.kind == "categorical":
         return (DiscoveryStep("keys", column.name, share),)

@@ -335,6 +335,15 @@ def test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows
     assert found.shape.domain["city"].labels == ("Bonn", "Köln")
 
 
+def test_a_share_too_small_for_what_any_type_asks_is_refused_before_the_debit():
+    shape = Shape((Undiscovered("x", "VARCHAR", "categorical", typed=False),))
+    with pytest.raises(BudgetError, match="discovery has no budget"):
+        planned_discovery(shape, ROW, Budget("zcdp", 400, 10**8))
+    steps, _ = planned_discovery(shape, ROW, Budget("zcdp", 600, 10**8))
+    typed = Undiscovered("x", "BIGINT", "numeric")
+    assert all(step.budget.amount for step in column_steps(typed, steps[1].budget))
+
+
 def test_without_delta_a_column_that_may_be_text_is_refused():
     shape = Shape((Undiscovered("x", "VARCHAR", "categorical", typed=False),))
     with pytest.raises(BudgetError, match="delta=0.*'x'.*sql_type"):
