@@ -1,13 +1,16 @@
 """Releases whose questions depend on answers, killed between questions: one debit, and the answers already had.
 
 All columns go together, so that adaptive marginals have three-way tables to ask for, in a third round.
+Discovery of texts has a column for each order of its questions.
 """
 
 import shutil
+from contextlib import closing
 
 import pytest
 from test_release_crash import Case, children  # noqa: F401 - a fixture
 
+from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import METHODS, Static
 
 pytestmark = pytest.mark.slow
@@ -86,3 +89,51 @@ def test_a_finished_release_is_replayed_without_the_source(case):
     _, stored = case.checked()
     again = case.run({"seed": 5, "replace": True})
     assert again["noisy"] == first["noisy"] and case.checked()[1] == stored
+
+
+PEOPLE = "SELECT i // 2 AS person, 'v' || (i % 3) AS word, (i % 97 / 4)::DECIMAL(8,2) AS pay FROM range(3000) AS r(i)"
+PERSON = {"privacy_unit": "person", "max_rows_per_unit": 2}
+COUNTED = [  # what counts for each question, in order
+    *("counting units per type of text", "counting units per key"),
+    *("counting units per type of text", "counting units per key", "counting units per cell of a grid"),
+    *("counting units per step of their values", "counting units per cell of a grid"),
+    *("counting units by their rows", "counting marginals on the codes"),
+]
+
+
+@pytest.fixture(scope="module")
+def undeclared(children, tmp_path_factory):  # noqa: F811
+    """A CSV file of texts and numbers without a domain, and the steps at which a question is counted."""
+    options = {"domain": None, "method": "independent", **PERSON}
+    case = Case(children, tmp_path_factory.mktemp("undeclared") / "case", "csv", query=PEOPLE, **options)
+    labels = case.copy("undisturbed").run()["steps"]
+    counts = [step for step, label in enumerate(labels) if label in COUNTED]
+    assert [labels[step] for step in counts] == COUNTED
+    return case, counts
+
+
+def ledger_rows(case):
+    with closing(SqliteLedger(case.folder / "ledger")) as ledger:
+        return [tuple(row) for row in ledger._store.all("all_events")], [
+            tuple(row) for row in ledger._store.all("all_answers")
+        ]
+
+
+@pytest.mark.parametrize("answers", range(len(COUNTED)))
+def test_discovery_killed_when_a_question_is_charged_and_resumed(undeclared, answers):
+    """The question is paid for once, and what was answered stays; the last death is after discovery."""
+    case, counts = undeclared
+    case = case.copy(f"answers{answers}")
+    assert case.run(step=counts[answers]) is None
+    before, _ = case.checked()
+    events, stored = ledger_rows(case)
+    assert (len(events), len(stored)) == (answers + 1, answers) and case.output(killed=True) is None
+    again = case.run()
+    assert "error" not in again, again["text"]
+    after, _ = case.checked()
+    assert again["replayed"] and again["id"] == after.releases[0].release_id == before.releases[0].release_id
+    assert after.accounts[0].spent == before.accounts[0].spent
+    paid, now = ledger_rows(case)
+    assert paid[: answers + 1] == events and now[:answers] == stored
+    assert len(paid) == len(now) == len(COUNTED) and len(case.output()) == again["rows"] > 0
+    shutil.rmtree(case.folder)

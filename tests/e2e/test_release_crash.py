@@ -58,8 +58,8 @@ class Case:
             path.mkdir()
         self.database, self.source = folder / "w.duckdb", "t"
         table = query or f"SELECT (i % 10)::INTEGER AS n, i % 3 = 0 AS b FROM range({source_rows}) AS r(i)"
-        if kind == "parquet":
-            self.source, self.into = str(folder / "t.parquet"), str(folder / "o.parquet")
+        if kind in ("parquet", "csv"):
+            self.source, self.into = str(folder / f"t.{kind}"), str(folder / "o.parquet")
             with duckdb.connect() as con:
                 con.execute(f"COPY ({table}) TO '{self.source}'")
         else:
@@ -91,7 +91,7 @@ class Case:
         self.runs += 1
         name = str(self.scratch / f"run{self.runs}")
         return {
-            "con": None if self.kind == "parquet" else str(self.database),
+            "con": None if self.kind in ("parquet", "csv") else str(self.database),
             "connect": self.kind == "connection",
             "source": self.source,
             "options": {**self.options, **dict(options)},
@@ -128,9 +128,9 @@ class Case:
         Nothing else may have been left but the model, which is there with the output and not without; only a
         process that was killed leaves its work folder, for a while, or an output whose model is in it.
         """
-        if self.kind == "parquet":
+        if self.kind in ("parquet", "csv"):
             beside = file_beside(Path(self.into))
-            known = {"t.parquet", "o.parquet", beside.name, "ledger", "ledger-wal", "ledger-shm"}
+            known = {Path(self.source).name, "o.parquet", beside.name, "ledger", "ledger-wal", "ledger-shm"}
             others = [path for path in self.folder.iterdir() if path.name not in known]
             assert others == [] or (killed and len(others) == 1 and others[0].name.startswith(".dpsyn-work-"))
             if not Path(self.into).exists():
