@@ -2,6 +2,7 @@
 
     text without a type  counts of classes of text               -> the type, then as below
     text                 values above a threshold                -> categories, the rest is __other__
+      with prefixes      beginnings of the rest, as values are   -> categories such as 250*
     numbers and times    values above a threshold, coarse grid   -> cuts of a finer grid -> bins
 
 The questions and their budgets are planned before anything is charged; the answers are public.
@@ -22,12 +23,14 @@ from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.types import supported_type
 from dpsyn_sql.fit.cells import Atoms, Cells, atoms_of, pieces_of, refined_cuts, standing_cells
-from dpsyn_sql.fit.discovered import attribute_from_keys, attribute_of_cuts, attribute_of_pieces
+from dpsyn_sql.fit.discovered import attribute_of_cuts, attribute_of_pieces
+from dpsyn_sql.fit.found_labels import attribute_of_labels, labels_of_keys, with_stems
 from dpsyn_sql.fit.granularity import granularity_found, steps_of
 from dpsyn_sql.fit.text_types import FoundType, type_from_classes
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, column_steps
 from dpsyn_sql.planning.queries import (
+    Beginning,
     ContributionQuery,
     GridQuery,
     KeyQuery,
@@ -56,7 +59,7 @@ class Discovered:
 
 def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int) -> Discovered:
     """Ask the planned questions."""
-    asking = _Asking(door, {(step.ask, step.attr): step for step in steps}, [])
+    asking = _Asking(door, _by_question(steps), [])
     found: dict[str, Attribute] = {}
     types: dict[str, FoundType] = {}
     with phase("discover", len(shape.undiscovered)) as advance:
@@ -73,20 +76,27 @@ def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows
     return Discovered(shape.completed(found), contributions, tuple(asking.asked), types)
 
 
+_Asked = tuple[Ask, str | None, int]
+
+
+def _by_question(steps: Sequence[DiscoveryStep]) -> dict[_Asked, DiscoveryStep]:
+    return {(step.ask, step.attr, step.length): step for step in steps}
+
+
 @dataclass(frozen=True, slots=True)
 class _Asking:
     """The door, what was planned, and the steps that were asked so far."""
 
     door: Curator
-    steps: Mapping[tuple[Ask, str | None], DiscoveryStep]
+    steps: Mapping[_Asked, DiscoveryStep]
     asked: list[DiscoveryStep]
 
     def planned(self, ask: Ask, attr: str | None) -> bool:
-        return (ask, attr) in self.steps
+        return (ask, attr, 0) in self.steps
 
-    def budget(self, ask: Ask, attr: str | None) -> Budget:
+    def budget(self, ask: Ask, attr: str | None, length: int = 0) -> Budget:
         """What a step may cost; it counts as asked."""
-        self.asked.append(self.steps[ask, attr])
+        self.asked.append(self.steps[ask, attr, length])
         return self.asked[-1].budget
 
     def cells(self, ask: Ask, column: Undiscovered, cuts: Cuts) -> Cells:
@@ -105,8 +115,8 @@ def _with_type(column: Undiscovered, sql_type: str, asking: _Asking) -> tuple[Un
     """The column with its type, and how the rest of its share is spent."""
     kind = natural_kind(supported_type(sql_type, column.name))
     typed = replace(column, sql_type=sql_type, kind=kind, typed=True)
-    rest = column_steps(typed, asking.steps["keys", column.name].budget)
-    return typed, replace(asking, steps={(step.ask, step.attr): step for step in rest})
+    rest = column_steps(typed, asking.steps["keys", column.name, 0].budget)
+    return typed, replace(asking, steps=_by_question(rest))
 
 
 def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:
@@ -121,7 +131,14 @@ def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:
 
 def _categories(column: Undiscovered, asking: _Asking) -> Attribute:
     query = KeyQuery(column.name, column.sql_type, source=column.source)
-    return attribute_from_keys(column, asking.door.ask(query, asking.budget("keys", column.name)))
+    labels = labels_of_keys(column, asking.door.ask(query, asking.budget("keys", column.name)))
+    for place, length in enumerate(column.prefixes, start=1):
+        beginning = Beginning(length, attribute_of_labels(column, labels))
+        found = asking.door.ask(
+            replace(query, beginning=beginning), asking.budget("prefixes", column.name, length)
+        )
+        labels = with_stems(column, labels, found, column.prefixes[:place])
+    return attribute_of_labels(column, labels)
 
 
 def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
@@ -150,6 +167,6 @@ def _granularity(column: Undiscovered, asking: _Asking) -> Granularity | None:
 
 def _noise_ratio(asking: _Asking, column: Undiscovered) -> float:
     """The noise of the second grid over that of the first, by their budgets."""
-    first, second = (asking.steps[ask, column.name].budget for ask in ("grid", "cells"))
+    first, second = (asking.steps[ask, column.name, 0].budget for ask in ("grid", "cells"))
     ratio = first.amount / max(1, second.amount)
     return math.sqrt(ratio) if first.kind == "zcdp" else ratio

@@ -89,7 +89,8 @@ def _finds(step: DiscoveryStep, event: PrivacyEvent, untyped: Sequence[str]) -> 
     """What a question of discovery can find."""
     if isinstance(event, ThresholdEvent):
         text = "if it is text: " if step.attr in untyped else ""
-        return f"{text}values that at least {shown_from(event)} units have"
+        what = f"first {step.length} characters of others" if step.length else "values"
+        return f"{text}{what} that at least {shown_from(event)} units have"
     if isinstance(event, GaussianEvent | LaplaceEvent):
         noise = f"numbers of units with noise of standard deviation {standard_deviation(event):.4g}"
         return f"{_COUNTED[step.ask]}{noise}"

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.count import statements
-from dpsyn_sql.count.exact import key_expression, key_text, key_value, step_expression, text_of_key
+from dpsyn_sql.count.exact import (
+    beginning_expression,
+    key_expression,
+    key_text,
+    key_value,
+    step_expression,
+    text_of_key,
+)
 from dpsyn_sql.count.marginalise import scatter
 from dpsyn_sql.count.text_types import text_class_expression
 from dpsyn_sql.domain.text_types import CLASSES
@@ -70,7 +77,7 @@ class SqlDiscoveryCounter:
         return "SqlDiscoveryCounter()"
 
     def keys(self, query: KeyQuery, least: int = 1) -> Iterator[tuple[list[Exact], NDArray[np.int64]]]:
-        """Distinct values with the number of distinct units that have each, in parts. PRIVATE.
+        """Distinct values, or beginnings, with the distinct units that have each, in parts. PRIVATE.
 
         Ascending, text by its bytes; only values that at least ``least`` units have.
 
@@ -79,7 +86,11 @@ class SqlDiscoveryCounter:
             EngineFailure: a statement failed.
         """
         kind = query.type
-        key = key_expression(kind, query.longest, _VALUE, self._dialect)
+        key = (
+            key_expression(kind, query.longest, _VALUE, self._dialect)
+            if query.beginning is None
+            else beginning_expression(query.beginning, _VALUE, self._dialect)
+        )
         table = self._dialect.temporary("dpsyn_keys")
         text = key_text(kind, Fragment("thing"), self._dialect)
         counted = self._counted("keys", query.value, kind, key, least)

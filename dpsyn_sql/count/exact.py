@@ -11,8 +11,9 @@ import numpy as np
 
 from dpsyn_sql.domain.attributes import Granularity
 from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.queries import Exact
+from dpsyn_sql.planning.queries import Beginning, Exact
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -40,6 +41,21 @@ def key_expression(kind: SqlType, longest: int, column: Fragment, dialect: Diale
     if kind.temporal:
         return _moment(kind, column, dialect)
     raise InternalError(f"values of type {kind.family} cannot be keys")
+
+
+def beginning_expression(beginning: Beginning, column: Fragment, dialect: Dialect) -> Fragment:
+    """The bytes of the first characters of a text; NULL for text that is shorter or has a known label.
+
+    Raises:
+        InternalError: all other values have no code of their own.
+    """
+    known, length = beginning.known, beginning.length
+    if known.other_code is None:
+        raise InternalError("beginnings are those of text that no label covers")
+    first = Fragment(f"substr({column}, 1, {length})")
+    code = encode_expression(known, column, dialect=dialect)
+    key = key_expression(known.type, length, first, dialect)
+    return Fragment(f"CASE WHEN length({first}) = {length} AND {code} = {known.other_code} THEN {key} END")
 
 
 def key_text(kind: SqlType, key: Fragment, dialect: Dialect) -> Fragment:

@@ -84,20 +84,28 @@ def categorical_attribute(
 
 
 def _check_prefixes(who: str, kind: SqlType, spec: Categories, faults: list[str]) -> None:
-    """Only text has beginnings, and every length needs a category that is one."""
+    """Every length needs a category that is such a beginning."""
     lengths = spec.prefixes
+    fault = lengths_fault(kind, lengths)
+    if fault is not None:
+        faults.append(f"{who}: {fault}")
+        return
+    found = {len(str(label)) - 1 for label in spec.labels if str(label).endswith(ANY_REST)}
+    for length in lengths:
+        if length not in found:
+            faults.append(
+                f"{who}: prefixes has the length {length}, but no category of so many characters and "
+                f"{ANY_REST!r}; add one, or leave the length out"
+            )
+
+
+def lengths_fault(kind: SqlType, lengths: Sequence[int]) -> str | None:
+    """What is wrong with lengths of prefixes of a type, or None."""
     if lengths and kind.family != "text":
-        faults.append(f"{who}: prefixes need text, and the type is {shown(kind)}; leave them out")
-    elif list(lengths) != sorted(set(lengths), reverse=True):
-        faults.append(f"{who}: prefixes is {list(lengths)}; write lengths once each, the longest first")
-    else:
-        found = {len(str(label)) - 1 for label in spec.labels if str(label).endswith(ANY_REST)}
-        for length in lengths:
-            if length not in found:
-                faults.append(
-                    f"{who}: prefixes has the length {length}, but no category of so many characters and "
-                    f"{ANY_REST!r}; add one, or leave the length out"
-                )
+        return f"prefixes need text, and the type is {shown(kind)}; leave them out"
+    if list(lengths) != sorted(set(lengths), reverse=True):
+        return f"prefixes is {list(lengths)}; write lengths once each, the longest first"
+    return None
 
 
 def natural_kind(kind: SqlType) -> str:

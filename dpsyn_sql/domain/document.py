@@ -147,8 +147,8 @@ Derivation = Annotated[
 Prefixes = Annotated[
     list[Annotated[StrictInt, Field(ge=1, le=1000)]],
     Field(
-        description="Text only, lengths: a value that is not listed has the category of its longest prefix "
-        "that is, such as 250*."
+        description="Text only, lengths: a value that is not listed, or not found, has the category of its "
+        "longest prefix that is, such as 250*."
     ),
 ]
 BinCount = Annotated[StrictInt, Field(ge=1, le=MAX_SIZE)]
@@ -237,6 +237,7 @@ class DiscoverSpec(_Spec):
     ] = True
     lower: Bound | None = None
     upper: Bound | None = None
+    prefixes: Prefixes = []
 
     def entry(self) -> Discover:
         return Discover(
@@ -247,6 +248,7 @@ class DiscoverSpec(_Spec):
             other=self.other,
             lower=self.lower,
             upper=self.upper,
+            prefixes=tuple(self.prefixes),
         )
 
 

@@ -50,7 +50,7 @@ class Categories:
 @dataclass(frozen=True, slots=True)
 class Discover:
     """To be learnt through the door, between ``lower`` and ``upper`` (both included); None: as the type and
-    the catalog say."""
+    the catalog say. ``prefixes``: lengths of the beginnings of text that are learnt too."""
 
     kind: Literal["categorical", "numeric"] | None = None
     max_codes: int | None = None
@@ -59,6 +59,7 @@ class Discover:
     other: bool = True
     lower: Cut | None = None
     upper: Cut | None = None
+    prefixes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dpsyn_sql.domain.declared import (
     declared_type,
     granularity_of,
     has_unit_bins,
+    lengths_fault,
     limits_of,
     natural_kind,
     shown,
@@ -78,7 +79,10 @@ class Matching:
             return Faulty
         if isinstance(entry, Bins) and self.discover and entry.bins is None and not entry.edges:
             return _within_bounds(column, chosen, entry, faults)
-        if isinstance(entry, Discover) and self.csv and name not in self.sql_types and entry.kind is None:
+        stated = name in self.sql_types or (
+            isinstance(entry, Discover) and (entry.kind is not None or entry.prefixes)
+        )
+        if isinstance(entry, Discover) and self.csv and not stated:
             return _to_discover(column, chosen, entry, faults, typed=False)
         return _declared(column, chosen, entry, faults)
 
@@ -101,6 +105,10 @@ def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) ->
     if isinstance(entry, Discover):
         if kind.family == "uuid":
             faults.append(f"column {column.name!r}: a UUID cannot be measured; write type: key")
+            return Faulty
+        fault = lengths_fault(kind, entry.prefixes)
+        if fault is not None:
+            faults.append(f"column {column.name!r}: {fault}")
             return Faulty
         return catalog_attribute(column, kind) or _to_discover(column, kind, entry, faults)
     if isinstance(entry, DerivedColumn):
@@ -171,6 +179,7 @@ def _to_discover(
         high,
         other=entry.other,
         typed=typed,
+        prefixes=entry.prefixes,
     )
 
 

@@ -32,6 +32,7 @@ class Undiscovered:
     ``other``: rows of values that are not found are written as ``__other__``, not as found ones.
     ``source`` and ``type`` as of an ``Attribute``. ``typed``: the type is public; else it is a column of
     text (of a CSV file) whose type is learnt too, and ``sql_type`` and ``kind`` are those of text.
+    ``prefixes``: lengths, descending, of the beginnings that are learnt of text that is not found whole.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Undiscovered:
     source: Fragment | None = None
     other: bool = True
     typed: bool = True
+    prefixes: tuple[int, ...] = ()
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

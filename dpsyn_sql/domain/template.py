@@ -39,7 +39,8 @@ _HEAD = """\
 #   granularity  values are whole multiples of it: 0.01, 100, or second, minute, hour, day, month
 #   discover     {{type: discover}}: learn the column with noise; lower, upper: no value beyond is looked
 #                for; max_codes: at most so many values or bins, one each for all other values and for
-#                NULL included; as: categorical for whole numbers that are codes, such as zones
+#                NULL included; as: categorical for whole numbers that are codes, such as zones;
+#                prefixes: [3, 1] for text that is a code: a value that is not found keeps its beginning
 # Columns that are made, not measured:
 #   key          {{type: key}}: tells rows apart; fresh values, each once
 #   constant     {{type: constant, value: x}}: the same public value in every row
@@ -86,7 +87,10 @@ def _entry(column: Column, *, csv: bool) -> str:
         return _commented(name, _TEXT, "{type: discover, sql_type: FILL}")
     shown = "ENUM without a name" if kind.family == "enum" else kind.text
     form = _form(kind, nullable=not column.not_null)
-    return _commented(name, f"{shown}; or instead: {{type: discover}}", form)
+    instead = "{type: discover}" + (
+        ", for codes {type: discover, prefixes: [3, 1]}" if kind.family == "text" else ""
+    )
+    return _commented(name, f"{shown}; or instead: {instead}", form)
 
 
 def _commented(name: str, remark: str, form: str) -> str:

@@ -1,8 +1,7 @@
 """From noisy answers about a column to its attribute: pure post-processing, public in and out.
 
-Categories: the keys that passed the threshold; all other values are ``__other__``. Numbers and times: pieces
-of estimated counts (``fit.cells``) become codes, the lightest neighbours together, and what is known inside
-of a code becomes its fill.
+Numbers and times: pieces of estimated counts (``fit.cells``) become codes, the lightest neighbours together,
+and what is known inside of a code becomes its fill. Categories are in ``fit.found_labels``.
 """
 
 from __future__ import annotations
@@ -13,49 +12,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import FILL_PIECES, OTHER, Attribute, Granularity, Label, Recoding
+from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity
 from dpsyn_sql.domain.grids import Cuts, after, binned_kind, edge_of, rounded
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import SqlType, enum_type
-from dpsyn_sql.errors import InternalError
+from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.cells import Piece
-from dpsyn_sql.planning.queries import Exact, NoisyKeys
 
 ATOM_WEIGHT = 2.0
 """How much heavier an atom counts when neighbours are merged: a value of its own is lost in a longer bin."""
 
 GAP_WEIGHT = 2.0
 """The same for neighbours with a gap between them, which pieces of the fill may have to cross."""
-
-
-def attribute_from_keys(column: Undiscovered, found: NoisyKeys) -> Attribute:
-    """A categorical attribute of the keys with the largest noisy counts, in the order of the values."""
-    kind = column.type
-    room = max(0, column.max_codes - 1 - column.nullable)
-    # A value that is spelled as the code of all others belongs to them.
-    order = [index for index in np.argsort(-found.values, kind="stable") if found.keys[index] != OTHER]
-    labels = tuple(_label(found.keys[index]) for index in sorted(order[:room]))
-    sql_type = column.sql_type
-    if kind.family == "enum":
-        # An ENUM without a name may hold the data's own values: the output knows the released ones.
-        sql_type = enum_type(tuple(str(label) for label in labels)) if labels else "VARCHAR"
-    return Attribute(
-        column.name,
-        sql_type,
-        "categorical",
-        labels,
-        other=True,
-        nullable=column.nullable,
-        origin="discovered",
-        source=column.source,
-        recoding=None if column.other or not labels else Recoding((len(labels),), tuple(range(len(labels)))),
-    )
-
-
-def _label(key: Exact) -> Label:
-    if isinstance(key, float):
-        raise InternalError("categories are text, booleans or integers")
-    return key
 
 
 def attribute_of_cuts(column: Undiscovered, cuts: Sequence[Fraction]) -> Attribute:

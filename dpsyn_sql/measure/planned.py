@@ -15,6 +15,7 @@ from dpsyn_sql.planning.plan import Plan, ReservedStep
 
 _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
     "keys": keys_event,
+    "prefixes": keys_event,
     "values": keys_event,
     "grid": grid_event,
     "steps": grid_event,

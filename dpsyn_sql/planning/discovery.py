@@ -29,11 +29,15 @@ CONTRIBUTIONS_SHARE = Fraction(1, 50)
 MOST_COUNTED = 10_000
 """Rows per unit up to which units are counted by their rows: one cell each."""
 
-Ask = Literal["types", "keys", "values", "grid", "steps", "cells", "contributions"]
+Ask = Literal["types", "keys", "prefixes", "values", "grid", "steps", "cells", "contributions"]
 
 _PARTS: Mapping[Ask, int] = {"values": 6, "grid": 4, "steps": 1, "cells": 9}
 # Parts of a numeric or temporal column's share. The grid only has to show which powers of two occur, the
 # cells say what is inside of them.
+
+WHOLE_PARTS = 4
+"""Parts of a text column's share for whole values; each length of its prefixes has one. A beginning has the
+rows of many values, and stands the larger noise."""
 
 TYPES_PART = Fraction(1, 5)
 """Part of the share of a column of text without a stated type that finds the type. A class holds many units,
@@ -51,11 +55,13 @@ def things_per_unit(ask: Ask, rows_per_unit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryStep:
-    """One question of discovery: ``attr`` is the column, None for rows per unit."""
+    """One question of discovery: ``attr`` is the column, None for rows per unit. ``length``: of the prefixes
+    that are asked for, 0 for every other question."""
 
     ask: Ask
     attr: str | None
     budget: Budget
+    length: int = 0
 
 
 def planned_discovery(
@@ -107,8 +113,9 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
     """How one column's share is divided among the questions about it, by its kind.
 
     Values that many rows share are looked for if there is delta for a threshold; a granularity only if the
-    owner does not state it. The type of text without a stated type comes first; then ask again with the type
-    that was found.
+    owner does not state it. The beginnings of text come after the whole values, the longest first, each with
+    its part of the share and of the threshold delta. The type of text without a stated type comes first; then
+    ask again with the type that was found.
 
     Raises:
         BudgetError: the share cannot be divided among the questions of every type.
@@ -120,7 +127,10 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
             raise BudgetError("discovery has no budget: raise epsilon, or declare the domain")
         return DiscoveryStep("types", column.name, types), DiscoveryStep("keys", column.name, keys)
     if column.kind == "categorical":
-        return (DiscoveryStep("keys", column.name, share),)
+        whole, *lengths = share.split([WHOLE_PARTS] + [1] * len(column.prefixes))
+        of_lengths = zip(column.prefixes, lengths, strict=True)
+        prefixes = [DiscoveryStep("prefixes", column.name, own, length) for length, own in of_lengths]
+        return DiscoveryStep("keys", column.name, whole), *prefixes
     parts = dict(_PARTS)
     if not share.delta:
         del parts["values"]

@@ -124,18 +124,28 @@ class ColumnQuestion(Question[Answer]):
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """The first ``length`` characters of text that is at least so long, and whose code in ``known``, a public
+    attribute, is that of ``__other__``."""
+
+    length: int
+    known: Attribute
+
+
+@dataclass(frozen=True, slots=True)
 class KeyQuery(ColumnQuestion["NoisyKeys"]):
     """The exact values of a column whose noisy count reaches the threshold.
 
     Counts are of distinct units per value; a unit counts for at most k values. NULL and text longer
     than ``longest`` characters are no keys, nor are NaN, infinities and times that Python has not. 0.0 and
-    -0.0 are one key.
+    -0.0 are one key. With a ``beginning`` the keys are the beginnings of the values, however long these are.
     """
 
     attr: str
     sql_type: str = field(repr=False)  # an ENUM without a name may have been made from the rows
     longest: int = 1_000
     source: Fragment | None = None
+    beginning: Beginning | None = None
     type: SqlType = field(init=False, repr=False, compare=False)
 
 

@@ -176,7 +176,12 @@ def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, An
     are those that no known step before or after it takes; several reserved steps share theirs.
     """
     steps: list[dict[str, Any]] = [
-        {"step": f"discover {step.ask}", "column": step.attr} for step in plan.discovery
+        {
+            "step": f"discover {step.ask}",
+            "column": step.attr,
+            **({"length": step.length} if step.length else {}),
+        }
+        for step in plan.discovery
     ]
     places = [place for place, step in enumerate(plan.steps) if isinstance(step, ReservedStep)]
     first, after = (places[0], places[-1] + 1) if places else (len(plan.steps), len(plan.steps))
@@ -205,6 +210,7 @@ def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
         "nullable": item.nullable,
         "bounds": [None if bound is None else str(bound) for bound in (item.least, item.most)],
         **({} if item.typed else {"type": "to be discovered"}),
+        **({"prefixes": list(item.prefixes)} if item.prefixes else {}),
     } | _source_facts(item)
 
 

@@ -30,6 +30,9 @@ _CROWDED = 0.8
 _FEW = 3
 # A column of at most so many categories is an indicator: each of them matters.
 
+_LONGEST_CODE = 12
+# Characters of text that can be a code of a list.
+
 _CODES = 12
 # Up to so many bins of one value each are codes, of which any may be the most frequent.
 
@@ -104,7 +107,8 @@ def _outside(column: ColumnLosses, units: str) -> Complaint | None:
         text = (
             f"{_share(other)} of the rows have a value of {name!r} that is not found{written}: "
             f"{_counted(column.found, 'value')} found{below}. Declare its categories, spend a larger "
-            f"epsilon, or write {name}: {{type: key}} if its values tell rows apart."
+            f"epsilon, {_keep_beginnings(column)}or write {name}: {{type: key}} if its values tell rows "
+            "apart."
         )
     else:
         text = (
@@ -112,6 +116,19 @@ def _outside(column: ColumnLosses, units: str) -> Complaint | None:
             "list does not fit. Correct it (spelling, letter case, blanks), or write {type: discover}."
         )
     return Complaint(1, other.share, (name,), text)
+
+
+def _keep_beginnings(column: ColumnLosses) -> str:
+    """A cure for columns of codes, as the public labels show them: short text, mostly with a digit."""
+    attribute = column.attribute
+    labels = [label for label in attribute.labels if isinstance(label, str)]
+    if attribute.type.family != "text" or attribute.prefixes or len(labels) < _FEW:
+        return ""
+    codes = [x for x in labels if len(x) <= _LONGEST_CODE and any(map(str.isdigit, x)) and " " not in x]
+    lengths = [length for length in (3, 1) if length < max(map(len, labels))]
+    if len(codes) < MOST_OF_ALL * len(labels) or not lengths:
+        return ""
+    return f"keep the beginnings of its codes with {{type: discover, prefixes: {lengths}}}, "
 
 
 def _one_category(column: ColumnLosses, total: float) -> Complaint | None:

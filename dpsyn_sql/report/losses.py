@@ -5,6 +5,7 @@ All of it is post-processing of what was measured. It costs nothing, and a certi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -48,7 +49,8 @@ class ColumnLosses:
     """What is known of one measured column.
 
     ``tables``: measured tables it is in. ``joined``: in how many of them with another column. ``found``:
-    labels of a discovered categorical column. ``hidden``: a value of fewer units was not found.
+    labels of a discovered categorical column, prefixes among them. ``hidden``: a value of fewer units was not
+    found.
     ``unwritten``: ``__other__`` or NULL, if their rows are written as other codes. ``faint``: labels of a
     declared column whose count is noise. ``shares``: one per code; empty if no table tells the codes apart.
     ``wide``: bins that hold much and are wide.
@@ -84,6 +86,21 @@ class ColumnLosses:
         return self.of(self.attribute.null_code)
 
     @property
+    def stems(self) -> tuple[int, ...]:
+        """Codes of the labels that stand for all text of a beginning."""
+        lengths = self.attribute.prefixes
+        return tuple(sorted(code for length in lengths for _, code in self.attribute.stems(length)))
+
+    @property
+    def shortened(self) -> Share | None:
+        """Of all these labels together: rows that keep only the beginning of their value."""
+        if not self.stems or not self.shares:
+            return None
+        parts = [self.shares[code] for code in self.stems]
+        error = math.hypot(*(part.error for part in parts))
+        return Share("prefixes", sum(part.share for part in parts), error)
+
+    @property
     def hides(self) -> bool:
         """Whether values of the column may have been too rare to be found."""
         other = self.other
@@ -111,6 +128,7 @@ class ColumnLosses:
         parts = {
             "other": self.other and self.other.facts,
             "null": self.null and self.null.facts,
+            "prefixes": self.shortened and {**self.shortened.facts, "found": len(self.stems)},
             "first_bin": ends[0].facts if ends else None,
             "last_bin": ends[1].facts if ends else None,
             "wide_bins": [share.facts for share in self.wide],
@@ -320,8 +338,11 @@ def _words(column: Mapping[str, Any], single: Collection[str]) -> Iterator[str]:
         yield f"wide bin {share['code']} {_percent(share)}"
     if len(wide) > _MOST_NAMED:
         yield f"{len(wide) - _MOST_NAMED} more wide bins"
-    if "found" in column and ("other" not in column or _notable(column, "other", _NOTABLE)):
-        yield f"{_number(column['found'], 'value')} found" + _hidden(column)
+    prefixes = _notable(column, "prefixes", _NOTABLE)
+    if prefixes:
+        yield f"prefixes alone {_percent(column['prefixes'])}"
+    if "found" in column and ("other" not in column or prefixes or _notable(column, "other", _NOTABLE)):
+        yield f"{_found(column)} found" + _hidden(column)
     if "in_noise" in column:
         yield f"{_number(len(column['in_noise']), 'category', 'categories')} in the noise"
 
@@ -334,6 +355,13 @@ def _notable(column: Mapping[str, Any], key: str, least: float) -> bool:
 
 def _number(number: int, one: str, several: str = "") -> str:
     return f"1 {one}" if number == 1 else f"{number:,} {several or one + 's'}"
+
+
+def _found(column: Mapping[str, Any]) -> str:
+    """``found`` has prefixes too."""
+    prefixes = column["prefixes"]["found"] if "prefixes" in column else 0
+    values = _number(column["found"] - prefixes, "value")
+    return f"{values} and {_number(prefixes, 'prefix', 'prefixes')}" if prefixes else values
 
 
 def _hidden(column: Mapping[str, Any]) -> str:

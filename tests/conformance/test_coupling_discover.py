@@ -9,6 +9,7 @@ exact counts may differ by the declared sensitivities only.
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import duckdb
@@ -22,6 +23,7 @@ from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
@@ -32,7 +34,14 @@ from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, StepQuery, TypesQuery
+from dpsyn_sql.planning.queries import (
+    Beginning,
+    ContributionQuery,
+    GridQuery,
+    KeyQuery,
+    StepQuery,
+    TypesQuery,
+)
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
@@ -42,6 +51,8 @@ KEY = 5
 UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("who", K)}
 BUDGETS = {"zcdp": Budget.from_epsilon(3, "1e-6"), "pure": Budget.from_epsilon(3, 0)}
 INTEGER, DOUBLE = parse_type("INTEGER"), parse_type("DOUBLE")
+KNOWN = Attribute("s", "VARCHAR", "categorical", ("long", "A"), other=True)
+KNOWN_STEMS = replace(KNOWN, labels=("a", "20*"), prefixes=(2,), nullable=True)
 FINE = tuple(Fraction(cut) for cut in (-4, -3, -1, 0, 1, 5, 6, 12))
 
 
@@ -58,6 +69,8 @@ def questions(unit, kind, labels):
         StepQuery("n", "INTEGER", steps_of(INTEGER)),
         StepQuery("x", "DOUBLE", steps_of(DOUBLE)),
         TypesQuery("s"),
+        KeyQuery("s", "VARCHAR", beginning=Beginning(2, KNOWN)),
+        KeyQuery("s", "VARCHAR", beginning=Beginning(1, KNOWN_STEMS)),
         ContributionQuery(K),
     ]
     if unit.column is None:
@@ -265,7 +278,7 @@ def bounded(event, question, before, after, k):
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
     rows = [("ann", "a", "p", 1, 0.5)]
-    eve = [("eve", text, label, n, x) for text, label, n, x in (("b", "p", 2, 0.125), ("7", "P", 10, 7.0))]
+    eve = [("eve", text, label, n, x) for text, label, n, x in (("bb", "p", 2, 0.125), ("71", "P", 10, 7.0))]
     rows += beside(UNITS["unit"], eve)
     one = run_on(rows, ("p", "P"), UNITS["unit"], kind)
     two = run_on(rows + eve, ("p", "P"), UNITS["unit"], kind)

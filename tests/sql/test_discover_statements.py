@@ -6,6 +6,7 @@ The brute force asks the database for hash values only; everything else is Pytho
 import math
 from collections import Counter as Tally
 from collections import defaultdict
+from dataclasses import replace
 from datetime import date, datetime, time
 from fractions import Fraction
 
@@ -23,7 +24,7 @@ from dpsyn_sql.domain.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.fit.granularity import steps_of
-from dpsyn_sql.planning.queries import ContributionQuery, GridQuery, KeyQuery, StepQuery
+from dpsyn_sql.planning.queries import Beginning, ContributionQuery, GridQuery, KeyQuery, StepQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -117,6 +118,54 @@ def test_any_text_is_a_key(con, unit, texts):
     found = keys_of(counter(con, unit).keys(KeyQuery("s", "VARCHAR", 3)))
     pairs = [(who, text.encode() if is_key(text, 3) else None) for who, text in texts]
     assert found == {text.decode(): units for text, units in expected(con, pairs, unit, 2, "BLOB").items()}
+
+
+BEGUN = st.text("ab*_é\u0301\x00", max_size=5)
+
+
+@st.composite
+def knowns(draw):
+    """Labels that are found before, with those of beginnings."""
+    prefixes = draw(st.sampled_from([(), (3,), (4, 2)]))
+    labels = {*draw(st.lists(BEGUN, max_size=3)), *(draw(BEGUN)[:n].ljust(n, "a") + "*" for n in prefixes)}
+    labels = tuple(sorted(label for label in labels if "\x00" not in label))
+    prefixes = tuple(n for n in prefixes if any(len(x) == n + 1 and x[-1] == "*" for x in labels))
+    return Attribute("s", "VARCHAR", "categorical", labels, other=True, prefixes=prefixes)
+
+
+def is_known(text, known):
+    return text in known.labels or any(
+        len(text) >= n and f"{text[:n]}*" in known.labels for n in known.prefixes
+    )
+
+
+@pytest.mark.parametrize("unit", [PrivacyUnit(), UNIT], ids=["row", "unit"])
+@QUICK
+@given(
+    texts=st.lists(st.tuples(UNITS, st.none() | BEGUN), max_size=30), known=knowns(), length=st.integers(1, 4)
+)
+def test_beginnings_of_text_that_no_known_label_covers(con, unit, texts, known, length):
+    put(con, [(who, text, None) for who, text in texts])
+    query = KeyQuery("s", "VARCHAR", beginning=Beginning(length, known))
+    found = keys_of(counter(con, unit).keys(query))
+
+    def key(text):
+        covered = text is None or len(text) < length or is_known(text, known) or "\x00" in text[:length]
+        return None if covered else text[:length].encode()
+
+    wanted = expected(con, [(who, key(text)) for who, text in texts], unit, 2, "BLOB")
+    assert found == {text.decode(): units for text, units in wanted.items()}
+
+
+def test_beginnings_of_long_text_count_and_collations_merge_none(con):
+    con.execute("SET default_collation = 'nocase'")
+    put(con, [("u", "x" * 10_000_000, None), ("u", "Xy", None), ("u", "xy", None), ("u", "x", None)])
+    known = Attribute("s", "VARCHAR", "categorical", ("XY", "Xy"), other=True, nullable=True)
+    query = KeyQuery("s", "VARCHAR", longest=2, beginning=Beginning(2, known))
+    assert keys_of(counter(con).keys(query)) == {"xx": 1, "xy": 1}
+    with pytest.raises(InternalError, match="no label covers"):
+        query = KeyQuery("s", "VARCHAR", beginning=Beginning(2, replace(known, other=False)))
+        list(counter(con).keys(query))
 
 
 @pytest.mark.parametrize(

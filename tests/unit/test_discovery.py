@@ -344,6 +344,25 @@ def test_a_share_too_small_for_what_any_type_asks_is_refused_before_the_debit():
     assert all(step.budget.amount for step in column_steps(typed, steps[1].budget))
 
 
+def test_each_length_of_prefixes_is_asked_with_its_part_of_the_share():
+    column = Undiscovered("icd", "VARCHAR", "categorical", prefixes=(3, 1))
+    steps, rest = planned_discovery(Shape((DECLARED, column, CITY)), ROW, Budget("zcdp", 10**13, 10**8))
+    own = [step for step in steps if step.attr == "icd"]
+    assert [(step.ask, step.length) for step in own] == [("keys", 0), ("prefixes", 3), ("prefixes", 1)]
+    assert sum(step.budget.amount for step in own) == steps[-1].budget.amount
+    assert sum(step.budget.delta for step in own) == steps[-1].budget.delta
+    assert all(step.budget.delta for step in own) and own[0].budget.amount > own[1].budget.amount
+    assert sum(step.budget.amount for step in steps) + rest.amount == 10**13
+    door = Door()
+    found = discovered(Shape((DECLARED, column, CITY)), steps, door, 1)
+    assert found.asked == steps and [budget for _, budget in door.asked] == [step.budget for step in steps]
+    whole, three, one = (query.beginning for query, _ in door.asked[:3])
+    assert whole is None and (three.length, one.length) == (3, 1)
+    assert three.known.labels == ("Bonn", "Köln") and three.known.prefixes == ()
+    assert one.known.labels == ("Bonn", "Bonn*", "Köln", "Köln*") and one.known.prefixes == ()
+    assert found.shape.domain["icd"].labels == one.known.labels
+
+
 def test_without_delta_a_column_that_may_be_text_is_refused():
     shape = Shape((Undiscovered("x", "VARCHAR", "categorical", typed=False),))
     with pytest.raises(BudgetError, match="delta=0.*'x'.*sql_type"):

@@ -1,4 +1,4 @@
-"""Keys: the values of a column whose noisy count reaches a threshold.
+"""Keys: the values of a column, or their beginnings, whose noisy count reaches a threshold.
 
 Claim: docs/privacy.md, "Keys". A unit counts for at most m values, once each: m = 1 where a row is the unit,
 ceil(sqrt(k)) for units of k rows; L2 sensitivity sqrt(m). Values of fewer units than a public number are
@@ -8,20 +8,22 @@ never shown, and one that a unit brings to this number with at most the probabil
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import ThresholdEvent
+from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.calibrate import gaussian_event, refuse_no_discovery
 from dpsyn_sql.measure.counting import check_counts
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import column_named
+from dpsyn_sql.measure.named import column_named, digest
 from dpsyn_sql.planning.discovery import things_per_unit
-from dpsyn_sql.planning.queries import Exact, KeyQuery, NoisyKeys
+from dpsyn_sql.planning.queries import Beginning, Exact, KeyQuery, NoisyKeys
 
 
 def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
@@ -71,16 +73,12 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
 
     Raises:
         BudgetError: as ``keys_event``.
-        InternalError: the domain is complete.
+        InternalError: the domain is complete, or beginnings are asked for of what is no text.
     """
     counter = behind.columns()
     event = keys_event(things_per_unit("keys", behind.rows_per_unit), budget)
     least, threshold = least_units(event), shown_from(event)
-    named = {
-        **column_named("keys", question.attr, question.sql_type, question.source),
-        "longest": question.longest,
-        "least": least,
-    }
+    named = _named(question) | {"longest": question.longest, "least": least}
 
     def noisy() -> Arrays:
         shown: list[tuple[Exact, int]] = []
@@ -101,6 +99,27 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
         return NoisyKeys(question.attr, keys, values, event.sigma, threshold)
 
     return Inquiry(event, named, noisy, read)
+
+
+def _named(question: KeyQuery) -> dict[str, Any]:
+    beginning = question.beginning
+    name = question.attr, question.sql_type, question.source
+    if beginning is None:
+        return column_named("keys", *name)
+    _check(question, beginning)
+    known = beginning.known
+    found = digest(repr((known.labels, known.prefixes)))
+    return column_named("prefixes", *name) | {"length": beginning.length, "known": found}
+
+
+def _check(question: KeyQuery, beginning: Beginning) -> None:
+    """What is found must be labels of text, and all other values must have a code of their own."""
+    known = beginning.known
+    if type(beginning) is not Beginning or type(known) is not Attribute or beginning.length < 1:
+        raise InternalError("beginnings are asked for with a length and an attribute")
+    families = {question.type.family, known.type.family}
+    if families != {"text"} or known.kind != "categorical" or known.other_code is None:
+        raise InternalError("beginnings are those of text that no label covers")
 
 
 def _rank(key: Exact) -> tuple[float, bytes]:

@@ -84,6 +84,21 @@ def test_discover_entries():
     assert "max_codes" in faults("INTEGER", {"type": "discover", "max_codes": 1})[0]
 
 
+def test_prefixes_of_what_is_discovered():
+    entry = {"type": "discover", "prefixes": [3, 1]}
+    assert one("VARCHAR", entry) == Undiscovered("v", "VARCHAR", "categorical", prefixes=(3, 1))
+    # Text of a CSV file: only text has beginnings.
+    assert one("VARCHAR", entry, kind="csv") == Undiscovered("v", "VARCHAR", "categorical", prefixes=(3, 1))
+    assert not one("VARCHAR", {**entry, "prefixes": []}, kind="csv").typed
+    for sql_type in ("INTEGER", "DATE", "BOOLEAN", "ENUM('a', 'b')"):
+        assert "prefixes need text" in faults(sql_type, entry)[0]
+    assert "prefixes need text" in faults("INTEGER", {**entry, "as": "categorical"})[0]
+    for lengths in ([1, 3], [3, 3]):
+        assert "the longest first" in faults("VARCHAR", {**entry, "prefixes": lengths})[0]
+    for lengths in ([0], [1001], ["3"], 3):
+        assert "prefixes" in faults("VARCHAR", {**entry, "prefixes": lengths})[0]
+
+
 def test_keys_constants_and_units():
     assert one("VARCHAR", {"type": "key"}) == Key("v", "VARCHAR", "declared")
     assert one("UUID", {"type": "key"}).origin == "declared"

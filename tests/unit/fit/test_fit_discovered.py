@@ -12,7 +12,8 @@ from dpsyn_sql.domain.grids import grid_cuts
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.fit.cells import Atoms, Cells, Piece, _of_sum, pieces_of, refined_cuts, standing_cells
-from dpsyn_sql.fit.discovered import attribute_from_keys, attribute_of_pieces
+from dpsyn_sql.fit.discovered import attribute_of_pieces
+from dpsyn_sql.fit.found_labels import attribute_of_labels, labels_of_keys
 from dpsyn_sql.planning.queries import NoisyKeys
 
 INTEGER = parse_type("INTEGER")
@@ -128,20 +129,24 @@ def test_light_neighbours_are_merged_first_and_gaps_are_not_written():
     assert len(found.fill[2]) == 9 and (found.fill[2][0], found.fill[2][-1]) == (20, 40)
 
 
+def attribute_of_keys(column, found):
+    return attribute_of_labels(column, labels_of_keys(column, found))
+
+
 def test_keys_with_the_largest_counts_are_kept_in_order():
     column = Undiscovered("city", "VARCHAR", "categorical", max_codes=4)
     found = NoisyKeys("city", ("__other__", "a", "b", "c"), np.array([99, 50, 90, 70]), 5.0, 40)
-    attribute = attribute_from_keys(column, found)
+    attribute = attribute_of_keys(column, found)
     assert attribute.labels == ("b", "c") and attribute.other and attribute.size == 4
 
 
 def test_no_key_passed():
     column = Undiscovered("city", "VARCHAR", "categorical", nullable=False)
-    attribute = attribute_from_keys(column, NoisyKeys("city", (), np.zeros(0, np.int64), 5.0, 40))
+    attribute = attribute_of_keys(column, NoisyKeys("city", (), np.zeros(0, np.int64), 5.0, 40))
     assert attribute.labels == () and attribute.size == 1
 
 
 def test_an_enum_without_a_name_gets_the_released_values_only():
     column = Undiscovered("mood", "ENUM('secret', 'ok')", "categorical")
-    attribute = attribute_from_keys(column, NoisyKeys("mood", ("ok",), np.array([50]), 5.0, 40))
+    attribute = attribute_of_keys(column, NoisyKeys("mood", ("ok",), np.array([50]), 5.0, 40))
     assert attribute.sql_type == "ENUM('ok')"

@@ -1,6 +1,7 @@
 """Discovery at the door: order of the steps, what is charged, what the ledger keeps."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.queries import (
+    Beginning,
     ContributionQuery,
     GridQuery,
     KeyQuery,
@@ -39,6 +41,13 @@ KEYS = KeyQuery("s", "VARCHAR")
 ROWS = ContributionQuery(3)
 TYPES = TypesQuery("s")
 QUERIES = (KEYS, GridQuery(GRID), STEPS, ROWS, TYPES)
+
+
+def beginnings(length=3, labels=("a", "250*"), prefixes=(3,), sql_type="VARCHAR", **changes):
+    known = Attribute("s", "VARCHAR", "categorical", labels, other=True, prefixes=prefixes)
+    return KeyQuery("s", sql_type, beginning=Beginning(length, replace(known, **changes)))
+
+
 DOMAIN = Domain((GRID,))
 
 
@@ -134,6 +143,32 @@ def test_keys_of_each_type_come_back_as_they_are(log):
         assert list(found) == wanted and {type(key) for key in found} == {type(key) for key in keys}
 
 
+def test_beginnings_are_charged_as_values_and_named_by_length_and_known_labels(log):
+    curator, entry = curator_of(log, rows=9)
+    found = curator.ask(beginnings(), SHARE)
+    assert entry.events == (keys_event(3, SHARE),)
+    assert found.keys == ("Z", "b", "ä") and found.values.tolist() == [401, 400, 500]
+    ((question, _),) = entry.answers
+    assert (question["what"], question["length"], len(question["known"])) == ("prefixes", 3, 64)
+    assert "250*" not in json.dumps(question)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"length": 0},
+        {"other": False},
+        {"sql_type": "INTEGER"},
+        {"kind": "numeric", "labels": (), "edges": (0, 1), "prefixes": ()},
+    ],
+)
+def test_beginnings_of_what_is_no_text_are_refused_before_the_charge(log, wrong):
+    curator, _ = curator_of(log)
+    with pytest.raises(InternalError, match="beginnings"):
+        curator.ask(beginnings(**wrong), SHARE)
+    assert log == []
+
+
 def test_labels_of_an_enum_are_not_in_the_question(log):
     curator, entry = curator_of(log)
     curator.ask(KeyQuery("s", "ENUM('secret')"), SHARE)
@@ -166,7 +201,7 @@ def test_events_and_noise_are_those_of_the_sensitivities(log):
 
 def test_a_unit_counts_for_the_root_of_its_rows():
     ks = (1, 2, 4, 5, 9, 10, 100, 2**31)
-    for ask in ("keys", "values", "grid", "cells", "types"):
+    for ask in ("keys", "prefixes", "values", "grid", "cells", "types"):
         assert [things_per_unit(ask, k) for k in ks] == [1, 2, 2, 3, 3, 4, 10, 46_341]
     assert {things_per_unit(ask, k) for ask in ("steps", "contributions") for k in ks} == {1}
 
@@ -287,6 +322,10 @@ def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
         (GridQuery(GRID), GridQuery(Attribute("n", "INTEGER", "numeric", edges=(0, 1, 3, 4), nullable=True))),
         (STEPS, StepQuery("n", "INTEGER", (10,))),
         (KEYS, KeyQuery("s", "INTEGER")),
+        (KEYS, beginnings()),
+        (beginnings(), beginnings(length=2)),
+        (beginnings(), beginnings(labels=("b", "250*"))),
+        (beginnings(), beginnings(prefixes=())),
         (ROWS, ContributionQuery(2)),
     ],
 )
