@@ -52,6 +52,7 @@ UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("who", K)}
 BUDGETS = {"zcdp": Budget.from_epsilon(3, "1e-6"), "pure": Budget.from_epsilon(3, 0)}
 INTEGER, DOUBLE = parse_type("INTEGER"), parse_type("DOUBLE")
 KNOWN = Attribute("s", "VARCHAR", "categorical", ("long", "A"), other=True)
+DECLARED = replace(KNOWN, labels=("20*", "7*", "a"), prefixes=(2, 1))
 KNOWN_STEMS = replace(KNOWN, labels=("a", "20*"), prefixes=(2,), nullable=True)
 FINE = tuple(Fraction(cut) for cut in (-4, -3, -1, 0, 1, 5, 6, 12))
 
@@ -69,6 +70,7 @@ def questions(unit, kind, labels):
         StepQuery("n", "INTEGER", steps_of(INTEGER)),
         StepQuery("x", "DOUBLE", steps_of(DOUBLE)),
         TypesQuery("s"),
+        GridQuery(DECLARED),
         KeyQuery("s", "VARCHAR", beginning=Beginning(2, KNOWN)),
         KeyQuery("s", "VARCHAR", beginning=Beginning(1, KNOWN_STEMS)),
         ContributionQuery(K),

@@ -1,9 +1,13 @@
 """A release whose categories keep a prefix: what is written, counted, stored and told, for all methods."""
 
+from contextlib import closing
+
 import duckdb
 import pytest
 
 import dpsyn_sql
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
 
 SPEC = {
@@ -68,3 +72,77 @@ def test_the_plan_says_it_and_other_lengths_are_another_release(con):
         dpsyn_sql.release(
             con, "stays", epsilon=1, replace=True, domain={"columns": {**SPEC["columns"], "icd": icd}}
         )
+
+
+# -- beginnings that are discovered ------------------------------------------------------------------
+
+LEARNT = {"columns": {"icd": {"type": "discover", "prefixes": [3, 1]}, "sick": SPEC["columns"]["sick"]}}
+
+
+def learn(con, **options):
+    return dpsyn_sql.release(
+        con, "stays", domain=LEARNT, method="independent", **{"epsilon": 10, "seed": 1, **options}
+    )
+
+
+@pytest.fixture
+def rare(con):
+    """Whole values that are found, and 2,000 different ones that only their beginnings hold."""
+    con.execute(
+        "INSERT INTO stays SELECT CASE i % 4 WHEN 0 THEN 'V' || i WHEN 1 THEN '25*' ELSE '789.' || i END, 0 "
+        "FROM range(2000) AS r(i)"
+    )
+    return con
+
+
+def test_discovered_values_keep_their_beginnings(rare):
+    release = learn(rare)
+    found = release.model.domain["icd"]
+    assert found.prefixes == (3, 1) and found.origin == "discovered"
+    assert {"401.9", "250", "789*", "V*"} <= set(found.labels)
+    written = dict(rare.execute("SELECT icd, count(*) FROM stays_synthetic GROUP BY icd").fetchall())
+    assert abs(written["789*"] - 1000) < 60 and written["401.9"] > 3900
+    assert "25*" in written and "789.6" not in written
+    assert sum(count for label, count in written.items() if label == "__other__") < 400
+    facts = release.certificate()
+    asked = [(m["step"], m.get("length")) for m in facts["mechanisms"] if m.get("column") == "icd"]
+    assert asked == [("discover keys", None), ("discover prefixes", 3), ("discover prefixes", 1)]
+    assert facts["budget"]["used_units_of_1e-15"] <= facts["budget"]["reserved_units_of_1e-15"]
+    (lost,) = [column for column in facts["losses"]["columns"] if column["name"] == "icd"]
+    assert lost["prefixes"]["found"] == sum(len(found.stems(n)) for n in (3, 1))
+    assert "prefixes found" in str(release.summary())
+    assert dpsyn_sql.load(rare, "stays_synthetic").model.domain["icd"].prefixes == (3, 1)
+    with pytest.warns(UserWarning, match="Replayed"):
+        assert learn(rare, replace=True).model.domain["icd"] == found
+
+
+def test_the_plan_says_what_each_length_can_find(rare):
+    text = str(dpsyn_sql.plan(rare, "stays", domain=LEARNT))
+    for length in (3, 1):
+        assert f"first {length} characters of others that at least" in text
+    learn(rare)
+    other = {"columns": {**LEARNT["columns"], "icd": {"type": "discover", "prefixes": [2]}}}
+    with pytest.raises(dpsyn_sql.ReleaseChanged):
+        dpsyn_sql.release(rare, "stays", epsilon=10, seed=1, method="independent", replace=True, domain=other)
+
+
+@pytest.mark.parametrize("question", [1, 2, 3, 4])
+def test_a_run_killed_at_any_length_goes_on_where_it_stopped(rare, tmp_path, monkeypatch, question):
+    true, calls = OpenDPNoise.gaussian, []
+
+    def dies(self, values, sigma):
+        calls.append(len(values))
+        if len(calls) == question:
+            raise KeyboardInterrupt
+        return true(self, values, sigma)
+
+    ledger = tmp_path / "ledger"
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenDPNoise, "gaussian", dies)
+        with pytest.raises(KeyboardInterrupt):
+            learn(rare, ledger=ledger)
+    with pytest.warns(UserWarning, match="Resumed"):
+        budget = learn(rare, ledger=ledger).certificate()["budget"]
+    assert budget["used_units_of_1e-15"] <= budget["reserved_units_of_1e-15"]
+    with closing(SqliteLedger(ledger)) as opened:
+        assert opened.verify()

@@ -542,6 +542,25 @@ FAULTS = (
             "        pass\n",
         ),
     ),
+    fault(
+        "a threshold delta charged for each length of prefixes",
+        "tests/unit/test_discovery.py::test_each_length_of_prefixes_is_asked_with_its_part_of_the_share",
+        (
+            "dpsyn_sql/planning/discovery.py",
+            'DiscoveryStep("prefixes", column.name, own, length)',
+            'DiscoveryStep("prefixes", column.name, Budget(own.kind, own.amount, share.delta), length)',
+        ),
+    ),
+    fault(
+        "beginnings of rows beyond other labels are the same question",
+        f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops[query7-other7]",
+        (KEYS, "repr((known.labels, known.prefixes))", "repr(known.prefixes)"),
+    ),
+    fault(
+        "rows without a known label have no code of their own",
+        f"{DISCOVERY}::test_beginnings_of_what_is_no_text_are_refused_before_the_charge[wrong1]",
+        (KEYS, " or known.other_code is None", ""),
+    ),
     # -- the ledger ------------------------------------------------------------------------------------
     fault(
         "charge after the count",

@@ -45,6 +45,15 @@ def test_any_names_round_trip(tmp_path_factory, names, source, data):
     assert read_domain(path).to_domain(columns).names == tuple(names)
 
 
+def test_text_can_be_discovered_with_its_beginnings():
+    columns = (Column("icd", "VARCHAR"), Column("n", "INTEGER"))
+    text = template_text(Relation("t", "table", "t", columns))
+    assert text.count("{type: discover, prefixes: [3, 1]}") == 1 and "prefixes: [3, 1] for text" in text
+    entry = yaml.safe_load("{type: discover, prefixes: [3, 1]}")
+    shape = read_domain({"columns": {"icd": entry}}).to_shape(columns, discover=True)
+    assert shape.measured[0].prefixes == (3, 1)
+
+
 def test_very_long_and_awkward_names(tmp_path):
     names = [
         "x" * 5000,

@@ -91,6 +91,40 @@ def test_values_that_are_hidden_name_their_number_and_the_cure():
     assert all(cure in text for cure in ("Declare its categories", "larger epsilon", "type: key"))
 
 
+@pytest.mark.parametrize("labels", [("250.1", "401.9", "V57"), ("2000", "1999", "7")])
+def test_hidden_codes_can_keep_their_beginnings(labels):
+    codes = replace(FOUND, labels=labels)
+    shares = [0.05, 0.03, 0.02, 0.9, 0.0]
+    (text,) = said(lost(codes, shares, hidden={"a": 300}))
+    assert "keep the beginnings of its codes with {type: discover, prefixes: [3, 1]}, or write" in text
+    for other in (
+        replace(codes, prefixes=(4,)),
+        replace(codes, labels=("Bonn", "Köln", "Ulm 2")),
+        replace(codes, labels=("1", "2", "3")),
+        replace(codes, sql_type="ENUM('a')"),
+    ):
+        (text,) = said(lost(other, shares, hidden={"a": 300}))
+        assert "prefixes" not in text
+
+
+@pytest.mark.parametrize("origin", ["declared", "discovered"])
+def test_rows_that_keep_a_beginning_are_told(origin):
+    codes = replace(TEXT, labels=("2*", "250*", "401.9"), prefixes=(3, 1), origin=origin)
+    (column,) = facts_of_losses(lost(codes, [0.2, 0.1, 0.6, 0.06, 0.04], hidden={"a": 80}), ())["columns"]
+    error = round(2**0.5 * SIGMA / ROWS, 6)
+    assert column["prefixes"] == {
+        "code": "prefixes",
+        "share": pytest.approx(0.3),
+        "standard_error": error,
+        "found": 2,
+    }
+    words = ["__other__ 6.0 % ± 0.2", "NULL 4.0 % ± 0.2", "prefixes alone 30.0 % ± 0.3"]
+    found = ["1 value and 2 prefixes found, those below 80 hidden"] if origin == "discovered" else []
+    assert column["lost"] == "; ".join(words + found)
+    (kept,) = facts_of_losses(lost(codes, [0, 0, 0.9, 0, 0.1], hidden={"a": 80}), ())["columns"]
+    assert "prefix" not in kept["lost"]
+
+
 def test_a_list_that_does_not_fit_shows_in_other():
     (text,) = said(lost(TEXT, [0.0, 0.0, 0.0, 1.0, 0.0]))
     assert text.startswith("100 % of the rows") and "not among its categories" in text
