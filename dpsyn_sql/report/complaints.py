@@ -104,9 +104,10 @@ def _outside(column: ColumnLosses, units: str) -> Complaint | None:
         below = (
             "" if column.hidden is None else f"; those of fewer than {column.hidden:,.0f} {units} are hidden"
         )
+        found = _counted(column.found, "label" if column.stems else "value")
         text = (
             f"{_share(other)} of the rows have a value of {name!r} that is not found{written}: "
-            f"{_counted(column.found, 'value')} found{below}. Declare its categories, spend a larger "
+            f"{found} found{below}. Declare its categories, spend a larger "
             f"epsilon, {_keep_beginnings(column)}or write {name}: {{type: key}} if its values tell rows "
             "apart."
         )
