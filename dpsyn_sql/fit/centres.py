@@ -121,17 +121,6 @@ def _halves(shape: Sequence[int], sides: Sequence[int]) -> bool:
     return any(side > 1 and size > side for size, side in zip(shape, sides, strict=True))
 
 
-def with_margins(values: FloatArray, model: FloatArray) -> FloatArray:
-    """A noisy table (rows) shifted by least squares to the one-way sums of ``model``, of its shape."""
-    apart = model - values
-    mean = apart.mean()
-    shifts = [
-        apart.mean(axis=tuple(a for a in range(apart.ndim) if a != axis), keepdims=True) - mean
-        for axis in range(apart.ndim)
-    ]
-    return np.asarray(values + mean + sum(shifts))
-
-
 def log_ratios(counts: FloatArray, expected: FloatArray, sigma: FloatArray) -> FloatArray:
     """Posterior means (n,) of log r, where ``counts`` = ``expected`` r + Gaussian noise ``sigma``.
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from dpsyn_sql.fit.belief import Beliefs, FloatArray, calibrate, marginals
-from dpsyn_sql.fit.centres import centres, with_margins
+from dpsyn_sql.fit.belief import Beliefs, FloatArray, calibrate
+from dpsyn_sql.fit.centres import centres
 from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
 from dpsyn_sql.fit.graph import Scope, junction_tree
+from dpsyn_sql.fit.sums import agreeing
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.progress import phase
 
@@ -38,13 +39,16 @@ def independence(task: Task) -> Known:
 def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, last: bool) -> Known:
     """The graphical model of everything measured; its fit starts where the last fit ended.
 
-    Only the last fit, after the last question, can be cut short; earlier fits form questions.
+    The last fit, after the last question, follows tables with agreeing one-way sums, first around independence
+    and then around what these tables make likely. Only it can be cut short; earlier fits form questions.
     """
     working, constants, deadline = task.working, task.constants, task.terms.deadline
     observed = {**working.observed, **tables}
     total = max(total_of(list(observed.values())), 1.0)
     tree = junction_tree(working.sizes, [*observed, *working.links])
     base = {**working.base, **working.links}
+    if last:
+        observed = agreeing(observed, working.links, total)
 
     def stop() -> bool:
         return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
@@ -52,8 +56,9 @@ def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, las
     clock = deadline.running() if last else nullcontext()
     with clock, phase("fit", constants.iterations * (1 + last)) as advance:
         likelihood = Likelihood(tree, observed, total, base)
+        tolerance = constants.tolerance_first if last else constants.tolerance
         fit = fit_potentials(
-            likelihood, known.potentials, constants.iterations, constants.tolerance, stop, advance
+            likelihood, known.potentials, constants.iterations, tolerance, stop, advance
         )
         if last and fit.beliefs.proper and not stop():
             likelihood = _centred(task, fit, observed, total, base)
@@ -70,17 +75,9 @@ def _centred(
     total: float,
     base: Mapping[Scope, FloatArray],
 ) -> Likelihood:
-    """The objective around what the pair tables make likely after a first fit (``fit/centres.py``).
-
-    It changes dependence: one-way sums are those of the first fit, to which all tables contributed.
-    """
-    beliefs, attributes = first.beliefs, task.plan.domain.attributes
+    """The objective around what the pair tables make likely after a first fit (``fit/centres.py``)."""
+    attributes = task.plan.domain.attributes
     ordered = [attributes[variable.attribute].ordered for variable in task.working.variables]
-    model = marginals(beliefs, observed)
-    followed = {
-        scope: Observation(with_margins(table.values, total * model[scope]), table.sigma)
-        for scope, table in observed.items()
-    }
-    around = centres(first.potentials, beliefs, followed, total, ordered)
+    around = centres(first.potentials, first.beliefs, observed, total, ordered)
     around |= {scope: first.potentials[scope] for scope in observed if len(scope) == 1}
-    return Likelihood(beliefs.tree, followed, total, base, around)
+    return Likelihood(first.beliefs.tree, observed, total, base, around)

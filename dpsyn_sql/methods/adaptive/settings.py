@@ -112,6 +112,7 @@ class Settings:
 
     iterations: int = 200
     tolerance: float = 0.5
+    tolerance_first: float = 1.0
     tolerance_last: float = 0.3
     """The most steps of a fit, and the misfit that ends it: for fits that only form questions, and for the
     last fit. Few fits need all of the steps."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.fit.belief import calibrate, marginals
-from dpsyn_sql.fit.centres import centres, denoised_pair, log_ratios, with_margins
+from dpsyn_sql.fit.centres import centres, denoised_pair, log_ratios
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.graph import junction_tree
 
@@ -72,17 +72,6 @@ def test_the_more_noise_the_less_a_count_says():
 def test_a_table_without_rows_or_noise_has_finite_ratios():
     assert np.isfinite(log_ratios(np.zeros(3), np.zeros(3), np.zeros(3))).all()
     assert np.isfinite(log_ratios(np.array([-1e9, 1e9]), np.array([1e-300, 1e9]), np.ones(2))).all()
-
-
-def test_margins_are_shifted_by_least_squares():
-    rng = np.random.default_rng(3)
-    for shape in ((4,), (3, 5), (2, 3, 4)):
-        values, model = rng.normal(0, 9, shape), rng.gamma(2, 5, shape)
-        moved = with_margins(values, model)
-        for axis in range(len(shape)):
-            others = tuple(a for a in range(len(shape)) if a != axis)
-            np.testing.assert_allclose(moved.sum(axis=others), model.sum(axis=others))
-        np.testing.assert_allclose(with_margins(moved, model), moved)
 
 
 def test_centres_say_what_the_rest_of_the_model_does_not():
