@@ -1,9 +1,11 @@
 """One-way sums on which noisy tables agree.
 
 Every table tells the counts of the codes of its variables, with independent noise. Their best linear unbiased
-estimate is the inverse-variance mean; tables of a coarse twin correct the sums over the codes of each of its
-bins, and what is missing to the number of rows goes to the codes by their variance. A ridge alone weights
-tables by 1 / sigma: too much for wide tables, whose sums are the noisiest. Post-processing of noisy answers only.
+estimate is the inverse-variance mean; tables of a coarse twin correct the sums over the codes of each of
+its bins, and what is missing to the number of rows goes to the codes by their variance. A ridge alone
+weights tables by 1 / sigma: too much for wide tables, whose sums are the noisiest.
+
+Post-processing of noisy answers only.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def agreeing(
 def one_way_sums(
     observed: Mapping[Scope, Observation], links: Mapping[Scope, FloatArray], total: float
 ) -> dict[int, FloatArray]:
-    """Of each variable with a table, and each twin of one, the rows (codes,) of its codes; they sum to ``total``.
+    """Rows (codes,) of each variable with a table, and of each twin of one; they sum to ``total``.
 
     ``links`` as for ``agreeing``.
     """
@@ -76,7 +78,7 @@ def one_way_sums(
 
 
 def with_sums(values: FloatArray, sums: list[FloatArray], total: float) -> FloatArray:
-    """A table (rows) shifted by least squares to these sums (codes,) over each axis, all of ``total`` rows."""
+    """A table (rows) shifted by least squares to these sums (codes,) of each axis, all ``total`` rows."""
     mean = (total - values.sum()) / values.size
     moved = values + mean
     for axis, wanted in enumerate(sums):

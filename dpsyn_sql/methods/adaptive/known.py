@@ -39,8 +39,9 @@ def independence(task: Task) -> Known:
 def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, last: bool) -> Known:
     """The graphical model of everything measured; its fit starts where the last fit ended.
 
-    The last fit, after the last question, follows tables with agreeing one-way sums, first around independence
-    and then around what these tables make likely. Only it can be cut short; earlier fits form questions.
+    The last fit, after the last question, follows tables that agree on one-way sums: first around
+    independence, then around what these tables make likely. Only it can be cut short; earlier fits form
+    questions.
     """
     working, constants, deadline = task.working, task.constants, task.terms.deadline
     observed = {**working.observed, **tables}
@@ -53,17 +54,25 @@ def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, las
     def stop() -> bool:
         return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
 
+    steps = constants.iterations // 2 if last else constants.iterations
     clock = deadline.running() if last else nullcontext()
-    with clock, phase("fit", constants.iterations * (1 + last)) as advance:
-        likelihood = Likelihood(tree, observed, total, base)
-        tolerance = constants.tolerance_first if last else constants.tolerance
+    with clock, phase("fit", constants.iterations) as advance:
         fit = fit_potentials(
-            likelihood, known.potentials, constants.iterations, tolerance, stop, advance
+            Likelihood(tree, observed, total, base),
+            known.potentials,
+            steps,
+            constants.tolerance_first if last else constants.tolerance,
+            stop,
+            advance,
         )
         if last and fit.beliefs.proper and not stop():
-            likelihood = _centred(task, fit, observed, total, base)
             fit = fit_potentials(
-                likelihood, fit.potentials, constants.iterations, constants.tolerance_last, stop, advance
+                _centred(task, fit, observed, total, base),
+                fit.potentials,
+                steps,
+                constants.tolerance_last,
+                stop,
+                advance,
             )
     return Known(total, fit.beliefs, tables, fit.potentials, fit.misfit)
 

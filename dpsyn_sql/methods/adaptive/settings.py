@@ -112,7 +112,9 @@ class Settings:
 
     iterations: int = 200
     tolerance: float = 0.5
-    tolerance_first: float = 1.0
-    tolerance_last: float = 0.3
-    """The most steps of a fit, and the misfit that ends it: for fits that only form questions, and for the
-    last fit. Few fits need all of the steps."""
+    """The most steps of a fit, and the misfit that ends it. Few fits need all of the steps."""
+
+    tolerance_first: float = 2.0
+    tolerance_last: float = 0.5
+    """The last fit is done twice, each time with half of the steps. The first says only which cells cannot be,
+    and need not be exact."""

@@ -38,7 +38,7 @@ def least_squares(tables, variable, total):
             twin = variable == 0 and v == 3
             if v != variable and not twin:
                 continue
-            rows.append((BIN_OF == np.arange(3)[:, None]).astype(float) if twin else np.eye(size))
+            rows.append((np.arange(3)[:, None] == BIN_OF).astype(float) if twin else np.eye(size))
             seen.append(sums(table.values, axis))
             weights.append(1 / sums(np.broadcast_to(table.sigma, table.values.shape) ** 2, axis))
     a, y, w = np.concatenate(rows), np.concatenate(seen), np.concatenate(weights)
@@ -71,7 +71,9 @@ def test_tables_agree_and_keep_what_is_not_in_their_sums():
         for axis, variable in enumerate(scope):
             np.testing.assert_allclose(sums(table.values, axis), wanted[variable])
     change = found[0, 1].values - tables[0, 1].values
-    np.testing.assert_allclose(change - change.mean(0) - change.mean(1)[:, None] + change.mean(), 0, atol=1e-9)
+    np.testing.assert_allclose(
+        change - change.mean(0) - change.mean(1)[:, None] + change.mean(), 0, atol=1e-9
+    )
 
 
 def test_tables_that_agree_stay():
