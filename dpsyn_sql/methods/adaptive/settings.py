@@ -114,7 +114,7 @@ class Settings:
     tolerance: float = 0.5
     """The most steps of a fit, and the misfit that ends it. Few fits need all of the steps."""
 
-    tolerance_first: float = 2.0
+    tolerance_first: float = 4.0
     tolerance_last: float = 0.5
-    """The last fit is done twice, each time with half of the steps. The first says only which cells cannot be,
-    and need not be exact."""
+    """The last fit is done twice, each time with half of the steps. The first says only which cells cannot
+    be, and need not be exact."""
