@@ -58,22 +58,22 @@ def one_way_sums(
     twins = {twin for _, twin in links}
     found = {variable: weighted[variable] / precision[variable] for variable in precision}
     spread = {variable: 1 / precision[variable] for variable in precision}  # covariances with the total
-    for (variable, twin), table in links.items():
+    for (variable, twin), link in links.items():
         if variable not in found:
             continue
-        bin_of = table.argmax(axis=1)
+        bin_of = link.argmax(axis=1)
         if twin in found:
-            within = np.bincount(bin_of, spread[variable], table.shape[1])
-            gap = found[twin] - np.bincount(bin_of, found[variable], table.shape[1])
+            within = np.bincount(bin_of, spread[variable], link.shape[1])
+            gap = found[twin] - np.bincount(bin_of, found[variable], link.shape[1])
             gain = spread[variable] / (within + 1 / precision[twin])[bin_of]
             found[variable] = found[variable] + gain * gap[bin_of]
             spread[variable] = spread[variable] - gain * within[bin_of]
     for variable in found.keys() - twins:
         missing = total - found[variable].sum()
         found[variable] = found[variable] + spread[variable] / spread[variable].sum() * missing
-    for (variable, twin), table in links.items():
+    for (variable, twin), link in links.items():
         if variable in found:
-            found[twin] = np.bincount(table.argmax(axis=1), found[variable], table.shape[1])
+            found[twin] = np.bincount(link.argmax(axis=1), found[variable], link.shape[1])
     return found
 
 
