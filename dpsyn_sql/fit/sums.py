@@ -73,7 +73,8 @@ def one_way_sums(
         found[variable] = found[variable] + spread[variable] / spread[variable].sum() * missing
     for (variable, twin), link in links.items():
         if variable in found:
-            found[twin] = np.bincount(link.argmax(axis=1), found[variable], link.shape[1])
+            own = np.bincount(link.argmax(axis=1), found[variable], link.shape[1])
+            found[twin] = own.astype(np.float64)
     return found
 
 
