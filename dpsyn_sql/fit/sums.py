@@ -73,8 +73,8 @@ def one_way_sums(
         found[variable] = found[variable] + spread[variable] / spread[variable].sum() * missing
     for (variable, twin), link in links.items():
         if variable in found:
-            own = np.bincount(link.argmax(axis=1), found[variable], link.shape[1])
-            found[twin] = own.astype(np.float64)
+            sums = np.bincount(link.argmax(axis=1), found[variable], link.shape[1])
+            found[twin] = sums.astype(np.float64)
     return found
 
 
