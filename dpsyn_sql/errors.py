@@ -11,7 +11,7 @@
     │   │   └── SeriesUnfinished   an earlier window of the series is not measured
     │   └── ScheduleError          the file of a schedule is wrong (all faults, with their lines)
     ├── PrivacyBudgetExceeded      the ledger refuses the debit; nothing was read
-    ├── ReleaseChanged             the same name and version with other settings; nothing was charged
+    ├── ReleaseChanged             the same name and version, other settings or questions; nothing was charged
     ├── ReleaseExists              the same settings under another name, free to replay; nothing was charged
     ├── LedgerError                the ledger file cannot be opened, read or written
     │   └── LedgerDamaged          the ledger's records contradict each other
@@ -108,7 +108,8 @@ class PrivacyBudgetExceeded(DpsynError):
 
 
 class ReleaseChanged(DpsynError):
-    """A release of this name and version exists with other settings; nothing was read or charged."""
+    """A release of this name and version exists with other settings, or with other questions, which another
+    version of dpsyn_sql asked; nothing was charged."""
 
 
 class ReleaseExists(DpsynError):

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -162,7 +162,8 @@ def _to_discover(
     low, high = _limits(column, kind)
     if entry.lower is not None or entry.upper is not None:
         if how == "categorical":
-            faults.append(f"{who}: categories have no bounds; leave out lower: and upper:")
+            why = "categories have no bounds; leave out lower: and upper:"
+            faults.append(f"{who}: {why if typed else 'bounds need the type; write sql_type too'}")
             return Faulty
         stated = stated_limits(column, kind, entry, faults)
         if stated is None:
@@ -202,6 +203,9 @@ def _limit(kind: SqlType, bound: Decimal | str | None) -> Fraction | None:
         with contextlib.suppress(ValueError):
             moment = datetime.fromisoformat(bound)
             return Fraction(to_tick(kind, moment.date() if kind.family == "date" else moment))
+    if isinstance(bound, str) and kind.family == "time":
+        with contextlib.suppress(ValueError):
+            return Fraction(to_tick(kind, time.fromisoformat(bound)))
     return None
 
 

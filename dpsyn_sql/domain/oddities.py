@@ -163,7 +163,7 @@ def _is_number(text: str) -> bool:
 
 
 def _too_wide(_: Table, case: Case) -> Found:
-    """Bounds that say no more than the type does."""
+    """Stated bins between bounds that say no more than the type does; learnt bins find where the rows are."""
     cuts = _cuts(case)
     if cuts is None or case.kind is None:
         return None
@@ -178,7 +178,8 @@ def _too_wide(_: Table, case: Case) -> Found:
         return None
     return (
         f"its bounds span {said}: nearly all rows fall into one bin",
-        "write bounds that people who know the column would name; values beyond them fall into the end bins",
+        "write bounds that people who know the column would name (values beyond them fall into the end bins), "
+        "or leave out bins:, and they are learnt",
     )
 
 
@@ -376,9 +377,9 @@ RULES: Sequence[Rule] = (
     _of_all(
         "serious",
         _csv_text,
-        "it is text of a CSV file without a declaration",
-        "{n} columns of the CSV file have no declaration and are read as text",
-        "declare them with sql_type: (dpsyn init writes the form): numbers and dates of text have no bins",
+        "it is text of a CSV file without a declaration: its type is learnt with noise",
+        "{n} columns of the CSV file have no declaration, and their types are learnt with noise",
+        "declare them with sql_type: (dpsyn init writes the form)",
     ),
     _of_each("serious", _number_that_is_a_code),
     _of_each("serious", _text_that_is_unique),

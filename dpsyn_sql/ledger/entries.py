@@ -72,7 +72,7 @@ class SqliteEntry:
         self.replayed = replayed
         self.told = told
         self.cost = cost
-        self._debit = Debit(store, self._id, self.release_id, self.budget)
+        self._debit = Debit(store, self._id, self.release_id, self.budget, row["state"] != "debited")
         self._asked = 0
 
     def __repr__(self) -> str:
@@ -112,8 +112,9 @@ class SqliteEntry:
         """The next question of the release: numbers follow the order of the calls, whoever asks.
 
         Raises:
-            InternalError: the stored question of this number differs, it is not JSON-ready, or the release
-                asks no more questions.
+            ReleaseChanged: the stored question of this number differs, or there is none and all were asked:
+                another version of dpsyn_sql measured the release.
+            InternalError: it is not JSON-ready, or ``close_questions`` was called.
             LedgerDamaged: the stored bytes are not what was stored.
         """
         number, self._asked = self._asked, self._asked + 1

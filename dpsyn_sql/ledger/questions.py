@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dpsyn_sql.accounting.account import describe, event_price
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
-from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded
+from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import own_errors
 from dpsyn_sql.ledger.store import Store
@@ -27,12 +27,16 @@ _LITTLE_ENDIAN = "<i8"
 
 @dataclass(frozen=True, slots=True)
 class Debit:
-    """A release in its ledger: its row, its records, and what was debited for it."""
+    """A release in its ledger: its row, its records, and what was debited for it.
+
+    ``over``: all its questions had been asked when it was opened, so that a further one is another version's.
+    """
 
     store: Store
     entry_id: int
     release_id: str
     budget: Budget
+    over: bool
 
     def row(self) -> dict[str, Any]:
         """The entry as it is now.
@@ -82,6 +86,8 @@ class StoredQuestion:
     def _find(self) -> list[NDArray[np.int64]] | None:
         with self._store.reading():  # another process may be answering the same questions
             row = self._store.one("find_answer", entry_id=self._debit.entry_id, sequence=self.number)
+            if row is None and self._debit.over:
+                raise self._changed()
             if row is None:
                 self._debit.refuse_after_measuring()
         return None if row is None else self._read(row)
@@ -95,7 +101,8 @@ class StoredQuestion:
 
         Raises:
             PrivacyBudgetExceeded: the events would exceed what was debited.
-            InternalError: another event is reserved for this question, or no more may be asked.
+            ReleaseChanged: another event is reserved for this question.
+            InternalError: no more may be asked.
         """
         text = canonical_json(event_to_dict(event))
         place = {"entry_id": self._debit.entry_id, "sequence": self.number, "ordinal": self._reserved}
@@ -105,7 +112,7 @@ class StoredQuestion:
                 self._debit.refuse_after_measuring()
                 self._reserve(event, text)
             elif known["event"] != text:
-                raise InternalError(f"the noise of question {self.number} differs from what was reserved")
+                raise self._changed()
         self._reserved += 1
 
     @own_errors
@@ -113,7 +120,8 @@ class StoredQuestion:
         """Store a noisy answer (int64 tables); the first one wins and is returned.
 
         Raises:
-            InternalError: the stored question differs, nothing was reserved for it, or not int64.
+            ReleaseChanged: the stored question differs.
+            InternalError: nothing was reserved for it, or not int64.
         """
         content = _to_bytes(answer)
         row = {
@@ -152,13 +160,17 @@ class StoredQuestion:
         self._store.run("add_event", entry_id=debit.entry_id, **values, **costs)
         debit.record("event", {**values, **costs})
 
+    def _changed(self) -> ReleaseChanged:
+        return ReleaseChanged(
+            f"Release {self._debit.release_id} was measured by another version of dpsyn_sql, which asked other "
+            f"questions: question {self.number} differs. Nothing was charged or written. Only that version "
+            "replays it. Pass another version= to measure again, which costs the budget again."
+        )
+
     def _read(self, row: Mapping[str, Any]) -> list[NDArray[np.int64]]:
         release = self._debit.release_id
         if row["question"] != self._text:
-            raise InternalError(
-                f"question {self.number} of release {release} differs from the stored one (another "
-                "version of dpsyn_sql may have made it); a new name= or version= measures again"
-            )
+            raise self._changed()
         if sha256(row["content"]) != row["digest"]:
             raise LedgerDamaged(f"A stored answer of release {release} was changed.", None)
         return _from_bytes(row["content"], json.loads(row["shapes"]))

@@ -57,9 +57,10 @@ class LocalCurator:
 
         Raises:
             BudgetError: the budget cannot pay for such a question; nothing was charged.
-            InternalError: the door does not know the question or may not answer it now, or the stored
-                question of this number differs, or the budget is of another kind than the entry's.
+            InternalError: the door does not know the question or may not answer it now, or the budget is of
+                another kind than the entry's.
             PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
+            ReleaseChanged: the stored question of this number differs.
         """
         if budget.kind != self._entry.budget.kind:  # the kind chooses the noise, the entry's sets its price
             raise InternalError(f"a release of {self._entry.budget.kind} budgets was asked for {budget.kind}")

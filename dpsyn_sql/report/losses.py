@@ -239,12 +239,16 @@ def bin_widths(attribute: Attribute) -> list[float]:
 
 
 def several_values(attribute: Attribute) -> list[bool]:
-    """For each bin whether it holds several values, at the precision of FLOAT."""
+    """For each bin whether it holds several values, at the precision of FLOAT, and is not filled with one."""
     widths = bin_widths(attribute)
     if attribute.type.family != "float":
-        return [width > 1 for width in widths]
-    lows = (float(edge) for edge in attribute.edges)  # type: ignore[arg-type]
-    return [width > max(abs(low) * _PRECISION, _SMALLEST) for width, low in zip(widths, lows, strict=False)]
+        several = [width > 1 for width in widths]
+    else:
+        lows = (float(edge) for edge in attribute.edges)  # type: ignore[arg-type]
+        least = (max(abs(low) * _PRECISION, _SMALLEST) for low in lows)
+        several = [width > narrow for width, narrow in zip(widths, least, strict=False)]
+    atoms = [len(cuts) == 1 for cuts in attribute.fill] or [False] * len(several)
+    return [wider and not atom for wider, atom in zip(several, atoms, strict=True)]
 
 
 def _pairs(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLosses:

@@ -48,14 +48,14 @@ ODD = {
     "text that is unique": ([("uid", T)], None, "uid", "tells rows apart", "type: key"),
     "bounds of the type": (
         [("n", "BIGINT", True)],
-        {"n": {"type": "numeric", "lower": 0, "upper": 10**18}},
+        {"n": {"type": "numeric", "lower": 0, "upper": 10**18, "bins": 32}},
         "n",
         "its bounds span 1e+18",
         "write bounds",
     ),
     "dates of all times": (
         [("d", "DATE", True)],
-        {"d": {"type": "temporal", "lower": "0001-01-01", "upper": "2100-12-31"}},
+        {"d": {"type": "temporal", "lower": "0001-01-01", "upper": "2100-12-31", "bins": 32}},
         "d",
         "more than 200 years",
         "write bounds",
@@ -172,6 +172,7 @@ def test_a_rule_fires_on_what_it_is_for_and_names_the_cure(what):
 def test_csv_text_without_a_declaration_is_named_once():
     (found,) = [f for f in judged([("a", T), ("b", T)], None, "csv") if "CSV" in f.what]
     assert found.column is None and "'a', 'b'" in found.what and "sql_type:" in found.cure
+    assert "types are learnt" in found.what
 
 
 def test_very_many_columns_are_told():
@@ -183,6 +184,8 @@ CAREFUL = {
     "age": {"type": "numeric", "lower": 0, "upper": 120, "nullable": False},
     "n": {"type": "numeric", "edges": GROWING, "nullable": True},
     "decades": {"type": "numeric", "edges": [0, 1, 10, 100, 1000, 10_000, 100_000], "nullable": False},
+    "learnt": {"type": "numeric", "lower": 0, "upper": 10**18, "nullable": False},
+    "ever": {"type": "temporal", "lower": "0001-01-01", "upper": "2100-12-31", "nullable": False},
     "months": {"type": "numeric", "edges": [1, 6, 7, 12, 13, 24, 25, 36], "nullable": False},
     "zip": {"type": "categorical", "categories": [10115, 10117], "other": True, "nullable": False},
     "customer_id": {"type": "key"},
@@ -197,7 +200,7 @@ CAREFUL = {
     },
 }
 SOURCE = [("age", N), ("n", N), ("decades", N), ("months", N), ("zip", N), ("customer_id", N), ("s", T)]
-SOURCE += [("price", L), ("at", "TIMESTAMP")]
+SOURCE += [("learnt", "BIGINT"), ("ever", "DATE"), ("price", L), ("at", "TIMESTAMP")]
 
 
 def test_nothing_is_odd_about_what_a_careful_owner_wrote():
