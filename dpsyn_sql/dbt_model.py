@@ -15,13 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dpsyn_sql.book import ledger_in_words
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError, InputError, LedgerError, said
 from dpsyn_sql.notices import keeping
 from dpsyn_sql.pipeline import release
-from dpsyn_sql.preparation import Job, ledger_in_words, prepared
+from dpsyn_sql.preparation import Job, prepared
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.names import display_name

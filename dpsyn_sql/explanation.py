@@ -14,6 +14,7 @@ from dpsyn_sql.accounting.events import (
     PrivacyEvent,
     ThresholdEvent,
 )
+from dpsyn_sql.book import ledger_in_words
 from dpsyn_sql.calls import taking
 from dpsyn_sql.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.domain.advice import Advice, advise
@@ -31,7 +32,7 @@ from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
 from dpsyn_sql.planning.explain import Noise, explain
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.preparation import con_and_source, ledger_in_words, prepared
+from dpsyn_sql.preparation import con_and_source, prepared
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column

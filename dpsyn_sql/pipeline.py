@@ -17,6 +17,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
+from dpsyn_sql.book import opened_ledger
 from dpsyn_sql.calls import taking
 from dpsyn_sql.count.cached import CachedCounter
 from dpsyn_sql.count.counter import SqlCounter
@@ -36,7 +37,7 @@ from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.planned import discovery_events
 from dpsyn_sql.measure.questions.keys import shown_from
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.preparation import Job, opened_ledger, prepared
+from dpsyn_sql.preparation import Job, prepared
 from dpsyn_sql.report.doubts import doubts, notes_on, remarks
 from dpsyn_sql.report.interruption import Course, noting_interrupts
 from dpsyn_sql.report.losses import facts_of_losses, losses_of
@@ -100,7 +101,7 @@ def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tu
     job.session.release_source()  # from here on nothing can read the source
     made = _written_as(made)
     needed = _needed(made.plan)
-    losses = losses_of(made, needed)
+    losses = losses_of(made, needed, job.shape)
     told = doubts(made, losses, needed=needed, named=_named(job))
     seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(made) if job.request.rows is None else job.request.rows

@@ -19,7 +19,7 @@ from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
 from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
-from dpsyn_sql.source.frames import DataFrame, Frame, is_frame
+from dpsyn_sql.source.frames import DataFrame, Frame, is_frame, same
 from dpsyn_sql.source.names import is_query, near_matches
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.source.slices import Slice, check_slice, is_slice
@@ -238,8 +238,8 @@ class Request:
     """The rows of one window or partition (``source/slices.py``): for programs, so no option of the command,
     of YAML or of the help."""
     cumulative: tuple[str, ...] = ()
-    """The labels of all periods of the calendar of ``slice``: then the release is a running total
-    (``totals.py``), and ``epsilon`` and ``delta`` are for all periods together. For programs too."""
+    """The labels of all periods of the calendar of ``slice``: the release is then a running total, and
+    ``epsilon`` and ``delta`` are for all periods together. For programs too."""
 
     @classmethod
     def from_mapping(
@@ -279,6 +279,12 @@ class Request:
             raise InputError(f"A request is read from the path of a YAML file, not from {said(path)}.")
         file = Path(path)
         return cls.from_mapping(load_yaml(file, "request", InputError), folder=file.parent)
+
+    def __eq__(self, other: object) -> bool:
+        """Data frames are equal only to themselves: their own ``==`` compares cell by cell."""
+        if not isinstance(other, Request):
+            return NotImplemented
+        return all(same(getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
 
     def __repr__(self) -> str:
         """What is not default; of values that are no text and no number their type alone."""
@@ -411,8 +417,7 @@ Request.__doc__ = f"{Request.__doc__ or ''}\n    Args:\n{textwrap.indent(explain
 
 
 def _is_default(name: str, value: Any) -> bool:
-    default = DEFAULTS[name]
-    return type(value) is type(default) and bool(value == default)
+    return type(value) is type(DEFAULTS[name]) and bool(value == DEFAULTS[name])
 
 
 # -- plain data --------------------------------------------------------------------------------

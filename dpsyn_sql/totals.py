@@ -18,6 +18,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
+from dpsyn_sql.book import opened_ledger
 from dpsyn_sql.calls import taking
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError
@@ -29,7 +30,7 @@ from dpsyn_sql.pipeline import counted, finished
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.running import Total
-from dpsyn_sql.preparation import Job, at_period, opened_ledger, prepared
+from dpsyn_sql.preparation import Job, at_period, prepared
 from dpsyn_sql.report.doubts import notes_on
 from dpsyn_sql.report.interruption import Course, noting_interrupts
 from dpsyn_sql.report.made import Made

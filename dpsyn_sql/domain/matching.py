@@ -126,7 +126,9 @@ def _within_bounds(column: Column, kind: SqlType, entry: Bins, faults: list[str]
         return known
     low, high = limits_of(known)
     size, nullable = MAX_CODES, known.nullable
-    return Undiscovered(column.name, kind.text, entry.kind, nullable, size, known.granularity, low, high)
+    return Undiscovered(
+        column.name, kind.text, entry.kind, nullable, size, known.granularity, low, high, clipped=True
+    )
 
 
 def _to_discover(
@@ -181,6 +183,7 @@ def _to_discover(
         other=entry.other,
         typed=typed,
         prefixes=entry.prefixes,
+        clipped=entry.lower is not None or entry.upper is not None,
     )
 
 

@@ -178,8 +178,8 @@ def _too_wide(_: Table, case: Case) -> Found:
         return None
     return (
         f"its bounds span {said}: nearly all rows fall into one bin",
-        "write bounds that people who know the column would name (values beyond them fall into the end bins), "
-        "or leave out bins:, and they are learnt",
+        "leave out bins:, and they are learnt, or write bounds that people who know the column would name: "
+        "values beyond them fall into the end bins",
     )
 
 

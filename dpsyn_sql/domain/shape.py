@@ -30,6 +30,7 @@ class Undiscovered:
     ``granularity`` is what its bins get. ``least`` and ``most`` are bounds that the owner or the
     catalog states on one side or both (values of the type: ticks, or doubles): nothing outside is looked for.
     ``other``: rows of values that are not found are written as ``__other__``, not as found ones.
+    ``clipped``: the bounds are the owner's word, and values beyond them count as the nearest within.
     ``source`` and ``type`` as of an ``Attribute``. ``typed``: the type is public; else it is a column of
     text (of a CSV file) whose type is learnt too, and ``sql_type`` and ``kind`` are those of text.
     ``prefixes``: lengths, descending, of the beginnings that are learnt of text that is not found whole.
@@ -47,6 +48,7 @@ class Undiscovered:
     other: bool = True
     typed: bool = True
     prefixes: tuple[int, ...] = ()
+    clipped: bool = False
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

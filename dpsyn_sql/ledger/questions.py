@@ -162,8 +162,8 @@ class StoredQuestion:
 
     def _changed(self) -> ReleaseChanged:
         return ReleaseChanged(
-            f"Release {self._debit.release_id} was measured by another version of dpsyn_sql, which asked other "
-            f"questions: question {self.number} differs. Nothing was charged or written. Only that version "
+            f"Release {self._debit.release_id} was measured by another version of dpsyn_sql, which asked "
+            f"other questions: question {self.number} differs. Nothing was charged or written. Only that version "
             "replays it. Pass another version= to measure again, which costs the budget again."
         )
 

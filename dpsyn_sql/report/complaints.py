@@ -88,7 +88,7 @@ def _of_column(column: ColumnLosses, named: bool, total: float, units: str) -> l
     return [
         _outside(column, units),
         _one_category(column, total),
-        *(_clipped(column) if column.attribute.origin == "declared" else ()),
+        *_clipped(column),
         _crowded(column),
         _faint(column, named, total),
     ]
@@ -167,9 +167,16 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
     for end, beside in ((0, range(1, near + 1)), (last, range(last - near, last))):
         share, alone = column.shares[end], _alone(column, end)
         natural = end == 0 and attribute.edges[0] == 0
-        if natural or not _exceeds(share, _END) or not (alone or _towers(column, end, beside)):
+        if (
+            not column.clips[end != 0]
+            or natural
+            or not _exceeds(share, _END)
+            or not (alone or _towers(column, end, beside))
+        ):
             continue
         side, beyond = ("first", "below") if end == 0 else ("last", "above")
+        atom = attribute.fill[end] if attribute.fill else ()
+        value = str(atom[0]) if len(atom) == 1 else share.label
         null = ", or NULL," if end == 0 and attribute.fallback_code == 0 else ""
         wider = "wider bounds" + (" (or nullable: true)" if null else "")
         yield Complaint(
@@ -181,7 +188,7 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
             + (
                 f"The bounds do not fit: declare {wider}."
                 if several[end]
-                else f"If so many are not {share.label} in the source, declare {wider}."
+                else f"If so many are not {value} in the source, declare {wider}."
             ),
         )
 

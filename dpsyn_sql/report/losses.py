@@ -12,6 +12,8 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from dpsyn_sql.domain.attributes import OTHER, Attribute, edge_ticks
+from dpsyn_sql.domain.declared import limits_of
+from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.fit.one_way_counts import OneWayCounts, one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
@@ -53,7 +55,8 @@ class ColumnLosses:
     found.
     ``unwritten``: ``__other__`` or NULL, if their rows are written as other codes. ``faint``: labels of a
     declared column whose count is noise. ``shares``: one per code; empty if no table tells the codes apart.
-    ``wide``: bins that hold much and are wide.
+    ``wide``: bins that hold much and are wide. ``clips``: whether the first bin counts values below it, and
+    the last one values above it.
     """
 
     attribute: Attribute
@@ -65,6 +68,7 @@ class ColumnLosses:
     faint: tuple[str, ...]
     shares: tuple[Share, ...]
     wide: tuple[Share, ...]
+    clips: tuple[bool, bool]
 
     @property
     def name(self) -> str:
@@ -168,19 +172,28 @@ class Losses:
         return tuple(column.name for column in several if not column.joined) if len(several) > 1 else ()
 
 
-def losses_of(made: Made, hidden: Mapping[str, float]) -> Losses:
+def losses_of(made: Made, hidden: Mapping[str, float], before: Shape) -> Losses:
     """What a release lost.
 
     Args:
         made: the answers, with a shape that says what is written.
         hidden: for discovered columns of categories the units that a value needs to be found.
+        before: the shape before discovery, with the bounds that the owner stated.
     """
+    bounded = {column.name: column for column in before.undiscovered if column.clipped}
     domain, tables = made.shape.domain, made.measurements
     counts = one_way_counts(domain, tables)
     sizes = {attribute.name: attribute.size for attribute in domain.attributes}
     total = made.model.total
     columns = tuple(
-        _column(attribute, counts.get(attribute.name), total, _joining(tables, attribute.name, sizes), hidden)
+        _column(
+            attribute,
+            counts.get(attribute.name),
+            total,
+            _joining(tables, attribute.name, sizes),
+            hidden,
+            bounded.get(attribute.name),
+        )
         for attribute in domain.attributes
     )
     return Losses(total, columns, _pairs([name for name, size in sizes.items() if size > 1], tables))
@@ -198,6 +211,7 @@ def _column(
     total: float,
     tables: tuple[int, int],
     hidden: Mapping[str, float],
+    bounded: Undiscovered | None = None,
 ) -> ColumnLosses:
     labels = [_text(label) for label in code_labels(attribute)]
     shares: tuple[Share, ...] = ()
@@ -217,7 +231,17 @@ def _column(
         faint=tuple(s.label for s in shares[: attribute.regular] if listed and s.share < NOISE * s.error),
         shares=shares,
         wide=tuple(_wide(attribute, shares)),
+        clips=_clips(attribute, bounded),
     )
+
+
+def _clips(attribute: Attribute, bounded: Undiscovered | None) -> tuple[bool, bool]:
+    """Learnt bins clip where they reach a bound that the owner stated."""
+    if bounded is None or attribute.kind == "categorical":
+        declared = attribute.origin == "declared"
+        return declared, declared
+    (low, high), least, most = limits_of(attribute), bounded.least, bounded.most
+    return least is not None and low <= least, most is not None and high >= most
 
 
 def _wide(attribute: Attribute, shares: Sequence[Share]) -> Iterator[Share]:

@@ -8,8 +8,9 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.accounting.events import TreeEvent
+from dpsyn_sql.book import opened_ledger
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.preparation import opened_ledger, prepared
+from dpsyn_sql.preparation import prepared
 from dpsyn_sql.request import Request
 
 TREE = TreeEvent(1000.0, 1)

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import pandas
 import pytest
 from typer.testing import CliRunner
 
@@ -223,6 +224,15 @@ def test_a_request_is_a_value_and_its_repr_shows_what_is_not_default():
     assert replace(asked, domain=None) == Request("t", epsilon=0.5)
     with pytest.raises(AttributeError):
         asked.epsilon = 2
+
+
+def test_requests_for_data_frames_are_compared_without_their_values():
+    people = pandas.DataFrame({"n": [1, 2]})
+    request = Request(people, epsilon=2)
+    assert request == Request(people, epsilon=2) and request == replace(request)
+    assert request != Request(people, epsilon=3) and request != Request(people.copy(), epsilon=2)
+    assert request != Request("t", epsilon=2) and Request("t") != request and request != people.shape
+    assert hash(Request("t")) == hash(Request("t")) and Request("t") != Request("u")
 
 
 def test_a_request_comes_alone():

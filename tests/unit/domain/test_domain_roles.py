@@ -61,6 +61,8 @@ def test_csv_columns_are_learnt_as_text_or_as_declared():
     open_entry = one("VARCHAR", {"type": "discover", "max_codes": 9, "nullable": False}, kind="csv")
     assert open_entry == Undiscovered("v", "VARCHAR", "categorical", False, 9, typed=False)
     step = {"columns": {"a": {"type": "discover", "granularity": 5}}}
+    with pytest.raises(DomainError, match="bounds need the type; write sql_type too"):
+        one("VARCHAR", {"type": "discover", "lower": 0}, kind="csv")
     with pytest.raises(DomainError, match="write sql_type too"):
         shape_of(step, relation(Column("a", "VARCHAR"), kind="csv"), discover=True)
     for stated in ({"sql_type": "VARCHAR"}, {"as": "categorical"}):

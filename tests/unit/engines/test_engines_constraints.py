@@ -71,7 +71,11 @@ def test_constraints_become_keys_domains_and_conditions(con):
     assert unknown == {
         "age": ("numeric", True, 0, 120),
         "pay": ("numeric", True, -150, 100_000),
-        "born": ("temporal", True, *(day.toordinal() - EPOCH for day in (date(1900, 1, 1), date(2020, 12, 31)))),
+        "born": (
+            "temporal",
+            True,
+            *(day.toordinal() - EPOCH for day in (date(1900, 1, 1), date(2020, 12, 31))),
+        ),
         "open": ("temporal", True, 8 * HOUR, 18 * HOUR),
         "half": ("numeric", True, 0, None),
         "free": ("categorical", True, None, None),

@@ -1,11 +1,14 @@
 """What was lost, and what is said about it: shares, wide bins, pairs, each warning and its cure."""
 
 from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
+from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.fit.one_way_counts import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaints
@@ -19,14 +22,14 @@ CLOSED = replace(TEXT, other=False, nullable=False)
 AGE = Attribute("a", "INTEGER", "numeric", edges=tuple(range(200, 301, 10)))
 
 
-def lost(attribute, shares, *, hidden=None, tables=(), sigma=SIGMA, more=()):
+def lost(attribute, shares, *, hidden=None, tables=(), sigma=SIGMA, more=(), bounded=None):
     """Losses of one column with these shares of the rows, and of ``more`` attributes without a table."""
     domain = Domain((attribute, *more))
     values = np.rint(np.array(shares) * ROWS).astype(np.int64)
     measured = [NoisyMarginal((attribute.name,), values, sigma), *tables]
     counts, sizes = one_way_counts(domain, measured), {a.name: a.size for a in domain.attributes}
     columns = tuple(
-        _column(a, counts.get(a.name), ROWS, _joining(measured, a.name, sizes), hidden or {})
+        _column(a, counts.get(a.name), ROWS, _joining(measured, a.name, sizes), hidden or {}, bounded)
         for a in domain.attributes
     )
     return Losses(ROWS, columns, _pairs([name for name, size in sizes.items() if size > 1], measured))
@@ -153,6 +156,27 @@ def test_gaps_between_values_are_no_clipping():
     shares = np.zeros(32)
     np.add.at(shares, np.searchsorted(attribute.edges, np.arange(10), side="right") - 1, 0.1)
     assert said(lost(attribute, shares)) == []
+
+
+@pytest.mark.parametrize(("bounds", "told"), [((200, 299), True), ((0, 299), True), ((200, 400), False)])
+def test_stated_bounds_are_blamed_also_if_the_bins_between_them_are_learnt(bounds, told):
+    """Ten bins, and an atom at the upper bound that holds what lies beyond it."""
+    least, most = map(Fraction, bounds)
+    column = Undiscovered("a", "INTEGER", "numeric", least=least, most=most, clipped=True)
+    edges = (*range(200, 291, 10), 299, 300)
+    fill = (*pairwise(edges[:-1]), (299,))
+    learnt = replace(AGE, edges=edges, fill=fill, origin="discovered")
+    shares = [*[0.05] * 10, 0.5]
+    text = " ".join(said(lost(learnt, shares, bounded=column)))
+    assert ("If so many are not 299 in the source, declare wider bounds" in text) is told
+    assert not said(lost(learnt, shares, bounded=replace(column, most=None)))
+
+
+def test_a_bin_that_is_filled_with_one_value_hides_none():
+    learnt = replace(AGE, edges=(0, 10, 90, 100), fill=((0, 10), (50,), (90, 100)), origin="discovered")
+    told = lost(learnt, [0.05, 0.9, 0.05])
+    assert told.columns[0].wide == () and not said(told)
+    assert lost(replace(learnt, fill=()), [0.05, 0.9, 0.05]).columns[0].wide
 
 
 def test_found_bounds_are_not_blamed():
