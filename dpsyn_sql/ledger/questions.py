@@ -163,8 +163,8 @@ class StoredQuestion:
     def _changed(self) -> ReleaseChanged:
         return ReleaseChanged(
             f"Release {self._debit.release_id} was measured by another version of dpsyn_sql, which asked "
-            f"other questions: question {self.number} differs. Nothing was charged or written. Only that version "
-            "replays it. Pass another version= to measure again, which costs the budget again."
+            f"other questions: question {self.number} differs. Nothing was charged or written. Only that "
+            "version replays it. Pass another version= to measure again, which costs the budget again."
         )
 
     def _read(self, row: Mapping[str, Any]) -> list[NDArray[np.int64]]:

@@ -55,6 +55,7 @@ EVENTS = "dpsyn_sql/accounting/events.py"
 ZCDP = "dpsyn_sql/accounting/zcdp.py"
 RELEASE = "dpsyn_sql/pipeline.py"
 PREPARATION = "dpsyn_sql/preparation.py"
+BOOK = "dpsyn_sql/book.py"
 CERTIFICATE = "dpsyn_sql/report/certificate.py"
 LAST_FIT = "dpsyn_sql/methods/adaptive/known.py"
 ROUNDS = "dpsyn_sql/methods/adaptive/rounds.py"
@@ -298,7 +299,7 @@ FAULTS = (
         "rows counted in the key of the ledger",
         K_EQUAL_ROWS,
         (
-            PREPARATION,
+            BOOK,
             '        "method": plan.method,\n',
             '        "method": plan.method,\n        "rows": int(self._session.engine.fetch('
             'f"SELECT count(*) AS n FROM {plan.source.relation.sql}", step="counting")["n"][0]),\n',
@@ -742,7 +743,7 @@ FAULTS = (
     fault(
         "another time zone makes no other panel",
         "tests/e2e/test_sliced_release.py::test_another_time_zone_makes_other_windows",
-        (PREPARATION, "if conventions and sliced.slice.most is not None:", "if sliced.slice.most == 0:"),
+        (BOOK, "if conventions and sliced.slice.most is not None:", "if sliced.slice.most == 0:"),
     ),
     # -- running totals ----------------------------------------------------------------------------
     fault(
