@@ -348,7 +348,8 @@ def _money_without_step(_: Table, case: Case) -> bool:
 
 
 def _undeclared(table: Table, case: Case) -> bool:
-    return table.known and isinstance(case.item, Undiscovered) and case.entry is None
+    undeclared = isinstance(case.item, Undiscovered) and case.entry is None
+    return table.known and undeclared and not table.csv
 
 
 def _csv_text(table: Table, case: Case) -> bool:
@@ -371,15 +372,26 @@ def _nothing_left(table: Table) -> Iterator[Finding]:
         yield Finding(None, "every column is a key: nothing is measured", "declare what is measured", "fault")
 
 
+def _nothing_declared(table: Table) -> Iterator[Finding]:
+    if not table.known and not table.cases:
+        yield Finding(
+            None,
+            "the file declares no column: all are learnt with noise",
+            'remove the "# " before a column that you know, and replace FILL',
+            "hint",
+        )
+
+
 RULES: Sequence[Rule] = (
     _nothing_left,
+    _nothing_declared,
     _of_each("serious", _person_in_rows),
     _of_all(
         "serious",
         _csv_text,
-        "it is text of a CSV file without a declaration: its type is learnt with noise",
-        "{n} columns of the CSV file have no declaration, and their types are learnt with noise",
-        "declare them with sql_type: (dpsyn init writes the form)",
+        "it is a column of a CSV file without a declaration: even its type is learnt with noise",
+        "{n} columns of the CSV file are not declared: even their types are learnt with noise",
+        "state at least sql_type: (dpsyn init writes the form); better bounds or categories",
     ),
     _of_each("serious", _number_that_is_a_code),
     _of_each("serious", _text_that_is_unique),
@@ -401,9 +413,8 @@ RULES: Sequence[Rule] = (
     _of_all(
         "hint",
         _nullable_unstated,
-        "it may be NULL by the catalog, and nullable: is not stated: NULL is counted as another value",
-        "{n} columns may be NULL by the catalog, and nullable: is not stated: NULL is counted as another "
-        "value",
+        "it may be NULL, and nullable: is not stated: NULL is counted as another value",
+        "{n} columns may be NULL, and nullable: is not stated: NULL is counted as another value",
         "state nullable: true, or false if it never is NULL",
     ),
     _of_all(

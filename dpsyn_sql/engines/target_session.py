@@ -318,11 +318,6 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
             f"{shorten(text)!r} is the source or would become part of it: choose another into=."
         )
     exists, beside, output = os.path.lexists(path), file_beside(path), Output(str(path))
-    if os.path.lexists(beside) and not (beside.is_file() and may_replace(output)):
-        raise TargetError(
-            f"{shorten(str(beside))!r}, the file for the model of the release, exists. Choose another "
-            "into=, or add replace=True."
-        )
     if exists:
         if not path.is_file():
             raise TargetError(f"{shorten(text)!r} exists and is not a file.")
@@ -330,6 +325,11 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
             raise TargetError(
                 f"The file {shorten(text)!r} exists; choose another into=, or add replace=True."
             )
+    if os.path.lexists(beside) and not (beside.is_file() and may_replace(output)):
+        raise TargetError(
+            f"{shorten(str(beside))!r}, the file for the model of the release, exists. Choose another "
+            "into=, or add replace=True."
+        )
 
     def opened() -> DuckDBEngine:
         return _sealed(instance.private_instance(session.memory_limit), session)

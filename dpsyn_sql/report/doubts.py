@@ -125,7 +125,7 @@ def _rare_values(made: Made, needed: Mapping[str, float]) -> str | None:
         return None
     return (
         f"Rare values of {some_of(rare)} cannot be found: a value needs more than a twentieth of the rows. "
-        "Declare this domain, or spend a larger epsilon."
+        "Declare these columns, or spend a larger epsilon."
     )
 
 

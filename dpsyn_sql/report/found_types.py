@@ -29,8 +29,7 @@ def odd_texts(types: Mapping[str, FoundType]) -> str | None:
     if not odd:
         return None
     return (
-        f"Some texts are no values of the type that was found and become NULL, by noisy counts: "
-        f"{', '.join(odd)}. "
+        f"Some texts do not fit the type that was found and become NULL, by noisy counts: {', '.join(odd)}. "
         "To keep them, state sql_type: VARCHAR in a domain file."
     )
 

@@ -6,6 +6,7 @@ All of it is post-processing of what was measured. It costs nothing, and a certi
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -27,6 +28,9 @@ WIDE = 0.1
 
 NOISE = 2.0
 """Standard errors below which a label cannot be told from one without rows."""
+
+_ONE_VALUE = 0.75
+# A bin hides nothing if discovery found more than this part of its fill to be one value.
 
 _PRECISION, _SMALLEST = 2.0**-22, 1e-37
 # Of FLOAT: neighbours are no closer, relatively or at all.
@@ -263,16 +267,31 @@ def bin_widths(attribute: Attribute) -> list[float]:
 
 
 def several_values(attribute: Attribute) -> list[bool]:
-    """For each bin whether it holds several values, at the precision of FLOAT, and is not filled with one."""
+    """For each bin whether it holds several values, at the precision of FLOAT.
+
+    A discovered bin also holds one value if nearly all its rows are known to share one.
+    """
+    single = _known_as_one(attribute)
+    return [wide and not one for wide, one in zip(_spanning(attribute), single, strict=True)]
+
+
+def _known_as_one(attribute: Attribute) -> list[bool]:
+    """For each bin whether one value is written for more than ``_ONE_VALUE`` of it: an atom, or nearly one."""
+    if not attribute.fill:
+        return [False] * attribute.regular
+    return [
+        len(cuts) == 1 or max(Counter(cuts).values()) - 1 > _ONE_VALUE * (len(cuts) - 1)
+        for cuts in attribute.fill
+    ]
+
+
+def _spanning(attribute: Attribute) -> list[bool]:
+    """For each bin whether there are several values between its edges, at the precision of FLOAT."""
     widths = bin_widths(attribute)
     if attribute.type.family != "float":
-        several = [width > 1 for width in widths]
-    else:
-        lows = (float(edge) for edge in attribute.edges)  # type: ignore[arg-type]
-        least = (max(abs(low) * _PRECISION, _SMALLEST) for low in lows)
-        several = [width > narrow for width, narrow in zip(widths, least, strict=False)]
-    atoms = [len(cuts) == 1 for cuts in attribute.fill] or [False] * len(several)
-    return [wider and not atom for wider, atom in zip(several, atoms, strict=True)]
+        return [width > 1 for width in widths]
+    lows = (float(edge) for edge in attribute.edges)  # type: ignore[arg-type]
+    return [width > max(abs(low) * _PRECISION, _SMALLEST) for width, low in zip(widths, lows, strict=False)]
 
 
 def _pairs(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLosses:
@@ -345,7 +364,7 @@ def told_losses(facts: Mapping[str, Any]) -> list[str]:
     lines = lines_of_losses(facts)
     width = max((len(name) for name, _ in lines), default=0)
     columns = [f"  {name.ljust(width)}  {words}" for name, words in lines]
-    lost = ["Noisy shares of the rows in codes that say little:", *columns] if lines else []
+    lost = ["What was lost (noisy share of the rows):", *columns] if lines else []
     warnings = [f"Warning: {text}" for text in facts["warnings"]]
     return [*lost, f"{pairs_in_words(facts)}.", *warnings]
 
@@ -365,7 +384,7 @@ def _words(column: Mapping[str, Any], single: Collection[str]) -> Iterator[str]:
     for share in wide[:_MOST_NAMED]:
         yield f"wide bin {share['code']} {_percent(share)}"
     if len(wide) > _MOST_NAMED:
-        yield f"{len(wide) - _MOST_NAMED} more wide bins"
+        yield _number(len(wide) - _MOST_NAMED, "more wide bin")
     prefixes = _notable(column, "prefixes", _NOTABLE)
     if prefixes:
         yield f"prefixes alone {_percent(column['prefixes'])}"

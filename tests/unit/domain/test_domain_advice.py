@@ -125,7 +125,7 @@ ODD = {
         [("s", T)],
         {"s": {"type": "categorical", "categories": ["a", "b"], "other": False}},
         "s",
-        "may be NULL by the catalog",
+        "may be NULL, and nullable: is not stated",
         "nullable: true",
     ),
     "moments to the last digit": (
@@ -173,6 +173,12 @@ def test_csv_text_without_a_declaration_is_named_once():
     (found,) = [f for f in judged([("a", T), ("b", T)], None, "csv") if "CSV" in f.what]
     assert found.column is None and "'a', 'b'" in found.what and "sql_type:" in found.cure
     assert "types are learnt" in found.what
+    assert not [f for f in judged([("a", T), ("b", T)], None, "csv") if "tenth of the budget" in f.what]
+
+
+def test_a_form_that_nobody_filled_in_is_told():
+    (found,) = judged(None, {})
+    assert "declares no column" in found.what and "FILL" in found.cure
 
 
 def test_very_many_columns_are_told():

@@ -186,6 +186,29 @@ def test_found_bounds_are_not_blamed():
     assert "bounds do not fit" not in text and "where in it they lie is lost" in text
 
 
+@pytest.mark.parametrize(
+    ("cuts", "quiet"),
+    [((0,), True), ((0,) * 8 + (544,), True), ((0,) * 6 + (1, 2, 544), False), ((0, 544), False)],
+)
+def test_a_learnt_bin_of_one_value_hides_nothing(cuts, quiet):
+    """95 % of the rows are at zero, and are written as zero."""
+    edges = (0, 544, *range(600, 1200, 100))
+    fill = (cuts, *((low, high) for low, high in pairwise(edges[1:])))
+    attribute = Attribute("a", "INTEGER", "numeric", edges=edges, origin="discovered", fill=fill)
+    shares = [0.95, *[0.01] * 6]
+    losses = lost(attribute, shares)
+    assert (said(losses) == []) is quiet
+    assert (told_losses(facts_of_losses(losses, ()))[0].startswith("Pairs")) is quiet
+    declared = lost(replace(attribute, origin="declared"), shares)
+    assert said(declared), "the fill of a declared bin is a guess"
+
+
+def test_one_more_wide_bin_is_one():
+    edges, shares = (0, 1000, 2000, 3000, 3001), [0.3, 0.3, 0.3, 0.1]
+    (column,) = facts_of_losses(lost(replace(AGE, edges=edges), shares), ())["columns"]
+    assert column["lost"].endswith("1 more wide bin")
+
+
 def test_a_category_that_vanishes_is_named_where_it_matters():
     rare = replace(CLOSED, labels=("no", "yes", "unknown"))
     (text,) = said(lost(rare, [0.9, 0.0005, 0.1]))
