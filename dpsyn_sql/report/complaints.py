@@ -78,8 +78,8 @@ def _nothing_found(losses: Losses, units: str) -> Iterator[Complaint]:
             tuple(names),
             f"No value of {some_of(names)} is frequent enough to be found{needs}: every row of "
             f"{'it' if one else 'them'} is '__other__'. If the values tell rows apart, as ids and names do, "
-            f"write {names[0]}: {{type: key}} in the domain; otherwise declare the categories, convert numbers "
-            "or dates that are written as text (1,234 or 31.12.2024) in a query, or leave the "
+            f"write {names[0]}: {{type: key}} in the domain; otherwise declare the categories, convert "
+            "numbers or dates that are written as text (1,234 or 31.12.2024) in a query, or leave the "
             f"column{'' if one else 's'} out.",
         )
 

@@ -276,8 +276,8 @@ def several_values(attribute: Attribute) -> list[bool]:
 
 
 def _known_as_one(attribute: Attribute) -> list[bool]:
-    """For each bin whether one value is written for more than ``_ONE_VALUE`` of it: an atom, or nearly one."""
-    if not attribute.fill:
+    """For each bin whether discovery found one value for more than ``_ONE_VALUE`` of its fill."""
+    if attribute.origin != "discovered" or not attribute.fill:
         return [False] * attribute.regular
     return [
         len(cuts) == 1 or max(Counter(cuts).values()) - 1 > _ONE_VALUE * (len(cuts) - 1)
