@@ -3,7 +3,7 @@
     text without a type  counts of classes of text               -> the type, then as below
     text                 values above a threshold                -> categories, the rest is __other__
       with prefixes      beginnings of the rest, as values are   -> categories such as 250*
-    numbers and times    values above a threshold, coarse grid   -> cuts of a finer grid -> bins
+    numbers and times    values above a threshold, coarse grid   -> cuts of two finer grids -> bins
 
 The questions and their budgets are planned before anything is charged; the answers are public.
 """
@@ -22,7 +22,16 @@ from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
 from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.types import supported_type
-from dpsyn_sql.fit.cells import Atoms, Cells, atoms_of, pieces_of, refined_cuts, standing_cells
+from dpsyn_sql.fit.cells import (
+    Atoms,
+    Cells,
+    atoms_of,
+    held_by,
+    looked_closer,
+    refined_cuts,
+    standing_cells,
+    with_atoms,
+)
 from dpsyn_sql.fit.discovered import attribute_of_cuts, attribute_of_pieces
 from dpsyn_sql.fit.found_labels import attribute_of_labels, labels_of_keys, with_stems
 from dpsyn_sql.fit.granularity import granularity_found, steps_of
@@ -40,6 +49,9 @@ from dpsyn_sql.planning.queries import (
 )
 from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import Column
+
+_CLOSER: tuple[Ask, ...] = ("parts", "cells")
+# Looks at a column after the coarse grid: where in it the values lie, and how they are spread there.
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +161,13 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
     cells = asking.cells("grid", column, grid_cuts(kind, column.least, column.most))
     granularity = _granularity(column, asking)
     chosen = standing_cells(kind, cells, atoms)
-    sigma = cells.sigma * _noise_ratio(asking, column)
-    cuts = refined_cuts(kind, cells, chosen, atoms, sigma, granularity)
-    pieces = pieces_of(cells, chosen, atoms, asking.cells("cells", column, cuts))
+    parts = held_by(cells, chosen, atoms)
+    for ask in _CLOSER:
+        sigma = cells.sigma * _noise_ratio(asking, column, ask)
+        cuts = refined_cuts(kind, parts, atoms, sigma, granularity)
+        closer, atoms = looked_closer(parts, atoms, asking.cells(ask, column, cuts), ask == "cells")
+        parts = closer or (() if atoms.values else parts)
+    pieces = with_atoms(kind, [part for part in parts if part.mass > 0], atoms)
     if pieces:
         return attribute_of_pieces(column, pieces, granularity)
     ends = {cells.cuts[place + side] for place in np.flatnonzero(chosen).tolist() for side in (0, 1)}
@@ -165,8 +181,8 @@ def _granularity(column: Undiscovered, asking: _Asking) -> Granularity | None:
     return granularity_found(asking.door.ask(query, asking.budget("steps", column.name)))
 
 
-def _noise_ratio(asking: _Asking, column: Undiscovered) -> float:
-    """The noise of the second grid over that of the first, by their budgets."""
-    first, second = (asking.steps[ask, column.name, 0].budget for ask in ("grid", "cells"))
+def _noise_ratio(asking: _Asking, column: Undiscovered, ask: Ask) -> float:
+    """The noise of a closer look over that of the grid, by their budgets."""
+    first, second = (asking.steps[step, column.name, 0].budget for step in ("grid", ask))
     ratio = first.amount / max(1, second.amount)
     return math.sqrt(ratio) if first.kind == "zcdp" else ratio

@@ -81,6 +81,7 @@ _COUNTED: dict[Ask, str] = {
     "types": "type of the text: ",
     "grid": "range: ",
     "steps": "granularity: ",
+    "parts": "parts of the range: ",
     "cells": "bins: ",
     "contributions": "",
 }

@@ -21,7 +21,7 @@ from dpsyn_sql.errors import InternalError
 
 Cuts = tuple[Fraction, ...]
 
-_FLOAT_EXPONENTS = range(-20, 128)
+_FLOAT_EXPONENTS = (-960, -480, -240, -120, -60, -30, *range(-20, 128), 256, 512)
 _BLOCK = 512  # days
 _CENTURIES = (-264, 241)  # blocks from 1599-12 to 2307-11
 _HOUR = 3_600_000_000  # microseconds
@@ -134,11 +134,12 @@ def _day_cuts(kind: SqlType) -> set[int]:
 
 
 def _float_cuts(kind: SqlType) -> set[Fraction]:
-    """..., -2, -1, -1/2, ..., 0, the least positive number, ..., 1/2, 1, 2, ...; tiny and huge values in end
-    cells."""
-    largest = Fraction(largest_float(kind))
-    rising = {Fraction(2) ** exponent for exponent in _FLOAT_EXPONENTS}
-    return {-largest, *(-cut for cut in rising), Fraction(0), _smallest(kind), *rising, largest}
+    """..., -2, -1, -1/2, ..., 0, the least positive number, ..., 1/2, 1, 2, ...; few cells for tiny and huge
+    values."""
+    smallest, largest = _smallest(kind), Fraction(largest_float(kind))
+    powers = (Fraction(2) ** exponent for exponent in _FLOAT_EXPONENTS)
+    rising = {cut for cut in powers if smallest < cut < largest}
+    return {-largest, *(-cut for cut in rising), Fraction(0), smallest, *rising, largest}
 
 
 def _smallest(kind: SqlType) -> Fraction:

@@ -1,8 +1,8 @@
 """Noisy counts of a column's cells: which cells stand out, where to cut them, what the counts say together.
 
-Pure post-processing, public in and out. A column of numbers or times is looked at three times
+Pure post-processing, public in and out. A column of numbers or times is looked at four times
 (docs/privacy.md, "Keys", "Grids"): at its exact values, where those that many rows share show (*atoms*), at a
-coarse grid, and at a finer grid whose cuts follow from these two answers.
+coarse grid, and at two finer grids whose cuts follow from the answers so far.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STANDS_OUT = 4.5
 """Standard deviations that a cell's noisy count must exceed: of 500 empty cells one does so by luck in one
 release of 600; in one of three with the heavier tails of Laplace noise. It costs a bin that stays empty."""
 
-CARRIES_ON = 2.0
+CARRIES_ON = 1.0
 """Deviations that suffice next to a cell that stands out: tails of a column lie there, not anywhere."""
 
 FAR = 0.1
@@ -43,6 +43,12 @@ LONGEST_RUN = 6
 MOST_ATOMS = 256
 """Values that get cells of their own."""
 
+APART = 4.0
+"""Deviations of the difference of two halves that they must hold to be told apart."""
+
+AGAIN = 0.5
+"""Deviations that a part of a part needs."""
+
 PIECE = 2.0
 """Deviations of noise that a piece of a cell should hold: half of them would show more shape and more
 noise."""
@@ -52,8 +58,8 @@ FEWEST_PIECES, MOST_PIECES = 8, 512
 TWO_PIECES = 3.0
 """Deviations from which a cell is cut at least once, so that tails keep their slope."""
 
-REAL = 2.5
-"""Deviations that values which are no atoms need in all, and again in each cell of the coarse grid."""
+REAL = 2.0
+"""Deviations that a cell of the coarse grid needs beside its atoms, and a half of its cells."""
 
 CLEAR = 20.0
 """Deviations of the noise of all cells together that a column must hold before cells that stand out no more
@@ -80,12 +86,13 @@ class Atoms:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Values of [low, high) with their estimated number of units, above 0; evenly spread for all that is
-    known."""
+    """Values of [low, high) but for atoms, with their estimated number of units (of ``variance``); evenly
+    spread for all that is known."""
 
     low: Fraction
     high: Fraction
     mass: float
+    variance: float = 0.0
 
 
 def atoms_of(column: Undiscovered, found: NoisyKeys) -> Atoms:
@@ -156,34 +163,44 @@ def _cells_with(values: Sequence[Fraction], cuts: Cuts) -> NDArray[np.int64]:
     return np.array(places, dtype=np.int64)
 
 
+def held_by(cells: Cells, chosen: NDArray[np.bool_], atoms: Atoms) -> tuple[Piece, ...]:
+    """The chosen cells with their counts less those of the atoms in them."""
+    held = np.bincount(_cells_with(atoms.values, cells.cuts), minlength=len(chosen))
+    rests = _rests(cells, atoms)
+    return tuple(
+        Piece(
+            cells.cuts[place],
+            cells.cuts[place + 1],
+            float(rests[place]),
+            cells.sigma**2 + int(held[place]) * atoms.sigma**2,
+        )
+        for place in np.flatnonzero(chosen).tolist()
+    )
+
+
 def refined_cuts(
     kind: SqlType,
-    cells: Cells,
-    chosen: NDArray[np.bool_],
+    parts: Sequence[Piece],
     atoms: Atoms,
     sigma: float,
     granularity: Granularity | None,
 ) -> Cuts:
-    """Cuts for a second look at the cells that hold values.
+    """Cuts for a closer look at the parts that hold values.
 
-    A cell gets pieces by its noisy count less that of its atoms, about one for each ``PIECE`` deviations of
-    the noise ``sigma`` (units) that the second look will have. An atom is a cell of its own, and so is all
-    that lies between two cells that hold values.
+    A part is cut by its mass, into about one cell for each ``PIECE`` deviations of the noise ``sigma``
+    (units) that the closer look will have. An atom is a cell of its own, and so is all that lies between two
+    parts.
     """
-    places = np.flatnonzero(chosen)
-    rests = _rests(cells, atoms)
-    rests = np.where(chosen, np.maximum(rests, 0.0), 0.0)
-    total = float(rests.sum())
+    masses = np.maximum([part.mass for part in parts], 0.0)
+    total = float(masses.sum())
     number = min(MOST_PIECES, max(FEWEST_PIECES, int(total / (PIECE * sigma))))
     step = Fraction(granularity) if isinstance(granularity, int) else Fraction(1)
     cuts: set[Fraction] = set()
-    for place in places.tolist():
-        low, high = cells.cuts[place], cells.cuts[place + 1]
-        cuts |= {low, high}
-        wanted = number * float(rests[place]) / total if total > 0 else 0.0
-        if rests[place] > TWO_PIECES * sigma:
+    for part, mass in zip(parts, masses.tolist(), strict=True):
+        wanted = number * mass / total if total > 0 else 0.0
+        if mass > TWO_PIECES * sigma:
             wanted = max(wanted, 2.0)
-        cuts |= _inner_cuts(kind, low, high, wanted, step)
+        cuts |= {part.low, part.high} | _inner_cuts(kind, part.low, part.high, wanted, step)
     for value in atoms.values:
         cuts |= {value, after(kind, value)}
     return tuple(sorted(cuts))
@@ -209,60 +226,95 @@ def _rests(cells: Cells, atoms: Atoms) -> FloatArray:
     return rests
 
 
-def pieces_of(cells: Cells, chosen: NDArray[np.bool_], atoms: Atoms, fine: Cells) -> tuple[Piece, ...]:
-    """What the three answers say together, ascending; cells that are nothing but noise are left out.
+def looked_closer(
+    parts: Sequence[Piece], atoms: Atoms, fine: Cells, again: bool = False
+) -> tuple[tuple[Piece, ...], Atoms]:
+    """What earlier answers and a closer look say together: parts ascending, and the atoms.
 
-    The number of units of an atom, and of a coarse cell without its atoms, is the mean of both looks at it,
-    each weighted by its inverse variance. A coarse cell whose estimate is below ``REAL`` deviations is empty.
-    Its pieces are the nearest non-negative numbers of that sum, so that no noise is added by cutting it at
-    zero.
+    The number of units of an atom, and of a part, is the mean of both looks at it, each weighted by its
+    inverse variance. What lies in a part is shared out among its cells (``_shared_out``). A gap between parts
+    holds values if its count stands out.
     """
-    single = dict(zip(atoms.values, range(len(atoms.values)), strict=True))
-    parents = _parents(cells.cuts, fine.cuts)
+    single = {value: place for place, value in enumerate(atoms.values)}
     own = [single.get(low) for low in fine.cuts[:-1]]
-    found: list[Piece] = []
+    counts = atoms.counts.copy()
     for place, atom in enumerate(own):
         if atom is not None:
-            mass = _mean(atoms.counts[atom], atoms.sigma**2, fine.counts[place], fine.sigma**2)
-            if mass > 0:
-                found.append(Piece(fine.cuts[place], fine.cuts[place + 1], mass))
-    rests, held = (
-        _rests(cells, atoms),
-        np.bincount(_cells_with(atoms.values, cells.cuts), minlength=len(chosen)),
-    )
-    groups: dict[int, list[int]] = {}
-    for place, parent in enumerate(parents):
-        if own[place] is None:
-            groups.setdefault(parent if chosen[parent] else -1 - place, []).append(place)
-    estimates: dict[int, tuple[float, float]] = {}
-    for parent, places in groups.items():
-        counted, variance = float(fine.counts[places].sum()), len(places) * fine.sigma**2
-        if parent >= 0:
-            noise = cells.sigma**2 + held[parent] * atoms.sigma**2
-            estimates[parent] = (
-                _mean(float(rests[parent]), noise, counted, variance),
-                1 / (1 / noise + 1 / variance),
-            )
-        else:  # a gap
-            estimates[parent] = (counted, (STANDS_OUT / REAL) ** 2 * variance)
-    total = sum(mass for mass, _ in estimates.values())
-    deviation = math.sqrt(sum(variance for _, variance in estimates.values()))
-    known = total + sum(piece.mass for piece in found)
-    needed = REAL if known > CLEAR * deviation else 0.0
-    if found and total < needed * deviation:
-        return tuple(sorted(found, key=lambda piece: piece.low))
-    for parent, places in groups.items():
-        mass, variance = estimates[parent]
-        if mass > needed * math.sqrt(variance):
-            for place, part in zip(places, _of_sum(fine.counts[places], mass).tolist(), strict=True):
-                if part > 0:
-                    found.append(Piece(fine.cuts[place], fine.cuts[place + 1], part))
-    return tuple(sorted(found, key=lambda piece: piece.low))
+            counts[atom] = _mean(counts[atom], atoms.sigma**2, fine.counts[place], fine.sigma**2)
+    both = 1 / math.sqrt(1 / fine.sigma**2 + 1 / atoms.sigma**2) if atoms.values else 0.0
+    groups, gaps = _cells_of_parts(parts, fine.cuts, own)
+    estimates = []
+    for part, places in zip(parts, groups, strict=True):
+        if places:
+            noise = len(places) * fine.sigma**2
+            mass = _mean(part.mass, part.variance, float(fine.counts[places].sum()), noise)
+            estimates.append((places, mass, 1 / (1 / part.variance + 1 / noise)))
+    needed = AGAIN if again else _needed(estimates, float(counts.sum()))
+    sure = STANDS_OUT if needed == REAL else needed
+    likely = [
+        (_shared_out(fine, places, mass), mass > sure * math.sqrt(variance))
+        for places, mass, variance in estimates
+        if mass > needed * math.sqrt(variance)
+    ]
+    cells = [(fine.cuts[place], fine.cuts[place + 1]) for place, atom in enumerate(own) if atom is not None]
+    found = _carried_on(likely, cells)
+    for place in gaps:
+        if fine.counts[place] > STANDS_OUT * fine.sigma:
+            found += _shared_out(fine, [place], float(fine.counts[place]))
+    return tuple(sorted(found, key=lambda piece: piece.low)), Atoms(atoms.values, counts, both)
 
 
-def _parents(coarse: Cuts, fine: Cuts) -> list[int]:
-    """Of each fine cell the coarse cell in which it begins."""
-    return [int(place) for place in _cells_with(fine[:-1], coarse)]
+def _carried_on(
+    likely: Sequence[tuple[list[Piece], bool]], atoms: Sequence[tuple[Fraction, Fraction]]
+) -> list[Piece]:
+    """The pieces of parts that are sure, and of others that carry on where sure values or atoms end.
+
+    A tail begins where the values beside it end; a light part beside values that end far from it is noise.
+    """
+    known = [(pieces[0].low, pieces[-1].high, sure, pieces) for pieces, sure in likely]
+    known += [(low, high, True, []) for low, high in atoms]
+    known.sort(key=lambda one: one[:2])
+    kept = [sure for _, _, sure, _ in known]
+    for place in range(1, len(known)):
+        kept[place] |= kept[place - 1] and known[place][0] <= known[place - 1][1]
+    for place in range(len(known) - 2, -1, -1):
+        kept[place] |= kept[place + 1] and known[place + 1][0] <= known[place][1]
+    if not any(kept):
+        kept = [True] * len(known)
+    return [piece for (_, _, _, pieces), keep in zip(known, kept, strict=True) if keep for piece in pieces]
+
+
+def _needed(estimates: Sequence[tuple[list[int], float, float]], atoms: float) -> float:
+    """Deviations that a part needs: none in a small table, of which too much is below the noise."""
+    known = atoms + sum(mass for _, mass, _ in estimates)
+    deviation = math.sqrt(sum(variance for _, _, variance in estimates))
+    return REAL if known > CLEAR * deviation else 0.0
+
+
+def _cells_of_parts(
+    parts: Sequence[Piece], cuts: Cuts, own: Sequence[int | None]
+) -> tuple[list[list[int]], list[int]]:
+    """The cells without atoms that begin in each part, and those that begin in none."""
+    groups: list[list[int]] = [[] for _ in parts]
+    gaps: list[int] = []
+    place = 0
+    for cell, low in enumerate(cuts[:-1]):
+        while place < len(parts) and parts[place].high <= low:
+            place += 1
+        if own[cell] is None:
+            inside = place < len(parts) and parts[place].low <= low
+            (groups[place] if inside else gaps).append(cell)
+    return groups, gaps
+
+
+def with_atoms(kind: SqlType, parts: Sequence[Piece], atoms: Atoms) -> tuple[Piece, ...]:
+    """Parts and atoms above 0, ascending: none overlaps another."""
+    single = [
+        Piece(value, after(kind, value), float(count))
+        for value, count in zip(atoms.values, atoms.counts, strict=True)
+        if count > 0
+    ]
+    return tuple(sorted([*parts, *single], key=lambda piece: piece.low))
 
 
 def _mean(one: float, variance: float, other: float, its: float) -> float:
@@ -270,9 +322,47 @@ def _mean(one: float, variance: float, other: float, its: float) -> float:
     return float((one * its + other * variance) / (variance + its))
 
 
-def _of_sum(values: FloatArray, total: float) -> FloatArray:
-    """The nearest non-negative numbers of a sum above 0 (projection onto a simplex)."""
-    descending = np.sort(values)[::-1]
-    excess = (np.cumsum(descending) - total) / np.arange(1, values.size + 1)
-    last = int(np.flatnonzero(descending > excess)[-1])
-    return np.asarray(np.maximum(values - excess[last], 0.0))
+def _shared_out(fine: Cells, places: Sequence[int], mass: float) -> list[Piece]:
+    """Pieces of adjacent cells that hold ``mass`` together, by halves (Hay et al. 2010, constrained
+    inference, from the top).
+
+    Each half gets its count and an equal part a cell of what is missing. A half is empty if it holds less
+    than ``REAL`` deviations, and less than half of what would be even. Halves are not told apart where the
+    whole is below ``APART`` deviations of their difference: it stays one piece.
+    """
+    counts = fine.counts[list(places)]
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    found: list[Piece] = []
+    todo = [(0, len(places), mass)]
+    while todo:
+        start, stop, held = todo.pop()
+        cells, middle = stop - start, (start + stop) // 2
+        share = (middle - start) / cells
+        noise = fine.sigma * math.sqrt(cells * share * (1 - share))
+        if cells == 1 or held < APART * noise:
+            found += _evenly(fine, places[start:stop], held)
+            continue
+        left, right = float(sums[middle] - sums[start]), float(sums[stop] - sums[middle])
+        first = left + (held - left - right) * share
+        if first < min(REAL * noise, held * share / 2):
+            first = 0.0
+        elif held - first < min(REAL * noise, held * (1 - share) / 2):
+            first = held
+        todo += [(start, middle, first)] * (first > 0) + [(middle, stop, held - first)] * (held > first)
+    return found
+
+
+def _evenly(fine: Cells, places: Sequence[int], mass: float) -> list[Piece]:
+    """Cells as one piece, or more where others lie between them, evenly spread."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and runs[-1][-1] + 1 == place:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    ends = [(fine.cuts[run[0]], fine.cuts[run[-1] + 1]) for run in runs]
+    width = sum((high - low for low, high in ends), Fraction(0))
+    return [
+        Piece(low, high, mass * float((high - low) / width), len(run) * fine.sigma**2)
+        for (low, high), run in zip(ends, runs, strict=True)
+    ]

@@ -19,6 +19,7 @@ _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
     "values": keys_event,
     "grid": grid_event,
     "steps": grid_event,
+    "parts": grid_event,
     "cells": grid_event,
     "types": grid_event,
     "contributions": lambda _, share: contributions_event(share),

@@ -18,10 +18,10 @@ DISCOVERY_SHARE = Fraction(1, 10)
 
 COLUMN_SHARE: Mapping[str, Fraction] = {
     "categorical": Fraction(1, 20),
-    "numeric": Fraction(1, 50),
-    "temporal": Fraction(1, 50),
+    "numeric": Fraction(1, 20),
+    "temporal": Fraction(1, 20),
 }
-"""Share of one of them, by its kind: a threshold needs more than cells that are looked at together."""
+"""Share of one of them, by its kind, as far as there is room."""
 
 CONTRIBUTIONS_SHARE = Fraction(1, 50)
 """Share of the budget for the number of rows per unit. A unit is in one cell, so a small share is enough."""
@@ -29,11 +29,12 @@ CONTRIBUTIONS_SHARE = Fraction(1, 50)
 MOST_COUNTED = 10_000
 """Rows per unit up to which units are counted by their rows: one cell each."""
 
-Ask = Literal["types", "keys", "prefixes", "values", "grid", "steps", "cells", "contributions"]
+Ask = Literal["types", "keys", "prefixes", "values", "grid", "steps", "parts", "cells", "contributions"]
 
-_PARTS: Mapping[Ask, int] = {"values": 6, "grid": 4, "steps": 1, "cells": 9}
+_PARTS: Mapping[Ask, int] = {"values": 5, "grid": 4, "steps": 1, "parts": 4, "cells": 6}
 # Parts of a numeric or temporal column's share. The grid only has to show which powers of two occur, the
-# cells say what is inside of them.
+# parts where in them values lie (postal codes, years and a city's longitudes fill a small part of one), the
+# cells how they are spread there.
 
 WHOLE_PARTS = 4
 """Parts of a text column's share for whole values; each length of its prefixes has one. A beginning has the

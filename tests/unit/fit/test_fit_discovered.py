@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from dpsyn_sql.domain.grids import grid_cuts
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.fit.cells import Atoms, Cells, Piece, _of_sum, pieces_of, refined_cuts, standing_cells
+from dpsyn_sql.fit.cells import (
+    Atoms,
+    Cells,
+    Piece,
+    held_by,
+    looked_closer,
+    refined_cuts,
+    standing_cells,
+    with_atoms,
+)
 from dpsyn_sql.fit.discovered import attribute_of_pieces
 from dpsyn_sql.fit.found_labels import attribute_of_labels, labels_of_keys
 from dpsyn_sql.planning.queries import NoisyKeys
@@ -68,7 +77,7 @@ def test_cells_side_by_side_outweigh_a_lucky_one_far_away():
 
 def test_next_to_a_cell_that_stands_out_less_is_enough():
     counts = cells_of(INTEGER, [40]).counts
-    for value, count in ((70, 21), (200, 21), (20, 19), (10, 44), (2_000, 44)):
+    for value, count in ((70, 11), (200, 11), (20, 9), (10, 44), (2_000, 44)):
         counts = counts + cells_of(INTEGER, [value], count).counts
     assert chosen_lows(INTEGER, Cells(grid_cuts(INTEGER), counts, 10.0)) == [32, 64, 128]
 
@@ -77,7 +86,13 @@ def test_heavy_cells_get_more_pieces_and_atoms_cells_of_their_own():
     cells = Cells(tuple(map(Fraction, (0, 64, 128, 1024, 2048))), np.array([5000.0, 1000, 0, 500]), 10.0)
     atoms = Atoms((Fraction(70),), np.array([900.0]), 10.0)
     chosen = np.array([True, True, False, True])
-    cuts = [int(cut) for cut in refined_cuts(INTEGER, cells, chosen, atoms, 50.0, None)]
+    parts = held_by(cells, chosen, atoms)
+    assert [(int(part.low), part.mass, part.variance) for part in parts] == [
+        (0, 5000.0, 100.0),
+        (64, 100.0, 200.0),
+        (1024, 500.0, 100.0),
+    ]
+    cuts = [int(cut) for cut in refined_cuts(INTEGER, parts, atoms, 50.0, None)]
     assert {0, 64, 70, 71, 128, 1024, 2048} <= set(cuts) and cuts == sorted(set(cuts))
     inside = [
         sum(low <= cut < high for cut in cuts)
@@ -88,33 +103,96 @@ def test_heavy_cells_get_more_pieces_and_atoms_cells_of_their_own():
 
 
 def test_pieces_are_not_narrower_than_a_granularity():
-    cells = Cells((Fraction(0), Fraction(1024)), np.array([1e6]), 1.0)
-    cuts = refined_cuts(INTEGER, cells, np.array([True]), Atoms(), 1.0, 100)
+    cuts = refined_cuts(INTEGER, [piece(0, 1024, 1e6)], Atoms(), 1.0, 100)
     assert all(cut % 100 == 0 for cut in cuts[:-1]) and len(cuts) > 5
 
 
+def piece(low, high, mass, variance=1.0):
+    return Piece(Fraction(low), Fraction(high), mass, variance)
+
+
+def looked(parts, cuts, counts, sigma=10.0, atoms=None, **more):
+    fine = Cells(tuple(map(Fraction, cuts)), np.array(counts, dtype=float), sigma)
+    found, both = looked_closer(parts, Atoms() if atoms is None else atoms, fine, **more)
+    return [(int(one.low), int(one.high), one.mass) for one in found], both
+
+
 @given(
-    values=st.lists(st.floats(-100, 100), min_size=1, max_size=20),
-    total=st.floats(0.5, 500),
+    counts=st.lists(st.floats(-100, 1000), min_size=1, max_size=40),
+    mass=st.floats(200, 5000),
+    sigma=st.floats(0.5, 50),
 )
-def test_the_nearest_numbers_of_a_sum(values, total):
-    """The conditions of an optimum: the same shift where positive, not more than it elsewhere."""
-    values = np.array(values)
-    found = _of_sum(values, total)
-    assert np.all(found >= 0) and found.sum() == pytest.approx(total)
-    shifts = (values - found)[found > 1e-9]
-    assert np.ptp(shifts) < 1e-6 and np.all(values[found <= 1e-9] <= shifts.max() + 1e-6)
+def test_a_closer_look_keeps_the_sum_of_a_part_and_its_ends(counts, mass, sigma):
+    """Pieces are positive, ascending, inside of the part, and hold the mean of both looks at it."""
+    part = piece(0, 10 * len(counts), mass)
+    found, _ = looked([part], range(0, 10 * len(counts) + 1, 10), counts, sigma, again=True)
+    noise = len(counts) * sigma**2
+    wanted = (mass / 1 + sum(counts) / noise) / (1 + 1 / noise)
+    if wanted <= 0.5 / np.sqrt(1 + 1 / noise):
+        assert found == []
+        return
+    assert sum(own for _, _, own in found) == pytest.approx(wanted)
+    assert all(own > 0 and low < high for low, high, own in found)
+    assert all(one[1] <= two[0] for one, two in pairwise(found))
 
 
-def test_cells_of_noise_are_left_out_and_both_looks_count():
-    cuts = tuple(map(Fraction, (0, 8, 16, 32)))
-    cells = Cells(cuts, np.array([1000.0, 20, 0]), 10.0)
-    fine = Cells(tuple(map(Fraction, (0, 4, 8, 16, 32))), np.array([700.0, 320, -15, 9]), 10.0)
-    pieces = pieces_of(cells, np.array([True, True, False]), Atoms(), fine)
-    assert [(int(piece.low), int(piece.high)) for piece in pieces] == [(0, 4), (4, 8)]
-    # The sum of the pieces counts half as much as the coarse cell: (1000 / 100 + 1020 / 200) / (1 / 100 + 1 /
-    # 200).
-    assert sum(piece.mass for piece in pieces) == pytest.approx(1006.67, abs=0.01)
+def test_noise_at_the_ends_of_a_part_is_no_range():
+    """5,000 rows in two of sixteen cells: the others hold noise of up to 2 deviations."""
+    counts = [15, -12, 20, -8, 9, 2500, 2500, 18, -20, 11, 3, -5, 14, -17, 20, 6]
+    found, _ = looked([piece(0, 1600, 5000.0, 400.0)], range(0, 1700, 100), counts)
+    assert [one[:2] for one in found] == [(500, 600), (600, 700)]
+    assert sum(one[2] for one in found) == pytest.approx(5000, rel=0.02)
+
+
+def test_halves_that_noise_hides_stay_one_piece():
+    """Eight cells of about half a deviation each: no cut between them is told by their counts."""
+    found, _ = looked([piece(0, 80, 50.0, 100.0)], range(0, 90, 10), [4, 13, 4, 8, -3, 12, 3, 7])
+    assert [one[:2] for one in found] == [(0, 80)]
+
+
+def test_a_tail_that_only_shows_as_a_sum_is_kept():
+    """Thirty-two cells of a third of a deviation hold 96 units: 2.4 deviations of their difference from the others."""
+    counts = [2000] * 32 + [3] * 32
+    found, _ = looked([piece(0, 640, 64_096.0, 100.0)], range(0, 650, 10), counts)
+    beyond = [one for one in found if one[0] >= 320]
+    assert beyond == [(320, 640, pytest.approx(96, rel=0.1))]
+
+
+def test_parts_that_are_nothing_but_noise_are_left_out_and_both_looks_count():
+    parts = [piece(0, 8, 1000.0, 100.0), piece(8, 16, 20.0, 100.0)]
+    found, _ = looked(parts, (0, 4, 8, 16, 32), [700, 320, -15, 9])
+    assert [one[:2] for one in found] == [(0, 4), (4, 8)]
+    # The sum of the cells counts half as much as the part: (1000 / 100 + 1020 / 200) / (1 / 100 + 1 / 200).
+    assert sum(one[2] for one in found) == pytest.approx(1006.67, abs=0.01)
+
+
+def test_a_light_part_is_a_tail_only_where_values_end_beside_it():
+    """25 units, 2.9 deviations: kept beside cells that reach the part, or an atom; left out far from them."""
+    parts = [piece(0, 16, 4000.0, 100.0), piece(16, 32, 26.0, 100.0)]
+    for counts, tail in (([0, 4000], True), ([4000, 0], False)):
+        found, _ = looked(parts, (0, 8, 16, 32), [*counts, 24])
+        assert any(one[0] == 16 for one in found) == tail
+    atoms = Atoms((Fraction(15),), np.array([400.0]), 10.0)
+    found, _ = looked(parts, (0, 7, 15, 16, 32), [4000, 0, 400, 24], atoms=atoms)
+    assert [one[:2] for one in found] == [(0, 7), (16, 32)]
+
+
+def test_a_gap_between_parts_needs_to_stand_out():
+    parts = [piece(0, 8, 500.0), piece(16, 32, 500.0)]
+    for count, gap in ((44, []), (46, [(8, 16, 46.0)])):
+        found, _ = looked(parts, (0, 8, 16, 32), [500, count, 500])
+        assert [one for one in found if one[0] == 8] == gap
+
+
+def test_atoms_are_counted_twice_and_lie_in_no_piece():
+    atoms = Atoms((Fraction(20),), np.array([400.0]), 10.0)
+    found, both = looked([piece(0, 40, 60.0, 200.0)], (0, 20, 21, 40), [30, 440, 30], atoms=atoms)
+    assert both.counts.tolist() == [420.0] and both.sigma == pytest.approx(10 / np.sqrt(2))
+    assert [one[:2] for one in found] == [(0, 20), (21, 40)]
+    together = with_atoms(
+        INTEGER, [Piece(Fraction(low), Fraction(high), mass) for low, high, mass in found], both
+    )
+    assert [(int(one.low), int(one.high)) for one in together] == [(0, 20), (20, 21), (21, 40)]
 
 
 def test_light_neighbours_are_merged_first_and_gaps_are_not_written():

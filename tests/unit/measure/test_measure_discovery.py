@@ -201,7 +201,7 @@ def test_events_and_noise_are_those_of_the_sensitivities(log):
 
 def test_a_unit_counts_for_the_root_of_its_rows():
     ks = (1, 2, 4, 5, 9, 10, 100, 2**31)
-    for ask in ("keys", "prefixes", "values", "grid", "cells", "types"):
+    for ask in ("keys", "prefixes", "values", "grid", "parts", "cells", "types"):
         assert [things_per_unit(ask, k) for k in ks] == [1, 2, 2, 3, 3, 4, 10, 46_341]
     assert {things_per_unit(ask, k) for ask in ("steps", "contributions") for k in ks} == {1}
 
