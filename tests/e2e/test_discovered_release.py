@@ -1,7 +1,6 @@
 """Whole releases of tables whose domain nobody declared."""
 
 import math
-from contextlib import closing
 
 import duckdb
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.errors import BudgetError, DomainError
-from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.measure.noise import OpenDPNoise
 
 pytestmark = [
     pytest.mark.slow,
@@ -113,29 +110,6 @@ def test_a_replay_finds_the_same_domain_whatever_the_data_are_now(con):
     assert again.replayed and again.model.domain == first.model.domain
     for one, other in zip(first.measurements, again.measurements, strict=True):
         assert np.array_equal(one.values, other.values)
-
-
-@pytest.mark.parametrize("question", range(1, 7))
-def test_a_killed_discovery_goes_on_where_it_stopped(con, tmp_path, monkeypatch, question):
-    ledger = tmp_path / "ledger"
-    true, calls = OpenDPNoise.gaussian, []
-
-    def dies(self, values, sigma):
-        calls.append(len(values))
-        if len(calls) == question:
-            raise KeyboardInterrupt
-        return true(self, values, sigma)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(OpenDPNoise, "gaussian", dies)
-        with pytest.raises(KeyboardInterrupt):
-            dpsyn_sql.release(con, "t", ledger=ledger, **exclude_person())
-    with pytest.warns(UserWarning, match="Resumed"):
-        release = dpsyn_sql.release(con, "t", ledger=ledger, **exclude_person())
-    budget = release.certificate()["budget"]
-    assert budget["used_units_of_1e-15"] <= budget["reserved_units_of_1e-15"]
-    with closing(SqliteLedger(ledger)) as opened:
-        assert opened.verify()  # the head, where nothing is broken
 
 
 def test_nothing_is_discovered_unless_allowed(con):

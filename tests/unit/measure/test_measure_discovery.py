@@ -56,7 +56,7 @@ class FakeColumns:
 
     def __init__(self, log, keys=None):
         self.log = log
-        self.parts = [(["b", "a"], [400, 3]), ([], []), (["ä", "Z"], [500, 401])] if keys is None else keys
+        self.parts = [(["b", "a", "c"], [400, 3, 60]), ([], []), (["ä", "Z"], [500, 401])] if keys is None else keys
 
     def keys(self, query, least):
         self.log.append("count")
@@ -104,7 +104,7 @@ def test_keys_below_the_threshold_reach_neither_answer_nor_transcript(log):
     curator, entry = curator_of(log)
     found = curator.ask(KEYS, SHARE)
     (event,) = entry.events
-    assert isinstance(event, ThresholdEvent) and 3 < event.threshold < 400
+    assert isinstance(event, ThresholdEvent) and 3 < least_units(event) < 60 < shown_from(event) < 400
     assert found.keys == ("Z", "b", "ä") and found.values.tolist() == [401, 400, 500]
     assert (found.threshold, found.sigma) == (shown_from(event), event.sigma)
     ((question, answer),) = entry.answers
