@@ -207,6 +207,8 @@ def test_data_in_the_place_of_an_argument_is_not_printed(con, tmp_path, argument
     frame = pd.DataFrame({"name": ["Anna Secret", "Bob Secret"], "n": [1, 2]})
     con.execute("CREATE TABLE people AS SELECT 'Anna Secret' AS name, 1 AS n")
     wrong = {"data frame": frame, "series": frame["name"], "relation": con.sql("FROM people")}[kind]
+    if (argument, kind) == ("con", "data frame"):
+        pytest.skip("a data frame in the place of the connection is a source")
     place, nested = NESTED.get(argument, (argument, lambda value: value))
     arguments = {"con": con, "source": "t", "domain": SPEC, "ledger": tmp_path / "l", place: nested(wrong)}
     with pytest.raises((dpsyn_sql.InputError, TypeError)) as caught:
