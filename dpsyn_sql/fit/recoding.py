@@ -41,13 +41,13 @@ def recoded(shape: Shape, counts: Mapping[str, OneWayCounts], total: float) -> S
 
 def _recoded(attribute: Attribute, counts: Mapping[str, OneWayCounts], total: float) -> Attribute:
     known = counts.get(attribute.name)
-    if known is None or not attribute.regular:
+    if known is None:
         return attribute
     codes = set() if attribute.recoding is None else set(attribute.recoding.codes)
     codes |= {code for code in _extra(attribute) if _is_noise(known, code, total)}
     if not _writes_other(attribute, codes):
         codes |= {code for code in (attribute.other_code,) if code is not None}
-    if not codes:
+    if not codes or len(codes) == attribute.size:
         return attribute
     return replace(attribute, recoding=Recoding(tuple(sorted(codes)), _by_share(known.counts, codes)))
 

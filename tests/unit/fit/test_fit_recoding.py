@@ -47,6 +47,7 @@ def test_labels_and_bins_are_always_written() -> None:
 def test_a_column_without_found_labels_keeps_its_codes() -> None:
     nothing = Attribute("a", "VARCHAR", "categorical", (), other=True, nullable=True)
     assert recoding(nothing, [0, 0], 50.0) is None
+    assert recoding(nothing, [10_000, 20], 50.0) == Recoding((1,), (0,) * 256)
 
 
 def test_rows_get_the_other_codes_by_their_shares() -> None:
