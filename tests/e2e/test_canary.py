@@ -257,6 +257,7 @@ def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call
     silent(watched, canary, tmp_path, scratch, "w.duckdb", "w.duckdb.wal")
 
 
+@pytest.mark.slow
 def test_the_command_says_nothing_of_a_row(tmp_path, scratch, canary):
     path, domain = tmp_path / "w.duckdb", tmp_path / "domain.yml"
     broken_view(path, canary, FAILING["cast"])
@@ -283,7 +284,7 @@ def test_the_command_says_nothing_of_a_row(tmp_path, scratch, canary):
 @pytest.mark.parametrize(
     ("encrypted", "killed"),
     [
-        (True, True),
+        pytest.param(True, True, marks=pytest.mark.slow),
         pytest.param(False, True, id="planted fault", marks=pytest.mark.slow),
         pytest.param(True, False, marks=pytest.mark.slow),
     ],

@@ -144,6 +144,7 @@ def test_tables_of_one_name_in_two_schemas_keep_a_model_each(con):
     assert len(con.execute("FROM dpsyn_sample('two.t_synthetic', 5)").fetchall()) == 5
 
 
+@pytest.mark.slow
 def test_error_bars_are_honest(con):
     """The z-scores of a measured one-way have variance one (10 draws of 10 cells)."""
     small_table(con, 500)

@@ -72,6 +72,7 @@ def line(plan, label):
     return next(text for text in str(plan).splitlines() if text.startswith(label))
 
 
+@pytest.mark.slow
 def test_a_month_at_a_time_of_rows_costs_one_month(place):
     sums = []
     for index in range(4):

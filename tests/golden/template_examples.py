@@ -131,6 +131,14 @@ EXAMPLES = {
     "attach/dpsyn_plan": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
     "attach/dpsyn_release": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
     "load/all": {"": {"rows": qualified("d", "main", "it's")}},
+    "load/released": {
+        "": {
+            "database": literal("d"),
+            "schema": literal("main"),
+            "name": literal("it's"),
+            "release": literal("0123456789abcdef"),
+        }
+    },
     "load/read_csv": {
         "": {"path": literal("it's"), "columns": F("'a': 'DATE'"), "compression": literal("none")}
     },

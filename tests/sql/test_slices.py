@@ -254,6 +254,7 @@ def test_a_unit_more_changes_no_row_of_another_unit(con, rows, more, most, index
     most=st.integers(1, 3),
     span=st.sampled_from([1, 2]),
 )
+@pytest.mark.slow
 def test_no_unit_counts_in_more_windows_than_the_bound_while_late_rows_arrive(con, growth, most, span):
     rows, counted = [], defaultdict(set)
     for step in range(WINDOWS // span):

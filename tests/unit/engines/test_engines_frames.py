@@ -217,6 +217,7 @@ except dpsyn_sql.InputError as error:
 """
 
 
+@pytest.mark.slow
 def test_polars_needs_no_pyarrow(tmp_path):
     pytest.importorskip("polars", reason="Polars is not installed")
     command = [sys.executable, "-W", "ignore", "-c", WITHOUT_PYARROW, str(tmp_path / "l")]

@@ -56,7 +56,9 @@ class FakeColumns:
 
     def __init__(self, log, keys=None):
         self.log = log
-        self.parts = [(["b", "a", "c"], [400, 3, 60]), ([], []), (["ä", "Z"], [500, 401])] if keys is None else keys
+        self.parts = (
+            [(["b", "a", "c"], [400, 3, 60]), ([], []), (["ä", "Z"], [500, 401])] if keys is None else keys
+        )
 
     def keys(self, query, least):
         self.log.append("count")

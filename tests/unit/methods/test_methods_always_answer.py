@@ -143,6 +143,7 @@ def test_a_column_without_any_category_has_levels(score):
 
 
 @pytest.mark.parametrize("score", ["l1", "mi"])
+@pytest.mark.slow
 def test_a_network_of_columns_whose_pairs_are_all_too_large_has_no_parents(score):
     """The one column that pairs of original codes were possible with is constant."""
     shape = domain(2, *[2500] * 90, ordered=True)

@@ -215,6 +215,7 @@ def test_unusual_tables_give_a_model(hybrid):
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.slow
 def test_three_hundred_columns_give_a_model(hybrid):
     rng = np.random.default_rng(3)
     codes = (rng.random((300, 400)) < 0.3).astype(int) + rng.integers(0, 2, 400)
