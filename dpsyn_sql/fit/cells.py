@@ -233,7 +233,8 @@ def looked_closer(
 
     The number of units of an atom, and of a part, is the mean of both looks at it, each weighted by its
     inverse variance. What lies in a part is shared out among its cells (``_shared_out``). A gap between parts
-    holds values if its count stands out.
+    holds values if its count stands out; where in it is seen by the next look, and guessed after the last one
+    (``again``).
     """
     single = {value: place for place, value in enumerate(atoms.values)}
     own = [single.get(low) for low in fine.cuts[:-1]]
@@ -258,10 +259,21 @@ def looked_closer(
     ]
     cells = [(fine.cuts[place], fine.cuts[place + 1]) for place, atom in enumerate(own) if atom is not None]
     found = _carried_on(likely, cells)
-    for place in gaps:
-        if fine.counts[place] > STANDS_OUT * fine.sigma:
-            found += _shared_out(fine, [place], float(fine.counts[place]))
+    held = [place for place in gaps if fine.counts[place] > STANDS_OUT * fine.sigma]
+    pieces = [_evenly(fine, [place], float(fine.counts[place]))[0] for place in held]
+    found += [end for piece in pieces for end in _ends_beside(piece, found)] if again else pieces
     return tuple(sorted(found, key=lambda piece: piece.low)), Atoms(atoms.values, counts, both)
+
+
+def _ends_beside(gap: Piece, known: Sequence[Piece]) -> list[Piece]:
+    """The ends of a gap, each as wide as the known piece beside it: values lie where others do."""
+    left = max((one for one in known if one.high <= gap.low), key=lambda one: one.high, default=None)
+    right = min((one for one in known if one.low >= gap.high), key=lambda one: one.low, default=None)
+    ends = [] if left is None else [(gap.low, gap.low + left.high - left.low)]
+    ends += [] if right is None else [(gap.high - right.high + right.low, gap.high)]
+    if not ends or sum((high - low for low, high in ends), Fraction(0)) >= gap.high - gap.low:
+        return [gap]
+    return [Piece(low, high, gap.mass / len(ends), gap.variance) for low, high in ends]
 
 
 def _carried_on(

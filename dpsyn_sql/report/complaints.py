@@ -160,6 +160,9 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
     Zero is a bound of its own accord, where many rows can lie.
     """
     attribute = column.attribute
+    if attribute.regular == 1 and attribute.fill:
+        yield from _all_at_a_bound(column)
+        return
     several = several_values(attribute) if column.ends else []
     if len(several) < _FEW or (not any(several) and len(several) <= _CODES):
         return
@@ -191,6 +194,20 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
                 if several[end]
                 else f"If so many are not {value} in the source, declare {wider}."
             ),
+        )
+
+
+def _all_at_a_bound(column: ColumnLosses) -> Iterator[Complaint]:
+    """The one value that was learnt is a stated bound: rows beyond it count there."""
+    cuts = column.attribute.fill[0]
+    if len(cuts) == 1 and any(column.clips) and cuts[0] != 0:
+        side, beyond = ("lower", "below") if column.clips[0] else ("upper", "above")
+        yield Complaint(
+            1,
+            1.0,
+            (column.name,),
+            f"Every row of {column.name!r} is at its {side} bound {cuts[0]}, where every value {beyond} it "
+            "is counted. If that is not so in the source, the bounds do not fit: declare wider bounds.",
         )
 
 

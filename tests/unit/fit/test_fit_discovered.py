@@ -228,3 +228,14 @@ def test_an_enum_without_a_name_gets_the_released_values_only():
     column = Undiscovered("mood", "ENUM('secret', 'ok')", "categorical")
     attribute = attribute_of_keys(column, NoisyKeys("mood", ("ok",), np.array([50]), 5.0, 40))
     assert attribute.sql_type == "ENUM('ok')"
+
+
+def test_what_the_last_look_finds_in_a_gap_lies_beside_what_is_known():
+    parts = (Piece(Fraction(0), Fraction(8), 900.0, 25.0), Piece(Fraction(1000), Fraction(1004), 900.0, 25.0))
+    cuts = tuple(Fraction(cut) for cut in (0, 8, 1000, 1004))
+    fine = Cells(cuts, np.array([900.0, 400.0, 900.0]), 5.0)
+    pieces, _ = looked_closer(parts, Atoms(), fine, again=True)
+    assert [(piece.low, piece.high) for piece in pieces] == [(0, 8), (8, 16), (996, 1000), (1000, 1004)]
+    assert [piece.mass for piece in pieces][1:3] == [200.0, 200.0]
+    (_, gap, _), _ = looked_closer(parts, Atoms(), fine)
+    assert (gap.low, gap.high, gap.mass) == (8, 1000, 400.0)
