@@ -164,8 +164,9 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
         yield from _all_at_a_bound(column)
         return
     several = several_values(attribute) if column.ends else []
-    if len(several) < _FEW or (not any(several) and len(several) <= _CODES):
+    if len(several) < _FEW:
         return
+    codes = not any(several) and len(several) <= _CODES  # perhaps of a list: one of them may hold much
     last = len(several) - 1
     near = max(_NEAR, len(several) // 4)
     for end, beside in ((0, range(1, near + 1)), (last, range(last - near, last))):
@@ -175,7 +176,7 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
             not column.clips[end != 0]
             or natural
             or not _exceeds(share, _END)
-            or not (alone or _towers(column, end, beside))
+            or not (alone or (not codes and _towers(column, end, beside)))
         ):
             continue
         side, beyond = ("first", "below") if end == 0 else ("last", "above")

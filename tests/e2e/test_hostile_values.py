@@ -183,7 +183,8 @@ def test_numbers_that_are_all_clipped_are_told(tmp_path):
         bounds = load(con, ["bounds_too_narrow"])
         said = released(con, tmp_path, epsilon=1, domain=bounds)
         assert any("bounds_too_narrow" in text for text in said)
-        assert con.execute("SELECT count(*) FILTER (bounds_too_narrow < 9) FROM o").fetchone() == (0,)
+        (below,) = con.execute("SELECT avg(CAST(bounds_too_narrow < 9 AS INTEGER)) FROM o").fetchone()
+        assert below < 0.05
 
 
 @pytest.mark.slow
