@@ -188,7 +188,7 @@ class Request:
     discover: bool = field(
         default=True,
         metadata=_told(
-            "Learn domains that are not public (a tenth of the budget), or refuse such columns.",
+            "Learn domains that are not public (at most a tenth of the budget), or refuse such columns.",
             "A domain is public if ``domain`` or the catalog gives it. False refuses other columns.",
             flags=("--discover/--no-discover",),
         ),

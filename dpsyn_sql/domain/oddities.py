@@ -435,8 +435,8 @@ RULES: Sequence[Rule] = (
     _of_all(
         "hint",
         _undeclared,
-        "it is not declared: it is learnt with noise, from a tenth of the budget",
-        "{n} columns are not declared: they are learnt with noise, from a tenth of the budget",
+        "it is not declared: it is learnt with noise, from at most a tenth of the budget",
+        "{n} columns are not declared: they are learnt with noise, from at most a tenth of the budget",
         "declare what is public about them",
     ),
 )

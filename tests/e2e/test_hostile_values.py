@@ -132,8 +132,12 @@ def check_types_and_bounds(con, columns, domains):
             assert outside == (0,), name
 
 
-def check_expected(con, name):
-    """Nearly all values lie where the source's do, and atoms are exact."""
+def check_expected(con, name, epsilon):
+    """Nearly all values lie where the source's do, and atoms are exact.
+
+    At epsilon 1 a tenth of 3,000 rows, spread over a thousand values, is in the noise: it can be lost.
+    """
+    far = 0.05 if epsilon > 1 else 0.11
     column = COLUMNS[name]
 
     def share(condition):
@@ -143,7 +147,7 @@ def check_expected(con, name):
         low, high = (f"CAST('{end}' AS {column.sql_type})" for end in column.within)
         assert share(f"{name} BETWEEN {low} AND {high}") > 0.97
     for value, wanted in column.atoms.items():
-        assert share(f"{name} = CAST('{value}' AS {column.sql_type})") == pytest.approx(wanted, abs=0.05)
+        assert share(f"{name} = CAST('{value}' AS {column.sql_type})") == pytest.approx(wanted, abs=far)
 
 
 @pytest.mark.parametrize("domains", ["discovered", "bounds"])
@@ -165,7 +169,7 @@ def test_a_hostile_column_is_released(name, domains, epsilon, tmp_path):
         released(con, tmp_path, epsilon=epsilon, domain=bounds if domains == "bounds" else None)
         check_types_and_bounds(con, [name], domains)
         if epsilon >= 1:
-            check_expected(con, name)
+            check_expected(con, name, epsilon)
 
 
 @pytest.mark.slow
