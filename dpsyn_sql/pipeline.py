@@ -164,8 +164,8 @@ def _seed_of(release_id: str) -> int:
 
 
 def _named(job: Job) -> set[str]:
-    """The columns to which the workload gives weight."""
-    return {name for members, weight in job.terms.workload.sets if weight > 1 for name in members}
+    """The columns to which the workload gives weight, and the target."""
+    return {name for members, weight in job.terms.workload.weighted if weight > 1 for name in members}
 
 
 def _needed(plan: Plan) -> dict[str, float]:
