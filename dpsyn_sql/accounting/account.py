@@ -1,10 +1,10 @@
 """Accounts: what a privacy-unit namespace may spend in all, in exact integers.
 
-An account is of one kind. ``"pure"``: epsilons add up. ``"zcdp"`` (approximate): rho adds up, and
-so do the deltas of thresholds; a pure release costs epsilon^2 / 2 there (Bun, Steinke 2016,
-Proposition 1.4). A grant of (epsilon, delta) sets the limit to ``Budget.from_epsilon`` of the same
-pair, so that one release at (epsilon, delta) fits it exactly once. Sums of adaptively chosen
-costs below a limit fixed beforehand are sound (Whitehouse, Ramdas, Rogers, Wu 2023).
+An account is of one kind. ``"pure"``: epsilons add up. ``"gdp"`` and ``"zcdp"`` (approximate): mu^2 / 2 or rho
+adds up, and so do the deltas of thresholds; a pure release costs ``gdp.pure_cost`` or epsilon^2 / 2 there
+(Bun, Steinke 2016, Proposition 1.4). A grant of (epsilon, delta) sets the limit to ``Budget.from_epsilon`` of
+the same pair, so that one release at (epsilon, delta) fits it exactly once. Sums of adaptively chosen
+costs below a limit fixed beforehand are sound (Smith, Thakurta 2022; Whitehouse, Ramdas, Rogers, Wu 2023).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dpsyn_sql.accounting.budget import (
     LARGEST_DELTA,
     LARGEST_EPSILON,
     THRESHOLD_SHARE,
+    Approximate,
     Budget,
     Kind,
     Number,
@@ -27,14 +28,18 @@ from dpsyn_sql.accounting.budget import (
     exact_number,
 )
 from dpsyn_sql.accounting.events import PrivacyEvent, cost_units, delta_units
+from dpsyn_sql.accounting.gdp import epsilon_from_half_mu_squared, pure_cost
 from dpsyn_sql.accounting.zcdp import RHO_UNITS, epsilon_from_rho
-from dpsyn_sql.errors import AccountError, BudgetError
+from dpsyn_sql.errors import AccountError, BudgetError, InternalError
 
 LARGEST_AMOUNT = 2**63 - 1
-"""What a 64-bit column holds: rho, or pure epsilon, up to 9,223."""
+"""What a 64-bit column holds: mu^2 / 2, rho, or pure epsilon, up to 9,223."""
 
 USUAL_DELTA = Fraction(1, 10**9)
 """The delta at which an account without a grant is reported."""
+
+AMOUNTS: dict[Kind, str] = {"gdp": "mu^2/2", "zcdp": "rho", "pure": "epsilon"}
+"""What an amount of each kind is called."""
 
 _FOUR_DIGITS_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
 _FOUR_DIGITS_UP = Context(prec=4, rounding=ROUND_CEILING)
@@ -45,15 +50,24 @@ def price(budget: Budget, kind: Kind) -> Budget:
 
     Raises:
         AccountError: the account is pure and the release is not.
+        InternalError: one is of mu and the other of rho. rho-zCDP implies no mu, and a release asks for the
+            noise of its account's kind.
     """
     if budget.kind == kind:
         return budget
+    if budget.kind == "pure":
+        if kind == "gdp":
+            return Budget("gdp", math.ceil(pure_cost(budget.fraction) * RHO_UNITS))
+        return Budget("zcdp", math.ceil(budget.rho * RHO_UNITS))
     if kind == "pure":
         raise AccountError(
             "the account is pure (granted with delta=0), but the release has a delta: release with delta=0, "
             "or grant the account an epsilon with a delta above 0"
         )
-    return Budget("zcdp", math.ceil(budget.rho * RHO_UNITS))
+    raise InternalError(
+        f"a release priced as {budget.kind} cannot be charged to an account of kind {kind}: its events have to "
+        "be priced anew"
+    )
 
 
 def event_price(event: PrivacyEvent, kind: Kind) -> Budget:
@@ -89,9 +103,9 @@ class Balance:
 
 
 @cache
-def granted_budget(epsilon: str, delta: str) -> Budget:
+def granted_budget(epsilon: str, delta: str, kind: Approximate = "gdp") -> Budget:
     """``Budget.from_epsilon``, kept: the conversion takes milliseconds, and checking repeats it."""
-    return Budget.from_epsilon(epsilon, delta)
+    return Budget.from_epsilon(epsilon, delta, kind)
 
 
 def grant_delta(epsilon: Number) -> str:
@@ -115,9 +129,9 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
         BudgetError: out of range, more than a ledger holds, or below what is spent.
         AccountError: delta = 0 for an approximate account.
     """
-    limit = granted_budget(str(epsilon), str(delta))
+    limit = granted_budget(str(epsilon), str(delta), approximate(spent))
     if max(limit.amount, limit.delta) > LARGEST_AMOUNT:
-        raise BudgetError(f"epsilon={epsilon} is more than an account can hold (rho or epsilon up to 9,223)")
+        raise BudgetError(f"epsilon={epsilon} is more than an account can hold (mu^2 / 2, rho or epsilon up to 9,223)")
     if limit.kind != spent.kind:
         raise AccountError(
             "the account is approximate (its releases may have a delta above 0) and cannot be granted "
@@ -145,7 +159,7 @@ def _enough(spent: Budget, epsilon: Number, delta: Number) -> str:
     for _ in range(4):
         if wanted > LARGEST_EPSILON:
             return ""
-        limit = granted_budget(f"{wanted:f}", text)
+        limit = granted_budget(f"{wanted:f}", text, approximate(spent))
         if spent.amount <= limit.amount and spent.delta <= limit.delta:
             return f"; --epsilon {wanted.normalize():f} --delta {text} is enough"
         wanted += Decimal(1).scaleb(wanted.adjusted() - 3)
@@ -161,7 +175,7 @@ def left_in_words(left: Budget, delta: Fraction) -> str:
     if left.kind == "pure":
         return f"a release of epsilon={epsilon:f} still fits"
     fits = f"a release of epsilon={epsilon:f} with delta={float(at):g} still fits"
-    usual = Budget.of_release(epsilon, at).delta
+    usual = Budget.of_release(epsilon, at, approximate(left)).delta
     if left.delta >= usual:
         return fits
     return (
@@ -176,10 +190,21 @@ def reported_epsilon(spent: Budget, delta: Fraction) -> float:
     Pure: the sum itself, delta 0. Approximate: by the conversion at nine tenths of ``delta``; the
     statement is (epsilon, 0.9 delta + the threshold deltas spent).
     """
-    if spent.kind == "zcdp":
-        return epsilon_from_rho(spent.fraction, delta_shares(delta)[0])
+    if spent.kind != "pure":
+        return _converted(spent, delta_shares(delta)[0])
     epsilon = float(spent.fraction)
     return epsilon if Fraction(epsilon) >= spent.fraction else math.nextafter(epsilon, math.inf)
+
+
+def _converted(spent: Budget, delta: Fraction) -> float:
+    convert = epsilon_from_rho if spent.kind == "zcdp" else epsilon_from_half_mu_squared
+    return convert(spent.fraction, delta)
+
+
+def approximate(budget: Budget) -> Approximate:
+    """The kind of an account with a delta above 0 that such a budget belongs to; the usual one of a pure
+    budget."""
+    return "gdp" if budget.kind == "pure" else budget.kind
 
 
 def reported_delta(spent: Budget, delta: Fraction) -> Fraction:
@@ -199,7 +224,7 @@ def affordable_epsilon(remaining: Budget, delta: Fraction) -> Decimal:
         return Decimal(0)
     if remaining.kind == "pure":
         return _FOUR_DIGITS_DOWN.divide(remaining.amount, RHO_UNITS)
-    guess = _FOUR_DIGITS_UP.plus(Decimal(epsilon_from_rho(remaining.fraction, delta_shares(delta)[0])))
+    guess = _FOUR_DIGITS_UP.plus(Decimal(_converted(remaining, delta_shares(delta)[0])))
     for _ in range(4):
         if guess > 0 and _fits(guess, delta, remaining):
             return guess
@@ -209,7 +234,7 @@ def affordable_epsilon(remaining: Budget, delta: Fraction) -> Decimal:
 
 def _fits(epsilon: Decimal, delta: Fraction, remaining: Budget) -> bool:
     try:
-        budget = Budget.from_epsilon(epsilon, min(delta, LARGEST_DELTA))
+        budget = Budget.from_epsilon(epsilon, min(delta, LARGEST_DELTA), approximate(remaining))
     except BudgetError:
         return False
     return budget.amount <= remaining.amount
@@ -217,8 +242,7 @@ def _fits(epsilon: Decimal, delta: Fraction, remaining: Budget) -> bool:
 
 def describe(budget: Budget) -> str:
     """An amount for people."""
-    what = "rho" if budget.kind == "zcdp" else "epsilon"
-    text = f"{what} {float(budget.fraction):.6g}"
+    text = f"{AMOUNTS[budget.kind]} {float(budget.fraction):.6g}"
     if budget.delta:
         text += f" and threshold delta {budget.delta / DELTA_UNITS:.3g}"
     return text

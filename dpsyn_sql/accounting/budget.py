@@ -1,7 +1,8 @@
 """Budgets: what a release or a step may spend, in exact integers.
 
-A budget is of one kind. ``"zcdp"`` (delta > 0): an amount of rho, and a share of delta that is
-kept for thresholds of private discovery. ``"pure"`` (delta = 0): an amount of epsilon.
+A budget is of one kind. ``"gdp"`` (delta > 0): an amount of mu^2 / 2, and a share of delta that is kept for
+thresholds of private discovery. ``"zcdp"``: the same with an amount of rho. ``"pure"`` (delta = 0): an amount
+of epsilon.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from fractions import Fraction
 from numbers import Real
 from typing import Literal
 
+from dpsyn_sql.accounting.gdp import half_mu_squared
 from dpsyn_sql.accounting.zcdp import RHO_UNITS, rho_from_epsilon
 from dpsyn_sql.errors import BudgetError, InternalError, said
 
-Kind = Literal["zcdp", "pure"]
+Kind = Literal["gdp", "zcdp", "pure"]
+Approximate = Literal["gdp", "zcdp"]
+"""The kinds of an account with a delta above 0; both have Gaussian noise."""
+
 Number = int | float | str | Decimal | Fraction
 
 DELTA_UNITS = 10**18
@@ -34,7 +39,7 @@ LARGEST_DELTA = Fraction(1, 10**6)
 
 _CONVERSION_SHARE = Fraction(9, 10)
 THRESHOLD_SHARE = Fraction(1, 10)
-"""Of delta: for the conversion from rho, and for thresholds."""
+"""Of delta: for the conversion from mu or rho, and for thresholds."""
 
 
 def exact_number(name: str, value: Number) -> Fraction:
@@ -76,8 +81,8 @@ def weakness(epsilon: Number) -> str | None:
 
 
 def delta_shares(delta: Fraction) -> tuple[Fraction, int]:
-    """The share of delta that pays for the conversion from rho, and the share for thresholds (units,
-    floored).
+    """The share of delta that pays for the conversion from mu or rho, and the share for thresholds
+    (units, floored).
 
     Raises:
         InternalError: together they are more than delta.
@@ -107,7 +112,7 @@ def _check_delta(conversion: Fraction, thresholds: int, delta: Fraction) -> None
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An amount of rho or pure epsilon in units of 1e-15, and threshold delta in units of 1e-18."""
+    """An amount of mu^2 / 2, rho or pure epsilon in units of 1e-15, and threshold delta in units of 1e-18."""
 
     kind: Kind
     amount: int
@@ -120,12 +125,17 @@ class Budget:
             raise InternalError("a pure budget has no delta")
 
     @classmethod
-    def from_epsilon(cls, epsilon: Number, delta: Number) -> Budget:
+    def from_epsilon(cls, epsilon: Number, delta: Number, kind: Approximate = "gdp") -> Budget:
         """The budget that (epsilon, delta) buys, floored.
 
-        delta = 0 gives a pure budget. Otherwise nine tenths of delta pay for the conversion
-        from rho (Canonne, Kamath, Steinke 2020) and one tenth is kept for thresholds:
-        (1, 1e-9) gives rho = 0.0148843.
+        delta = 0 gives a pure budget. Otherwise nine tenths of delta pay for the conversion from mu
+        (``gdp.half_mu_squared``) or rho (Canonne, Kamath, Steinke 2020), and one tenth is kept for thresholds:
+        (1, 1e-9) gives mu^2 / 2 = 0.0164524, or rho = 0.0148843.
+
+        Args:
+            epsilon: above 0, at most 1000.
+            delta: 0 to 1e-6.
+            kind: of an account with a delta above 0.
 
         Raises:
             BudgetError: epsilon not above 0 or above 1000, delta below 0 or above 1e-6, or either so small
@@ -148,20 +158,21 @@ class Budget:
             budget = cls("pure", int(exact_epsilon * RHO_UNITS))
         else:
             conversion, thresholds = delta_shares(exact_delta)
-            budget = cls("zcdp", rho_from_epsilon(exact_epsilon, conversion), thresholds)
+            bought = rho_from_epsilon if kind == "zcdp" else half_mu_squared
+            budget = cls(kind, bought(exact_epsilon, conversion), thresholds)
         if budget.amount == 0:
             raise BudgetError(f"epsilon={epsilon} with delta={delta} is too small to pay for any answer")
         return budget
 
     @classmethod
-    def of_release(cls, epsilon: Number, delta: Number) -> Budget:
+    def of_release(cls, epsilon: Number, delta: Number, kind: Approximate = "gdp") -> Budget:
         """What a release of (epsilon, delta) may spend. Below epsilon 1 its threshold delta shrinks with
         epsilon, so that ten releases at epsilon 0.1 take as much as one at epsilon 1.
 
         Raises:
             BudgetError: as ``from_epsilon``.
         """
-        whole = cls.from_epsilon(epsilon, delta)
+        whole = cls.from_epsilon(epsilon, delta, kind)
         share = min(exact_number("epsilon", epsilon), Fraction(1))
         return cls(whole.kind, whole.amount, int(whole.delta * share))
 
@@ -171,13 +182,18 @@ class Budget:
 
     @property
     def fraction(self) -> Fraction:
-        """The amount as an exact number (rho or epsilon)."""
+        """The amount as an exact number (mu^2 / 2, rho or epsilon)."""
         return Fraction(self.amount, RHO_UNITS)
 
     @property
+    def gaussian(self) -> bool:
+        """Whether its noise is Gaussian; that of a pure budget is Laplace."""
+        return self.kind != "pure"
+
+    @property
     def rho(self) -> Fraction:
-        """The zCDP parameter; a pure epsilon implies epsilon^2/2."""
-        return self.fraction if self.kind == "zcdp" else self.fraction**2 / 2
+        """The zCDP parameter, which mu^2 / 2 is too; a pure epsilon implies epsilon^2/2."""
+        return self.fraction if self.gaussian else self.fraction**2 / 2
 
     def split(self, weights: Sequence[int | float | Fraction]) -> tuple[Budget, ...]:
         """Divide by weights; the shares sum to this budget exactly.

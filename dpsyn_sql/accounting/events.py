@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Kind
+from dpsyn_sql.accounting.gdp import choice_cost, gaussian_cost, pure_cost
 from dpsyn_sql.accounting.tails import threshold_delta_units
 from dpsyn_sql.accounting.zcdp import RHO_UNITS
 from dpsyn_sql.errors import InternalError
@@ -21,23 +22,29 @@ from dpsyn_sql.errors import InternalError
 
 @dataclass(frozen=True, slots=True)
 class GaussianEvent:
-    """Discrete Gaussian noise of scale ``sigma`` on integer counts.
+    """Discrete Gaussian noise of scale ``sigma`` on integer counts; both are in rows.
 
-    ``l2_squared`` is the squared L2 sensitivity of the whole answer: m k^2 for m marginals and k
-    rows a unit. Cost: rho = l2_squared / (2 sigma^2) (Canonne, Kamath, Steinke 2020, Theorem 4).
+    With a ``lattice`` of g steps a row, g times the counts get noise of scale g sigma. ``l2_squared`` is the
+    squared L2 sensitivity of the whole answer, in rows: m k^2 for m marginals and k rows a unit. Cost:
+    rho = l2_squared / (2 sigma^2) (Canonne, Kamath, Steinke 2020, Theorem 4), or
+    mu^2 / 2 = l2_squared / (2 (sigma^2 - 4 / g^2)) (docs/privacy.md, "Exact Gaussian accounting").
     """
 
     sigma: float
     l2_squared: int
+    lattice: int = 1
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact rho.
+        """Exact mu^2 / 2 or rho.
 
         Raises:
-            InternalError: the account is pure; Gaussian noise has no pure epsilon.
+            InternalError: the account is pure, and Gaussian noise has no pure epsilon; or it has no mu, since
+                sigma is at most two steps.
         """
         if kind == "pure":
             raise InternalError("Gaussian noise cannot be charged to a pure account")
+        if kind == "gdp":
+            return gaussian_cost(self.l2_squared, self.sigma, self.lattice)
         return Fraction(self.l2_squared) / (2 * Fraction(self.sigma) ** 2)
 
 
@@ -46,16 +53,16 @@ class LaplaceEvent:
     """Discrete Laplace noise of ``scale`` on integer counts.
 
     ``l1`` is the L1 sensitivity of the whole answer: m k for m marginals and k rows a unit.
-    Cost: epsilon = l1 / scale; in an approximate account epsilon^2 / 2 (Bun, Steinke 2016).
+    Cost: epsilon = l1 / scale; in a zCDP account epsilon^2 / 2 (Bun, Steinke 2016), in a GDP account
+    ``gdp.pure_cost``.
     """
 
     scale: float
     l1: int
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact epsilon (pure) or rho (zcdp)."""
-        epsilon = Fraction(self.l1) / Fraction(self.scale)
-        return epsilon if kind == "pure" else epsilon**2 / 2
+        """Exact epsilon or rho; mu^2 / 2 rounded up."""
+        return _pure(Fraction(self.l1) / Fraction(self.scale), kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,8 @@ class SelectionEvent:
     """A private choice of ``number`` candidates by integer scores, each of ``sensitivity`` D.
 
     With e = 2 D / scale each choice costs rho = e^2 / 8 by the exponential mechanism (Cesar and Rogers 2021,
-    bounded range; all at once by Gumbel noise: Durfee and Rogers 2019); permute-and-flip (McKenna
-    and Sheldon 2020), used in pure accounts, costs e.
+    bounded range; all at once by Gumbel noise: Durfee and Rogers 2019), or ``gdp.choice_cost``(e);
+    permute-and-flip (McKenna and Sheldon 2020), used in pure accounts, costs e.
     """
 
     scale: float
@@ -72,8 +79,10 @@ class SelectionEvent:
     number: int = 1
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact epsilon (pure) or rho (zcdp)."""
+        """Exact epsilon or rho; mu^2 / 2 rounded up."""
         epsilon = self.single
+        if kind == "gdp":
+            return self.number * choice_cost(epsilon)
         return self.number * (epsilon if kind == "pure" else epsilon**2 / 8)
 
     @property
@@ -87,13 +96,16 @@ class ThresholdEvent:
     """Discrete Gaussian noise of scale ``sigma`` on the units of every key present, where only keys whose
     noisy count reaches ``threshold`` are shown; a unit has at most ``keys_per_unit`` keys.
 
-    Cost: rho = keys_per_unit / (2 sigma^2), and ``delta_units`` for the keys that one unit alone has
-    (docs/privacy.md, "Keys"; Bun, Steinke 2016, Definition 8.1).
+    With a ``lattice`` of g steps a unit, g times the counts get noise of scale g sigma and are compared with g
+    times the threshold, before they are rounded to whole units. Cost: that of a Gaussian event, and
+    ``delta_units`` for the keys that one unit alone has (docs/privacy.md, "Keys"; Bun, Steinke 2016,
+    Definition 8.1).
     """
 
     sigma: float
     keys_per_unit: int
     threshold: int
+    lattice: int = 1
 
     @property
     def l2_squared(self) -> int:
@@ -102,16 +114,18 @@ class ThresholdEvent:
 
     @property
     def delta_units(self) -> int:
-        """1 - (1 - P[Z >= threshold - 1])^keys_per_unit in units of 1e-18, rounded up."""
-        return threshold_delta_units(self.sigma, self.keys_per_unit, self.threshold)
+        """1 - (1 - P[Z >= g (threshold - 1)])^keys_per_unit in units of 1e-18, rounded up, for Z of scale
+        g sigma."""
+        steps = self.lattice * (self.threshold - 1)
+        return threshold_delta_units(self.sigma * self.lattice, self.keys_per_unit, steps)
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact rho.
+        """Exact mu^2 / 2 or rho.
 
         Raises:
-            InternalError: the account is pure.
+            InternalError: as ``GaussianEvent.cost``.
         """
-        return GaussianEvent(self.sigma, self.l2_squared).cost(kind)
+        return GaussianEvent(self.sigma, self.l2_squared, self.lattice).cost(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +133,8 @@ class TreeEvent:
     """PrivTree (Zhang, Xiao, Xie 2016) with discrete Laplace noise of ``scale`` in every test. No question
     asks for it; ledgers hold it, and their sums count it.
 
-    A unit has at most ``points_per_unit`` points k. Cost: epsilon = 3 k / scale, in an approximate account
-    epsilon^2 / 2 (their Theorem 3.1, which holds for whole numbers too).
+    A unit has at most ``points_per_unit`` points k. Cost: epsilon = 3 k / scale (their Theorem 3.1, which
+    holds for whole numbers too); in other accounts that of a Laplace event of this epsilon.
     """
 
     scale: float
@@ -132,9 +146,15 @@ class TreeEvent:
         return max(1, math.ceil(Fraction(self.scale) * _LN_2_ABOVE))
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact epsilon (pure) or rho (zcdp)."""
-        epsilon = Fraction(3 * self.points_per_unit) / Fraction(self.scale)
-        return epsilon if kind == "pure" else epsilon**2 / 2
+        """Exact epsilon or rho; mu^2 / 2 rounded up."""
+        return _pure(Fraction(3 * self.points_per_unit) / Fraction(self.scale), kind)
+
+
+def _pure(epsilon: Fraction, kind: Kind) -> Fraction:
+    """What a pure epsilon costs."""
+    if kind == "gdp":
+        return pure_cost(epsilon)
+    return epsilon if kind == "pure" else epsilon**2 / 2
 
 
 _LN_2_ABOVE = Fraction(69_314_718_055_994_531, 10**17)
@@ -166,9 +186,13 @@ def total_units(events: Iterable[PrivacyEvent], kind: Kind) -> int:
 
 
 def event_to_dict(event: PrivacyEvent) -> dict[str, Any]:
-    """A JSON-ready form; floats keep every bit through ``repr``."""
+    """A JSON-ready form; floats keep every bit through ``repr``. Noise on whole counts names no lattice, so
+    that events of stored ledgers stay the same."""
     name = next(name for name, cls in _KINDS.items() if isinstance(event, cls))
-    return {"event": name, **asdict(event)}
+    fields = {"event": name, **asdict(event)}
+    if fields.get("lattice") == 1:
+        del fields["lattice"]
+    return fields
 
 
 def event_from_dict(data: Mapping[str, Any]) -> PrivacyEvent:

@@ -20,21 +20,21 @@ _TWO_PI_BELOW = Decimal("6.283185307179586476925286766559005768394338798750")
 
 
 @lru_cache(maxsize=10_000)
-def threshold_delta_units(sigma: float, keys: int, threshold: int) -> int:
-    """Upper bound of 1 - (1 - P[Z >= threshold - 1])^keys in units of 1e-18, at most 10^18.
+def threshold_delta_units(sigma: float, keys: int, steps: int) -> int:
+    """Upper bound of 1 - (1 - P[Z >= steps])^keys in units of 1e-18, at most 10^18.
 
     Z is discrete Gaussian of scale ``sigma``: the probability that one of ``keys`` values held by one
-    unit alone, each counted once, reaches the threshold.
+    unit alone, each counted once, reaches a threshold that is ``steps`` above one unit.
 
     Raises:
         InternalError: a scale or a number of keys that is not above 0.
     """
     if not (math.isfinite(sigma) and sigma > 0 and keys > 0):
         raise InternalError("a threshold needs noise and at least one key")
-    if threshold - 1 < max(1.0, sigma):  # more likely than any budget allows
+    if steps < max(1.0, sigma):  # more likely than any budget allows
         return DELTA_UNITS
     with localcontext(_PRECISE):
-        one = _tail(Decimal(sigma), threshold - 1)
+        one = _tail(Decimal(sigma), steps)
         any_of_them = 1 - (1 - one) ** keys + _SLACK
         return min(DELTA_UNITS, math.ceil(any_of_them * DELTA_UNITS))
 
