@@ -185,4 +185,4 @@ def _noise_ratio(asking: _Asking, column: Undiscovered, ask: Ask) -> float:
     """The noise of a closer look over that of the grid, by their budgets."""
     first, second = (asking.steps[step, column.name, 0].budget for step in ("grid", ask))
     ratio = first.amount / max(1, second.amount)
-    return math.sqrt(ratio) if first.kind == "zcdp" else ratio
+    return math.sqrt(ratio) if first.gaussian else ratio

@@ -108,7 +108,10 @@ class NoiseSource(Protocol):
     """Integer noise; there is no seed."""
 
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
-        """Add independent discrete Gaussian noise of scale ``sigma`` to a flat vector."""
+        """Add independent discrete Gaussian noise of scale ``sigma`` to a flat vector.
+
+        Values and scale are in steps of an event's lattice.
+        """
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Add independent discrete Laplace noise of ``scale`` to a flat vector."""

@@ -1,10 +1,11 @@
 """Accounts: what a privacy-unit namespace may spend in all, in exact integers.
 
-An account is of one kind. ``"pure"``: epsilons add up. ``"gdp"`` and ``"zcdp"`` (approximate): mu^2 / 2 or rho
-adds up, and so do the deltas of thresholds; a pure release costs ``gdp.pure_cost`` or epsilon^2 / 2 there
-(Bun, Steinke 2016, Proposition 1.4). A grant of (epsilon, delta) sets the limit to ``Budget.from_epsilon`` of
-the same pair, so that one release at (epsilon, delta) fits it exactly once. Sums of adaptively chosen
-costs below a limit fixed beforehand are sound (Smith, Thakurta 2022; Whitehouse, Ramdas, Rogers, Wu 2023).
+An account is of one kind. ``"pure"``: epsilons add up. ``"gdp"`` and ``"zcdp"`` (approximate): mu^2 / 2
+or rho adds up, and so do the deltas of thresholds; a pure release costs ``gdp.pure_cost`` or
+epsilon^2 / 2 there (Bun, Steinke 2016, Proposition 1.4). A grant of (epsilon, delta) sets the limit to
+``Budget.from_epsilon`` of the same pair, so that one release at (epsilon, delta) fits it exactly once. Sums
+of adaptively chosen costs below a limit fixed beforehand are sound (Smith, Thakurta 2022; Whitehouse,
+Ramdas, Rogers, Wu 2023).
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def price(budget: Budget, kind: Kind) -> Budget:
             "or grant the account an epsilon with a delta above 0"
         )
     raise InternalError(
-        f"a release priced as {budget.kind} cannot be charged to an account of kind {kind}: its events have to "
-        "be priced anew"
+        f"a release priced as {budget.kind} cannot be charged to an account of kind {kind}: its events have "
+        "to be priced anew"
     )
 
 
@@ -131,7 +132,9 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
     """
     limit = granted_budget(str(epsilon), str(delta), approximate(spent))
     if max(limit.amount, limit.delta) > LARGEST_AMOUNT:
-        raise BudgetError(f"epsilon={epsilon} is more than an account can hold (mu^2 / 2, rho or epsilon up to 9,223)")
+        raise BudgetError(
+            f"epsilon={epsilon} is more than an account can hold (mu^2/2, rho or epsilon up to 9,223)"
+        )
     if limit.kind != spent.kind:
         raise AccountError(
             "the account is approximate (its releases may have a delta above 0) and cannot be granted "

@@ -129,8 +129,8 @@ class Budget:
         """The budget that (epsilon, delta) buys, floored.
 
         delta = 0 gives a pure budget. Otherwise nine tenths of delta pay for the conversion from mu
-        (``gdp.half_mu_squared``) or rho (Canonne, Kamath, Steinke 2020), and one tenth is kept for thresholds:
-        (1, 1e-9) gives mu^2 / 2 = 0.0164524, or rho = 0.0148843.
+        (``gdp.half_mu_squared``) or rho (Canonne, Kamath, Steinke 2020), and one tenth is kept for
+        thresholds: (1, 1e-9) gives mu^2 / 2 = 0.0164524, or rho = 0.0148843.
 
         Args:
             epsilon: above 0, at most 1000.

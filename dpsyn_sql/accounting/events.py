@@ -96,8 +96,8 @@ class ThresholdEvent:
     """Discrete Gaussian noise of scale ``sigma`` on the units of every key present, where only keys whose
     noisy count reaches ``threshold`` are shown; a unit has at most ``keys_per_unit`` keys.
 
-    With a ``lattice`` of g steps a unit, g times the counts get noise of scale g sigma and are compared with g
-    times the threshold, before they are rounded to whole units. Cost: that of a Gaussian event, and
+    With a ``lattice`` of g steps a unit, g times the counts get noise of scale g sigma and are compared with
+    g times the threshold, before they are rounded to whole units. Cost: that of a Gaussian event, and
     ``delta_units`` for the keys that one unit alone has (docs/privacy.md, "Keys"; Bun, Steinke 2016,
     Definition 8.1).
     """

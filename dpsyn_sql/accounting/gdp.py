@@ -172,7 +172,8 @@ def pure_cost(epsilon: Fraction) -> Fraction:
             found = _tail(half)
             return (found / error).ln(), -_density(half) / found
 
-        half = _root(misses, Decimal(-float(ndtri_exp(-float(epsilon) - math.log1p(math.exp(-float(epsilon)))))))
+        log_error = -float(epsilon) - math.log1p(math.exp(-float(epsilon)))
+        half = _root(misses, Decimal(-float(ndtri_exp(log_error))))
         return Fraction(_DIGITS.multiply(2 * half * half, 1 + _SLACK))
 
 

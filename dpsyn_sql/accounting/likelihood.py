@@ -43,7 +43,8 @@ def log_ratio(kind: Kind, answered: Answered) -> float:
 
     (2 z - d) d / (2 sigma^2) for each value of a discrete Gaussian whose exact values differ by d, z the
     noise seen without the unit (its norming constant does not depend on an integer shift);
-    (|z| - |z - d|) / scale for a discrete Laplace.
+    (|z| - |z - d|) / scale for a discrete Laplace. On a lattice an answer is a sum over all steps that are
+    rounded to it.
     """
     event, without, within = answered.event, answered.without, answered.within
     if isinstance(event, SelectionEvent):
@@ -54,8 +55,26 @@ def log_ratio(kind: Kind, answered: Answered) -> float:
         return second - first
     noise, shift = answered.answer - without, within - without
     if isinstance(event, GaussianEvent):
+        if event.lattice > 1:
+            without_it, with_it = (_log_rounded(event, answered.answer, exact) for exact in (without, within))
+            return float((with_it - without_it).sum())
         return int(((2 * noise - shift) * shift).sum()) / (2 * event.sigma**2)
     return int((np.abs(noise) - np.abs(noise - shift)).sum()) / event.scale
+
+
+def _log_rounded(
+    event: GaussianEvent, answer: NDArray[np.int64], exact: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The logarithm of the probability of each answer in whole rows, up to the norming constant.
+
+    Answers are noisy steps rounded to the nearest row, of two the even one: half a row above and below goes
+    to even answers only.
+    """
+    half, odd = event.lattice / 2, answer % 2 == 1
+    steps = np.arange(-(event.lattice // 2), event.lattice // 2 + 1)
+    noise = (answer - exact)[:, None] + steps / event.lattice
+    taken = (np.abs(steps) < half) | ~odd[:, None]
+    return np.asarray(logsumexp(-(noise**2) / (2 * event.sigma**2), axis=1, b=taken), dtype=np.float64)
 
 
 def choice_log_probability(scores: NDArray[np.int64], scale: float, kind: Kind, chosen: list[int]) -> float:
@@ -67,7 +86,7 @@ def choice_log_probability(scores: NDArray[np.int64], scale: float, kind: Kind, 
     left = np.asarray(scores, dtype=np.float64) / scale
     found = 0.0
     for index in chosen:
-        if kind == "zcdp":
+        if kind != "pure":
             found += float(left[index] - logsumexp(left))
         else:
             found += _log_permute_and_flip(left - left.max(), index)

@@ -167,7 +167,7 @@ def chosen(
     """A private choice: Gumbel noise (Durfee, Rogers 2019), or permute-and-flip peeled, by exponential
     noise (Ding and others 2021)."""
     exact = scores / scale
-    if kind == "zcdp":
+    if kind != "pure":
         return np.asarray(np.argsort(-(exact + rng.gumbel(size=len(exact))))[:number], dtype=np.int64)
     found = []
     for _ in range(number):

@@ -11,32 +11,47 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, cost_units
+from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, cost_units
+from dpsyn_sql.accounting.gdp import LATTICE, SMOOTHING
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism
 
 _MOST_STEPS = 64
+_ROUNDING = 1 / 12
 
 
 def counts_event(l1: int, l2_squared: int, share: Budget) -> GaussianEvent | LaplaceEvent:
-    """Noise within ``share`` for whole numbers of these sensitivities: Gaussian for zCDP, Laplace for pure
-    budgets."""
-    return gaussian_event(l2_squared, share) if share.kind == "zcdp" else laplace_event(l1, share)
+    """Noise within ``share`` for whole numbers of these sensitivities: Laplace for pure budgets, Gaussian for
+    all others."""
+    if share.gaussian:
+        return gaussian_event(l2_squared, share, lattice_of(share.kind))
+    return laplace_event(l1, share)
 
 
-def gaussian_event(l2_squared: int, share: Budget) -> GaussianEvent:
-    """The least discrete Gaussian noise within ``share`` that both accountants accept."""
+def lattice_of(kind: Kind) -> int:
+    """Steps of a row in which counts get Gaussian noise: the finer, the less a GDP account pays for noise
+    that is not continuous. zCDP charges nothing for that."""
+    return LATTICE if kind == "gdp" else 1
+
+
+def gaussian_event(l2_squared: int, share: Budget, lattice: int) -> GaussianEvent:
+    """The least discrete Gaussian noise within ``share`` that both accountants accept.
+
+    OpenDP's is rho, which mu^2 / 2 is at least.
+    """
     l2 = math.sqrt(l2_squared)
     while Fraction(l2) ** 2 < l2_squared:
         l2 = math.nextafter(l2, math.inf)
 
     def fits(sigma: float) -> bool:
-        cost = cost_units(GaussianEvent(sigma, l2_squared), share.kind)
-        return cost <= share.amount and Fraction(gaussian_mechanism(sigma).map(l2)) <= share.fraction
+        cost = cost_units(GaussianEvent(sigma, l2_squared, lattice), share.kind)
+        rho = Fraction(gaussian_mechanism(lattice * sigma).map(lattice * l2))
+        return cost <= share.amount and rho <= share.fraction
 
-    sigma = math.sqrt(l2_squared / (2 * float(share.fraction)))
-    return GaussianEvent(grown_until(fits, sigma), l2_squared)
+    smoothing = SMOOTHING / lattice**2 if share.kind == "gdp" else 0.0
+    sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + smoothing)
+    return GaussianEvent(grown_until(fits, sigma), l2_squared, lattice)
 
 
 def laplace_event(l1: int, share: Budget) -> LaplaceEvent:
@@ -73,14 +88,15 @@ def grown_until(fits: Callable[[float], bool], scale: float) -> float:
     raise InternalError("no noise scale was found that both accountants accept")
 
 
-def standard_deviation(event: GaussianEvent | LaplaceEvent) -> float:
+def standard_deviation(event: GaussianEvent | LaplaceEvent | ThresholdEvent) -> float:
     """Standard deviation of the noise in one cell, in rows.
 
-    The discrete Gaussian's is below its scale sigma, and equal to many digits for sigma >= 2;
-    the discrete Laplace's is sqrt(2 q) / (1 - q) with q = exp(-1/scale).
+    The discrete Gaussian's is below its scale sigma, and equal to many digits for sigma >= 2 steps of its
+    lattice; rounding steps to whole rows adds a variance of 1/12. The discrete Laplace's is
+    sqrt(2 q) / (1 - q) with q = exp(-1/scale).
     """
-    if isinstance(event, GaussianEvent):
-        return event.sigma
+    if isinstance(event, GaussianEvent | ThresholdEvent):
+        return math.sqrt(event.sigma**2 + _ROUNDING) if event.lattice > 1 else event.sigma
     decay = math.exp(-1 / event.scale)
     return math.sqrt(2 * decay) / -math.expm1(-1 / event.scale)
 
@@ -88,12 +104,14 @@ def standard_deviation(event: GaussianEvent | LaplaceEvent) -> float:
 def mean_error(event: GaussianEvent | LaplaceEvent) -> float:
     """Mean absolute noise in one cell, in rows.
 
-    Gaussian: sigma sqrt(2 / pi), for sigma < 2 the sum over the integers; the discrete Laplace's is
-    2 q / (1 - q^2) with q = exp(-1/scale).
+    Gaussian: sqrt(2 / pi) standard deviations, for sigma < 2 the sum over the integers; the discrete
+    Laplace's is 2 q / (1 - q^2) with q = exp(-1/scale).
     """
     if isinstance(event, LaplaceEvent):
         return 1 / math.sinh(1 / event.scale) if event.scale > 0.002 else 0.0
     if event.sigma >= 2:
-        return event.sigma * math.sqrt(2 / math.pi)
+        return standard_deviation(event) * math.sqrt(2 / math.pi)
+    if event.lattice > 1:
+        return sum(math.erfc((k - 0.5) / (math.sqrt(2) * event.sigma)) for k in range(1, 41))
     weights = [(k, math.exp(-(k**2) / (2 * event.sigma**2))) for k in range(1, 41)]
     return sum(2 * k * weight for k, weight in weights) / (1 + sum(2 * weight for _, weight in weights))

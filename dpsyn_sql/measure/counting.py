@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import NoneType
@@ -9,13 +10,15 @@ from types import NoneType
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.accounting.gdp import MOST_CELLS
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.errors import InternalError
+from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.interfaces import Counter
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 
-LARGEST_REFERENCE = 2**62
-"""More than the sum of a public table's cells and than every allowance, so no distance or score overflows."""
+LARGEST_REFERENCE = 2**57
+"""More than the sum of a public table's cells and than every allowance, so no distance or score overflows,
+nor a distance in steps of a lattice: it stays below ``noise.MOST_ROWS``."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,6 +68,19 @@ class Counts:
                 ):
                     raise InternalError("a map needs one bin for every code, and a code for every bin")
 
+    def check_cells(self, queries: Sequence[MarginalQuery]) -> None:
+        """The price of noise on a lattice holds for so many cells (``gdp.MOST_CELLS``).
+
+        Raises:
+            PlanTooLarge: more.
+        """
+        cells = sum(math.prod(query.shape(self.domain)) for query in queries)
+        if cells > MOST_CELLS:
+            raise PlanTooLarge(
+                f"One question would measure {cells:,} cells; at most {MOST_CELLS:,} can be measured. "
+                "Declare fewer bins or categories, or leave a column out with exclude=."
+            )
+
     def check_references(
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
     ) -> None:
@@ -82,7 +98,7 @@ class Counts:
         for query, table in zip(queries, references, strict=True):
             check_counts(table, query.shape(self.domain))
         if any(np.abs(table.astype(np.float64)).sum() >= LARGEST_REFERENCE for table in references):
-            raise InternalError("a reference is too large: its cells must sum to less than 2^62")
+            raise InternalError("a reference is too large: its cells must sum to less than 2^57")
 
     def _counted(self, queries: Sequence[MarginalQuery]) -> dict[MarginalQuery, NDArray[np.int64]]:
         """What is counted for the queries; a table over original codes once for all its bins."""

@@ -11,8 +11,12 @@ import opendp.prelude as dp
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Kind
-from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.interfaces import NoiseSource
+
+MOST_ROWS = 2**58
+"""A count above it is taken for this one, so that neither steps of a lattice nor their noise overflow. That
+moves no two counts further apart, and no table has so many rows."""
 
 dp.enable_features("contrib")
 
@@ -41,7 +45,7 @@ def selection_mechanism(scale: float, kind: Kind, number: int) -> Any:
     Under zero-concentrated divergence it is the exponential mechanism (probabilities
     proportional to exp(score / scale)) peeled ``number`` times, under max divergence permute-and-flip.
     """
-    measure = dp.zero_concentrated_divergence() if kind == "zcdp" else dp.max_divergence()
+    measure = dp.max_divergence() if kind == "pure" else dp.zero_concentrated_divergence()
     return dp.m.make_noisy_top_k(_COUNTS, dp.linf_distance(T=dp.i64), measure, number, scale)
 
 
@@ -64,15 +68,31 @@ class OpenDPNoise:
 def add_noise(
     noise: NoiseSource, tables: Sequence[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
 ) -> list[NDArray[np.int64]]:
-    """The tables with independent noise of the event in every cell. PRIVATE tables go in."""
+    """The tables with independent noise of the event in every cell, in whole rows. PRIVATE tables go in."""
     flat = np.concatenate([table.ravel() for table in tables])
     if isinstance(event, GaussianEvent):
-        noisy = noise.gaussian(flat, event.sigma)
+        noisy = whole_rows(steps_with_noise(noise, flat, event), event.lattice)
     else:
         noisy = noise.laplace(flat, event.scale)
     ends = np.cumsum([table.size for table in tables])[:-1]
     parts = np.split(noisy, ends)
     return [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)]
+
+
+def steps_with_noise(
+    noise: NoiseSource, counts: NDArray[np.int64], event: GaussianEvent | ThresholdEvent
+) -> NDArray[np.int64]:
+    """A flat vector with noise of the event in every place, in steps of its lattice. PRIVATE counts go in."""
+    steps = counts if event.lattice == 1 else np.clip(counts, -MOST_ROWS, MOST_ROWS) * event.lattice
+    return noise.gaussian(steps, event.sigma * event.lattice)
+
+
+def whole_rows(steps: NDArray[np.int64], lattice: int) -> NDArray[np.int64]:
+    """The nearest whole rows; of two equally near the even number, so that rounding has no bias."""
+    if lattice == 1:
+        return steps
+    rows, rest = np.divmod(steps, lattice)
+    return np.asarray(rows + (2 * rest + rows % 2 > lattice), dtype=np.int64)
 
 
 def _invoke(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:

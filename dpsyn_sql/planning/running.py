@@ -54,7 +54,7 @@ class Level:
         Gaussian noise of variance rows^2 / (2 rho) costs ``charged`` times rho; Laplace noise of variance
         2 (rows / epsilon)^2 ``charged`` times epsilon.
         """
-        if kind == "zcdp":
+        if kind != "pure":
             return self.rows**2 * self.charged / share
         return (self.rows * self.charged / share) ** 2
 
@@ -65,7 +65,7 @@ class Level:
         derivatives are equal: shares as sqrt(uses charged) rows (Gaussian), or the cube root of
         uses (rows charged)^2 (Laplace). Rounded, so that it is the same on every machine.
         """
-        if kind == "zcdp":
+        if kind != "pure":
             return Fraction(round(math.sqrt(self.uses * self.charged) * self.rows, 6))
         return Fraction(round((self.uses * (self.rows * self.charged) ** 2) ** (1 / 3), 6))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.account import granted_budget, price
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.request import OPTIONS, Request
@@ -138,7 +138,7 @@ class Releases:
         single = str(self.options.get("privacy_unit", "row")).lower() == "row"
         return 1 if self.partition_by is not None and single else self.windows_per_unit
 
-    def cost(self, kind: str, period: Period) -> Budget:
+    def cost(self, kind: Kind, period: Period) -> Budget:
         """What a period costs an account of a kind at least: the delta of thresholds is not in it.
 
         Raises:
@@ -146,7 +146,7 @@ class Releases:
         """
         total = self.total(period)
         budget = self._budget if total is None else total.budget
-        return price(budget.without_thresholds(), "pure" if kind == "pure" else "zcdp")
+        return price(budget.without_thresholds(), kind)
 
     def total(self, period: Period) -> Total | None:
         """The running total of a period; None if each period is about its own rows."""

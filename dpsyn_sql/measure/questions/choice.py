@@ -16,8 +16,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import SelectionEvent, cost_units
+from dpsyn_sql.accounting.gdp import range_of_choice
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.calibrate import grown_until
 from dpsyn_sql.measure.counting import LARGEST_REFERENCE
@@ -38,7 +39,7 @@ def selection_event(number: int, rows_per_unit: int, share: Budget) -> Selection
     if share.amount == 0:
         raise BudgetError("a private choice has no budget: raise epsilon")
     price = float(share.fraction) / number
-    epsilon = math.sqrt(8 * price) if share.kind == "zcdp" else price
+    epsilon = _range(price, share.kind)
 
     def fits(scale: float) -> bool:
         event = SelectionEvent(scale, rows_per_unit, number)
@@ -46,6 +47,13 @@ def selection_event(number: int, rows_per_unit: int, share: Budget) -> Selection
         return cost_units(event, share.kind) <= share.amount and map_cost <= share.fraction
 
     return SelectionEvent(grown_until(fits, 2 * rows_per_unit / epsilon), rows_per_unit, number)
+
+
+def _range(price: float, kind: Kind) -> float:
+    """The range of the privacy loss of a choice at this price: in a pure account its epsilon."""
+    if kind == "gdp":
+        return range_of_choice(price)
+    return math.sqrt(8 * price) if kind == "zcdp" else price
 
 
 def inquiry(question: Choice, budget: Budget, behind: Behind) -> Inquiry[list[int]]:
@@ -79,5 +87,5 @@ def _allowances(question: Choice) -> Sequence[int]:
     candidates = len(question.candidates)
     allowed = [0] * candidates if question.allowances is None else question.allowances
     if len(allowed) != candidates or not all(0 <= rows < LARGEST_REFERENCE for rows in allowed):
-        raise InternalError("every candidate needs an allowance from 0 to below 2^62")
+        raise InternalError("every candidate needs an allowance from 0 to below 2^57")
     return allowed

@@ -18,10 +18,16 @@ from dpsyn_sql.accounting.events import ThresholdEvent
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import BudgetError, InternalError
-from dpsyn_sql.measure.calibrate import gaussian_event, refuse_no_discovery
+from dpsyn_sql.measure.calibrate import (
+    gaussian_event,
+    lattice_of,
+    refuse_no_discovery,
+    standard_deviation,
+)
 from dpsyn_sql.measure.counting import check_counts
 from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
 from dpsyn_sql.measure.named import column_named, digest
+from dpsyn_sql.measure.noise import steps_with_noise, whole_rows
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.queries import Beginning, Exact, KeyQuery, NoisyKeys
 
@@ -42,15 +48,18 @@ def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
             "Declare the categories in the domain, or release with a larger delta"
         )
     refuse_no_discovery(share)
-    sigma = gaussian_event(keys_per_unit, share).sigma
-    low = high = 2 + math.ceil(sigma)
-    while ThresholdEvent(sigma, keys_per_unit, high).delta_units > share.delta:
+    noise = gaussian_event(keys_per_unit, share, lattice_of(share.kind))
+
+    def of(threshold: int) -> ThresholdEvent:
+        return ThresholdEvent(noise.sigma, keys_per_unit, threshold, noise.lattice)
+
+    low = high = 2 + math.ceil(noise.sigma)
+    while of(high).delta_units > share.delta:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        fits = ThresholdEvent(sigma, keys_per_unit, middle).delta_units <= share.delta
-        low, high = (low, middle) if fits else (middle, high)
-    return ThresholdEvent(sigma, keys_per_unit, high)
+        low, high = (low, middle) if of(middle).delta_units <= share.delta else (middle, high)
+    return of(high)
 
 
 def least_units(event: ThresholdEvent) -> int:
@@ -86,9 +95,13 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
             check_counts(units, (len(keys),))
             if len(units) and units.min() < least:
                 raise InternalError("a key of too few units was counted")
-            counts = behind.noise.gaussian(units, event.sigma) if len(units) else units
-            reached = np.flatnonzero(counts >= threshold)
-            shown += [(keys[place], int(counts[place])) for place in reached.tolist()]
+            if not len(units):
+                continue
+            steps = steps_with_noise(behind.noise, units, event)
+            # The charged delta is that of noise which is not rounded yet.
+            reached = np.flatnonzero(steps >= threshold * event.lattice)
+            counts = whole_rows(steps[reached], event.lattice).tolist()
+            shown += [(keys[place], count) for place, count in zip(reached.tolist(), counts, strict=True)]
         # Only shown keys are sorted, by their values, so that the order says nothing about other keys.
         shown.sort(key=lambda pair: _rank(pair[0]))
         return _packed(shown)
@@ -96,7 +109,7 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
     def read(arrays: Arrays) -> NoisyKeys:
         values, lengths, content = arrays
         keys = tuple(_label(question.type, text) for text in _texts(lengths, content))
-        return NoisyKeys(question.attr, keys, values, event.sigma, threshold)
+        return NoisyKeys(question.attr, keys, values, standard_deviation(event), threshold)
 
     return Inquiry(event, named, noisy, read)
 

@@ -38,9 +38,11 @@ def inquiry(question: Marginals, budget: Budget, behind: Behind) -> Inquiry[list
     Raises:
         BudgetError: as ``marginals_event``.
         InternalError: the domain is not complete, or maps that break the claim.
+        PlanTooLarge: more cells than one question may have.
     """
     counts, queries = behind.marginals(), tuple(question.queries)
     counts.check_maps(queries)
+    counts.check_cells(queries)
     event = marginals_event(len(queries), behind.rows_per_unit, budget)
 
     def noisy() -> Arrays:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from dpsyn_sql.accounting.budget import Kind
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reproducible import snapped
 
@@ -24,13 +24,13 @@ _SURE = 2.0
 class Scores:
     """Rows by which the model is off for each table, less what sampling explains.
 
-    ``rows`` may be negative. The noise of all has the same ``deviation`` (rows), Gaussian under zCDP
-    and Laplace under pure differential privacy.
+    ``rows`` may be negative. The noise of all has the same ``deviation`` (rows), Laplace
+    under pure differential privacy, else Gaussian.
     """
 
     rows: Mapping[Scope, float]
     deviation: float
-    kind: Literal["zcdp", "pure"]
+    kind: Kind
 
     def beyond_luck(self, tolerated: float) -> dict[Scope, float]:
         """Scores less the expected luck of the largest of so many noises beyond ``tolerated`` deviations."""
