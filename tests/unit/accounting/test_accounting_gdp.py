@@ -1,0 +1,337 @@
+"""Exact Gaussian accounting against alternating series in many more digits, closed forms, and brute force."""
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit, ndtr, ndtri
+
+from dpsyn_sql.accounting.account import (
+    USUAL_DELTA,
+    Balance,
+    affordable_epsilon,
+    describe,
+    grant_limit,
+    left_in_words,
+    price,
+    reported_epsilon,
+)
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import (
+    GaussianEvent,
+    LaplaceEvent,
+    SelectionEvent,
+    ThresholdEvent,
+    TreeEvent,
+    cost_units,
+    event_from_dict,
+    event_to_dict,
+)
+from dpsyn_sql.accounting.gdp import (
+    choice_cost,
+    epsilon_from_half_mu_squared,
+    gaussian_cost,
+    half_mu_squared,
+    pure_cost,
+    range_of_choice,
+    trade_off,
+)
+from dpsyn_sql.accounting.zcdp import RHO_UNITS, rho_from_epsilon
+from dpsyn_sql.errors import AccountError, BudgetError, InternalError
+
+UNIT = Fraction(1, RHO_UNITS)
+KEPT = Fraction(1, 10**9)
+CONVERTING = Fraction(9, 10**10)
+EPSILONS = ("1e-6", "1e-4", "0.01", "0.1", "1", "3.7", "10", "100", "1000")
+DELTAS = ("1e-6", "1e-9", "1e-12", "1e-15")
+
+
+def pi(digits):
+    """Machin's formula."""
+    with localcontext() as context:
+        context.prec = digits + 10
+
+        def arctan_of_one_over(n):
+            total, power, k = Decimal(0), Decimal(1) / n, 0
+            while abs(power) > Decimal(10) ** -(digits + 8):
+                total += (-power if k % 2 else power) / (2 * k + 1)
+                power, k = power / (n * n), k + 1
+            return total
+
+        return 4 * (4 * arctan_of_one_over(5) - arctan_of_one_over(239))
+
+
+PI = pi(1500)
+
+
+def digits_for(x):
+    """Eighty beyond the largest terms of the series at x, and beyond what they cancel to."""
+    return 80 + 2 * math.ceil(float(x) ** 2 / 2 / math.log(10)) + 10
+
+
+def cdf(x):
+    """Phi by its alternating Taylor series; the caller's precision covers its terms."""
+    with localcontext() as context:
+        least = Decimal(10) ** -context.prec
+        term, total, k = x, x, 0
+        while abs(term) > least * abs(total):
+            k += 1
+            term = -term * x * x / (2 * k)
+            total += term / (2 * k + 1)
+        return Decimal("0.5") + total / (2 * PI).sqrt()
+
+
+def slow_trade_off(mu, epsilon):
+    """G_mu(e^epsilon) as it is defined, to at least 80 digits."""
+    with localcontext() as context:
+        context.prec = 80 + digits_for(mu / 2 + Decimal(float(epsilon)) / mu)
+        exact = Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
+        return cdf(mu / 2 - exact / mu) - exact.exp() * cdf(-mu / 2 - exact / mu)
+
+
+def mu_of(units):
+    with localcontext() as context:
+        context.prec = 200
+        return (2 * Decimal(units) / RHO_UNITS).sqrt()
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.floats(-7, 1.4), st.floats(-3, 9))
+@example(-7.0, 0.0)
+@example(1.4, 8.0)
+@example(0.0, -3.0)
+def test_the_trade_off_is_the_definition_rounded_up(log10_mu, depth):
+    """From the centre of the normal law to nine deviations out, on both sides of the series' end."""
+    mu = Decimal(10.0**log10_mu)
+    epsilon = Fraction(mu) * (Fraction(depth) + Fraction(mu) / 2)
+    slow, found = slow_trade_off(mu, epsilon), trade_off(mu, epsilon)
+    assert slow <= found <= slow * (1 + Decimal("1e-35"))
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", ["1e-6", "0.01", "1", "30"])
+def test_the_amount_is_within_and_the_next_is_not(epsilon, delta):
+    exact, wanted = Fraction(epsilon), Fraction(delta)
+    units = half_mu_squared(exact, wanted)
+    allowed = wanted * (1 - KEPT)
+    assert units > 0
+    assert Fraction(slow_trade_off(mu_of(units), exact - KEPT)) <= allowed
+    assert Fraction(slow_trade_off(mu_of(units + 1), exact - KEPT)) > allowed
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rho", "amount"),
+    [
+        ("0.03", 1.7233e-5, 1.9414e-5),
+        ("0.1", 1.7591e-4, 1.9685e-4),
+        ("0.3", 1.46721e-3, 1.63245e-3),
+        ("1", 0.0148843, 0.0164524),
+        ("3", 0.119938, 0.131589),
+        ("10", 1.08595, 1.17697),
+        ("30", 6.9612, 7.4239),
+    ],
+)
+def test_what_an_epsilon_buys_beside_zcdp(epsilon, rho, amount):
+    assert rho_from_epsilon(Fraction(epsilon), CONVERTING) / RHO_UNITS == pytest.approx(rho, rel=4e-5)
+    assert half_mu_squared(Fraction(epsilon), CONVERTING) / RHO_UNITS == pytest.approx(amount, rel=4e-5)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_an_epsilon_is_never_reported_above_what_was_bought(epsilon, delta):
+    budget = Budget.from_epsilon(epsilon, delta)
+    reported = reported_epsilon(budget, Fraction(delta))
+    assert budget.kind == "gdp" and budget.amount > 0
+    assert 0.9 * float(epsilon) < reported <= float(epsilon)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(1e-6, 1000), st.floats(-20, -6))
+def test_epsilon_is_the_inverse_and_never_below(epsilon, log10_delta):
+    delta = Fraction(10.0**log10_delta)
+    units = half_mu_squared(Fraction(repr(epsilon)), delta)
+    assume(units)
+    found = epsilon_from_half_mu_squared(units * UNIT, delta)
+    assert found <= epsilon
+    allowed = delta * (1 - KEPT)
+    assert Fraction(trade_off(mu_of(units), Fraction(repr(found)) - KEPT)) <= allowed
+    lower = Fraction(repr(found)) * (1 - Fraction(1, 10**12)) - KEPT
+    assert lower <= 0 or Fraction(trade_off(mu_of(units), lower)) > allowed
+    assert half_mu_squared(Fraction(repr(found)), delta) >= units
+
+
+def test_more_epsilon_or_delta_buys_more_and_more_than_zcdp():
+    epsilons, deltas = [Fraction(text) for text in EPSILONS], [Fraction(text) for text in DELTAS]
+    bought = [[half_mu_squared(epsilon, delta) for delta in deltas] for epsilon in epsilons]
+    assert all(row == sorted(row, reverse=True) and len(set(row)) == 4 for row in bought)
+    assert all(list(column) == sorted(column) for column in zip(*bought, strict=True))
+    for epsilon, row in zip(epsilons, bought, strict=True):
+        assert all(
+            amount >= rho_from_epsilon(epsilon, delta) for amount, delta in zip(row, deltas, strict=True)
+        )
+
+
+def test_less_than_what_is_kept_for_the_lattice_buys_nothing():
+    assert half_mu_squared(KEPT, CONVERTING) == 0
+    assert epsilon_from_half_mu_squared(Fraction(0), CONVERTING) == 0.0
+    assert epsilon_from_half_mu_squared(UNIT, Fraction(1, 2)) == 1e-9
+    with pytest.raises(BudgetError, match="too small"):
+        Budget.from_epsilon("1e-9", "1e-9")
+
+
+def test_a_delta_far_below_what_floats_hold_still_buys():
+    assert 0 < half_mu_squared(Fraction(1), Fraction(1, 10**900)) < half_mu_squared(Fraction(1), CONVERTING)
+
+
+@given(st.integers(1, 10**6), st.floats(0.13, 1e6))
+def test_gaussian_noise_is_priced_by_what_smoothing_leaves_of_its_variance(l2_squared, sigma):
+    """As written in steps: l2^2 g^2 / (2 ((g sigma)^2 - 4))."""
+    steps = (16 * Fraction(sigma)) ** 2 - 4
+    assert GaussianEvent(sigma, l2_squared, 16).cost("gdp") == Fraction(l2_squared * 256) / (2 * steps)
+    assert GaussianEvent(sigma, l2_squared, 16).cost("gdp") > GaussianEvent(sigma, l2_squared).cost("zcdp")
+
+
+@pytest.mark.parametrize(("sigma", "lattice"), [(2.0, 1), (1.5, 1), (0.125, 16), (0.0, 16)])
+def test_noise_of_two_steps_has_no_price(sigma, lattice):
+    with pytest.raises(InternalError, match="two steps"):
+        gaussian_cost(1, sigma, lattice)
+    assert gaussian_cost(1, sigma + 1, lattice) > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(1e-14, 5000))
+@example(1e-12)
+@example(0.999e-12)
+@example(10.0)
+def test_a_pure_epsilon_costs_the_mu_whose_equal_errors_it_has(epsilon):
+    """At half of mu the tail is 1 / (1 + e^epsilon); the amount is that of half or a hair above."""
+    cost = pure_cost(Fraction(epsilon))
+    with localcontext() as context:
+        context.prec = 900
+        half = (Decimal(cost.numerator) / Decimal(cost.denominator) / 2).sqrt()
+    if epsilon > 100:  # the tail is below e^-100: bounds of Mills' ratio
+        log_tail = -(float(half) ** 2) / 2 - math.log(float(half) * math.sqrt(2 * math.pi))
+        assert log_tail == pytest.approx(-epsilon, abs=2 / float(half) ** 2)
+        return
+    with localcontext() as context:
+        context.prec = 80 + digits_for(half)
+        wanted = 1 / (1 + Decimal(epsilon).exp())
+        assert 1 - cdf(half) <= wanted
+        assert 1 - cdf(half * (1 - Decimal("1e-20"))) > wanted
+
+
+def test_the_whole_curve_of_a_pure_epsilon_is_under_that_of_its_mu():
+    """H of randomised response, (p - a q)_+ + (q - a p)_+, is nowhere above G of the mu that is charged."""
+    for epsilon in (0.01, 0.5, 3.0, 9.0):
+        mu = Decimal(math.sqrt(2 * float(pure_cost(Fraction(epsilon)))))
+        p = 1 / (1 + math.exp(-epsilon))
+        for place in np.linspace(0, 1, 41):
+            a = math.exp(epsilon * place)
+            response = max(0.0, p - a * (1 - p)) + max(0.0, 1 - p - a * p)
+            assert response <= float(trade_off(mu, Fraction(epsilon * place))) + 1e-12
+
+
+def test_small_and_large_pure_epsilons_have_their_limits():
+    assert float(pure_cost(Fraction(1, 10**9)) * 10**18) == pytest.approx(math.pi / 4, rel=1e-12)
+    assert float(pure_cost(Fraction(5000))) == pytest.approx(4 * 5000, rel=0.01)
+    assert pure_cost(Fraction(10**7)) == 4 * 10**7
+    assert pure_cost(Fraction(0)) == 0
+
+
+def test_costs_of_pure_events_rise_without_a_jump():
+    for border in (1e-12, 10_000.0):
+        below, above = (pure_cost(Fraction(border * (1 + side))) for side in (-1e-9, 1e-9))
+        assert below < above < below * Fraction(102, 100)
+
+
+@pytest.mark.parametrize("eta", [0.001, 0.1, 1.0, 5.0, 20.0])
+def test_a_choice_costs_the_worst_place_of_its_range(eta):
+    """Every t of [e^(t - eta), e^t] on a grid: the vertex with logits t and t - eta of its errors."""
+    mu = math.sqrt(2 * float(choice_cost(Fraction(eta))))
+    t = np.linspace(0, eta, 2001)[1:-1]
+    # P puts p on the outcome of ratio e^t, Q puts q there: p = q e^t, 1 - p = (1 - q) e^(t - eta).
+    q = np.expm1(t - eta) / (np.exp(t - eta) - np.exp(t))
+    p = q * np.exp(t)
+    assert np.allclose(logit(p) - logit(q), eta, rtol=1e-6)
+    found = ndtri(p) - ndtri(q)
+    assert found.max() <= mu * (1 + 1e-9)
+    assert found.max() == pytest.approx(mu, rel=1e-5)
+    assert ndtr(mu / 2) == pytest.approx(expit(eta / 2), rel=1e-12)
+
+
+@given(st.floats(1e-12, 60))
+def test_the_range_of_a_choice_is_the_inverse_of_its_cost(eta):
+    assert range_of_choice(float(choice_cost(Fraction(eta)))) == pytest.approx(eta, rel=1e-9)
+
+
+def test_prices_of_all_events():
+    """Relative to zCDP: pi / 2 for what is little, and thresholds as Gaussians with their delta beside it."""
+    small = float(SelectionEvent(200.0, 1, 7).cost("gdp") / SelectionEvent(200.0, 1, 7).cost("zcdp"))
+    assert small == pytest.approx(math.pi / 2, rel=1e-4)
+    choice = SelectionEvent(2.0, 1, 3)
+    assert choice.cost("gdp") == 3 * choice_cost(Fraction(1))
+    assert float(choice.cost("gdp") / choice.cost("zcdp")) == pytest.approx(1.557, abs=1e-3)
+    assert LaplaceEvent(4.0, 2).cost("gdp") == pure_cost(Fraction(1, 2))
+    assert TreeEvent(6.0, 4).cost("gdp") == pure_cost(Fraction(2))
+    assert ThresholdEvent(5.0, 3, 30, 16).cost("gdp") == GaussianEvent(5.0, 3, 16).cost("gdp")
+    assert cost_units(GaussianEvent(5.0, 3, 16), "gdp") == math.ceil(
+        Fraction(3) / (2 * (25 - Fraction(1, 64))) * RHO_UNITS
+    )
+
+
+def test_a_threshold_on_sixteenths_adds_the_tail_of_the_finer_noise():
+    """Every step of the tail and of the normaliser, one by one."""
+    sigma, threshold = 2.5, 18
+    masses = [math.exp(-(z**2) / (2 * (16 * sigma) ** 2)) for z in range(2000)]
+    tail = math.fsum(masses[16 * (threshold - 1) :]) / (2 * math.fsum(masses) - 1)
+    found = ThresholdEvent(sigma, 3, threshold, 16).delta_units / 10**18
+    assert found == pytest.approx(1 - (1 - tail) ** 3, rel=1e-3) and found >= 1 - (1 - tail) ** 3
+    assert ThresholdEvent(sigma, 3, threshold).delta_units / 10**18 > found  # whole units: a heavier tail
+
+
+def test_whole_counts_name_no_lattice_when_stored():
+    assert "lattice" not in event_to_dict(GaussianEvent(5.0, 1))
+    for event in (GaussianEvent(5.0, 1, 16), ThresholdEvent(5.0, 1, 30, 16), ThresholdEvent(5.0, 1, 30)):
+        assert event_from_dict(event_to_dict(event)) == event
+    assert event_from_dict({"event": "gaussian", "sigma": 5.0, "l2_squared": 2}) == GaussianEvent(5.0, 2)
+
+
+def test_pure_releases_are_charged_and_other_kinds_refused():
+    pure, exact, old = Budget("pure", 10**15), Budget("gdp", 10**12, 5), Budget("zcdp", 10**12, 5)
+    assert price(exact, "gdp") == exact
+    assert price(pure, "gdp") == Budget("gdp", math.ceil(pure_cost(Fraction(1)) * RHO_UNITS))
+    for budget, kind in ((old, "gdp"), (exact, "zcdp")):
+        with pytest.raises(InternalError, match="priced anew"):
+            price(budget, kind)
+    with pytest.raises(AccountError, match="pure"):
+        price(exact, "pure")
+
+
+@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
+def test_one_release_at_a_grant_fits_once(kind):
+    limit = grant_limit(Budget(kind, 0), 1, "1e-9")
+    release = Budget.of_release(1, "1e-9", kind)
+    assert limit == release == Budget.from_epsilon(1, "1e-9", kind)
+    balance = Balance(release, limit)
+    assert balance.remaining == Budget(kind, 0) and not balance.admits(Budget(kind, 1))
+
+
+@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
+@pytest.mark.parametrize("epsilon", ["1e-6", "0.25", "1", "7", "300"])
+def test_what_is_left_is_the_largest_release_that_fits(kind, epsilon):
+    left = Budget.from_epsilon(epsilon, USUAL_DELTA, kind)
+    found = affordable_epsilon(left, USUAL_DELTA)
+    assert float(found) == pytest.approx(float(epsilon), rel=2e-3) and found <= Decimal(epsilon)
+    assert Budget.of_release(found, USUAL_DELTA, kind).amount <= left.amount
+    assert f"epsilon={found:f}" in left_in_words(left, USUAL_DELTA)
+
+
+def test_a_grant_below_what_is_spent_says_which_is_enough():
+    spent = Budget.from_epsilon(2, "1e-9")
+    with pytest.raises(BudgetError, match=r"mu\^2/2 .* --epsilon 2 --delta 1e-09 is enough"):
+        grant_limit(spent, 1, 1e-9)
+    assert describe(spent).startswith("mu^2/2 0.06")
