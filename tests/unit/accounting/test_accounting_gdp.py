@@ -108,8 +108,8 @@ def test_the_trade_off_is_the_definition_rounded_up(log10_mu, depth):
     """From the centre of the normal law to nine deviations out, on both sides of the series' end."""
     mu = Decimal(10.0**log10_mu)
     epsilon = Fraction(mu) * (Fraction(depth) + Fraction(mu) / 2)
-    slow, found = slow_trade_off(mu, epsilon), trade_off(mu, epsilon)
-    assert slow <= found <= slow * (1 + Decimal("1e-35"))
+    slow, found = Fraction(slow_trade_off(mu, epsilon)), Fraction(trade_off(mu, epsilon))
+    assert slow <= found <= slow * (1 + Fraction(1, 10**35))
 
 
 @pytest.mark.parametrize("delta", DELTAS)

@@ -44,7 +44,7 @@ def exact_units(sigma, keys, threshold):
 def test_the_bound_is_above_the_exact_tail_and_close(sigma, keys, sigmas):
     threshold = 2 + int(max(1, sigma * sigmas))
     exact = exact_units(sigma, keys, threshold)
-    found = threshold_delta_units(sigma, keys, threshold)
+    found = threshold_delta_units(sigma, keys, threshold - 1)
     if threshold - 1 >= max(1, sigma):
         assert exact <= found <= exact * (1 + Decimal("1e-9")) + 1
 
@@ -53,19 +53,19 @@ def test_the_bound_is_above_the_exact_tail_and_close(sigma, keys, sigmas):
 def test_blocks_of_wide_noise_stay_above_and_lose_little(sigma):
     for sigmas in (1.2, 3, 6.5):
         exact = exact_units(sigma, 2, int(sigma * sigmas))
-        found = threshold_delta_units(sigma, 2, int(sigma * sigmas))
+        found = threshold_delta_units(sigma, 2, int(sigma * sigmas) - 1)
         assert exact <= found <= exact * Decimal("1.001") + 1
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.5, 3.0, 1e4, 1e9])
 def test_higher_thresholds_cost_less_and_never_nothing(sigma):
-    ladder = [threshold_delta_units(sigma, 3, 2 + int(sigma * sigmas)) for sigmas in range(1, 20)]
+    ladder = [threshold_delta_units(sigma, 3, 1 + int(sigma * sigmas)) for sigmas in range(1, 20)]
     assert ladder == sorted(ladder, reverse=True)
     assert ladder[-1] == 1 and ladder[0] <= 10**18
 
 
 def test_a_threshold_within_the_noise_is_certain_to_cost_too_much():
-    assert threshold_delta_units(10.0, 1, 5) == threshold_delta_units(0.5, 1, 1) == 10**18
+    assert threshold_delta_units(10.0, 1, 4) == threshold_delta_units(0.5, 1, 0) == 10**18
 
 
 @pytest.mark.parametrize(("sigma", "keys"), [(0.0, 1), (float("nan"), 1), (float("inf"), 1), (1.0, 0)])
@@ -88,7 +88,7 @@ def test_the_price_of_a_threshold_has_both_parts():
     assert event.l2_squared == 3
     price = event_price(event, "zcdp")
     assert price.amount == cost_units(event, "zcdp") == 6 * 10**13
-    assert price.delta == delta_units(event) == threshold_delta_units(5.0, 3, 30) > 0
+    assert price.delta == delta_units(event) == threshold_delta_units(5.0, 3, 29) > 0
     with pytest.raises(InternalError):
         event_price(event, "pure")
 

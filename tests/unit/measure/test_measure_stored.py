@@ -35,7 +35,7 @@ CLASSES = "8202653dc5f37d301cbdfa829bb6a967cec5b4b63a62bc12fbfdb898c1d935a3"
 CUTS = "4eb0ab2042fef634a80422bfb72ded97edc02f47cc33cd75d54cbce11e3d70fd"
 ROOTS = "8e35951036e30fa279600100cd6e37fe13682249b2b2caf1eb4c3c5b17aa6081"
 ROWS = 3
-ZCDP, PURE = Budget.from_epsilon(3, 1e-9), Budget("pure", 3 * 10**15)
+ZCDP, PURE = Budget.from_epsilon(3, 1e-9, "zcdp"), Budget("pure", 3 * 10**15)
 REFERENCES = [np.ones(query.shape(DOMAIN), dtype=np.int64) for query in (N, BINS)]
 
 # Question, budget, the question as it is stored (a test of {"ask":"..."} alone tells the rest of the text), the answer as it is stored, what it says.

@@ -55,8 +55,8 @@ class Held(FakeCurator):
         if not isinstance(question, Marginals):
             return found
         event = marginals_event(len(tables), 1, budget)
-        scale = event.sigma if budget.kind == "zcdp" else event.scale
-        draw = self.rng.normal if budget.kind == "zcdp" else self.rng.laplace
+        scale = event.sigma if budget.gaussian else event.scale
+        draw = self.rng.normal if budget.gaussian else self.rng.laplace
         sigma = standard_deviation(event)
         return [
             dataclasses.replace(
