@@ -9,7 +9,9 @@ The idea is that of the gradual update of PrivSyn (Zhang et al. 2021), with exch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +19,14 @@ from numpy.typing import NDArray
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.sample.cells import Codes, cells
 
-FloatArray = NDArray[np.float64]
+FloatArray = NDArray[np.floating[Any]]
 
-PASSES = 2
-"""Sweeps over all attributes; pairs of a graphical model gain almost nothing by more (docs/results.md)."""
+PASSES = 4
+"""Sweeps over all attributes (docs/results.md)."""
 
-_PAIRS_OF_ROWS = 200
-_EXCHANGES = 8
-# Of 200 random pairs of rows the best 8 exchange at once: more exchanges would disturb each other.
+_STEPS, _PAIRS_OF_ROWS, _EXCHANGED = 40, (50, 400), 20
+# A sweep takes 40 steps of 50 to 400 random pairs of rows with different codes. In a step the best pair of 20
+# exchanges, all at once: more would disturb each other, the more the fewer rows there are.
 
 
 def balanced(
@@ -76,7 +78,8 @@ def _exchanged(
     generator: np.random.Generator,
     share: float,
 ) -> None:
-    """One sweep of exchanges of one variable, in place: every row (or ``share`` of them) meets one other.
+    """One sweep of exchanges of one variable, in place: every row (or ``share`` of them) meets one other, and
+    those of the same code pass.
 
     All tables (others, variable) lie one behind the other in flat vectors: a row's cell of each is its
     ``base`` plus its code. What falls is the sum of w (count - expected)^2, w = 1/sqrt(expected + 1); one row
@@ -94,24 +97,25 @@ def _exchanged(
     more, less = (weight * (1 + sign * 2 * excess) for sign in (1, -1))
     more, less, step = (part.astype(np.float32) for part in (more, less, 2 * weight))
     half = own.size // 2  # a row of the first half meets one of the second
-    met = int(half * share)
-    for begin in range(0, met, _PAIRS_OF_ROWS):
-        end = min(met, begin + _PAIRS_OF_ROWS)
-        a, b = own[begin:end], own[half + begin : half + end]
-        one, other = base[:, begin:end], base[:, half + begin : half + end]
-        places = (one + a, other + b, one + b, other + a)
-        change = less.take(places[0], mode="clip")  # without the check of every index, which costs as much
-        change += less.take(places[1], mode="clip")
-        change += more.take(places[2], mode="clip")
-        change += more.take(places[3], mode="clip")
-        change[one == other] = 0.0
+    met = np.flatnonzero(own[:half] != own[half : 2 * half])
+    met = met[: math.ceil(met.size * share)]
+    together = int(np.clip(met.size // _STEPS, *_PAIRS_OF_ROWS))
+    for begin in range(0, met.size, together):
+        first = met[begin : begin + together]
+        second = first + half
+        a, b = own[first], own[second]
+        one, other = base.take(first, axis=1), base.take(second, axis=1)
+        places = np.stack((one + a, other + b, one + b, other + a))
+        change = less.take(places[:2], mode="clip")  # without the check of every index, which costs as much
+        change += more.take(places[2:], mode="clip")
+        change = change[0] + change[1]
+        change *= one != other
         total = change.sum(axis=0)
-        total[a == b] = 0.0
-        most = min(_EXCHANGES, total.size)
+        most = -(-total.size // _EXCHANGED)
         best = np.argpartition(total, most - 1)[:most]
         best = best[total[best] < 0]
-        lost, won = (np.concatenate([rows[:, best] for rows in part]) for part in (places[:2], places[2:]))
-        a[best], b[best] = b[best], a[best]
+        own[first[best]], own[second[best]] = b[best], a[best]
+        lost, won = places[:2].take(best, axis=2).ravel(), places[2:].take(best, axis=2).ravel()
         np.add.at(more, won, step[won])
         np.subtract.at(less, won, step[won])
         np.subtract.at(more, lost, step[lost])

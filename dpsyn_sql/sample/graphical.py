@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
@@ -11,16 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.fit.belief import Beliefs, all_pairs
+from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.sample.balance import balanced
+from dpsyn_sql.sample.balance import PASSES, balanced
 from dpsyn_sql.sample.cells import Codes
 from dpsyn_sql.sample.cliques import drawn_bins, drawn_codes
 from dpsyn_sql.sample.systematic import BATCH_ROWS, LOW_VARIANCE, side_by_side
 
 MOST_BALANCED = 10**8
-"""The most rows x attributes^2 of samples that are balanced (seconds); chance matters less in larger ones."""
+"""The most rows x attributes^2 and cells visited of samples that are balanced (seconds); chance matters less
+in larger ones."""
 
-_BALANCED_PER_SECOND = 1e7
+MOST_EXPECTED = 2**22
+"""The most cells of all pair tables over original codes that a sample is balanced against, 16 MB; a sample of
+more is balanced over working bins."""
+
+_BALANCED_PER_SECOND = 2e7
 
 FloatArray = NDArray[np.float64]
 
@@ -49,21 +55,49 @@ class GraphicalSampler:
 
     def _batch(self, rows: int, generator: np.random.Generator, balance: bool) -> Codes:
         bins: Mapping[int, Codes] = drawn_bins(self.beliefs, rows, generator)
-        if balance and self._balances(rows * len(self.bins) ** 2):
-            bins = self._balanced(bins, rows, generator)
+        sizes = tuple(own.size for own in self.bins)
+        cells = cells_of(_pairs(sizes), sizes)
+        on_codes = cells <= MOST_EXPECTED
+        if balance and self._balances(rows * len(sizes) ** 2 + on_codes * 2 * PASSES * cells):
+            if on_codes:
+                codes = drawn_codes(self.bins, self.within, bins, generator)
+                return self._balanced_codes(codes, sizes, generator)
+            bins = self._balanced_bins(bins, rows, generator)
         return drawn_codes(self.bins, self.within, bins, generator)
+
+    def _balanced_codes(self, codes: Codes, sizes: tuple[int, ...], generator: np.random.Generator) -> Codes:
+        """Rows (n, attributes) after exchanges of codes, in place."""
+        own = [codes[:, column].astype(np.int32) for column in range(len(sizes))]
+        expected = self._expected(_pairs(sizes), len(codes))
+        for column, changed in enumerate(balanced(own, sizes, expected, generator)):
+            codes[:, column] = changed
+        return codes
+
+    def _expected(self, pairs: Sequence[Scope], rows: int) -> dict[Scope, NDArray[np.float32]]:
+        """Counts of pairs over original codes."""
+        found = dict[Scope, NDArray[np.float32]]()
+        for (first, second), table in all_pairs(self.beliefs, pairs).items():
+            wide = (rows * table).take(self.bins[first], axis=0).take(self.bins[second], axis=1)
+            wide *= self.within[first][:, None]
+            wide *= self.within[second]
+            found[first, second] = wide.astype(np.float32)
+        return found
 
     def _balances(self, work: int) -> bool:
         return work <= MOST_BALANCED and not self.deadline.forbids(
             work / _BALANCED_PER_SECOND, "the sample was not balanced"
         )
 
-    def _balanced(
+    def _balanced_bins(
         self, columns: Mapping[int, Codes], rows: int, generator: np.random.Generator
     ) -> dict[int, Codes]:
-        """The columns of attributes after exchanges between rows (``sample/balance.py``)."""
+        """The columns of attributes in working bins after exchanges between rows."""
         sizes = self.beliefs.tree.sizes[: len(self.bins)]
-        pairs = list(combinations([v for v, size in enumerate(sizes) if size > 1], 2))
-        expected = {pair: rows * table for pair, table in all_pairs(self.beliefs, pairs).items()}
+        expected = {pair: rows * table for pair, table in all_pairs(self.beliefs, _pairs(sizes)).items()}
         own = [columns[variable] for variable in range(len(sizes))]
         return dict(enumerate(balanced(own, sizes, expected, generator)))
+
+
+def _pairs(sizes: Sequence[int]) -> list[Scope]:
+    """Pairs of variables of more than one code."""
+    return list(combinations([variable for variable, size in enumerate(sizes) if size > 1], 2))

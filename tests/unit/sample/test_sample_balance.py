@@ -87,3 +87,51 @@ def test_samples_of_a_star_meet_measured_and_unmeasured_pairs(monkeypatch):
     plain_measured, plain_unmeasured = errors()
     assert unmeasured < 0.5 * plain_unmeasured
     assert measured < max(1.5 * plain_measured, 0.005)
+
+
+def lumpy(rows, seed):
+    """Rows whose codes within bins ignore each other, and the pair tables over codes that they should meet."""
+    rng, sizes = np.random.default_rng(seed), (12, 10, 6)
+    bins = tuple(np.arange(size) // 3 for size in sizes)
+    within = tuple(np.tile([0.6, 0.3, 0.1], size)[:size] for size in sizes)
+    within = tuple(own / np.bincount(b, own)[b] for own, b in zip(within, bins, strict=True))
+    working = [int(b.max()) + 1 for b in bins]
+    potentials = {(0, 1): rng.normal(0, 1.5, working[:2]), (1, 2): rng.normal(0, 1.5, working[1:])}
+    beliefs = calibrate(junction_tree(working, potentials), potentials)
+    domain = Domain(
+        tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(k))) for i, k in enumerate(sizes))
+    )
+    return GraphicalModel(domain, float(rows), beliefs, bins, within)
+
+
+def errors_of(model, rows):
+    (codes,) = model.sampler().batches(rows, 5)
+    names, shape = model.domain.names, model.domain.shape()
+    pairs = {
+        pair: np.abs(
+            counts(codes.T.astype(np.int64), shape, pair) - model.project([names[v] for v in pair])
+        ).sum()
+        for pair in combinations(range(len(shape)), 2)
+    }
+    return pairs, [np.bincount(column, minlength=size) for column, size in zip(codes.T, shape, strict=True)]
+
+
+@pytest.mark.parametrize("rows", [400, 3_000, 20_000])
+def test_codes_within_bins_meet_pairs_too_unless_there_are_too_many(rows, monkeypatch):
+    model = lumpy(rows, rows)
+    on_codes, ones = errors_of(model, rows)
+    monkeypatch.setattr(graphical, "MOST_EXPECTED", 12 * 10 + 12 * 6 + 10 * 6 - 1)
+    on_bins, same_ones = errors_of(model, rows)
+    monkeypatch.setattr(graphical, "MOST_EXPECTED", 12 * 10 + 12 * 6 + 10 * 6)
+    assert errors_of(model, rows)[0] == on_codes  # at the limit, on codes
+    assert sum(on_codes.values()) < 0.6 * sum(on_bins.values())
+    for own, other in zip(ones, same_ones, strict=True):
+        assert np.abs(own - other).max() <= 2  # exchanges keep one-way counts, here and there
+
+
+def test_expected_tables_are_those_of_the_model_and_in_single_precision():
+    model = lumpy(1_000, 1)
+    tables = model.sampler()._expected([(0, 1), (0, 2)], 1_000)
+    for (first, second), table in tables.items():
+        assert table.dtype == np.float32
+        np.testing.assert_allclose(table, model.project([f"x{first}", f"x{second}"]), rtol=1e-5)
