@@ -51,7 +51,14 @@ class Binned:
         return tuple(table.values.size for table in self.observed)
 
 
-def binned(domain: Domain, one_ways: Sequence[Observation], least: Sequence[float], most: float) -> Binned:
+def binned(
+    domain: Domain,
+    one_ways: Sequence[Observation],
+    least: Sequence[float],
+    most: float,
+    *,
+    finer_tails: bool = False,
+) -> Binned:
     """Denoise the one-way tables and choose working bins.
 
     Args:
@@ -59,6 +66,7 @@ def binned(domain: Domain, one_ways: Sequence[Observation], least: Sequence[floa
         one_ways: one noisy table per attribute, in domain order.
         least: for each attribute the rows below which a code does not stand alone.
         most: about how many bins an ordered attribute gets at most.
+        finer_tails: as for ``merged_neighbours``.
     """
     total = max(total_of(one_ways), 1.0)
     found = Binned(domain, (), (), (), ())
@@ -69,7 +77,7 @@ def binned(domain: Domain, one_ways: Sequence[Observation], least: Sequence[floa
         fine = simplex_projection(smooth, total) / total + _TRACE
         many = attribute.ordered and attribute.size > _MANY_CODES
         seen = snapped(total * fine, _GRID) if many else table.values
-        bins = working_bins(attribute, seen, rows, most)
+        bins = working_bins(attribute, seen, rows, most, finer_tails=finer_tails)
         observed = Observation(
             np.asarray(np.bincount(bins, weights=smooth), dtype=np.float64),
             np.asarray(sigma * np.sqrt(np.bincount(bins))),

@@ -5,6 +5,7 @@ Post-processing of noisy answers only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cache
 
@@ -51,6 +52,9 @@ _STEP, _BEYOND = 0.25, 2.0
 
 _LOWEST = -40.0
 # Sigmas: what lies further below zero tells no more, and its square stays in range.
+
+_LEAST_LIGHT = 1e-3
+# Of all rows: with fewer in light codes, their bins do not become finer.
 
 _EM_STEPS, _EM_COUNT = 100, 0.5
 # Steps of expectation maximisation, and codes in all that the grid holds beforehand.
@@ -185,7 +189,9 @@ def denoised(attribute: Attribute, values: FloatArray, sigma: float) -> FloatArr
     return found
 
 
-def working_bins(attribute: Attribute, values: FloatArray, least: float, most: float) -> IntArray:
+def working_bins(
+    attribute: Attribute, values: FloatArray, least: float, most: float, *, finer_tails: bool = False
+) -> IntArray:
     """Of each code its working bin, so that bins are heavy enough to be measured.
 
     Args:
@@ -193,20 +199,30 @@ def working_bins(attribute: Attribute, values: FloatArray, least: float, most: f
         values: noisy counts (rows), one per code.
         least: rows below which a code does not stand alone (a few sigmas).
         most: about how many bins an ordered attribute gets at most.
+        finer_tails: as for ``merged_neighbours``.
 
     Ordered codes are merged with their neighbours (``merged_neighbours``), ``__other__`` and NULL with
     the last of them if they are below ``least``; unordered codes below ``least`` share one bin.
     """
     if not attribute.ordered:
         return merged_rare(values, least)
-    regular = merged_neighbours(values[: attribute.regular], least, most)
+    regular = merged_neighbours(values[: attribute.regular], least, most, finer_tails=finer_tails)
     apart = values[attribute.regular :] >= least
     return np.concatenate([regular, regular[-1] + np.cumsum(apart) * apart])
 
 
-def merged_neighbours(values: FloatArray, least: float, most: float) -> IntArray:
-    """Bins of neighbours holding ``least`` and a share of 1/``most`` each; heavy codes stay alone."""
-    need = max(least, max(float(values.sum()), 1.0) / most if values.size > most else 0.0)
+def merged_neighbours(
+    values: FloatArray, least: float, most: float, *, finer_tails: bool = False
+) -> IntArray:
+    """Bins of neighbours holding ``least`` and a share of 1/``most`` each; heavy codes stay alone.
+
+    ``finer_tails``: if the codes below that share hold the part l of all rows, sqrt(l) of it is enough. Else
+    the light tail of a column that is nearly always zero would fall into three or four bins.
+    """
+    need = least
+    if values.size > most:
+        even = max(float(values.sum()), 1.0) / most
+        need = max(least, even * (_tail(values, even) if finer_tails else 1.0))
     bins = np.zeros(values.size, dtype=np.int64)
     current, held = 0, 0.0
     for code, value in enumerate(values.tolist()):
@@ -217,6 +233,13 @@ def merged_neighbours(values: FloatArray, least: float, most: float) -> IntArray
     if current and held < need / 2:
         bins[bins == current] = current - 1
     return bins
+
+
+def _tail(values: FloatArray, even: float) -> float:
+    """sqrt of the part of all rows that codes of less than ``even`` rows hold."""
+    counts = np.maximum(values, 0.0)
+    light = math.fsum(counts[counts < even]) / max(math.fsum(counts), 1.0)
+    return math.sqrt(max(light, _LEAST_LIGHT))
 
 
 def merged_rare(values: FloatArray, least: float) -> IntArray:

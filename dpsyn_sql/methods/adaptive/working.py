@@ -103,7 +103,7 @@ def working_domain(
         max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size))) * float(table.sigma)
         for attribute, table in zip(domain.attributes, one_ways, strict=True)
     ]
-    found = binned(domain, one_ways, least, most)
+    found = binned(domain, one_ways, least, most, finer_tails=True)
     variables = [Variable(index, bins) for index, bins in enumerate(found.bins)]
     observed: dict[Scope, Observation] = {(i,): table for i, table in enumerate(found.observed)}
     base: dict[Scope, FloatArray] = {}
@@ -127,7 +127,7 @@ def _twins(
     for index, (attribute, variable) in enumerate(zip(attributes, variables, strict=False)):
         if not attribute.ordered or variable.size <= settings.twin_from * settings.twin_bins:
             continue
-        coarse = merged_neighbours(observed[index,].values, 0.0, settings.twin_bins)
+        coarse = merged_neighbours(observed[index,].values, 0.0, settings.twin_bins, finer_tails=True)
         match = coarse[:, None] == np.arange(coarse.max() + 1)
         links[index, len(variables) + len(twins)] = np.where(match, 0.0, _FORBIDDEN)
         twins.append(Variable(index, coarse[variable.bins]))

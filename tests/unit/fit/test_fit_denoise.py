@@ -12,6 +12,7 @@ from dpsyn_sql.fit.denoise import (
     _freedom,
     denoised,
     haar_shrinkage,
+    merged_neighbours,
     shared_by_small,
     smoothed,
 )
@@ -177,3 +178,18 @@ def test_codes_without_an_order_are_not_smoothed():
     smooth = denoised(attribute("x", 10, other=True, nullable=True), values, 1.0)
     np.testing.assert_array_equal(smooth[10:], values[10:])
     assert np.any(smooth[:10] != values[:10])
+
+
+def test_light_tails_get_finer_bins_and_even_columns_the_same():
+    tail = np.concatenate([[9_600.0], np.full(99, 400 / 99)])
+    plain = merged_neighbours(tail, 3.0, 30.0)
+    finer = merged_neighbours(tail, 3.0, 30.0, finer_tails=True)
+    assert plain.max() == 1 and 4 <= finer.max() <= 8  # 400 rows in bins of 333, and of 333 x sqrt(0.04)
+    for own in np.unique(finer)[:-1]:
+        assert tail[finer == own].sum() >= 0.5 * 0.2 * 10_000 / 30
+    even = np.full(100, 100.0)
+    np.testing.assert_array_equal(
+        merged_neighbours(even, 3.0, 30.0), merged_neighbours(even, 3.0, 30.0, finer_tails=True)
+    )
+    few = merged_neighbours(tail, 500.0, 30.0, finer_tails=True)  # ``least`` binds in any case
+    assert few.max() <= 1
