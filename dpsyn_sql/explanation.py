@@ -25,11 +25,11 @@ from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
-from dpsyn_sql.measure.planned import discovery_events, explained_events
+from dpsyn_sql.measure.calibrate import standard_deviation
+from dpsyn_sql.measure.planned import discovery_events, explained_noise
 from dpsyn_sql.measure.questions.keys import shown_from
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
-from dpsyn_sql.planning.explain import Noise, explain
+from dpsyn_sql.planning.explain import explain
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.preparation import con_and_source, prepared
@@ -60,8 +60,7 @@ class Explanation:
     cost: Budget
 
     def __str__(self) -> str:
-        events = explained_events(self.plan)
-        noise = [Noise(standard_deviation(event), mean_error(event)) for event in events]
+        noise = explained_noise(self.plan)
         planned = zip(self.plan.discovery, discovery_events(self.plan), strict=True)
         found = [_finds(step, event, self.shape.untyped) for step, event in planned]
         further = self.plan.further

@@ -28,6 +28,7 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.written import reading
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.cells import STANDS_OUT
+from dpsyn_sql.fit.composed import shown_tables
 from dpsyn_sql.fit.one_way_counts import one_way_counts
 from dpsyn_sql.fit.recoding import recoded
 from dpsyn_sql.interfaces import Engine, LedgerEntry
@@ -135,7 +136,7 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
         model=model,
-        measurements=door.measurements,
+        measurements=shown_tables(domain, door.measurements),
         contributions=found.contributions,
         types=found.types,
     )

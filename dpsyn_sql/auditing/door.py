@@ -18,6 +18,7 @@ from dpsyn_sql.interfaces import Curator, LedgerEntry
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.questions.residuals import whole_residuals
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import (
@@ -27,7 +28,9 @@ from dpsyn_sql.planning.queries import (
     MarginalQuery,
     Marginals,
     NoisyMarginal,
+    NoisyResidual,
     Question,
+    Residuals,
 )
 
 _RUNS_PER_LEDGER = 50
@@ -95,6 +98,9 @@ class Witness:
         if isinstance(question, Marginals):
             self.questions.append((tuple(question.queries), budget))
             return self._cells(question.queries, answer)
+        if isinstance(question, Residuals):
+            self.questions.append((tuple(question.queries), budget))
+            return self._residuals(question.queries, answer)
         if isinstance(question, Distances):
             self.compared += len(question.queries)
             return *self._distances(question.queries, question.references), _whole(answer)
@@ -113,6 +119,17 @@ class Witness:
         without = _whole(self._rows.table(query)[place] for query, place in zip(queries, places, strict=True))
         answer = _whole(table.values[place] for table, place in zip(tables, places, strict=True))
         return without, without + self._rows.unit_rows, answer
+
+    def _residuals(self, queries: Sequence[MarginalQuery], tables: Sequence[NoisyResidual]) -> _Noted:
+        """Every number differs."""
+        both: list[list[NDArray[np.int64]]] = [[], []]
+        for query in queries:
+            table = self._rows.table(query).copy()
+            for place, more in enumerate((0, self._rows.unit_rows)):
+                table[self._rows.place(query)] += more
+                both[place].append(whole_residuals(table).ravel())
+        answer = np.concatenate([table.values.ravel() for table in tables])
+        return np.concatenate(both[0]), np.concatenate(both[1]), answer
 
     def _distances(
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]

@@ -29,6 +29,7 @@ from dpsyn_sql.fit.estimate import Observation, Potentials
 from dpsyn_sql.fit.graph import Scope
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _GRID = np.array(
     [
@@ -110,10 +111,21 @@ def denoised_pair(table: Observation, expected: FloatArray, ordered: Sequence[bo
         counts, means, squares = (
             np.bincount(place, cells.ravel()).astype(np.float64) for cells in (table.values, found, variance)
         )
+        if table.filled:
+            squares *= np.multiply.outer(_kept_noise(first), _kept_noise(second)).ravel()
         change = log_ratios(counts, means, np.sqrt(squares))
         found = found * np.exp(change)[place].reshape(expected.shape)
     total = float(expected.sum())
     return total * raked(found / found.sum(), expected.sum(axis=1) / total, expected.sum(axis=0) / total)
+
+
+def _kept_noise(blocks: IntArray) -> FloatArray:
+    """Of each block of codes the variance of its sum of projected noise, relative to that of independent
+    cells of the same deviation: (1 - n/k) / (1 - 1/k) for n of k codes. A block of all codes tells nothing;
+    its noise counts in full."""
+    codes = np.bincount(blocks)
+    left = np.where(codes < blocks.size, 1 - codes / blocks.size, 1 - 1 / blocks.size)
+    return np.asarray(left / max(1 - 1 / blocks.size, 0.5))
 
 
 def _halves(shape: Sequence[int], sides: Sequence[int]) -> bool:

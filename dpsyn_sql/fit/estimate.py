@@ -34,10 +34,14 @@ _MEMORY = 12
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A noisy table: ``values`` (rows) and the standard deviation of its cells, one or one a cell."""
+    """A noisy table: ``values`` (rows) and the standard deviation of its cells, one or one a cell.
+
+    ``filled``: only its residual was measured, and its margins are those of a model: they tell nothing new.
+    """
 
     values: FloatArray
     sigma: FloatArray
+    filled: bool = False
 
     @property
     def variance_of_total(self) -> float:
@@ -53,11 +57,14 @@ class Observation:
 def pooled(first: Observation, second: Observation) -> Observation:
     """Inverse-variance mean of two measurements of one table."""
     a, b = first.sigma**-2, second.sigma**-2
-    return Observation((a * first.values + b * second.values) / (a + b), (a + b) ** -0.5)
+    values = (a * first.values + b * second.values) / (a + b)
+    return Observation(values, (a + b) ** -0.5, first.filled and second.filled)
 
 
 def total_of(observations: Sequence[Observation]) -> float:
-    """Inverse-variance mean of the totals of independent tables (rows, may be negative)."""
+    """Inverse-variance mean of the totals of independent tables (rows, may be negative); filled ones know
+    none."""
+    observations = [table for table in observations if not table.filled]
     weights = [1.0 / max(table.variance_of_total, 1e-12) for table in observations]
     totals = [math.fsum(table.values.ravel()) for table in observations]
     return math.fsum(w * x for w, x in zip(weights, totals, strict=True)) / math.fsum(weights)

@@ -41,6 +41,7 @@ def one_way_counts(domain: Domain, measurements: Sequence[NoisyMarginal]) -> dic
     for attribute in domain.attributes:
         name, size = attribute.name, attribute.size
         holding = [table for table in measurements if _by_codes(table, name, size)]
+        holding = [table for table in holding if len(table.attrs) == 1 or not table.composed]
         alone = [table for table in holding if len(table.attrs) == 1]
         if holding:
             found[name] = _averaged(alone or holding, name, size)

@@ -11,6 +11,7 @@ Post-processing of noisy answers only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ def agreeing(
     """
     sums = one_way_sums(observed, links, total)
     return {
-        scope: Observation(with_sums(table.values, [sums[v] for v in scope], total), table.sigma)
+        scope: replace(table, values=with_sums(table.values, [sums[v] for v in scope], total))
         for scope, table in observed.items()
     }
 
@@ -46,8 +47,9 @@ def one_way_sums(
 ) -> dict[int, FloatArray]:
     """Rows (codes,) of each variable with a table, and of each twin of one; they sum to ``total``.
 
-    ``links`` as for ``agreeing``.
+    ``links`` as for ``agreeing``. Filled tables tell nothing of sums.
     """
+    observed = {scope: table for scope, table in observed.items() if not table.filled}
     precision, weighted = dict[int, FloatArray](), dict[int, FloatArray]()
     for scope, table in observed.items():
         variance = np.broadcast_to(table.sigma, table.values.shape) ** 2

@@ -16,7 +16,7 @@ from dpsyn_sql.interfaces import Counter, DiscoveryCounter, LedgerEntry, NoiseSo
 from dpsyn_sql.measure.counting import Counts
 from dpsyn_sql.measure.inquiry import Behind
 from dpsyn_sql.measure.questions import taken_apart
-from dpsyn_sql.planning.queries import Answer, NoisyMarginal, Question
+from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Question
 
 
 class LocalCurator:
@@ -40,7 +40,7 @@ class LocalCurator:
         self._behind = Behind(rows_per_unit, noise, counts, discovery)
         self._entry = entry
         self._asked = 0
-        self._measured: list[NoisyMarginal] = []
+        self._measured: list[NoisyMarginal | NoisyResidual] = []
 
     def __repr__(self) -> str:
         return f"LocalCurator(questions={self._asked})"
@@ -75,6 +75,6 @@ class LocalCurator:
         return inquiry.read(stored)
 
     @property
-    def measurements(self) -> tuple[NoisyMarginal, ...]:
-        """The tables of all answers so far that a release shows to its reader, in order."""
+    def measurements(self) -> tuple[NoisyMarginal | NoisyResidual, ...]:
+        """The tables of all answers so far of which a release shows its reader something, in order."""
         return tuple(self._measured)

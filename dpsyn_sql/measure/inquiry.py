@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import DiscoveryCounter, NoiseSource
 from dpsyn_sql.measure.counting import Counts
-from dpsyn_sql.planning.queries import Answer, NoisyMarginal
+from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual
 
 Arrays = list[NDArray[np.int64]]
 
@@ -31,7 +31,7 @@ class Inquiry(Generic[Answer]):
     named: Mapping[str, Any]
     noisy: Callable[[], Arrays]
     read: Callable[[Arrays], Answer]
-    shown: Callable[[Arrays], Sequence[NoisyMarginal]] = lambda arrays: ()
+    shown: Callable[[Arrays], Sequence[NoisyMarginal | NoisyResidual]] = lambda arrays: ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

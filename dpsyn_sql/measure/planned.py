@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
+from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
 from dpsyn_sql.measure.questions.contributions import contributions_event
 from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event
 from dpsyn_sql.measure.questions.marginals import marginals_event
+from dpsyn_sql.measure.questions.residuals import residuals_event
 from dpsyn_sql.planning.discovery import Ask, things_per_unit
-from dpsyn_sql.planning.plan import Plan, ReservedStep
+from dpsyn_sql.planning.explain import Noise
+from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.queries import MarginalQuery
 
 _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
     "keys": keys_event,
@@ -42,15 +47,32 @@ def discovery_events(plan: Plan) -> list[PrivacyEvent]:
 
 def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
     """The events that a plan's known steps will reserve."""
+    return [_event_of(plan, step) for step in plan.known]
+
+
+def _event_of(plan: Plan, step: MeasureStep) -> GaussianEvent | LaplaceEvent:
     rows = plan.source.unit.max_rows
-    return [marginals_event(len(step.queries), rows, step.budget) for step in plan.known]
+    if step.residuals:
+        return residuals_event(tuple(query.shape(plan.domain) for query in step.queries), rows, step.budget)
+    return marginals_event(len(step.queries), rows, step.budget)
 
 
-def explained_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
-    """One event per step, to explain the plan. A reserved step counts as if it measured ``pairs_assumed``
-    whole tables and paid for nothing else."""
-    rows, events = plan.source.unit.max_rows, list[GaussianEvent | LaplaceEvent]()
+def explained_noise(plan: Plan) -> list[Noise]:
+    """The noise of each step in a cell, to explain the plan. A reserved step counts as if it measured
+    ``pairs_assumed`` whole tables and paid for nothing else; a residual stands for the one-way table that it
+    makes with the rows in all."""
+    rows, found, of_total = plan.source.unit.max_rows, list[Noise](), 0.0
     for step in plan.steps:
-        tables = step.pairs_assumed(plan.domain) if isinstance(step, ReservedStep) else len(step.queries)
-        events.append(marginals_event(tables, rows, step.budget))
-    return events
+        if isinstance(step, ReservedStep):
+            event = marginals_event(step.pairs_assumed(plan.domain), rows, step.budget)
+        else:
+            event = _event_of(plan, step)
+        noise = Noise(standard_deviation(event), mean_error(event))
+        if isinstance(step, MeasureStep) and step.residuals:
+            (size,) = step.queries[0].shape(plan.domain)
+            deviation = math.hypot(noise.deviation * math.sqrt(1 - 1 / size), of_total) / size
+            noise = Noise(deviation, deviation * math.sqrt(2 / math.pi))
+        elif isinstance(step, MeasureStep) and step.queries == (MarginalQuery(()),):
+            of_total = noise.deviation
+        found.append(noise)
+    return found

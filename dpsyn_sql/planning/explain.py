@@ -172,6 +172,7 @@ def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Ite
     sizes: dict[int, list[int]] = {}
     for query in step.queries:
         sizes.setdefault(len(query.attrs), []).append(plan.domain.cells(query.attrs))
+    sizes.pop(0, None)  # the rows in all are one number
     for columns, cells in sorted(sizes.items()):
         typical = sorted(cells)[len(cells) // 2]
         off = typical * noise.mean

@@ -17,11 +17,15 @@ from dpsyn_sql.source.relation import Source
 
 @dataclass(frozen=True, slots=True)
 class MeasureStep:
-    """One question at the door: all ``queries`` with the same noise, paid from ``budget``."""
+    """One question at the door: all ``queries`` with the same noise, paid from ``budget``.
+
+    ``residuals``: it asks for residuals, not for whole marginals.
+    """
 
     name: str
     queries: tuple[MarginalQuery, ...]
     budget: Budget
+    residuals: bool = False
 
 
 @dataclass(frozen=True, slots=True)

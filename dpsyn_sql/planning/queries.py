@@ -59,17 +59,47 @@ class MarginalQuery:
 @dataclass(frozen=True, slots=True)
 class NoisyMarginal:
     """A measured marginal: ``values`` int64 of the marginal's shape, noise of standard
-    deviation ``sigma`` (rows) in every cell, independent between cells. ``maps`` as in its query."""
+    deviation ``sigma`` (rows) in every cell, independent between cells. ``maps`` as in its query.
+
+    ``composed``: it is the sum of residuals of itself and of its margins (``fit/composed.py``). It is
+    unbiased, but its cells, and tables of one release, share noise: it stands for the marginal over exactly
+    its attributes and is not averaged with others. ``sigma`` is then the largest of a cell.
+    """
 
     attrs: tuple[str, ...]
     values: NDArray[np.int64]
     sigma: float
+    maps: tuple[Map | None, ...] = ()
+    composed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyResidual:
+    """What a marginal of sizes k_1 ... k_m says beyond its margins: ``values`` int64, prod k_i times the
+    residual, with independent noise of standard deviation ``scale`` in every cell.
+
+    ``maps`` as in its query.
+    """
+
+    attrs: tuple[str, ...]
+    values: NDArray[np.int64]
+    scale: float
     maps: tuple[Map | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Marginals(Question[list[NoisyMarginal]]):
     """Noisy full marginals, all at the same noise; a repeated one counts each time."""
+
+    queries: Sequence[MarginalQuery]
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals(Question[list[NoisyResidual]]):
+    """Noisy residuals of marginals, all at noise of the same scale; a repeated one counts each time.
+
+    Each marginal has one attribute or more, each of two codes or more.
+    """
 
     queries: Sequence[MarginalQuery]
 

@@ -26,11 +26,11 @@ def marginal_table(
     - ``estimate``: expected count of the model, in rows; denoised (ordered one-ways smoothed, rare codes
       pooled, cells not below 0, tables agree with each other). Closest to the source on average, but
       biased towards what is smooth: no error bar is known for it.
-    - ``noisy``: inverse-variance mean of all measured tables that contain ``attrs``, unprocessed:
-      it is unbiased and may be below 0.
+    - ``noisy``: inverse-variance mean of all measured tables that contain ``attrs``, or the sum of the
+      measured residuals of ``attrs`` and of their margins, unprocessed: it is unbiased and may be below 0.
     - ``standard_error``: of ``noisy`` (never of ``estimate``), exact, in rows.
-    - ``basis``: ``"measured"`` (a table over exactly these attributes was measured), ``"summed"`` (only
-      larger tables were) or ``"modelled"`` (none; ``noisy`` and ``standard_error`` are then NaN).
+    - ``basis``: ``"measured"`` (a table over exactly these attributes was measured, or its residual),
+      ``"summed"`` (only larger tables were) or ``"modelled"`` (none; ``noisy`` and ``standard_error`` are then NaN).
 
     Raises:
         InputError: unknown or repeated attributes, or a marginal the model cannot answer.
@@ -53,15 +53,17 @@ def marginal_table(
 
 
 def total_error(measurements: Sequence[NoisyMarginal]) -> float:
-    """Standard error (rows) of the total: the inverse-variance mean of the sums of all measured tables."""
-    weights = [1 / (table.sigma**2 * table.values.size) for table in measurements]
+    """Standard error (rows) of the total: the inverse-variance mean of the sums of all measured tables. The
+    sums of composed tables are those of others."""
+    weights = [1 / (table.sigma**2 * table.values.size) for table in measurements if not table.composed]
     return math.sqrt(1 / math.fsum(weights))
 
 
 def _contains(table: NoisyMarginal, names: Sequence[str]) -> bool:
     """Whether the marginal over original codes can be summed from a table (perhaps over bins)."""
     maps = dict(zip(table.attrs, table.maps or (None,) * len(table.attrs), strict=True))
-    return all(name in maps and maps[name] is None for name in names)
+    there = all(name in maps and maps[name] is None for name in names)
+    return there and (len(names) == len(table.attrs) or not table.composed)
 
 
 def _combine(

@@ -258,7 +258,8 @@ def _measured(
     mapped = _parts(bins["measurement"][by_code], by_code, number)
     made = []
     for place in range(number):
-        own, rows = axes["measurement", place], values[place]
+        composed = ("composed", place) in axes
+        own, rows = axes.get(("composed" if composed else "measurement", place), ()), values[place]
         shape = tuple(axis.size for axis in own)
         sigma, size = float(heads["sigma"][order[place]]), int(heads["cells"][order[place]])
         whole = size == math.prod(shape) and _numbered(cells["cell"][rows], size)
@@ -270,6 +271,7 @@ def _measured(
                 cells["noisy"][rows].astype(np.int64).reshape(shape),
                 sigma,
                 maps if any(one is not None for one in maps) else (),
+                composed,
             )
         )
     return tuple(made)

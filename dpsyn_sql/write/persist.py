@@ -262,7 +262,7 @@ def _measurement(domain: Domain, number: int, measured: NoisyMarginal) -> Iterat
             "cells": np.array([measured.values.size]),
         },
     )
-    yield "axes", _axes("measurement", number, scope, shape, original)
+    yield "axes", _axes("composed" if measured.composed else "measurement", number, scope, shape, original)
     for position, bins in zip(scope, maps, strict=True):
         if bins is not None:
             codes = np.arange(len(bins))

@@ -1,5 +1,5 @@
--- The axes of noisy answers (kind 'measurement') and of the model's tables (kind 'model'): place of a cell
--- on the axis is (cell // stride) % size. An axis is in original codes, or in bins.
+-- The axes of noisy answers (kind 'measurement', or 'composed' of answers that other tables share) and of the
+-- model's tables (kind 'model'): place of a cell on the axis is (cell // stride) % size. An axis is in original codes, or in bins.
 -- in:  schema
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.axes (

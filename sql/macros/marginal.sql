@@ -2,7 +2,7 @@
 -- Names are compared as the database compares them: ASCII case aside.
 -- in:  schema, found (the release of the name wanted_release)
 -- out: table macro with the columns cell, labels, estimate (of the model), noisy (inverse-variance mean of all
---      measured tables that hold the attributes), standard_error (of noisy) and basis
+--      measured tables that hold the attributes; of composed tables the one over exactly these), standard_error (of noisy) and basis
 CREATE OR REPLACE MACRO {{ schema }}.marginal(wanted_release, attributes) AS TABLE
 WITH wanted AS (
     SELECT
@@ -140,6 +140,7 @@ modelled AS (
 weighted AS (
     SELECT
         s.release,
+        s.kind,
         s.number,
         (SELECT cells FROM checked) / (s.cells * m.sigma * m.sigma) AS weight
     FROM sized AS s
@@ -147,6 +148,7 @@ weighted AS (
         ON m.release = s.release
         AND m.measurement = s.number
     WHERE s.kind = 'measurement'
+        OR (s.kind = 'composed' AND s.exact)
 ),
 measured AS (
     SELECT
@@ -164,7 +166,7 @@ measured AS (
             AND m.measurement = w.number
         INNER JOIN dpsyn.axes AS x
             ON x.release = w.release
-            AND x.kind = 'measurement'
+            AND x.kind = w.kind
             AND x.number = w.number
         INNER JOIN axes AS a
             ON a.attribute = x.attribute
@@ -181,7 +183,7 @@ SELECT
     m.noisy,
     (SELECT sqrt(1 / sum(weight)) FROM weighted) AS standard_error,
     CASE
-        WHEN (SELECT bool_or(exact) FROM sized WHERE kind = 'measurement') THEN 'measured'
+        WHEN (SELECT bool_or(exact) FROM sized WHERE kind <> 'model') THEN 'measured'
         WHEN EXISTS (SELECT 1 FROM weighted) THEN 'summed'
         ELSE 'modelled'
     END AS basis

@@ -4,7 +4,7 @@ import numpy as np
 
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.queries import Choice, Distances, Marginals, NoisyMarginal
+from dpsyn_sql.planning.queries import Choice, Distances, Marginals, NoisyMarginal, NoisyResidual, Residuals
 
 
 class FakeCurator:
@@ -21,6 +21,9 @@ class FakeCurator:
         if isinstance(question, Marginals):
             self.asked.append(("measure", question.queries, budget))
             return [NoisyMarginal(q.attrs, self.table(q), self.sigma, q.maps) for q in question.queries]
+        if isinstance(question, Residuals):
+            self.asked.append(("residuals", question.queries, budget))
+            return [self.residual(query) for query in question.queries]
         if isinstance(question, Distances):
             self.asked.append(("distance", question.queries, budget))
             return self.distances(question.queries, self._checked(question.queries, question.references))
@@ -31,6 +34,10 @@ class FakeCurator:
         assert len(allowances) == len(references)
         assert all(type(rows) is int and 0 <= rows < 2**62 for rows in allowances)
         return self.chosen(question.candidates, references, question.number, allowances)
+
+    def residual(self, query):
+        values = centred(self.table(query))
+        return NoisyResidual(query.attrs, values, self.sigma * values.size, query.maps)
 
     def distances(self, queries, references):
         pairs = zip(queries, references, strict=True)
@@ -44,6 +51,14 @@ class FakeCurator:
         for query, table in zip(queries, references, strict=True):
             assert table.dtype == np.int64 and table.shape == query.shape(self.domain)
         return references
+
+
+def centred(table):
+    """(k_1 I - J) x ... x (k_m I - J) of a table, as a matrix."""
+    matrix = np.ones((1, 1), dtype=np.int64)
+    for size in table.shape:
+        matrix = np.kron(matrix, size * np.eye(size, dtype=np.int64) - 1)
+    return (matrix @ table.ravel()).reshape(table.shape)
 
 
 def table_of(domain, codes, query):

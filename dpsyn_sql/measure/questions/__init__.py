@@ -8,7 +8,17 @@ from typing import Any
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.inquiry import Behind, Inquiry
-from dpsyn_sql.measure.questions import choice, contributions, distances, grid, keys, marginals, steps, types
+from dpsyn_sql.measure.questions import (
+    choice,
+    contributions,
+    distances,
+    grid,
+    keys,
+    marginals,
+    residuals,
+    steps,
+    types,
+)
 from dpsyn_sql.planning.queries import (
     Answer,
     Choice,
@@ -18,12 +28,14 @@ from dpsyn_sql.planning.queries import (
     KeyQuery,
     Marginals,
     Question,
+    Residuals,
     StepQuery,
     TypesQuery,
 )
 
 QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any]]] = {
     Marginals: marginals.inquiry,
+    Residuals: residuals.inquiry,
     Distances: distances.inquiry,
     Choice: choice.inquiry,
     KeyQuery: keys.inquiry,

@@ -22,11 +22,12 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.known import Known, independence
+from dpsyn_sql.methods.adaptive.one_ways import first_steps, first_tables
 from dpsyn_sql.methods.adaptive.rounds import all_rounds
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.methods.adaptive.shares import further_queries, one_way_share
 from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
+from dpsyn_sql.methods.one_way import LEAST_UNITS
 from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
@@ -55,21 +56,21 @@ class Adaptive(Recipe):
         most, _ = self._caps(terms.limits)
         pairs, rho = candidate_queries(domain, most), equivalent_rho(source, domain, budget)
         if not pairs:
-            one_ways = one_way_steps(domain, budget, terms.workload)
+            one_ways = first_steps(domain, budget, terms.workload, self.constants)
             return self.planned(source, domain, budget, terms, one_ways)
         share = one_way_share(rho, self.constants)
         first, rest = budget.split((share, 100 - share))
         triples = further_queries(domain, rho, most, self.constants)
         name = "two-way, in two rounds" + (", then three-way" if triples else "")
         steps: list[MeasureStep | ReservedStep] = [
-            *one_way_steps(domain, first, terms.workload),
+            *first_steps(domain, first, terms.workload, self.constants),
             ReservedStep(name, pairs, rest, triples),
         ]
         return self.planned(source, domain, budget, terms, steps)
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
-        observed = one_way_tables(plan.domain, curator, plan.known)
+        observed = first_tables(plan.domain, curator, plan.known)
         _, cap = self._caps(terms.limits)
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
         known = independence(task)
@@ -78,8 +79,8 @@ class Adaptive(Recipe):
             if (
                 left is not None and left.amount >= LEAST_UNITS
             ):  # no pair stands out: one-way tables get everything
-                steps = one_way_steps(plan.domain, left, terms.workload)
-                again = one_way_tables(plan.domain, curator, steps)
+                steps = first_steps(plan.domain, left, terms.workload, self.constants)
+                again = first_tables(plan.domain, curator, steps)
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
                 known = independence(task)

@@ -13,12 +13,14 @@ from dpsyn_sql.fit.belief import all_pairs, marginals
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reproducible import snapped
+from dpsyn_sql.fit.residuals import deviation, filled, interaction
 from dpsyn_sql.methods.adaptive.known import Known
+from dpsyn_sql.methods.adaptive.one_ways import by_residuals
 from dpsyn_sql.methods.adaptive.scores import Scores
 from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals, Residuals
 from dpsyn_sql.progress import phase
 
 _LARGEST_TOTAL = 2.0**60
@@ -31,11 +33,25 @@ def tables_measured(
     """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
     tables = dict(known.tables)
     shares = budget.split(list(weights.values()))
+    ask = _residual if by_residuals(budget) else _whole
     for scope, share in zip(weights, shares, strict=True):
-        (table,) = task.curator.ask(Marginals((task.working.query(scope),)), share)
-        found = Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
+        found = ask(task, known, scope, share)
         tables[scope] = pooled(tables[scope], found) if scope in tables else found
     return tables
+
+
+def _whole(task: Task, known: Known, scope: Scope, share: Budget) -> Observation:
+    (table,) = task.curator.ask(Marginals((task.working.query(scope),)), share)
+    return Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
+
+
+def _residual(task: Task, known: Known, scope: Scope, share: Budget) -> Observation:
+    """A measured residual on the margins of the present model, which are made of the one-way tables."""
+    (table,) = task.curator.ask(Residuals((task.working.query(scope),)), share)
+    of = all_pairs if len(scope) == 2 else marginals
+    expected = known.total * of(known.beliefs, [scope])[scope]
+    values = filled(expected, task.working.turned(scope, interaction(table)))
+    return Observation(values, np.asarray(deviation(table)), filled=True)
 
 
 def noisy_scores(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpsyn_sql.fit.graph import Scope, Triangulation, cells_of
+from dpsyn_sql.fit.residuals import cost_factor
 from dpsyn_sql.methods.adaptive.settings import Settings
 
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
@@ -21,24 +22,30 @@ class NoiseLaw:
     """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows per cell.
 
     ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
-    under zCDP and 1 for Laplace noise under pure differential privacy.
+    under zCDP and 1 for Laplace noise under pure differential privacy. ``residuals``: tables are measured as
+    residuals, with noise of sqrt(f) times that, f = ``factor``.
     """
 
     unit: float
     power: float
+    residuals: bool = False
 
     @property
     def mean_absolute(self) -> float:
         """Mean absolute value in standard deviations."""
         return MEAN_ABSOLUTE if self.power == 0.5 else math.sqrt(0.5)
 
+    def factor(self, scope: Scope, sizes: Sequence[int]) -> float:
+        """The cost of a table relative to that of the whole one of the same noise."""
+        return cost_factor([sizes[variable] for variable in scope]) if self.residuals else 1.0
+
 
 @dataclass
 class _Basket:
     """Pairs taken so far, and the noise they would carry at the best division of the budget.
 
-    A table of weight v_c counts as one of v_c cells_c cells. With w_c = (v_c cells_c)^allocation and W
-    their sum it gets the share w_c / W, and noise that weighs v_c cells_c unit (W / w_c)^power.
+    A table of weight v_c counts as one of v_c cells_c cells. With w_c = (v_c cells_c)^allocation f_c^(1/3)
+    and W their sum it gets the share w_c / W, and noise that weighs v_c cells_c unit (f_c W / w_c)^power.
     """
 
     sizes: Sequence[int]
@@ -65,8 +72,9 @@ class _Basket:
 
     def _shares(self, pair: Scope) -> tuple[float, float]:
         cells = self.weights.get(pair, 1.0) * cells_of([pair], self.sizes)
-        weight = cells**self.settings.allocation
-        return weight, cells / weight**self.law.power
+        factor = self.law.factor(pair, self.sizes)
+        weight = cells**self.settings.allocation * factor**self.settings.residual_power
+        return weight, cells * (factor / weight) ** self.law.power
 
 
 def selected(

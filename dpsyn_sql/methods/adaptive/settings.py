@@ -22,6 +22,15 @@ class Settings:
     """Below this rho (epsilon 1) the share grows by 0.1 for each power of ten, because few pairs stand out of
     the noise."""
 
+    total_share: float = 0.5
+    """The total's share of the one-way budget is this part of what a table of d cells would get for d
+    attributes (2 % on Adult, 12 % for 32 binary attributes). A flat 1 % is too little for many binary
+    attributes, whose rare codes have half of its error each."""
+
+    residual_power: float = 1 / 3
+    """A residual costs the part f of a whole table of the same noise. All noise together is least if the share
+    of a table grows with f^(1/3)."""
+
     rounds: tuple[float, ...] = (0.4, 0.6)
     """Shares of the rest: a small tree first, then what its fit leaves over."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.adaptive.one_ways import by_residuals
 from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE, NoiseLaw
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.methods.adaptive.shares import score_share, tree_cap
@@ -67,4 +68,5 @@ class Task:
         rows = self.plan.source.unit.max_rows
         if budget.kind == "pure":
             return NoiseLaw(rows / float(budget.fraction), 1.0)
-        return NoiseLaw(MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho)), 0.5)
+        unit = MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho))
+        return NoiseLaw(unit, 0.5, by_residuals(budget))

@@ -53,7 +53,8 @@ def triples_worth_more(
     saved = 0.0
     for pair, share in pairs.items():
         table = tables[pair]
-        deviation = law.unit / law.mean_absolute * (whole / share) ** law.power
+        factor = law.factor(pair, task.working.sizes)
+        deviation = law.unit / law.mean_absolute * (factor * whole / share) ** law.power
         again = pooled(table, Observation(table.values, np.asarray(deviation)))
         taken_off = law.mean_absolute * (table.sum_of_sigma - again.sum_of_sigma)
         saved += weights.get(pair, 1.0) * taken_off
