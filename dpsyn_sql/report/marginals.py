@@ -30,7 +30,8 @@ def marginal_table(
       measured residuals of ``attrs`` and of their margins, unprocessed: it is unbiased and may be below 0.
     - ``standard_error``: of ``noisy`` (never of ``estimate``), exact, in rows.
     - ``basis``: ``"measured"`` (a table over exactly these attributes was measured, or its residual),
-      ``"summed"`` (only larger tables were) or ``"modelled"`` (none; ``noisy`` and ``standard_error`` are then NaN).
+      ``"summed"`` (only larger tables were) or ``"modelled"`` (none; ``noisy`` and ``standard_error`` are
+      then NaN).
 
     Raises:
         InputError: unknown or repeated attributes, or a marginal the model cannot answer.
