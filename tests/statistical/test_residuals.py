@@ -21,7 +21,7 @@ from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals, Residuals
 from dpsyn_sql.testing.recording import RecordingLedger
 
 pytestmark = pytest.mark.slow
@@ -196,6 +196,34 @@ def test_noise_has_the_exact_probabilities_of_the_ledgered_event(budget, rows):
     frequent = expected >= 10
     pooled = [np.append(each[frequent], each[~frequent].sum()) for each in (seen, expected)]
     assert chisquare(*pooled).pvalue > LOWEST_P
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_residuals_of_marginals_have_the_exact_probabilities_of_the_ledgered_event(rows):
+    """Chi-square over all values of two tables of different shapes, asked together."""
+    sizes = (60, 50, 6)
+    domain = Domain(
+        tuple(
+            Attribute(name, "INTEGER", "numeric", edges=tuple(range(size + 1)))
+            for name, size in zip("abc", sizes, strict=True)
+        )
+    )
+    one_row = math.prod(k * (k - 1) for k in sizes) + math.prod(k * (k - 1) for k in sizes[:2])
+    budget = Budget("zcdp", 10**15 * one_row * rows**2 // 200)  # a scale of 10
+    queries, ledger = [MarginalQuery(tuple("abc")), MarginalQuery(tuple("ab"))], RecordingLedger()
+    with ledger.open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
+        door = LocalCurator(no_rows(domain), domain, rows, entry, OpenDPNoise())
+        tables = door.ask(Residuals(queries), budget)
+    (event,) = ledger.events
+    assert event.l2_squared == one_row * rows**2 and event.sigma == pytest.approx(10, rel=1e-3)
+    z = np.arange(-600, 601)
+    for table in tables:
+        assert table.scale == event.sigma
+        expected = table.values.size * weights(event, z) / weights(event, z).sum()
+        seen = np.bincount(table.values.ravel() - z[0], minlength=len(z))
+        frequent = expected >= 10
+        pooled = [np.append(each[frequent], each[~frequent].sum()) for each in (seen, expected)]
+        assert chisquare(*pooled).pvalue > LOWEST_P
 
 
 def exponential_mechanism(scores, scale):

@@ -22,6 +22,7 @@ from dpsyn_sql.planning.queries import (
     KeyQuery,
     MarginalQuery,
     Marginals,
+    Residuals,
     StepQuery,
     TypesQuery,
 )
@@ -56,6 +57,15 @@ STORED = [
         [[1, 2, 3, -4]],
         lambda tables: [(table.attrs, table.values.tolist()) for table in tables],
         [(("n",), [1, 2, 3, -4])],
+    ),
+    (
+        Residuals([N, BINS]),
+        ZCDP,
+        f'{{"ask":"residuals","event":"gaussian","l2_squared":756,"maps":"{MAPS}",'
+        '"sigma":194.47232256135558,"tables":[["n"],["n","b"]]}',
+        [[1, 2, 3, 4], [[1, 2, 3]] * 4],
+        lambda tables: [(table.values.tolist(), table.scale) for table in tables],
+        [([1, 2, 3, 4], 194.47232256135558), ([[1, 2, 3]] * 4, 194.47232256135558)],
     ),
     (
         Distances([N, BINS], REFERENCES),
