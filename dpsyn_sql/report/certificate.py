@@ -193,7 +193,14 @@ def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, An
 
 
 def _known(steps: Sequence[MeasureStep | ReservedStep]) -> list[dict[str, Any]]:
-    return [{"step": step.name, "marginals": len(step.queries)} for step in steps]
+    return [
+        {"step": step.name, "residuals" if _of_residuals(step) else "marginals": len(step.queries)}
+        for step in steps
+    ]
+
+
+def _of_residuals(step: MeasureStep | ReservedStep) -> bool:
+    return isinstance(step, MeasureStep) and step.residuals
 
 
 def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:

@@ -238,7 +238,10 @@ def price(change, call, event, question, k, kind):
         epsilon = Fraction(2 * largest) / Fraction(call.scale)
         return event.number * (epsilon if kind == "pure" else epsilon**2 / 8)
     l1, l2_squared = int(np.abs(change).sum()), int((change**2).sum())
-    assert l1 <= tables * k and l2_squared <= tables * k**2
+    if question["ask"] == "residuals":  # of tables of 2 to 6 codes an attribute: the event says which
+        assert isinstance(event, GaussianEvent) and event.l2_squared % k**2 == 0
+    else:
+        assert l1 <= tables * k and l2_squared <= tables * k**2
     if isinstance(event, GaussianEvent):
         assert call.mechanism == "gaussian" and call.scale == event.sigma
         assert l2_squared <= event.l2_squared
@@ -320,22 +323,40 @@ def test_a_score_changes_by_as_much_as_is_declared(delta):
     assert check_coupled(run, [], eve, Extreme("zero"), K) > 1 - 1e-9
 
 
+TRIPLED = [
+    (f"p{i}", 9 * (cell % 2), cell // 2 / 2, "ab"[i // 6 < (9, 3, 3, 4)[cell]], f"200{1 + i % 2}-05-05")
+    for i in range(60)
+    for cell in ((0, 0, 1, 2, 3, 3)[i % 6],)
+]
+"""People whose number of "b" no model of pairs explains."""
+
+
 @pytest.mark.parametrize("unit", sorted(UNITS))
 def test_three_way_tables_are_asked_for_and_change_by_as_much_as_is_declared(unit):
     """Both kinds of question, distance and table, are among those that the coupling suite couples."""
-    rows = [
-        (f"p{i}", 9 * (i % 2), i // 2 % 2 / 2, "ab"[i % 4 == 0], f"200{1 + i % 3 % 2}-05-05")
-        for i in range(60)
-    ]
     eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (3 * K if unit == "unit" else 1)
     run = partial(on_table, method=Tripling.name, delta=1e-9, rows=30, epsilon=100.0, **UNITS[unit])
     asked = [
         question["ask"]
-        for question in run(rows, Extreme("exact")).questions
+        for question in run(TRIPLED, Extreme("exact")).questions
         if any(len(attrs) == 3 for attrs in question.get("tables", ()))
     ]
-    assert asked[0] == "distance" and "measure" in asked
-    check_coupled(run, rows, rows + eve, Extreme("exact"), K if unit == "unit" else 1)
+    assert asked[0] == "distance" and {"measure", "residuals"} & set(asked)
+    check_coupled(run, TRIPLED, TRIPLED + eve, Extreme("exact"), K if unit == "unit" else 1)
+
+
+def test_residuals_of_k_equal_rows_use_all_that_is_charged():
+    """One-way residuals, pairs and triples: with less noise these neighbours would cost too much."""
+    eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (K + 2)
+    run = partial(on_table, method=Tripling.name, delta=1e-9, rows=30, epsilon=100.0, **UNITS["unit"])
+    one = run(TRIPLED, Extreme("exact"))
+    two = run(TRIPLED + eve, ReplayedNoise(one.calls))
+    asked = {1: 0, 2: 0, 3: 0}
+    for before, after, event, question in zip(one.calls, two.calls, one.events, one.questions, strict=True):
+        if question["ask"] == "residuals":
+            asked[len(question["tables"][0])] += 1
+            assert ((after.exact - before.exact) ** 2).sum() == event.l2_squared
+    assert all(asked.values())
 
 
 @pytest.mark.parametrize("unit", sorted(UNITS))

@@ -49,6 +49,8 @@ DOOR = "dpsyn_sql/measure/curator.py"
 COUNTS = "dpsyn_sql/measure/counting.py"
 MARGINALS = "dpsyn_sql/measure/questions/marginals.py"
 DISTANCES = "dpsyn_sql/measure/questions/distances.py"
+RESIDUAL = "dpsyn_sql/measure/questions/residuals.py"
+RESIDUAL_TESTS = "tests/unit/measure/test_measure_residuals.py"
 CHOICE = "dpsyn_sql/measure/questions/choice.py"
 KEYS = "dpsyn_sql/measure/questions/keys.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
@@ -159,6 +161,43 @@ FAULTS = (
         (EVENTS, "(2 * Fraction(self.sigma) ** 2)", "(4 * Fraction(self.sigma) ** 2)"),
         (SCALE, GAUSSIAN_SCALE, GAUSSIAN_SCALE.replace("2 * float", "4 * float")),
         (SCALE, SECOND_OPINION_GAUSSIAN, ""),
+    ),
+    fault(
+        "residuals charged as the whole table, in rows",
+        f"{RESIDUAL_TESTS}::test_a_row_changes_residuals_by_exactly_the_declared_length",
+        (
+            RESIDUAL,
+            "math.prod(size * (size - 1) for size in shape)",
+            "math.prod((size - 1) ** 2 for size in shape)",
+        ),
+    ),
+    fault(
+        "rows of a unit not squared in residuals",
+        f"{RESIDUAL_TESTS}::test_a_unit_changes_residuals_by_at_most_the_declared_length_and_equal_rows_attain_it",
+        (RESIDUAL, "one_row * rows_per_unit**2", "one_row * rows_per_unit"),
+    ),
+    fault(
+        "several residuals charged as the largest",
+        f"{RESIDUAL_TESTS}::test_several_tables_and_repeated_ones_add_up",
+        (RESIDUAL, "one_row = sum(", "one_row = max("),
+    ),
+    fault(
+        "repeated residuals charged once",
+        f"{RESIDUAL_TESTS}::test_several_tables_and_repeated_ones_add_up",
+        (
+            RESIDUAL,
+            "shapes = tuple(query.shape(counts.domain) for query in queries)",
+            "shapes = tuple(query.shape(counts.domain) for query in set(queries))",
+        ),
+    ),
+    fault(
+        "residuals that overflow",
+        f"{RESIDUAL_TESTS}::test_counts_that_no_database_holds_do_not_overflow",
+        (
+            RESIDUAL,
+            "table = np.minimum(counts, _LARGEST // math.prod(2 * size for size in counts.shape))",
+            "table = counts",
+        ),
     ),
     fault(
         "several distances charged as one",

@@ -80,7 +80,7 @@ def residuals(epsilon, delta, unit, method="copula"):
             method=method,
             **unit,
         )
-    found = iter(result.measurements)
+    found = (table for table in result.measurements if not table.composed)
     for event, question in zip(ledger.events, ledger.questions, strict=True):
         if question["ask"] != "measure":
             continue

@@ -28,7 +28,7 @@ class Settings:
     attributes, whose rare codes have half of its error each."""
 
     residual_power: float = 1 / 3
-    """A residual costs the part f of a whole table of the same noise. All noise together is least if the share
+    """A residual costs the part f of a whole table of the same noise. All noise is least if the share
     of a table grows with f^(1/3)."""
 
     rounds: tuple[float, ...] = (0.4, 0.6)
