@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 
 TARGETS = [
     ("Adult discretised, three releases at epsilon 0.1, 1 and 10", "adaptive.py"),
+    ("Seven tables beside a stored run: accuracy, time, memory", "accuracy.py"),
     ("Raw Adult, declared domains", "adaptive.py --tables declared --methods adaptive"),
     ("Raw Adult, discovered domains", "adaptive.py --tables discovered --methods adaptive"),
     ("100 attributes, 50,000 rows", "adaptive.py --tables wide --methods adaptive --epsilon 1"),

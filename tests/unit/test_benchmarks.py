@@ -106,3 +106,40 @@ def test_classifiers_learn_each_target_from_the_other_attributes():
     alone = np.zeros_like(rows)  # nothing to learn: the other half is wrong
     wrong = classifiers.misclassified(alone, rows, names, sizes)
     assert [*wrong.values()] == pytest.approx([bit.mean()] * 4)
+
+
+def figures_of(accuracy, method, epsilon, one, *two):
+    return [accuracy.Figures("adult", method, epsilon, one, way, 2 * way, 1.5, 1.25, 300.0) for way in two]
+
+
+def test_figures_of_releases_are_kept_and_read_back(tmp_path):
+    accuracy = pytest.importorskip("accuracy", reason="the benchmarks are not beside the tests")
+    file, releases = tmp_path / "a.csv", figures_of(accuracy, "adaptive", 0.1, 0.002, 0.04, 0.05)
+    assert accuracy.stored(file) == []
+    for one in releases:
+        accuracy.keep(file, one)
+    assert accuracy.stored(file) == releases
+    assert len(file.read_text().splitlines()) == 3
+
+
+def test_a_mean_is_better_or_worse_beyond_two_standard_errors_of_the_difference():
+    accuracy = pytest.importorskip("accuracy", reason="the benchmarks are not beside the tests")
+    mean = accuracy.mean_of(figures_of(accuracy, "adaptive", 1.0, 0.002, 0.1, 0.2, 0.3), "two_way")
+    assert mean == pytest.approx((0.2, 0.1 / 3**0.5))
+    stored = accuracy.Mean(0.100, 0.003)  # of the difference 0.005
+    judged = [accuracy.verdict(accuracy.Mean(value, 0.004), stored) for value in (0.089, 0.091, 0.109, 0.111)]
+    assert judged == ["better", "same", "same", "worse"]
+    single = accuracy.mean_of(figures_of(accuracy, "adaptive", 1.0, 0.002, 0.1), "two_way")
+    assert accuracy.verdict(single, stored) == "one release"
+
+
+def test_the_table_of_accuracy_has_the_difference_from_the_stored_run(capsys):
+    accuracy = pytest.importorskip("accuracy", reason="the benchmarks are not beside the tests")
+    ours = figures_of(accuracy, "adaptive", 1.0, 0.002, 0.0899, 0.0901)
+    theirs = figures_of(accuracy, "adaptive", 1.0, 0.002, 0.0999, 0.1001)
+    accuracy.accuracy_table(ours, theirs, ["adult"], [1.0, 10.0])
+    (line,) = [text for text in capsys.readouterr().out.splitlines() if text.startswith("| adult")]
+    assert line.split(" | ")[4] == "0.0900 ± 0.0001, stored 0.1000: -10.0 % ± 0.1, **better**"
+    assert line.split(" | ")[3].endswith("+0.0 % ± 0.0, same") and "0.0385 / 0.0887" in line
+    accuracy.one_way_table(ours + figures_of(accuracy, "independent", 1.0, 0.001, 0.3, 0.3), ["adult"], 1.0)
+    assert "| adult | 0.00200 ± 0.00000 | 0.00100 ± 0.00000 | 2.00 |" in capsys.readouterr().out
