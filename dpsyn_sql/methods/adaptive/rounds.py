@@ -152,7 +152,7 @@ def _with_triples(
     """The triples where the model of the pairs is most wrong; otherwise ``pairs`` again, with their weights.
 
     Expected scores choose them: the noise of hundreds of distances alone would look like many triples. If
-    no fit meets all of them (``hopeless``), the model of the pairs stays.
+    no fit meets all of them (``hopeless``), the last fit is that of the pairs.
     """
     for_scores, for_tables = task.parts(budget)
     expected = noisy_scores(task, known, triples, {}, for_scores).expected(triples)
@@ -162,4 +162,6 @@ def _with_triples(
         found = {}
     tables = tables_measured(task, known, found or pairs, for_tables)
     after = fitted(task, known, tables, last=True)
-    return known if found and after.misfit > task.constants.hopeless else after
+    if found and after.misfit > task.constants.hopeless:
+        return fitted(task, known, known.tables, last=True)
+    return after
