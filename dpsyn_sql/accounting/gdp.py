@@ -188,12 +188,16 @@ def choice_cost(eta: Fraction) -> Fraction:
     return pure_cost(eta / 2)
 
 
-def range_of_choice(amount: float) -> float:
-    """The range eta whose ``choice_cost`` is about ``amount``."""
-    half = math.sqrt(amount / 2)
-    if half > 1:
-        return 2 * float(log_ndtr(half) - log_ndtr(-half))
-    return 4 * math.atanh(math.erf(half / math.sqrt(2)))
+def range_of_choice(amount: Fraction) -> float:
+    """The range eta whose ``choice_cost`` is ``amount``, to the nearest float: the same on every machine, as
+    the scale of a stored question follows from it.
+
+    Args:
+        amount: above 0.
+    """
+    with localcontext(_PRECISE):
+        tail = _tail((_decimal(amount) / 2).sqrt())
+        return float(2 * ((1 - tail) / tail).ln())
 
 
 def _is_within(units: int, epsilon: Decimal, wanted: Decimal) -> bool:

@@ -40,6 +40,7 @@ def fault(name, killed_by, *edits):
 
 DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
 DELTA = "tests/unit/accounting/test_accounting_delta.py"
+EXACT = "tests/unit/accounting/test_accounting_gdp.py"
 TAILS = "tests/unit/accounting/test_accounting_tails.py"
 DISCOVERED = "tests/conformance/test_coupling_discover.py"
 
@@ -55,6 +56,7 @@ CHOICE = "dpsyn_sql/measure/questions/choice.py"
 KEYS = "dpsyn_sql/measure/questions/keys.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
 ZCDP = "dpsyn_sql/accounting/zcdp.py"
+GDP = "dpsyn_sql/accounting/gdp.py"
 RELEASE = "dpsyn_sql/pipeline.py"
 PREPARATION = "dpsyn_sql/preparation.py"
 BOOK = "dpsyn_sql/book.py"
@@ -105,8 +107,8 @@ UNITS_SQL = "sql/discover/units.sql"
 
 DRAW_GAUSSIAN = "return _invoke(gaussian_mechanism(sigma), values)"
 DRAW_LAPLACE = "return _invoke(laplace_mechanism(scale), values)"
-GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)))"
-SECOND_OPINION_GAUSSIAN = " and Fraction(gaussian_mechanism(sigma).map(l2)) <= share.fraction"
+GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + smoothing)"
+SECOND_OPINION_GAUSSIAN = " and rho <= share.fraction"
 SECOND_OPINION_SELECTION = " and map_cost <= share.fraction"
 CLOSE = "    entry.close_questions()\n"
 COUNT_ROWS = (
@@ -158,6 +160,7 @@ FAULTS = (
     fault(
         "sqrt(2) forgotten",
         K_EQUAL_ROWS,
+        (GDP, "Fraction(l2_squared) / (2 * smooth)", "Fraction(l2_squared) / (4 * smooth)"),
         (EVENTS, "(2 * Fraction(self.sigma) ** 2)", "(4 * Fraction(self.sigma) ** 2)"),
         (SCALE, GAUSSIAN_SCALE, GAUSSIAN_SCALE.replace("2 * float", "4 * float")),
         (SCALE, SECOND_OPINION_GAUSSIAN, ""),
@@ -239,7 +242,7 @@ FAULTS = (
     fault(
         "sigma^2 for sigma",
         f"{CALIBRATE}::test_gaussian_scale_fits_its_share_by_both_accountants",
-        (SCALE, GAUSSIAN_SCALE, "sigma = l2_squared / (2 * float(share.fraction))"),
+        (SCALE, GAUSSIAN_SCALE, "sigma = l2_squared / (2 * float(share.fraction)) + smoothing"),
     ),
     fault(
         "repeated marginals charged once",
@@ -256,6 +259,31 @@ FAULTS = (
         (ZCDP, "    return low\n", "    return high\n"),
     ),
     fault(
+        "mu^2 / 2 rounded up",
+        f"{EXACT}::test_the_amount_is_within_and_the_next_is_not",
+        (GDP, "    while fits(near + 1):\n        near += 1\n    return near\n", "    return near + 1\n"),
+    ),
+    fault(
+        "nothing kept for the lattice",
+        f"{EXACT}::test_the_amount_is_within_and_the_next_is_not",
+        (GDP, "_KEPT = Fraction(1, 10**9)", "_KEPT = Fraction(0)"),
+    ),
+    fault(
+        "noise on a lattice priced as if it were continuous",
+        f"{EXACT}::test_gaussian_noise_is_priced_by_what_smoothing_leaves_of_its_variance",
+        (GDP, "smooth = Fraction(sigma) ** 2 - Fraction(SMOOTHING, lattice**2)", "smooth = Fraction(sigma) ** 2"),
+    ),
+    fault(
+        "a choice priced as in zCDP",
+        f"{EXACT}::test_a_choice_costs_the_worst_place_of_its_range",
+        (GDP, "    return pure_cost(eta / 2)\n", "    return eta**2 / 8\n"),
+    ),
+    fault(
+        "noise of a row on counts in sixteenths",
+        "tests/unit/measure/test_measure_noise.py::test_counts_get_sixteenths_and_come_back_in_rows",
+        (NOISE, "noise.gaussian(steps, event.sigma * event.lattice)", "noise.gaussian(steps, event.sigma)"),
+    ),
+    fault(
         "costs rounded down",
         "tests/unit/accounting/test_accounting_budget.py::test_costs_round_up_and_add_up",
         (EVENTS, "math.ceil(event.cost(kind) * RHO_UNITS)", "math.floor(event.cost(kind) * RHO_UNITS)"),
@@ -265,8 +293,8 @@ FAULTS = (
         f"{DELTA}::test_what_thresholds_leave_of_delta_pays_for_the_conversion",
         (
             BUDGET,
-            "rho_from_epsilon(exact_epsilon, conversion)",
-            "rho_from_epsilon(exact_epsilon, exact_delta)",
+            "bought(exact_epsilon, conversion)",
+            "bought(exact_epsilon, exact_delta)",
         ),
     ),
     fault(
@@ -436,12 +464,12 @@ FAULTS = (
     fault(
         "threshold of a count of zero",
         f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
-        (TAIL, "one = _tail(Decimal(sigma), threshold - 1)", "one = _tail(Decimal(sigma), threshold)"),
+        (TAIL, "one = _tail(Decimal(sigma), steps)", "one = _tail(Decimal(sigma), steps + 1)"),
     ),
     fault(
         "threshold one too low",
         f"{DISCOVERY}::test_the_threshold_itself_is_shown_and_one_less_is_not",
-        (KEYS, "counts >= threshold", "counts >= threshold - 1"),
+        (KEYS, "steps >= threshold * event.lattice", "steps >= (threshold - 1) * event.lattice"),
     ),
     fault(
         "one key of a unit charged for all",
@@ -453,8 +481,8 @@ FAULTS = (
         f"{DISCOVERY}::test_the_threshold_is_the_least_whose_delta_fits[1-2]",
         (
             KEYS,
-            "sigma = gaussian_event(keys_per_unit, share).sigma",
-            "sigma = gaussian_event(1, share).sigma",
+            "noise = gaussian_event(keys_per_unit, share, ",
+            "noise = gaussian_event(1, share, ",
         ),
     ),
     fault(

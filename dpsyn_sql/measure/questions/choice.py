@@ -52,7 +52,7 @@ def selection_event(number: int, rows_per_unit: int, share: Budget) -> Selection
 def _range(price: float, kind: Kind) -> float:
     """The range of the privacy loss of a choice at this price: in a pure account its epsilon."""
     if kind == "gdp":
-        return range_of_choice(price)
+        return range_of_choice(Fraction(price))
     return math.sqrt(8 * price) if kind == "zcdp" else price
 
 

@@ -265,7 +265,7 @@ def test_a_choice_costs_the_worst_place_of_its_range(eta):
 
 @given(st.floats(1e-12, 60))
 def test_the_range_of_a_choice_is_the_inverse_of_its_cost(eta):
-    assert range_of_choice(float(choice_cost(Fraction(eta)))) == pytest.approx(eta, rel=1e-9)
+    assert range_of_choice(choice_cost(Fraction(eta))) == pytest.approx(eta, rel=1e-14)
 
 
 def test_prices_of_all_events():

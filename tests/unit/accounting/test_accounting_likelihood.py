@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -39,6 +40,22 @@ def test_the_ratio_of_noisy_values_is_that_of_their_probabilities(event):
         assert found == pytest.approx(expected, abs=1e-9)
 
 
+def test_the_ratio_of_rounded_sixteenths_is_that_of_the_steps_behind_them():
+    """Each step and its rounded row, one by one; even rows take ties from both sides."""
+    event = GaussianEvent(0.9, 3, 16)
+    steps = np.arange(-16 * 60, 16 * 60 + 1)
+    mass = np.exp(-((steps / 16) ** 2) / (2 * event.sigma**2))
+    law = {}
+    for exact in range(-4, 9):
+        rows = [round(Fraction(int(step), 16)) for step in steps + 16 * exact]
+        law[exact] = {row: mass[np.array(rows) == row].sum() for row in set(rows)}
+    for answer in range(-3, 8):
+        for without, within in ((0, 1), (2, 5), (3, -1), (4, 4)):
+            answered = Answered(event, *(np.array([value]) for value in (without, within, answer)))
+            wanted = math.log(law[within][answer] / law[without][answer])
+            assert log_ratio("gdp", answered) == pytest.approx(wanted, abs=1e-9)
+
+
 def permute_and_flip(scores, scale):
     """McKenna and Sheldon (2020), Algorithm 1, over all orders."""
     accept = np.exp((scores - scores.max()) / scale)
@@ -58,7 +75,7 @@ def exponential_mechanism(scores, scale):
 
 def peeled(scores, scale, number, kind):
     """Of every ordered choice its probability: one mechanism after the other, without what was chosen."""
-    single = exponential_mechanism if kind == "zcdp" else permute_and_flip
+    single = permute_and_flip if kind == "pure" else exponential_mechanism
     found = {}
     for order in itertools.permutations(range(len(scores)), number):
         probability, left = 1.0, list(range(len(scores)))
@@ -69,7 +86,7 @@ def peeled(scores, scale, number, kind):
     return found
 
 
-@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+@pytest.mark.parametrize("kind", ["gdp", "zcdp", "pure"])
 @pytest.mark.parametrize("scores", SCORES, ids=str)
 def test_the_probability_of_a_choice_is_that_of_enumeration(scores, kind):
     for number in range(1, len(scores) + 1):
@@ -81,7 +98,7 @@ def test_the_probability_of_a_choice_is_that_of_enumeration(scores, kind):
                 assert found == pytest.approx(math.log(probability), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+@pytest.mark.parametrize("kind", ["gdp", "zcdp", "pure"])
 def test_the_ratio_of_a_choice_compares_both_score_vectors(kind):
     without, within = np.array([0, 2, 3, 1]), np.array([1, 1, 3, 2])
     before, after = peeled(without, 1.5, 2, kind), peeled(within, 1.5, 2, kind)
@@ -90,7 +107,7 @@ def test_the_ratio_of_a_choice_compares_both_score_vectors(kind):
         assert log_ratio(kind, answered) == pytest.approx(math.log(after[order] / before[order]), abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+@pytest.mark.parametrize("kind", ["gdp", "zcdp", "pure"])
 def test_probabilities_of_many_candidates_sum_to_one(kind):
     scores = np.random.default_rng(3).integers(0, 40, 150)
     total = math.fsum(math.exp(choice_log_probability(scores, 4.0, kind, [i])) for i in range(150))

@@ -14,8 +14,9 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEv
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
+from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import OpenDPNoise, steps_with_noise
 from dpsyn_sql.measure.questions.contributions import contributions_event
 from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
@@ -108,7 +109,7 @@ def test_keys_below_the_threshold_reach_neither_answer_nor_transcript(log):
     (event,) = entry.events
     assert isinstance(event, ThresholdEvent) and 3 < least_units(event) < 60 < shown_from(event) < 400
     assert found.keys == ("Z", "b", "ä") and found.values.tolist() == [401, 400, 500]
-    assert (found.threshold, found.sigma) == (shown_from(event), event.sigma)
+    assert (found.threshold, found.sigma) == (shown_from(event), standard_deviation(event))
     ((question, answer),) = entry.answers
     assert [part.tolist() for part in answer] == [
         [401, 400, 500],
@@ -191,12 +192,15 @@ def test_events_and_noise_are_those_of_the_sensitivities(log):
     curator, entry = curator_of(log, rows=9)
     answers = [curator.ask(query, SHARE) for query in QUERIES]
     keys, grid, steps, rows, types = entry.events
-    assert types == GaussianEvent(answers[4].sigma, 3) and answers[4].attrs == ("s",)
+    assert types == grid_event(3, SHARE) and types.l2_squared == 3 and types.lattice == 16
+    assert [answers[place].sigma for place in (1, 2, 3, 4)] == list(
+        map(standard_deviation, (grid, steps, rows, types))
+    )
+    assert answers[4].attrs == ("s",)
     assert answers[4].values.tolist() == list(range(len(CLASSES)))
     assert keys == keys_event(3, SHARE) and keys.keys_per_unit == 3
-    assert grid == GaussianEvent(answers[1].sigma, 3) and answers[1].attrs == ("n",)
-    assert steps == GaussianEvent(answers[2].sigma, 1)
-    assert rows == GaussianEvent(answers[3].sigma, 1)
+    assert grid == types and answers[1].attrs == ("n",)
+    assert steps == rows == contributions_event(SHARE) and steps.l2_squared == 1
     assert answers[2].values.tolist() == [7, 0, 20_000] and answers[2].steps == (5, 10)
     assert answers[1].values.tolist() == [5, 0, 9, 2] and answers[3].values.tolist() == [4, 0, 6]
 
@@ -209,19 +213,16 @@ def test_a_unit_counts_for_the_root_of_its_rows():
 
 
 @pytest.mark.parametrize("rows", [1, 4])
-@pytest.mark.parametrize("share", [SHARE, PURE_SHARE, Budget("zcdp", 7), Budget("pure", 3)])
+@pytest.mark.parametrize("share", [SHARE, PURE_SHARE, Budget("gdp", 7), Budget("zcdp", 7), Budget("pure", 3)])
 def test_noise_fits_its_share_and_wastes_little(rows, share):
     for event in (grid_event(rows, share), contributions_event(share)):
         cost = cost_units(event, share.kind)
         assert share.amount * (1 - 1e-9) - 1 <= cost <= share.amount
-        smaller = type(event)(_scale(event) * (1 - 1e-6), _sensitivity(event))
+        name = "sigma" if share.gaussian else "scale"
+        smaller = replace(event, **{name: getattr(event, name) * (1 - 1e-6)})
         assert cost_units(smaller, share.kind) > share.amount or share.amount < 10
     assert _sensitivity(grid_event(rows, share)) == rows
     assert _sensitivity(contributions_event(share)) == 1
-
-
-def _scale(event):
-    return event.sigma if isinstance(event, GaussianEvent) else event.scale
 
 
 def _sensitivity(event):
@@ -236,8 +237,9 @@ def test_the_threshold_is_the_least_whose_delta_fits(keys, parts):
     share = WHOLE.split([1] * parts)[0]
     event = keys_event(keys, share)
     assert event.delta_units <= share.delta
-    assert ThresholdEvent(event.sigma, keys, event.threshold - 1).delta_units > share.delta
-    assert cost_units(event, "zcdp") <= share.amount
+    assert event.lattice == 16
+    assert replace(event, threshold=event.threshold - 1).delta_units > share.delta
+    assert cost_units(event, "gdp") <= share.amount
 
 
 @pytest.mark.parametrize("parts", [1, 21, 400])
@@ -283,16 +285,16 @@ def test_pure_budgets_pay_for_everything_else(log):
 def test_nothing_to_spend(log, query):
     curator, _ = curator_of(log)
     with pytest.raises(BudgetError):
-        curator.ask(query, Budget("zcdp", 0, 10**6))
+        curator.ask(query, Budget("gdp", 0, 10**6))
     assert log == []
 
 
 ONE = keys_event(1, SHARE)
-TWICE = Budget("zcdp", 2 * cost_units(ONE, "zcdp"), 2 * ONE.delta_units)
+TWICE = Budget("gdp", 2 * cost_units(ONE, "gdp"), 2 * ONE.delta_units)
 
 
 @pytest.mark.parametrize(
-    "debit", [Budget("zcdp", TWICE.amount, TWICE.delta - 1), Budget("zcdp", TWICE.amount - 1, TWICE.delta)]
+    "debit", [Budget("gdp", TWICE.amount, TWICE.delta - 1), Budget("gdp", TWICE.amount - 1, TWICE.delta)]
 )
 def test_beyond_amount_or_delta_nothing_is_counted(log, debit):
     curator, entry = curator_of(log, debit)
@@ -366,11 +368,12 @@ def test_marginals_follow_once_the_domain_is_complete(log):
         curator.ask(ROWS, SHARE)
 
 
-def test_a_value_of_one_unit_alone_appears_as_often_as_delta_says():
+@pytest.mark.parametrize("lattice", [1, 16])
+def test_a_value_of_one_unit_alone_appears_as_often_as_delta_says(lattice):
     """A threshold low enough to be reached: the frequency against the charged probability."""
-    event = ThresholdEvent(2.0, 1, 5)
+    event = ThresholdEvent(2.0, 1, 5, lattice)
     draws = 40_000
-    noisy = OpenDPNoise().gaussian(np.ones(draws, dtype=np.int64), event.sigma)
+    noisy = steps_with_noise(OpenDPNoise(), np.ones(draws, dtype=np.int64), event)
     charged = event.delta_units / 1e18
-    shown = int((noisy >= event.threshold).sum())
+    shown = int((noisy >= event.threshold * lattice).sum())
     assert abs(shown - draws * charged) < 6 * (draws * charged) ** 0.5

@@ -1,12 +1,16 @@
 """The noise is integer, unbiased, and has the distribution that the proof assumes."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.accounting.events import GaussianEvent
+from dpsyn_sql.measure.noise import MOST_ROWS, OpenDPNoise, add_noise, steps_with_noise, whole_rows
 
 DRAWS = 40_000
 
@@ -53,3 +57,49 @@ def test_there_is_no_seed():
     first = OpenDPNoise().gaussian(np.zeros(100, dtype=np.int64), 1e6)
     np.random.seed(0)
     assert (first != OpenDPNoise().gaussian(np.zeros(100, dtype=np.int64), 1e6)).any()
+
+
+class Recorded:
+    """No noise; it remembers what it was asked."""
+
+    def gaussian(self, values, sigma):
+        self.values, self.sigma = values, sigma
+        return values
+
+
+@given(st.integers(-(2**60), 2**60), st.sampled_from([1, 3, 16]))
+def test_steps_are_rounded_to_the_nearest_row_and_of_two_to_the_even_one(steps, lattice):
+    (found,) = whole_rows(np.array([steps]), lattice).tolist()
+    assert found == round(Fraction(steps, lattice))
+
+
+def test_counts_get_sixteenths_and_come_back_in_rows():
+    noise, event = Recorded(), GaussianEvent(2.5, 1, 16)
+    tables = [np.array([[1, 2], [0, 7]]), np.array([2**57])]
+    found = add_noise(noise, tables, event)
+    assert noise.sigma == 40.0 and noise.values.tolist() == [16, 32, 0, 112, 2**61]
+    assert [table.tolist() for table in found] == [[[1, 2], [0, 7]], [2**57]]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=2))
+def test_no_count_overflows_and_none_moves_away_from_another(counts):
+    noise = Recorded()
+    steps_with_noise(noise, np.array(counts), GaussianEvent(2.5, 1, 16))
+    one, other = noise.values.tolist()
+    assert abs(one) <= 16 * MOST_ROWS and abs(one - other) <= 16 * abs(counts[0] - counts[1])
+    assert all(
+        abs(count) > MOST_ROWS or 16 * count == step for count, step in zip(counts, (one, other), strict=True)
+    )
+
+
+def test_chi_square_of_rounded_sixteenths():
+    """Against the sum of the exact probabilities of the steps that are rounded to each row."""
+    sigma, exact = 1.4, 7
+    found = add_noise(OpenDPNoise(), [np.full(DRAWS, exact)], GaussianEvent(sigma, 1, 16))[0] - exact
+    steps = np.arange(-16 * 40, 16 * 40 + 1)
+    mass = np.exp(-((steps / 16) ** 2) / (2 * sigma**2))
+    rows = np.array([round(Fraction(int(step), 16) + exact) - exact for step in steps])
+    mass = np.bincount(rows - rows.min(), weights=mass) / mass.sum()
+    probabilities = expected(lambda z: mass[z - rows.min()] if rows.min() <= z <= rows.max() else 0.0, -3, 3)
+    result = chisquare(observed(found, -3, 3), DRAWS * probabilities / probabilities.sum())
+    assert result.pvalue > 1e-7

@@ -36,7 +36,8 @@ CLASSES = "8202653dc5f37d301cbdfa829bb6a967cec5b4b63a62bc12fbfdb898c1d935a3"
 CUTS = "4eb0ab2042fef634a80422bfb72ded97edc02f47cc33cd75d54cbce11e3d70fd"
 ROOTS = "8e35951036e30fa279600100cd6e37fe13682249b2b2caf1eb4c3c5b17aa6081"
 ROWS = 3
-ZCDP, PURE = Budget.from_epsilon(3, 1e-9, "zcdp"), Budget("pure", 3 * 10**15)
+GDP, ZCDP = Budget.from_epsilon(3, 1e-9), Budget.from_epsilon(3, 1e-9, "zcdp")
+PURE = Budget("pure", 3 * 10**15)
 REFERENCES = [np.ones(query.shape(DOMAIN), dtype=np.int64) for query in (N, BINS)]
 
 # Question, budget, the question as it is stored (a test of {"ask":"..."} alone tells the rest of the text), the answer as it is stored, what it says.
@@ -84,6 +85,33 @@ STORED = [
         [[1, 0]],
         list,
         [1, 0],
+    ),
+    (
+        Marginals([N, BINS]),
+        GDP,
+        f'{{"ask":"measure","event":"gaussian","l2_squared":18,"lattice":16,"maps":"{MAPS}",'
+        '"sigma":28.648768990266532,"tables":[["n"],["n","b"]]}',
+        [[1, 2, 3, 4], [[1, 2, 3]] * 4],
+        lambda tables: [(table.values.tolist(), table.sigma) for table in tables],
+        [([1, 2, 3, 4], 28.650223349757514), ([[1, 2, 3]] * 4, 28.650223349757514)],
+    ),
+    (
+        Choice([N, BINS], REFERENCES, 2, [0, 1]),
+        GDP,
+        f'{{"ask":"select","event":"selection","maps":"{MAPS}","number":2,'
+        '"scale":35.90108335440039,"sensitivity":3,"tables":[["n"],["n","b"]]}',
+        [[1, 0]],
+        list,
+        [1, 0],
+    ),
+    (
+        KeyQuery("e", "ENUM('secret')", 7),
+        GDP,
+        '{"ask":"discover","attr":"e","event":"threshold","keys_per_unit":2,"lattice":16,"least":4,"longest":7,'
+        '"sigma":9.55031683393952,"threshold":67,"type":"ENUM","what":"keys"}',
+        [[401, 400], [1, 2], [90, 195, 164]],
+        lambda found: (found.keys, found.values.tolist(), found.threshold),
+        (("Z", "ä"), [401, 400], 70),
     ),
     (
         KeyQuery("e", "ENUM('secret')", 7),
@@ -138,7 +166,7 @@ class Unread:
 
 
 OF_EVENTS = {"event", "sigma", "l2_squared", "scale", "l1", "sensitivity", "number"}
-OF_EVENTS |= {"keys_per_unit", "threshold", "points_per_unit"}
+OF_EVENTS |= {"lattice", "keys_per_unit", "threshold", "points_per_unit"}
 
 
 @pytest.mark.parametrize("case", STORED, ids=lambda case: f"{type(case[0]).__name__}-{case[1].kind}")
