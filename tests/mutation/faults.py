@@ -271,7 +271,11 @@ FAULTS = (
     fault(
         "noise on a lattice priced as if it were continuous",
         f"{EXACT}::test_gaussian_noise_is_priced_by_what_smoothing_leaves_of_its_variance",
-        (GDP, "smooth = Fraction(sigma) ** 2 - Fraction(SMOOTHING, lattice**2)", "smooth = Fraction(sigma) ** 2"),
+        (
+            GDP,
+            "smooth = Fraction(sigma) ** 2 - Fraction(SMOOTHING, lattice**2)",
+            "smooth = Fraction(sigma) ** 2",
+        ),
     ),
     fault(
         "a choice priced as in zCDP",
@@ -552,7 +556,7 @@ FAULTS = (
     fault(
         "keys below the threshold in the transcript",
         f"{DISCOVERY}::test_keys_below_the_threshold_reach_neither_answer_nor_transcript",
-        (KEYS, "for place in reached.tolist()]", "for place in range(len(keys))]"),
+        (KEYS, "np.flatnonzero(steps >= threshold * event.lattice)", "np.arange(len(keys))"),
     ),
     fault(
         "delta of a threshold not charged",
