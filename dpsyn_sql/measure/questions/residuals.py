@@ -44,7 +44,7 @@ def residuals_event(shapes: Sequence[tuple[int, ...]], rows_per_unit: int, share
     if share.amount == 0:
         raise BudgetError("a step of the plan has no budget: raise epsilon, or ask fewer marginals")
     one_row = sum(math.prod(size * (size - 1) for size in shape) for shape in shapes)
-    return gaussian_event(one_row * rows_per_unit**2, share)
+    return gaussian_event(one_row * rows_per_unit**2, share, lattice=1)  # fine as they are
 
 
 def inquiry(question: Residuals, budget: Budget, behind: Behind) -> Inquiry[list[NoisyResidual]]:
@@ -56,6 +56,7 @@ def inquiry(question: Residuals, budget: Budget, behind: Behind) -> Inquiry[list
     """
     counts, queries = behind.marginals(), tuple(question.queries)
     counts.check_maps(queries)
+    counts.check_cells(queries)
     shapes = tuple(query.shape(counts.domain) for query in queries)
     event = residuals_event(shapes, behind.rows_per_unit, budget)
 

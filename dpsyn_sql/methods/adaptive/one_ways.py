@@ -1,8 +1,8 @@
 """One-way tables as the total and residuals: in which shares, and what they say together.
 
 The total is asked for once, and of each attribute what it says beyond the total. A whole one-way table of k
-codes would measure the total again at 1/k of its cost. Pure budgets ask for whole tables: Laplace noise gains
-nothing by residuals.
+codes would measure the total again at 1/k of its cost. Pure budgets ask for whole tables, because Laplace noise
+gains nothing by residuals.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ TOTAL = MarginalQuery(())
 
 
 def by_residuals(budget: Budget) -> bool:
-    """Whether tables are measured as residuals: all of them, or none."""
-    return budget.kind != "pure"
+    """Whether tables are measured as residuals: all of them, or none. Accounts of zCDP go on to ask for whole
+    tables, so that their stored releases replay."""
+    return budget.kind == "gdp"
 
 
 def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Settings) -> list[MeasureStep]:
