@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.budget import exact_number
+from dpsyn_sql.accounting.budget import Approximate, exact_number
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.calling import owner_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
@@ -25,6 +25,7 @@ from dpsyn_sql.request import Request
 from dpsyn_sql.source.frames import Frame
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.relation import Source
 from dpsyn_sql.source.slices import Sliced
 
 
@@ -42,10 +43,8 @@ class Book:
     ) -> None:
         self._con, self._place, self._request = con, place, request
         self._session, self._shape, self._plan = session, shape, plan
-        with self._opened() as ledger:
-            self._home = (
-                Home.of(place if isinstance(place, Path) else None) if ledger is None else ledger.home
-            )
+        with _opened(con, place) as ledger:
+            self._home = _home(ledger, place)
 
     def name(self, output: Output) -> str:
         """What the ledger calls an output."""
@@ -87,9 +86,9 @@ class Book:
     def look(self, output: Output) -> Outlook:
         """What the ledger would do with the release."""
         key, budget, fresh = self.key(output), self._plan.budget, self._request.new_debit
-        with self._opened() as ledger:
+        with _opened(self._con, self._place) as ledger:
             if ledger is None:
-                return Outlook(untouched(new_name(key)))
+                return Outlook(untouched(new_name(key), budget.kind))
             return ledger.look(key, budget, (self.name(output), output.spelled), new_debit=fresh)
 
     def _configuration(self, source: str, statements: Sequence[str], unit: str | None) -> dict[str, Any]:
@@ -125,16 +124,41 @@ class Book:
             told["conventions"] = dict(conventions)
         return told
 
-    @contextmanager
-    def _opened(self) -> Iterator[Ledger | None]:
-        """The ledger; None if it does not exist yet."""
-        if self._place is None:
-            yield known_memory_ledger(owner_of(self._con))
-        elif isinstance(self._place, Path) and not os.path.lexists(self._place):
-            yield None
-        else:
-            with opened_ledger(self._con, self._place) as ledger:
-                yield ledger
+
+def account_kind(
+    con: Connection, place: Ledger | Path | None, request: Request, session: SourceSession, source: Source
+) -> Approximate:
+    """How a release with a delta above 0 is priced: as the account is that it is charged to.
+
+    Raises:
+        AccountError: the sources belong to another account, or to different ones.
+        LedgerError: the ledger cannot be used.
+    """
+    unit = None if source.unit_name == "row" else source.unit_name
+    told: dict[str, Any] = {"unit": unit, **({"running_total": True} if request.asks_total else {})}
+    with _opened(con, place) as ledger:
+        if ledger is None:
+            return "gdp"
+        home, name = _home(ledger, place), request.name or ""
+        former = ReleaseKey(request.account, name, None, told, session.private_spellings(home))
+        sources = session.private_sources(home)
+        return ledger.kind(ReleaseKey(request.account, name, None, told, sources, former=former))
+
+
+def _home(ledger: Ledger | None, place: Ledger | Path | None) -> Home:
+    return Home.of(place if isinstance(place, Path) else None) if ledger is None else ledger.home
+
+
+@contextmanager
+def _opened(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger | None]:
+    """The ledger; None if it does not exist yet."""
+    if place is None:
+        yield known_memory_ledger(owner_of(con))
+    elif isinstance(place, Path) and not os.path.lexists(place):
+        yield None
+    else:
+        with opened_ledger(con, place) as ledger:
+            yield ledger
 
 
 def ledger_in_words(place: Ledger | Path | None) -> str:

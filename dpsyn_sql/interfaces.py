@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.accounting.account import KINDS
+from dpsyn_sql.accounting.budget import Approximate, Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
@@ -125,7 +126,8 @@ class NoiseSource(Protocol):
 class Standing:
     """The state of an account: epsilon spent so far at its delta, its grant, and in words what is left.
 
-    ``idle``: other accounts with a limit and no source, where this one has no limit.
+    ``idle``: other accounts with a limit and no source, where this one has no limit. ``kind``: of the
+    account, or of the release that would make it.
     """
 
     account: str
@@ -134,13 +136,15 @@ class Standing:
     granted: tuple[str, str] | None
     left: str = ""
     idle: tuple[str, ...] = ()
+    kind: Kind = "gdp"
 
     def __str__(self) -> str:
         spent = f"epsilon={self.spent_epsilon:.4g} at delta={self.delta:g} is spent so far"
+        named = f"{self.account!r} ({KINDS[self.kind]})"
         if self.granted is None:
-            return f"{self.account!r} has no limit; {spent}"
+            return f"{named} has no limit; {spent}"
         epsilon, delta = self.granted
-        return f"{self.account!r} was granted epsilon={epsilon}, delta={delta}; {spent}; {self.left}"
+        return f"{named} was granted epsilon={epsilon}, delta={delta}; {spent}; {self.left}"
 
     @property
     def warning(self) -> str:
@@ -266,6 +270,14 @@ class Ledger(Protocol):
     @property
     def home(self) -> Home:
         """Where the names of its sources begin."""
+
+    def kind(self, key: ReleaseKey) -> Approximate:
+        """How a release with a delta above 0 is priced: as its account is, and new accounts by exact Gaussian
+        accounting. ``key`` needs sources, account, name and unit, and ``running_total`` if it is one.
+
+        Raises:
+            AccountError: the sources belong to another account, or to different ones.
+        """
 
     def look(
         self, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool = False

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from dpsyn_sql.accounting.budget import Budget, weakness
-from dpsyn_sql.book import Book, ledger_place
+from dpsyn_sql.book import Book, account_kind, ledger_place
 from dpsyn_sql.count.planner import check_size
 from dpsyn_sql.domain.declared import evenly_binned
 from dpsyn_sql.domain.file import shape_of
@@ -127,7 +127,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
     if isinstance(source, Frame):
         request = _of_frame(request, source)
     request.check()
-    total = request.total()
+    asked, total = request, request.total()
     request = _at_node(request, total)
     if weak := weakness(request.epsilon):
         warn(weak)
@@ -146,6 +146,9 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         for text in session.warnings:
             warn(text)
         protected, shape = _resolved(request, session)
+        place = ledger_place(request, session)
+        kind = account_kind(con, place, request, session, protected)
+        budget, total = request.budget(kind), asked.total(kind)
         shape = _of_total(shape, total)
         if total is None and protected.sliced is not None:
             shape = shape_of_slice(shape, protected.sliced)
@@ -153,7 +156,20 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         terms = Terms(limits, workload, Deadline(request.time_limit))
         chosen = method.chosen(shape.planned(), terms)
         check_model(chosen)
-        yield _decided(con, request, session, protected, shape, chosen, terms, total, explaining=explaining)
+        budget = budget if total is None else total.budget
+        yield _decided(
+            con,
+            request,
+            session,
+            protected,
+            shape,
+            chosen,
+            terms,
+            total,
+            budget,
+            place,
+            explaining=explaining,
+        )
 
 
 def _of_frame(request: Request, frame: Frame) -> Request:
@@ -262,15 +278,15 @@ def _decided(
     method: Method,
     terms: Terms,
     total: Total | None,
+    budget: Budget,
+    place: Ledger | Path | None,
     *,
     explaining: bool,
 ) -> Job:
     """The plan, the ledger and the output."""
-    budget = request.budget() if total is None else total.budget
     plan, rest = _planned(method, source, shape, budget, terms, total)
     check_size(plan.queries, plan.domain)
     terms.limits.check_measured(_measured_at_once(plan))
-    place = ledger_place(request, session)
     book = Book(con, place, request, session, shape, plan)
     target, obstacle = _target(con, request, session, book, explaining=explaining)
     check_name(target.database, _stored_name(request, target))

@@ -42,8 +42,16 @@ USUAL_DELTA = Fraction(1, 10**9)
 AMOUNTS: dict[Kind, str] = {"gdp": "mu^2/2", "zcdp": "rho", "pure": "epsilon"}
 """What an amount of each kind is called."""
 
+KINDS: dict[Kind, str] = {
+    "gdp": "exact Gaussian accounting",
+    "zcdp": "zCDP",
+    "pure": "pure differential privacy",
+}
+"""What each kind of account is called."""
+
 _FOUR_DIGITS_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
 _FOUR_DIGITS_UP = Context(prec=4, rounding=ROUND_CEILING)
+_TWELVE_DIGITS_UP = Context(prec=12, rounding=ROUND_CEILING)
 
 
 def price(budget: Budget, kind: Kind) -> Budget:
@@ -249,6 +257,20 @@ def describe(budget: Budget) -> str:
     if budget.delta:
         text += f" and threshold delta {budget.delta / DELTA_UNITS:.3g}"
     return text
+
+
+def in_words(budget: Budget) -> str:
+    """The accounting that prices a budget, with its parameter; for people."""
+    amount = float(budget.fraction)
+    if budget.kind == "gdp":
+        return f"{KINDS['gdp']} (mu = {math.sqrt(2 * amount):.6g}, mu^2/2 = {amount:.6g})"
+    return f"{KINDS[budget.kind]} ({AMOUNTS[budget.kind]} = {amount:.6g})"
+
+
+def rounded_up(bound: Fraction | float) -> float:
+    """A bound to twelve digits, rounded up: the text of the result is not below it."""
+    exact = Fraction(bound)
+    return float(_TWELVE_DIGITS_UP.divide(Decimal(exact.numerator), Decimal(exact.denominator)))
 
 
 def exact_delta(text: str | None) -> Fraction:

@@ -57,9 +57,9 @@ _REHEARSALS = 5
 class Audit:
     """What was claimed and what was measured.
 
-    ``claim`` and ``lower_bound`` are of sqrt(2 rho) (``kind`` "zcdp") or of epsilon ("pure"), the claim for
-    the whole budget, whatever a run spends. ``power``: the probability that ``runs`` a side catch noise of
-    half the scale. ``base_rows``: rows of the table without the unit. ``shape``: codes of each attribute.
+    ``claim`` and ``lower_bound`` are of mu (``kind`` "gdp") or of epsilon ("pure"), the claim for the whole
+    budget, whatever a run spends. ``power``: the probability that ``runs`` a side catch noise of half the
+    scale. ``base_rows``: rows of the table without the unit. ``shape``: codes of each attribute.
     ``marginals``, ``cells``, ``distances``, ``choices``: asked in a rehearsed run; ``adaptive``: other runs
     may ask others.
     """

@@ -69,8 +69,9 @@ def designed(budget: Budget, rows: int, rehearsed: Sequence[Answered], runs: int
     """
     curve = curve_of(budget.kind, rehearsed)
     claim = float(budget.fraction) if curve == "pure" else math.sqrt(2 * budget.rho)
-    if curve == "gaussian":
-        _check_scale(rehearsed, rows)
+    if _all_gaussian(rehearsed) and budget.gaussian:
+        if budget.kind == "zcdp":
+            _check_scale(rehearsed, rows)
         options = [_middle(claim)]
     else:
         options = simulated(budget.kind, rehearsed)
@@ -82,11 +83,16 @@ def designed(budget: Budget, rows: int, rehearsed: Sequence[Answered], runs: int
 
 
 def curve_of(kind: Kind, asked: Sequence[Answered]) -> Curve:
-    """That of Gaussian noise if there is nothing else: questions that depend on answers add up to the same
-    curve (Smith, Thakurta 2022). A choice of rho has other errors than noise of this rho."""
+    """That of Gaussian noise if the account's prices are of mu, or if there is nothing else: questions that
+    depend on answers add up to the same curve (Smith, Thakurta 2022). A choice of rho has other errors than
+    noise of this rho."""
     if kind == "pure":
         return "pure"
-    return "gaussian" if all(isinstance(one.event, GaussianEvent) for one in asked) else "zcdp"
+    return "gaussian" if kind == "gdp" or _all_gaussian(asked) else "zcdp"
+
+
+def _all_gaussian(asked: Sequence[Answered]) -> bool:
+    return all(isinstance(one.event, GaussianEvent) for one in asked)
 
 
 def _check_scale(asked: Sequence[Answered], rows: int) -> None:

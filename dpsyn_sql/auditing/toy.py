@@ -68,7 +68,10 @@ class Toy:
     def _original(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
         if attrs not in self._known:
             table = np.zeros(self.domain.shape(attrs), dtype=np.int64)
-            np.add.at(table, tuple(self._codes[self.domain.index(name)] for name in attrs), 1)
+            if attrs:
+                np.add.at(table, tuple(self._codes[self.domain.index(name)] for name in attrs), 1)
+            else:
+                table[()] = self.rows
             table.flags.writeable = False
             self._known[attrs] = table
         return self._known[attrs]

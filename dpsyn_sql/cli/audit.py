@@ -70,7 +70,7 @@ def _facts(found: Audit) -> dict[str, Any]:
 
     return {
         **asdict(found),
-        "parameter": "mu" if found.kind == "zcdp" else "epsilon",
+        "parameter": "epsilon" if found.kind == "pure" else "mu",
         "confidence": 1 - ERROR,
         "violated": found.violated,
         "not_covered": list(CANNOT_SEE),
@@ -91,11 +91,12 @@ def _questions(found: Audit) -> str:
 
 
 def _lines(found: Audit, asked: str) -> list[str]:
+    from dpsyn_sql.accounting.account import KINDS
     from dpsyn_sql.auditing import CANNOT_SEE, ERROR
 
     unit = "1 row" if found.rows_per_unit == 1 else f"{found.rows_per_unit} identical rows"
     table = f"{found.base_rows} rows with and without it" if found.base_rows else "no rows"
-    parameter = "mu = sqrt(2 rho)" if found.kind == "zcdp" else "epsilon"
+    parameter = "epsilon" if found.kind == "pure" else "mu"
     verdict = (
         "VIOLATED: the lower bound exceeds the claim"
         if found.violated
@@ -105,7 +106,7 @@ def _lines(found: Audit, asked: str) -> list[str]:
         f"Configuration  {asked}, method {found.method}, one unit of {unit} against {table}",
         f"Questions      {_questions(found)}",
         f"Runs           {found.runs} per side: {found.false_alarms} false alarms, {found.misses} misses",
-        f"Claim          {parameter} <= {found.claim:.4f}, for the whole budget",
+        f"Claim          {parameter} <= {found.claim:.4f}, for the whole budget, by {KINDS[found.kind]}",
         f"Lower bound    {parameter} >= {found.lower_bound:.4f}, confidence {1 - ERROR:g}",
         f"Power          {found.power:.2f}: probability of detecting noise of half the scale",
         f"Verdict        {verdict}",

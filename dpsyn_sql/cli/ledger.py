@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsyn_sql.accounting.account import KINDS, describe
 from dpsyn_sql.cli.output import Json, Output, Quiet, printing
 from dpsyn_sql.errors import InputError, LedgerError
 from dpsyn_sql.source.names import listed
 
 if TYPE_CHECKING:
-    from dpsyn_sql.ledger.overview import AccountOverview, Overview, ReleaseOverview
+    from dpsyn_sql.ledger.overview import AccountOverview, Former, Overview, ReleaseOverview
+    from dpsyn_sql.ledger.reprice import Repricing
     from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 # The functions that read ledgers import what they need, so that help is quick.
@@ -110,6 +112,52 @@ def grant_command(
         out.document({"ledger": str(path), "account": _account_facts(granted), "notes": notes})
 
 
+@ledger_app.command("reprice")
+def reprice_command(
+    place: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
+    account: Annotated[
+        str | None, typer.Argument(metavar="ACCOUNT", help="The account that 'dpsyn ledger show' names.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Price it anew without asking.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Price an account of zCDP anew by exact Gaussian accounting, from the events of its releases.
+
+    It says the balance before and after first, and asks. An account cannot be priced back. Decide before you
+    look at noisy answers: if they decide whether it is priced anew, only (epsilon, 2 delta) holds.
+    """
+    asks = "Interrupted: 'dpsyn ledger show' says whether the account was priced anew; the command is safe."
+    given, name = (None, place) if account is None else (place, account)
+    with printing(as_json, quiet, asks) as out, _opened(given) as ledger:
+        told = ledger.repricing(name)
+        for line in _repricing_lines(told):
+            out.show(line)
+        if not yes and not _agreed(as_json):
+            raise InputError(
+                f"The account {name!r} was not priced anew; nothing was changed. Add --yes to price it anew "
+                "without being asked."
+            )
+        ledger.reprice(name, told)
+        out.say(f"The account {name} counts by {KINDS['gdp']} from here on.")
+        facts = {"before": _account_facts(told.before), "after": _account_facts(told.after)}
+        out.document({"ledger": ledger.place, **facts, "releases": told.releases})
+
+
+def _agreed(as_json: bool) -> bool:
+    """Asks on a terminal only."""
+    if as_json or not sys.stdin.isatty() or not sys.stdout.isatty():
+        return False
+    return typer.confirm("Price the account anew? It cannot be priced back.")
+
+
+def _repricing_lines(told: Repricing) -> Iterator[str]:
+    yield f"Before  {_account_line(told.before)}"
+    yield f"After   {_account_line(told.after)}"
+    some = "1 release has its price" if told.releases == 1 else f"{told.releases} releases have their price"
+    yield f"{some} from the events that the ledger keeps. Stored answers replay as before."
+
+
 @ledger_app.command("moved")
 def moved_command(
     place: Place,
@@ -179,11 +227,12 @@ def _no_ledger(given: str | None, path: Path) -> str:
 def _tables(out: Output, overview: Overview) -> None:
     """For a terminal."""
     out.table(
-        ["account", "unit", "epsilon spent", "at delta", "limit", "left"],
+        ["account", "unit", "counts by", "epsilon spent", "at delta", "limit", "left"],
         [
             [
                 account.name,
                 account.unit or "not fixed yet",
+                KINDS[account.kind],
                 f"{account.epsilon:.4g}",
                 f"{float(account.delta):g}",
                 "no limit" if account.granted is None else "epsilon={}, delta={}".format(*account.granted),
@@ -217,11 +266,27 @@ def _account_facts(account: AccountOverview) -> dict[str, Any]:
     return {
         "name": account.name,
         "unit": account.unit,
+        "kind": account.kind,
+        "accounting": KINDS[account.kind],
         "sources": list(account.sources),
         "spent": {"epsilon": account.epsilon, "delta": float(account.delta)},
         "granted": limit,
         "left": None if account.affordable is None else str(account.affordable),
         "left_in_words": account.left or None,
+        "priced_anew": None if account.former is None else _former_facts(account.former),
+    }
+
+
+def _former_facts(former: Former) -> dict[str, Any]:
+    return {
+        "at": former.at,
+        "kind_before": former.spent.kind,
+        "spent_before": {
+            "epsilon": former.epsilon,
+            "delta": float(former.delta),
+            "amount": float(former.spent.fraction),
+        },
+        "limit_before": None if former.limit is None else float(former.limit.fraction),
     }
 
 
@@ -252,7 +317,11 @@ def _account_line(account: AccountOverview) -> str:
         limit = "no limit"
     else:
         limit = f"granted epsilon={account.granted[0]}, delta={account.granted[1]}; {account.left}"
-    return f"Account {account.name} (unit {account.unit or 'not fixed yet'}): {spent}, {limit}"
+    unit, former = account.unit or "not fixed yet", ""
+    if account.former is not None:
+        before = f"{account.former.epsilon:.4g} at delta={float(account.former.delta):g} by {KINDS['zcdp']}"
+        former = f"; priced anew {account.former.at}, before: spent epsilon={before}"
+    return f"Account {account.name} (unit {unit}; {KINDS[account.kind]}): {spent}, {limit}{former}"
 
 
 def _release_line(release: ReleaseOverview) -> str:
@@ -265,12 +334,10 @@ def _release_line(release: ReleaseOverview) -> str:
 
 
 def _cost(release: ReleaseOverview) -> str:
-    from dpsyn_sql.accounting.budget import DELTA_UNITS
-
-    cost = f"{release.cost.kind} {float(release.cost.fraction):.6g}"
-    if release.cost.delta:
-        cost += f" and threshold delta {release.cost.delta / DELTA_UNITS:.3g}"
-    return cost
+    """The debit, and its price in an account that was priced anew."""
+    if release.cost.kind == "zcdp" and release.charged.kind == "gdp":
+        return f"{describe(release.cost)}, priced anew as {describe(release.charged)}"
+    return describe(release.cost)
 
 
 def _written(release: ReleaseOverview) -> Iterator[str]:

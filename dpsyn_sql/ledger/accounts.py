@@ -12,7 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.account import (
+    AMOUNTS,
+    KINDS,
     Balance,
+    approximate,
     describe,
     exact_delta,
     grant_delta,
@@ -22,7 +25,7 @@ from dpsyn_sql.accounting.account import (
     reported_delta,
     reported_epsilon,
 )
-from dpsyn_sql.accounting.budget import Budget, Kind, Number
+from dpsyn_sql.accounting.budget import Approximate, Budget, Kind, Number
 from dpsyn_sql.accounting.panels import Charge, spending_of
 from dpsyn_sql.errors import (
     AccountError,
@@ -52,7 +55,7 @@ class Account:
 
     @property
     def kind(self) -> Kind:
-        """``"pure"`` or ``"zcdp"``."""
+        """``"gdp"``, ``"pure"``, or ``"zcdp"`` for one of before ``"gdp"``."""
         return self.balance.spent.kind
 
     @property
@@ -121,11 +124,25 @@ def new_name(key: ReleaseKey) -> str:
     return key.account or f"{first}#{key.unit}"
 
 
-def standing(store: Store, key: ReleaseKey) -> Standing:
+def kind_of(store: Store, key: ReleaseKey) -> Approximate:
+    """The kind of noise and price that an approximate release gets: that of its account.
+
+    A running total that was complete before its account was priced anew is planned as it was, to be replayed.
+    """
+    account = find(store, for_release(store, key))
+    if account is None or account.kind == "pure":
+        return "gdp"
+    if account.kind == "gdp" and "running_total" in key.configuration:
+        known = store.one("old_totals", account_id=account.account_id, name=key.name)
+        return "zcdp" if known is not None and known["entries"] else "gdp"
+    return account.kind
+
+
+def standing(store: Store, key: ReleaseKey, kind: Kind) -> Standing:
     """The account that a release would be charged to, in its present state; a new one has spent nothing."""
     name = for_release(store, key)
     account = find(store, name)
-    known = untouched(name) if account is None else standing_of(account)
+    known = untouched(name, kind) if account is None else standing_of(account)
     return known if known.granted else replace(known, idle=_idle_grants(store, name))
 
 
@@ -134,12 +151,13 @@ def standing_of(account: Account) -> Standing:
     spent, delta, left = account.balance.spent, account.delta, account.balance.remaining
     epsilon = reported_epsilon(spent, delta)
     words = "" if left is None else left_in_words(left, delta)
-    return Standing(account.name, epsilon, float(reported_delta(spent, delta)), account.granted, words)
+    told = float(reported_delta(spent, delta))
+    return Standing(account.name, epsilon, told, account.granted, words, kind=account.kind)
 
 
-def untouched(name: str) -> Standing:
-    """An account that no ledger knows yet."""
-    return Standing(name, 0.0, 0.0, None)
+def untouched(name: str, kind: Kind) -> Standing:
+    """An account that no ledger knows yet; ``kind``: of the release that would make it."""
+    return Standing(name, 0.0, 0.0, None, kind=kind)
 
 
 def _idle_grants(store: Store, name: str) -> tuple[str, ...]:
@@ -258,11 +276,12 @@ def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Bu
             series is unfinished.
         LedgerDamaged: the recorded sum of the account differs from the cost of its releases.
     """
-    _refuse_other_sum(store, account)
+    refuse_other_sum(store, account)
     known = debits(store, account.account_id)
     refuse_unfinished(known, charge.place)
-    if account.kind == "pure" and charge.budget.kind == "zcdp" and account.granted is None:
-        account = _approximate(store, account)
+    if account.kind == "pure" and charge.budget.gaussian and account.granted is None:
+        account = _approximate(store, account, approximate(charge.budget))
+    _refuse_other_kind(account, charge.budget)
     spending = spending_of((one.charge for one in known), account.kind)
     shared = charge.place is None or spending.continues(charge.place)
     cost = spending.add(charge)
@@ -270,7 +289,7 @@ def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Bu
         raise PrivacyBudgetExceeded(_refusal(account, cost))
     balance = Balance(account.balance.after(cost), account.balance.limit)
     account = replace(account, balance=balance)
-    _update(store, account)
+    update(store, account)
     return account, cost, in_words(charge, cost, shared=shared)
 
 
@@ -284,8 +303,8 @@ def granted(store: Store, name: str, epsilon: Number, delta: Number | None) -> A
     delta = grant_delta(epsilon) if delta is None else delta
     kind = granted_budget(str(epsilon), str(delta)).kind
     account = find(store, name) or _made(store, name, kind)
-    if account.kind == "pure" and kind == "zcdp":
-        account = _approximate(store, account)
+    if account.kind == "pure" and kind != "pure":
+        account = _approximate(store, account, "gdp")
     limit = grant_limit(account.balance.spent, epsilon, delta)
     text = str(epsilon).strip(), str(delta).strip()
     account = replace(account, granted=text, balance=Balance(account.balance.spent, limit))
@@ -313,8 +332,12 @@ def _cost_of_releases(store: Store, account: Account, kind: Kind) -> Budget:
     return spending_of((one.charge for one in debits(store, account.account_id)), kind).total
 
 
-def _refuse_other_sum(store: Store, account: Account) -> None:
-    """A changed sum would allow more spending than the limit."""
+def refuse_other_sum(store: Store, account: Account) -> None:
+    """A changed sum would allow more spending than the limit.
+
+    Raises:
+        LedgerDamaged: it is not what the releases cost.
+    """
     problem = ""
     try:
         if (cost := _cost_of_releases(store, account, account.kind)) != account.balance.spent:
@@ -330,25 +353,38 @@ def _refuse_other_sum(store: Store, account: Account) -> None:
         )
 
 
-def _approximate(store: Store, account: Account) -> Account:
-    """A pure account becomes approximate: its releases are restated as rho = epsilon^2 / 2 each."""
-    spent = _cost_of_releases(store, account, "zcdp")
-    if not Balance(Budget("zcdp", 0)).admits(spent):
+def _refuse_other_kind(account: Account, budget: Budget) -> None:
+    """A release is planned for the kind that its account has then."""
+    if budget.gaussian and account.kind not in ("pure", budget.kind):
+        raise AccountError(
+            f"The account {account.name!r} counts by {KINDS[account.kind]}, and the release was planned for "
+            f"{KINDS[budget.kind]}. If the account was priced anew a moment ago, make the same call again. A "
+            "running total whose earlier periods were priced otherwise needs another name. Nothing was read "
+            "or charged."
+        )
+
+
+def _approximate(store: Store, account: Account, kind: Approximate) -> Account:
+    """A pure account becomes approximate: the budget of each of its releases gets the price of ``kind``."""
+    spent = _cost_of_releases(store, account, kind)
+    if not Balance(Budget(kind, 0)).admits(spent):
         raise BudgetError(
-            f"The pure releases of the account {account.name!r} amount to more rho than an account can hold."
+            f"The pure releases of the account {account.name!r} amount to more {AMOUNTS[kind]} than an "
+            "account can hold."
         )
     account = replace(account, granted=None, balance=Balance(spent))
     # The old limit ends with the old kind; a grant sets the new limit in the same transaction.
-    _write(store, account, "approximate", {"spent": [spent.amount, spent.delta]})
+    _write(store, account, "approximate", {"kind": kind, "spent": [spent.amount, spent.delta]})
     return account
 
 
 def _write(store: Store, account: Account, kind: str, body: dict[str, Any]) -> None:
-    _update(store, account)
+    update(store, account)
     append(store, kind, {"account": account.name, **body})
 
 
-def _update(store: Store, account: Account) -> None:
+def update(store: Store, account: Account) -> None:
+    """Write an account back."""
     spent, limit = account.balance.spent, account.balance.limit
     store.run(
         "update_account",
@@ -369,7 +405,7 @@ def _refusal(account: Account, cost: Budget) -> str:
     if left is None:
         return (
             f"The account {account.name!r} would hold more than a ledger can count "
-            "(rho or epsilon above 9,223). Nothing was read or charged."
+            f"({AMOUNTS[account.kind]} above 9,223). Nothing was read or charged."
         )
     lacking = f"The release costs {describe(cost)}; the account {account.name!r} has {describe(left)} left"
     if cost.amount <= left.amount:

@@ -300,7 +300,7 @@ def looked_up(
     Raises:
         AccountError: as ``opened``.
     """
-    standing = accounts.standing(store, key)
+    standing = accounts.standing(store, key, budget.kind)
     try:
         entry = opened(store, key, budget, new_debit=new_debit)
     except (PrivacyBudgetExceeded, ReleaseChanged, ReleaseExists, SeriesUnfinished) as error:

@@ -250,14 +250,15 @@ class Store:
         if self.place != IN_MEMORY:
             self._check_kind()
         self._set_journal()
-        for pragma in ("synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON"):
+        self._connection.execute("PRAGMA synchronous = FULL")
+        if self._number("user_version") != len(migrations()):
+            self._connection.execute("PRAGMA foreign_keys = OFF")  # a migration may make a table again
+            with self.writing():
+                if self.place != IN_MEMORY:
+                    self._check_kind()  # another process may have been quicker
+                self._migrate()
+        for pragma in ("foreign_keys = ON", "recursive_triggers = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
-        if self._number("user_version") == len(migrations()):
-            return
-        with self.writing():
-            if self.place != IN_MEMORY:
-                self._check_kind()  # another process may have been quicker
-            self._migrate()
 
     def _migrate(self) -> None:
         for number, path in enumerate(migrations(), start=1):

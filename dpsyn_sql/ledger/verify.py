@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dpsyn_sql.accounting.account import Balance, event_price, grant_limit
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import event_from_dict
+from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict
 from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import DpsynError, InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
 from dpsyn_sql.ledger.panels import charge_of, holds_up
+from dpsyn_sql.ledger.reprice import price_of_events
 from dpsyn_sql.ledger.store import IN_MEMORY, Store, migrations, own_error
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 
@@ -94,6 +95,7 @@ class _Release:
     state: str = "debited"
     measured_on: str | None = None
     spent: Budget = field(init=False)
+    events: list[PrivacyEvent] = field(default_factory=list)
     reserved: set[int] = field(default_factory=set)
     announced: set[str] = field(default_factory=set)
     publications: int = 0
@@ -130,6 +132,7 @@ class _Check:
             ids[row["entry_id"]] = row["release_id"]
         for row in self._table("source", "all_sources", lambda row: row["name"]):
             row["account"] = names.get(row["account_id"])
+        self._table("price", "all_prices", lambda row: ids.get(row["entry_id"]))
         self._table("event", "all_events", lambda r: (ids.get(r["entry_id"]), r["sequence"], r["ordinal"]))
         self._table("answer", "all_answers", lambda r: (ids.get(r["entry_id"]), r["sequence"]))
         self._table("publication", "all_publications", lambda r: (ids.get(r["entry_id"]), r["ordinal"]))
@@ -215,11 +218,37 @@ class _Check:
     def _on_approximate(self, body: Row) -> None:
         name = body["account"]
         charges = [release.charge for release in self._releases.values() if release.account == name]
-        self._spending[name] = spending_of(charges, "zcdp")
+        kind = body.get("kind", "zcdp")  # the only one when records named none
+        self.expect(self._accounts[name]["kind"] == "pure" and kind in ("gdp", "zcdp"), "its kind is wrong")
+        self._spending[name] = spending_of(charges, kind)
         spent = self._spending[name].total
         self.expect(body["spent"] == [spent.amount, spent.delta], "the restated sum is wrong")
         blank = dict.fromkeys(("granted_epsilon", "granted_delta", "limit_amount", "limit_delta"))
-        self._change(name, kind="zcdp", spent_amount=spent.amount, spent_delta=spent.delta, **blank)
+        self._change(name, kind=kind, spent_amount=spent.amount, spent_delta=spent.delta, **blank)
+
+    def _on_repriced(self, body: Row) -> None:
+        name, row = body["account"], self._accounts[body["account"]]
+        mine = {key: release for key, release in self._releases.items() if release.account == name}
+        by_rho = {key: release for key, release in mine.items() if release.budget.kind == "zcdp"}
+        self.expect(row["kind"] == "zcdp", "it prices an account anew that is not of zCDP")
+        self.expect(all(one.state != "debited" for one in by_rho.values()), "a release was not measured")
+        prices = {key: price_of_events(release.events) for key, release in by_rho.items()}
+        self.expect(body["prices"] == prices, "a price is not that of the events")
+        for key, release in by_rho.items():
+            self._same(self._take("price", key), {"amount": prices[key]}, "price")
+            budget = Budget("gdp", prices[key], release.budget.delta)
+            release.charge = replace(release.charge, budget=budget)
+        before, limit = self._balance(name), None
+        self._spending[name] = spending_of((release.charge for release in mine.values()), "gdp")
+        spent = self._spending[name].total
+        if row["granted_epsilon"] is not None:
+            limit = grant_limit(spent, row["granted_epsilon"], row["granted_delta"])
+        former = {"kind": "zcdp", "spent": _pair(before.spent), "limit": _pair(before.limit)}
+        self.expect(body["from"] == former, "the former state of the account differs")
+        self.expect((body["spent"], body["limit"]) == (_pair(spent), _pair(limit)), "the new sum is wrong")
+        amounts = (None, None) if limit is None else (limit.amount, limit.delta)
+        self._change(name, kind="gdp", limit_amount=amounts[0], limit_delta=amounts[1])
+        self._change(name, spent_amount=spent.amount, spent_delta=spent.delta)
 
     def _on_source(self, body: Row) -> None:
         row = self._take("source", body["source"])
@@ -259,12 +288,14 @@ class _Check:
         release = self._release(body, "debited")
         row = self._take("event", (body["release"], body["sequence"], body["ordinal"]))
         self._same(row, {column: body[column] for column in ("event", "amount", "delta")}, "event")
-        cost = event_price(event_from_dict(json.loads(body["event"])), release.budget.kind)
+        event = event_from_dict(json.loads(body["event"]))
+        cost = event_price(event, release.budget.kind)
         self.expect((body["amount"], body["delta"]) == (cost.amount, cost.delta), "the event cost differs")
         spent = Balance(release.spent).after(cost)
         within = spent.amount <= release.budget.amount and spent.delta <= release.budget.delta
         self.expect(within, "the events exceed the debit")
         release.spent = spent
+        release.events.append(event)
         release.reserved.add(body["sequence"])
 
     def _on_answer(self, body: Row) -> None:
@@ -341,6 +372,10 @@ def _schema_of(paths: tuple[Path, ...]) -> list[Row]:
 def _equal(found: Any, wanted: Any) -> bool:
     """Equal in type too: SQLite would keep 1.0 or a text in place of an integer."""
     return type(found) is type(wanted) and canonical_json(found) == canonical_json(wanted)
+
+
+def _pair(budget: Budget | None) -> list[int] | None:
+    return None if budget is None else [budget.amount, budget.delta]
 
 
 def _hash_of(content: Any) -> str:

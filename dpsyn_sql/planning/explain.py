@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from dpsyn_sql.accounting.account import in_words
 from dpsyn_sql.accounting.budget import DELTA_UNITS
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, Undiscovered, UnitId
@@ -67,8 +68,8 @@ def _about(plan: Plan) -> Iterator[str]:
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {float(plan.budget.fraction):.6g}, delta = 0 (Laplace noise)"
     else:
-        rho, kept = float(plan.budget.rho), plan.budget.delta / DELTA_UNITS
-        yield f"Budget      rho = {rho:.6g} (Gaussian noise), threshold delta = {kept:.3g}"
+        kept = plan.budget.delta / DELTA_UNITS
+        yield f"Budget      {in_words(plan.budget)}, Gaussian noise, threshold delta = {kept:.3g}"
 
 
 def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str]:

@@ -15,10 +15,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dpsyn_sql.accounting.account import in_words, reported_epsilon, rounded_up
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget, Number, delta_shares, exact_number, stated_delta
 from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_to_dict, total_units
 from dpsyn_sql.accounting.pld import epsilon_from_events
-from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Role, Shape, Undiscovered
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
@@ -38,42 +38,57 @@ NOT_PROMISED = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is claimed of a release: every bound that was computed, and the smallest."""
+    """What is claimed of a release: every bound that was computed, and the smallest.
+
+    Each is rounded up to twelve digits: its text is not below the exact bound.
+    """
 
     delta: float
-    zcdp: float | None
-    pld: float | None
-    pure: float | None
+    gdp: float | None = None
+    zcdp: float | None = None
+    pld: float | None = None
+    pure: float | None = None
+
+    @property
+    def bounds(self) -> dict[str, float | None]:
+        """Each by the accounting that it comes from."""
+        return {"gdp": self.gdp, "zcdp": self.zcdp, "pld": self.pld, "pure": self.pure}
 
     @property
     def epsilon(self) -> float:
-        """The smallest bound; each is rounded up."""
-        return min(bound for bound in (self.zcdp, self.pld, self.pure) if bound is not None)
+        """The smallest bound."""
+        return min(bound for bound in self.bounds.values() if bound is not None)
 
 
 def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
     """Epsilon of what was reserved before the run, by every available accountant.
 
-    A pure budget is its own epsilon. Otherwise zCDP, and, with the package dp-accounting and units of
-    one row, the privacy loss distribution of the reserved events, both at the share of ``delta``
+    A pure budget is its own epsilon. Otherwise that of the account's kind, and, with the package
+    dp-accounting and units of one row, the privacy loss distribution of the reserved events, both at the
+    share of ``delta``
     that pays for conversion. A smaller spend than planned changes nothing. Where questions are not known in
-    advance (discovery, a reserved step) there is no such distribution, and zCDP alone counts.
+    advance (discovery, a reserved step), or ask for residuals, of which a row moves every cell and some by
+    more than one, there is no such distribution, and the account's kind alone counts.
     """
     own = claim_of(plan.budget, delta, sum(map(delta_units, reserved)))
     fixed = plan.source.unit.max_rows == 1 and plan.static and not plan.discovery
-    if own.zcdp is None or not fixed:
+    fixed = fixed and not any(step.residuals for step in plan.known)
+    if own.pure is not None or not fixed:
         return own
-    return replace(own, pld=epsilon_from_events(reserved, delta_shares(exact_number("delta", delta))[0]))
+    found = epsilon_from_events(reserved, delta_shares(exact_number("delta", delta))[0])
+    # At a very large epsilon the second accountant says nothing: its bound is infinite.
+    return own if found is None or math.isinf(found) else replace(own, pld=rounded_up(found))
 
 
 def claim_of(budget: Budget, delta: Number, thresholds: int = 0) -> Claim:
     """Epsilon of a budget, whatever it is spent on; ``thresholds``: units of delta that are reserved for
     them."""
     if budget.kind == "pure":
-        return Claim(0.0, None, None, math.nextafter(float(budget.fraction), math.inf))
+        return Claim(0.0, pure=rounded_up(budget.fraction))
     exact = exact_number("delta", delta)
     stated = stated_delta(exact, max(budget.delta, thresholds))
-    return Claim(stated, epsilon_from_rho(budget.rho, delta_shares(exact)[0]), None, None)
+    bound = rounded_up(reported_epsilon(budget, exact))
+    return Claim(stated, gdp=bound) if budget.kind == "gdp" else Claim(stated, zcdp=bound)
 
 
 def certificate(
@@ -97,7 +112,8 @@ def certificate(
         "guarantee": {
             "epsilon": claimed.epsilon,
             "delta": claimed.delta,
-            "bounds": {"zcdp": claimed.zcdp, "pld": claimed.pld, "pure": claimed.pure},
+            "bounds": claimed.bounds,
+            "accounting": in_words(plan.budget),
             "rho": float(plan.budget.rho),
             "definition": "pure differential privacy" if plan.budget.kind == "pure" else "(epsilon, delta)",
             "neighbours": "add or remove one privacy unit; the number of rows is private",

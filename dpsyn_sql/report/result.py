@@ -21,8 +21,9 @@ class Release:
     """A finished release.
 
     ``table`` is the quoted name or the path that was written, ``rows`` the number of synthetic
-    rows, ``epsilon`` (rounded up) and ``rho`` those of the budget reserved before the run,
-    ``id`` random, ``measurements`` all noisy answers that it is made from. ``replayed``: an earlier run of
+    rows, ``epsilon`` (rounded up) and ``rho`` those of the budget reserved before the run (mu^2/2, which
+    implies this rho, where an account counts by it), ``id`` random, ``measurements`` all noisy tables that it
+    is made from: measured ones, and those composed of measured residuals. ``replayed``: an earlier run of
     the same release stored the answers, and they cost nothing now. ``notes``: messages for the
     operator. ``draw`` gives rows of the stored model: of their number and a seed. ``read`` gives the
     synthetic rows: of the kind of data frame.

@@ -370,7 +370,8 @@ def _check_budget(schedule: Schedule, one: Releases, faults: Faults) -> None:
         place = ("accounts", account.name, *key)
         where = ".".join(map(str, place))
         try:
-            short = one.cost(limit.budget.kind, one.first).amount > limit.budget.amount
+            budget = limit.budget("gdp")
+            short = one.cost(budget.kind, one.first).amount > budget.amount
             problem = ""
         except DpsynError as error:
             short, problem = False, str(error)

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from dpsyn_sql.accounting.account import USUAL_DELTA, describe, price, reported_epsilon
-from dpsyn_sql.accounting.budget import Budget, exact_number
+from dpsyn_sql.accounting.budget import Budget, Kind, exact_number
 from dpsyn_sql.errors import AccountError, ScheduleError
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -44,6 +44,11 @@ class Records:
         for one in self.releases:
             found[one.name, one.version].append(one)
         return found
+
+    def kind(self, account: str | None) -> Kind:
+        """Of an account; an unknown one takes its kind from the first release or grant."""
+        known = self.accounts.get(account or "")
+        return "gdp" if known is None or known.kind == "pure" else known.kind
 
     def newest(self) -> datetime | None:
         """The time of the last debit."""
@@ -85,7 +90,7 @@ class Spent:
     """
 
     def __init__(self, schedule: Schedule, records: Records, items: Iterable[Item], now: datetime) -> None:
-        self._accounts, self._now = schedule.accounts, now
+        self._accounts, self._now, self._records = schedule.accounts, now, records
         self._sums: dict[tuple[str, str, datetime | None], _Sum] = {}
         self._recorded = Counter(one.name for one in records.releases)
         self._foreseen: Counter[str] = Counter()
@@ -154,7 +159,7 @@ class Spent:
     def _sum(self, account: str, length: str, begins: datetime | None, limit: Limit) -> _Sum:
         key = (account, length, begins)
         if key not in self._sums:
-            self._sums[key] = _Sum(limit.budget)
+            self._sums[key] = _Sum(limit.budget(self._records.kind(account)))
         return self._sums[key]
 
 

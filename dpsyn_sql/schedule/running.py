@@ -196,7 +196,7 @@ def check_limits(schedule: Schedule, records: Records) -> bool:
         if account.limit is None or (known is not None and known.granted == _pair(account.limit)):
             continue
         changed = True
-        limit = account.limit.budget
+        limit = account.limit.budget(records.kind(account.name))
         if known is not None and known.spent.kind == limit.kind:
             spent = known.spent
             if spent.amount > limit.amount or spent.delta > limit.delta:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.account import granted_budget, price
-from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.accounting.budget import Approximate, Budget, Kind
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.request import OPTIONS, Request
@@ -34,10 +34,9 @@ class Limit:
     epsilon: str
     delta: str
 
-    @property
-    def budget(self) -> Budget:
-        """In the units of the ledger."""
-        return granted_budget(self.epsilon, self.delta)
+    def budget(self, kind: Kind) -> Budget:
+        """In the units of an account of ``kind``; a limit without a delta is pure."""
+        return granted_budget(self.epsilon, self.delta, "zcdp" if kind == "zcdp" else "gdp")
 
     def __str__(self) -> str:
         return f"epsilon={self.epsilon}, delta={self.delta}"
@@ -144,13 +143,20 @@ class Releases:
         Raises:
             AccountError: a pure account cannot hold it.
         """
-        total = self.total(period)
-        budget = self._budget if total is None else total.budget
+        known: Approximate = "zcdp" if kind == "zcdp" else "gdp"
+        total = self.total(period, known)
+        budget = self._request.budget(known) if total is None else total.budget
         return price(budget.without_thresholds(), kind)
 
-    def total(self, period: Period) -> Total | None:
-        """The running total of a period; None if each period is about its own rows."""
-        return None if self._total is None else replace(self._total, period=period.index + 1)
+    def total(self, period: Period, kind: Approximate = "gdp") -> Total | None:
+        """The running total of a period, in an account of ``kind``; None if each period is about its own
+        rows."""
+        if not self.cumulative:
+            return None
+        found = self._totals.get(kind) or self.request(self.first, Path(), Path()).total(kind)
+        if found is not None:
+            self._totals[kind] = found
+        return None if found is None else replace(found, period=period.index + 1)
 
     @property
     def first(self) -> Period:
@@ -163,12 +169,13 @@ class Releases:
         return tuple(period.label for period in self.series.periods(datetime.max))
 
     @cached_property
-    def _budget(self) -> Budget:
-        return Request.from_mapping({**self.source.options, **self.options}).budget()
+    def _request(self) -> Request:
+        return Request.from_mapping({**self.source.options, **self.options})
 
     @cached_property
-    def _total(self) -> Total | None:
-        return self.request(self.first, Path(), Path()).total() if self.cumulative else None
+    def _totals(self) -> dict[Approximate, Total]:
+        """Of the first period, by the kind of the account; made when they are asked for."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

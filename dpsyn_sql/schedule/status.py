@@ -81,7 +81,7 @@ def states(schedule: Schedule, records: Records, now: datetime, *, look: bool = 
     found.update({item.key: GONE for item in gone(schedule, published)} if look else {})
     spent, stopped = Spent(schedule, records, items, now), set[str]()
     for item in oldest_first([item for item in items if found[item.key] == DUE]):
-        if item.releases.name in stopped or not _admitted(schedule, item, spent):
+        if item.releases.name in stopped or not _admitted(schedule, item, records, spent):
             found[item.key] = REFUSED
             stopped |= {item.releases.name} if item.releases.cumulative else set()
     return tuple(_state(item, found[item.key], records) for item in items)
@@ -107,13 +107,14 @@ def _recorded(item: Item, records: Records, now: datetime) -> str:
     return {"published": PUBLISHED, "measured": MEASURED}.get(entry.state, FAILED)
 
 
-def _admitted(schedule: Schedule, item: Item, spent: Spent) -> bool:
+def _admitted(schedule: Schedule, item: Item, records: Records, spent: Spent) -> bool:
     """Whether its budget admits what is due; if so, it counts as spent for what is due later."""
     account = schedule.accounts.get(item.releases.source.account or "")
     if account is None:
         return True
     try:
-        kind = next(iter([*account.per.values(), account.limit])).budget.kind  # type: ignore[union-attr]
+        limit = next(one for one in [*account.per.values(), account.limit] if one is not None)
+        kind = limit.budget(records.kind(account.name)).kind
         cost = spent.expected(item, item.releases.cost(kind, item.period))
     except DpsynError:
         return True  # the run tells what is wrong

@@ -9,6 +9,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.accounting.events import TreeEvent
 from dpsyn_sql.book import opened_ledger
+from dpsyn_sql.fit import denoise
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.preparation import prepared
 from dpsyn_sql.request import Request
@@ -63,3 +64,39 @@ def test_it_is_shown_verified_and_summed_and_its_releases_are_refused_at_no_cost
         ledger.verify()
         (account,) = ledger.overview().accounts
         assert account.epsilon > before.accounts[0].epsilon
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_release_over_other_working_bins_is_refused_at_no_cost(tmp_path, monkeypatch):
+    """A column that is nearly always zero, once with few bins for its tail and once with the bins of this version."""
+    ledger, spec = tmp_path / "ledger", {"n": {"type": "numeric", "lower": 0, "upper": 199, "bins": 200}}
+    with duckdb.connect() as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT CASE WHEN i % 20 = 0 THEN i // 20 % 200 ELSE 0 END::INTEGER AS n, "
+            "i % 20 = 0 AND i // 20 % 200 > 99 AS s, i % 20 = 0 AS zero FROM range(40000) AS r(i)"
+        )
+
+        def made(**options):
+            return released(con, ledger, domain={"columns": spec}, method="adaptive", **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(denoise, "_tail", lambda values, even: 1.0)
+            first = made()
+            assert made().replayed
+        rows = con.execute("FROM o").fetchall()
+        with closing(SqliteLedger(ledger, create=False)) as file:
+            head, before = file.verify(), file.overview()
+        for options in ({}, {"new_debit": True}):
+            with pytest.raises(dpsyn_sql.ReleaseChanged, match=f"{first.id} .* another version="):
+                made(**options)
+        assert con.execute("FROM o").fetchall() == rows
+        with closing(SqliteLedger(ledger, create=False)) as file:
+            assert file.verify() == head and file.overview() == before
+        again = made(version="2", replace=True)
+        finest = [
+            max(max(bins) for bins in table.maps if bins) for table in again.measurements if any(table.maps)
+        ]
+        coarse = [
+            max(max(bins) for bins in table.maps if bins) for table in first.measurements if any(table.maps)
+        ]
+        assert max(finest) > max(coarse)

@@ -113,7 +113,7 @@ def test_facts_domain_and_noisy_answers_are_those_of_the_release(stored, loaded)
         told = [attribute_facts(attribute) for attribute in other.model.domain.attributes]
         assert told == other.certificate()["public_facts"]["domain"]
         for mine, theirs in zip(one.measurements, other.measurements, strict=True):
-            assert (mine.attrs, mine.sigma) == (theirs.attrs, theirs.sigma)
+            assert (mine.attrs, mine.sigma, mine.composed) == (theirs.attrs, theirs.sigma, theirs.composed)
             assert any(mine.maps) == any(theirs.maps) and (mine.maps == theirs.maps or not theirs.maps)
             assert mine.values.dtype == theirs.values.dtype and np.array_equal(mine.values, theirs.values)
 

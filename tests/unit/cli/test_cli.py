@@ -89,11 +89,17 @@ def test_a_grant_to_an_unknown_account_needs_new(folder):
     assert missing.exit_code == 2 and "There is no ledger at .dpsyn-ledger" in missing.output
     assert not (folder / ".dpsyn-ledger").exists()
     planned = run("plan", "t.parquet", "--domain", "d.yml").stdout
-    assert "Account     't.parquet#row' has no limit; epsilon=0 at delta=0 is spent so far" in planned
+    assert (
+        "Account     't.parquet#row' (exact Gaussian accounting) has no limit; epsilon=0 at delta=0 is spent so far"
+        in planned
+    )
     made = run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "1", "--new")
     assert made.exit_code == 0, made.output
     planned = run("plan", "t.parquet", "--domain", "d.yml").stdout
-    assert "Account     't.parquet#row' was granted epsilon=1, delta=1e-9; epsilon=0 at" in planned
+    assert (
+        "Account     't.parquet#row' (exact Gaussian accounting) was granted epsilon=1, delta=1e-9; epsilon=0 at"
+        in planned
+    )
     misspelt = run("ledger", "grant", ".dpsyn-ledger", "t.parquet#rwo", "--epsilon", "2")
     assert misspelt.exit_code == 2 and "no account 't.parquet#rwo': it has 't.parquet#row'" in misspelt.output
     assert "rwo" not in run("ledger", "show", ".dpsyn-ledger").stdout
@@ -109,7 +115,13 @@ def test_plan_writes_nothing(folder):
     before = sorted(path.name for path in folder.iterdir())
     result = run("plan", "t.parquet", "--domain", "d.yml")
     assert result.exit_code == 0
-    for word in ("Source", "row, not one person", "rho", "Counting", "t_synthetic.parquet"):
+    for word in (
+        "Source",
+        "row, not one person",
+        "exact Gaussian accounting (mu = ",
+        "Counting",
+        "t_synthetic.parquet",
+    ):
         assert word in result.stdout
     assert sorted(path.name for path in folder.iterdir()) == before
 

@@ -21,13 +21,18 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize(
-    ("options", "claim"), [(("--delta", "0"), "epsilon <= 1.0000"), ((), "mu = sqrt(2 rho) <= 0.1725")]
+    ("options", "claim", "accounting"),
+    [
+        (("--delta", "0"), "epsilon <= 1.0000", "pure differential privacy"),
+        ((), "mu <= 0.1814", "exact Gaussian accounting"),
+    ],
 )
-def test_it_prints_claim_bound_runs_power_and_what_it_cannot_see(folder, options, claim):
+def test_it_prints_claim_bound_runs_power_and_what_it_cannot_see(folder, options, claim, accounting):
     result = run(*QUICK, *options)
     assert result.exit_code == 0, result.output
     lines = dict(line.split(maxsplit=1) for line in result.stdout.splitlines() if "Lower" not in line)
-    assert lines["Claim"] == f"{claim}, for the whole budget" and lines["Runs"].startswith("200 per side: ")
+    assert lines["Claim"] == f"{claim}, for the whole budget, by {accounting}"
+    assert lines["Runs"].startswith("200 per side: ")
     assert lines["Questions"] == "1 marginals of 1 attributes, 4 cells"
     assert lines["Configuration"].endswith("one unit of 1 row against no rows")
     assert result.stderr.startswith("200 runs per side: ")
@@ -42,7 +47,7 @@ def test_questions_that_depend_on_answers_are_those_of_a_rehearsal():
     assert result.exit_code == 0, result.output
     assert result.stderr.startswith("5 runs per side: ")
     lines = dict(line.split(maxsplit=1) for line in result.stdout.splitlines() if "Lower" not in line)
-    assert lines["Configuration"].endswith("1 row against 347 rows with and without it")
+    assert lines["Configuration"].endswith("1 row against 331 rows with and without it")
     assert "distances in a rehearsal; each run's answers decide" in lines["Questions"]
 
 

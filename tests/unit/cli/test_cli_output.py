@@ -46,7 +46,8 @@ def test_every_command_prints_one_json_document(folder):
     assert made["file"] == "new.yml" and (folder / "new.yml").read_text() == made["text"]
     planned = read("plan", *QUICK)
     assert planned["output"] == "o.csv" and planned["method"] == "independent" and planned["obstacle"] is None
-    assert planned["account"].startswith("'t.parquet#row' has no limit") and planned["explanation"]
+    assert planned["account"].startswith("'t.parquet#row' (exact Gaussian accounting) has no limit")
+    assert planned["explanation"]
     first = read("release", *QUICK, "--certificate", "c.json")
     assert first["output"] == "o.csv" and not first["replayed"] and first["certificate"] == "c.json"
     assert 0 < first["epsilon"] <= 1 and first["delta"] == 1e-9 and first["privacy_unit"] == "row"
@@ -56,7 +57,7 @@ def test_every_command_prints_one_json_document(folder):
     shown = read("ledger", "show")
     (account,), (release,) = shown["accounts"], shown["releases"]
     assert account["name"] == "t.parquet#row" and account["granted"] is None and account["left"] is None
-    assert release["id"] == first["id"] and release["cost"]["kind"] == "zcdp"
+    assert release["id"] == first["id"] and release["cost"]["kind"] == "gdp"
     assert [one["output"] for one in release["written"]] == ["o.csv", "o.csv"]
     granted = read("ledger", "grant", "t.parquet#row", "-e", "2")
     assert granted["account"]["granted"] == {"epsilon": "2", "delta": "2e-9"} and granted["notes"] == []

@@ -30,12 +30,12 @@ def once(tmp_path_factory):
     pure = Budget.from_epsilon(1, 0)
     with opened.open_release(key("old", account="toy", source="toys"), pure) as entry:
         entry.close_questions()
-    with opened.open_release(key("new", account="toy", source="toys"), Budget("zcdp", 10**13)):
+    with opened.open_release(key("new", account="toy", source="toys"), Budget("gdp", 10**13)):
         pass
     opened.grant("people", "1", "1e-9")
-    with opened.open_release(key(version="2026-11"), Budget("zcdp", 5 * 10**12)) as entry:
+    with opened.open_release(key(version="2026-11"), Budget("gdp", 5 * 10**12)) as entry:
         run(entry)
-    with opened.open_release(key("half"), Budget("zcdp", 3 * 10**12)) as entry:
+    with opened.open_release(key("half"), Budget("gdp", 3 * 10**12)) as entry:
         entry.ask({"ask": 0}).charge(EVENT)
     opened.close()
     return path

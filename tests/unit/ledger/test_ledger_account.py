@@ -1,5 +1,6 @@
 """Arithmetic of accounts: prices, limits, what is left, what is reported."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -62,14 +63,18 @@ def test_a_grant_beyond_counting_is_refused():
 
 
 @settings(max_examples=30)
-@given(st.integers(1, 10**16), st.sampled_from([Fraction(1, 10**6), DELTA, Fraction(1, 10**12)]))
-def test_the_affordable_epsilon_fits_and_is_nearly_the_largest(rho, delta):
-    left = Budget("zcdp", rho, 10**18)
+@given(
+    st.integers(1, 10**16),
+    st.sampled_from([Fraction(1, 10**6), DELTA, Fraction(1, 10**12)]),
+    st.sampled_from(["gdp", "zcdp"]),
+)
+def test_the_affordable_epsilon_fits_and_is_nearly_the_largest(amount, delta, kind):
+    left = Budget(kind, amount, 10**18)
     epsilon = account.affordable_epsilon(left, delta)
     if epsilon:
-        assert Budget.from_epsilon(epsilon, delta).amount <= rho
+        assert Budget.from_epsilon(epsilon, delta, kind).amount <= amount
     if epsilon > 1e-5:  # 0.2 % more would not fit
-        assert Budget.from_epsilon(float(epsilon) * 1.002, delta).amount > rho
+        assert Budget.from_epsilon(float(epsilon) * 1.002, delta, kind).amount > amount
 
 
 @pytest.mark.parametrize("epsilon", ["1", "0.3", "5", "0.01"])
@@ -83,6 +88,22 @@ def test_a_release_that_discovers_nothing_needs_no_threshold_delta():
 
 def test_a_pure_account_affords_what_is_left():
     assert str(account.affordable_epsilon(Budget("pure", 299_999_999_999_999), DELTA)) == "0.2999"
+
+
+@given(st.fractions(min_value=Fraction(1, 10**12), max_value=10**6, max_denominator=10**30))
+def test_a_bound_is_rounded_up_to_twelve_digits(bound):
+    told = account.rounded_up(bound)
+    assert bound <= Fraction(repr(told)) <= bound * (1 + Fraction(1, 10**11))
+    assert len(Decimal(repr(told)).normalize().as_tuple().digits) <= 12
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"),
+    [(0.1, "0.100000000001"), (Fraction(1, 10), "0.1"), (Fraction(1, 3), "0.333333333334"), (0, "0.0")],
+)
+def test_a_bound_that_has_twelve_digits_is_told_as_it_is(bound, told):
+    """The float 0.1 is above a tenth."""
+    assert repr(account.rounded_up(bound)) == told
 
 
 @given(st.integers(1, 10**17))

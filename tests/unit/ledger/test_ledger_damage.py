@@ -45,7 +45,7 @@ def show(ledger):
 
 
 def released(ledger, name, version=None):
-    with ledger.open_release(key(name, version=version), Budget("zcdp", 10**12)) as entry:
+    with ledger.open_release(key(name, version=version), Budget("gdp", 10**12)) as entry:
         if entry.state == "debited":
             run(entry, questions=1 if name == "half" else 0)
         return entry.events, entry.measured_on
@@ -54,7 +54,7 @@ def released(ledger, name, version=None):
 STEPS = {
     "verify": SqliteLedger.verify,
     "show": show,
-    "look": lambda ledger: ledger.look(key(version="2026-11"), Budget("zcdp", 5), ("adult_synthetic",)),
+    "look": lambda ledger: ledger.look(key(version="2026-11"), Budget("gdp", 5), ("adult_synthetic",)),
     "home": lambda ledger: ledger.home,
     "replay": lambda ledger: released(ledger, "adult", "2026-11"),
     "grant": lambda ledger: ledger.grant("people", 2, 1e-9),
@@ -217,7 +217,7 @@ def test_a_debit_recounts_what_is_spent_and_charges_nothing_if_it_differs(full, 
     tamper(full, f"UPDATE account SET spent_amount = {spent} WHERE name = 'people'")
     with closing(SqliteLedger(full)) as ledger:
         before = ledger.overview()
-        again = ledger.open_release(key("late"), Budget("zcdp", 1))
+        again = ledger.open_release(key("late"), Budget("gdp", 1))
         with pytest.raises(LedgerDamaged, match="Nothing was read or charged") as damaged, again:
             pass
         assert damaged.value.__context__ is None
@@ -245,7 +245,7 @@ def test_a_release_beside_the_account_is_recounted(full):
     tamper(full, "UPDATE entry SET account_id = 1 WHERE name = 'half'")
     with closing(SqliteLedger(full)) as ledger:
         for account, source in (("people", "main.adult"), ("toy", "toys")):
-            opened = ledger.open_release(key("late", account=account, source=source), Budget("zcdp", 1))
+            opened = ledger.open_release(key("late", account=account, source=source), Budget("gdp", 1))
             with pytest.raises(LedgerDamaged, match="releases cost"), opened:
                 pass
 
@@ -253,14 +253,14 @@ def test_a_release_beside_the_account_is_recounted(full):
 def test_a_refusal_is_not_blamed_on_the_caller_if_the_ledger_is_damaged(full):
     tamper(full, "UPDATE account SET limit_amount = spent_amount WHERE name = 'people'")
     with closing(SqliteLedger(full)) as ledger:
-        late = ledger.open_release(key("late"), Budget("zcdp", 10**12))
+        late = ledger.open_release(key("late"), Budget("gdp", 10**12))
         with pytest.raises(LedgerDamaged, match="limit_amount"), late:
             pass
 
 
 def test_a_refusal_of_a_whole_ledger_is_itself(full):
     with closing(SqliteLedger(full)) as ledger:
-        late = ledger.open_release(key("late"), Budget("zcdp", 10**14))
+        late = ledger.open_release(key("late"), Budget("gdp", 10**14))
         with pytest.raises(PrivacyBudgetExceeded) as refused, late:
             pass
         assert refused.value.__context__ is None

@@ -1,7 +1,9 @@
 """Any sequence of grants, releases, crashes and reopenings, against a model of a few lines."""
 
+import math
 import shutil
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +14,17 @@ from ledger_steps import bytes_of, key
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import LaplaceEvent, cost_units
+from dpsyn_sql.accounting.gdp import pure_cost
 from dpsyn_sql.errors import AccountError, BudgetError, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 EVENT = LaplaceEvent(1000.0, 1)  # rho = 5e-7, epsilon = 0.001
 QUESTIONS = 3
+
+
+def in_mu(units):
+    """mu^2/2 of a pure budget, in units."""
+    return math.ceil(pure_cost(Fraction(units, 10**15)) * 10**15)
 
 
 class Model:
@@ -28,9 +36,7 @@ class Model:
 
     def spent(self, kind=None):
         kind = kind or self.kind
-        amounts = [
-            one.amount if one.kind == kind else -(-(one.amount**2) // (2 * 10**15)) for one in self.budgets
-        ]
+        amounts = [one.amount if one.kind == kind else in_mu(one.amount) for one in self.budgets]
         return Budget(kind, sum(amounts), sum(one.delta for one in self.budgets))
 
 
@@ -48,7 +54,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(epsilon=st.sampled_from(["0.1", "1", "3"]), delta=st.sampled_from(["0", "1e-9", "1e-8"]))
     def grant(self, epsilon, delta):
         model, limit = self.model, Budget.from_epsilon(epsilon, delta)
-        impossible = model.kind == "zcdp" and limit.kind == "pure"
+        impossible = model.kind == "gdp" and limit.kind == "pure"
         spent = None if impossible or model.kind is None else model.spent(limit.kind)
         below = spent is not None and (spent.amount > limit.amount or spent.delta > limit.delta)
         try:
@@ -66,7 +72,7 @@ class LedgerMachine(RuleBasedStateMachine):
         version=st.sampled_from([None, "1", "2"]),
         settings=st.integers(0, 1),
         budget=st.sampled_from(
-            [Budget("zcdp", 10**13), Budget("zcdp", 4 * 10**12, 10**8), Budget("pure", 10**14)]
+            [Budget("gdp", 10**13), Budget("gdp", 4 * 10**12, 10**8), Budget("pure", 10**14)]
         ),
         new_debit=st.booleans(),
         questions=st.integers(0, QUESTIONS + 1),
@@ -89,7 +95,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert found not in self.model.releases and not self.fits(budget)
 
     def fits(self, budget):
-        if self.model.kind == "pure" and budget.kind == "zcdp" and self.model.granted:
+        if self.model.kind == "pure" and budget.kind == "gdp" and self.model.granted:
             return False
         if self.model.limit is None:
             return True
@@ -103,7 +109,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def debit(self, budget):
         assert self.fits(budget)
         self.model.budgets.append(budget)
-        if self.model.kind is None or budget.kind == "zcdp":
+        if self.model.kind is None or budget.kind == "gdp":
             self.model.kind = budget.kind
 
     def ask(self, entry, answers, questions, torn):

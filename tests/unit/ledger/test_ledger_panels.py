@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import math
 import shutil
 from collections import defaultdict
 from contextlib import closing
+from fractions import Fraction
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,13 +15,14 @@ from ledger_steps import key, tamper
 
 from dpsyn_sql.accounting.account import price
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.gdp import pure_cost
 from dpsyn_sql.accounting.panels import Charge, Place, Spending, spending_of
 from dpsyn_sql.errors import AccountError, LedgerDamaged, PrivacyBudgetExceeded
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 QUICK = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
-RHO = Budget("zcdp", 10**13, 10**8)
+RHO = Budget("gdp", 10**13, 10**8)
 EDGES = tuple(f"2013-{month:02}-01" for month in range(1, 13))
 
 
@@ -46,7 +49,7 @@ def release(ledger, which, budget=RHO, **more):
 # -- the price against every possible unit -----------------------------------------------------------
 
 BUDGETS = st.one_of(
-    st.builds(Budget, st.just("zcdp"), st.integers(1, 9), st.integers(0, 9)),
+    st.builds(Budget, st.just("gdp"), st.integers(1, 9), st.integers(0, 9)),
     st.builds(Budget, st.just("pure"), st.integers(10**14, 3 * 10**15)),
 )
 PANELS = ("weeks of a", "weeks of b", "rows")
@@ -83,27 +86,27 @@ def dearest_unit(made):
         choices = [set(some) for some in itertools.combinations(numbers, min(MOST[panel], len(numbers)))]
         for what, part in enumerate(("amount", "delta")):
             costs = [
-                sum(getattr(price(c.budget, "zcdp"), part) for c in inside if c.place.number in some)
+                sum(getattr(price(c.budget, "gdp"), part) for c in inside if c.place.number in some)
                 for some in choices
             ]
             total[what] += max(costs)
     for charge in full:
-        cost = price(charge.budget, "zcdp")
+        cost = price(charge.budget, "gdp")
         total = [total[0] + cost.amount, total[1] + cost.delta]
-    return Budget("zcdp", *total)
+    return Budget("gdp", *total)
 
 
 @QUICK
 @given(made=charges())
 def test_the_price_is_what_the_unluckiest_unit_can_lose_and_never_falls(made):
-    spending, sums = Spending("zcdp"), []
+    spending, sums = Spending("gdp"), []
     for number, charge in enumerate(made):
         before = spending.total
         cost = spending.add(charge)
-        assert spending.total == Budget("zcdp", before.amount + cost.amount, before.delta + cost.delta)
+        assert spending.total == Budget("gdp", before.amount + cost.amount, before.delta + cost.delta)
         assert spending.total == dearest_unit(made[: number + 1])
         sums.append(cost)  # a negative one could not be made
-    plain = [price(charge.budget, "zcdp") for charge in made]
+    plain = [price(charge.budget, "gdp") for charge in made]
     assert sum(one.amount for one in sums) <= sum(one.amount for one in plain)
 
 
@@ -114,7 +117,7 @@ def test_the_price_is_what_the_unluckiest_unit_can_lose_and_never_falls(made):
 def test_the_sum_of_slices_of_rows_does_not_depend_on_the_order(data, made, most):
     placed = [Charge(one, Place("p", index, most, tuple(range(index + 2)))) for one, index in made]
     other = data.draw(st.permutations(placed))
-    assert spending_of(placed, "zcdp").total == spending_of(other, "zcdp").total
+    assert spending_of(placed, "gdp").total == spending_of(other, "gdp").total
 
 
 # -- the ledger --------------------------------------------------------------------------------------
@@ -227,9 +230,9 @@ def test_limits_hold_for_what_a_panel_costs():
     ledger.grant(account.name, 1, "1e-9")
     release(ledger, window(1), first)  # fits: it costs nothing
     with pytest.raises(PrivacyBudgetExceeded):
-        release(ledger, window(2), Budget("zcdp", first.amount + 1))
+        release(ledger, window(2), Budget("gdp", first.amount + 1))
     with pytest.raises(PrivacyBudgetExceeded):
-        release(ledger, window(2, most=None), Budget("zcdp", 1))
+        release(ledger, window(2, most=None), Budget("gdp", 1))
     assert spent(ledger).amount == first.amount
 
 
@@ -239,16 +242,17 @@ def test_pure_and_approximate_releases_of_one_panel():
     for index in (0, 1):
         release(ledger, window(index, most=1), pure)
     assert spent(ledger) == pure
-    release(ledger, window(2, most=1), Budget("zcdp", 10**14, 5))
-    assert spent(ledger) == Budget("zcdp", 10**15 // 2, 5)  # epsilon 1 is rho 1/2, restated as slices
+    release(ledger, window(2, most=1), Budget("gdp", 10**14, 5))
+    alone = Budget("gdp", math.ceil(pure_cost(Fraction(1)) * 10**15), 5)
+    assert spent(ledger) == alone  # epsilon 1 is mu^2/2 = 0.759, restated as slices
     release(ledger, window(3, most=1), pure)
-    assert spent(ledger) == Budget("zcdp", 10**15 // 2, 5)
+    assert spent(ledger) == alone
     assert ledger.verify()
 
 
 def test_a_plan_says_what_a_window_costs():
     ledger = MemoryLedger()
-    assert "costs rho 0.01" in str(ledger.look(window(0), RHO, ()))
+    assert "costs mu^2/2 0.01" in str(ledger.look(window(0), RHO, ()))
     release(ledger, window(0))
     assert "a unit can be in one of the windows: costs nothing more" in str(ledger.look(window(1), RHO, ()))
     assert str(ledger.look(window(1, most=None), RHO, ())) == "a new debit, which fits the account"
@@ -263,11 +267,11 @@ STEPS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from([None, 1, 2])), ma
 def test_a_ledger_agrees_with_the_price_and_verifies_whatever_is_released(steps, unit):
     ledger, made = MemoryLedger(), []
     for number, (index, most) in enumerate(steps):
-        budget = Budget("zcdp", 10**12 * (number + 1), number)
+        budget = Budget("gdp", 10**12 * (number + 1), number)
         release(ledger, window(index, most=most, unit=unit, version=f"{number}"), budget)
         place = Place(str(most), index, most, EDGES[: index + 2], unit is not None) if most else None
         made.append(Charge(budget, place))
-        assert spent(ledger) == spending_of(made, "zcdp").total
+        assert spent(ledger) == spending_of(made, "gdp").total
     assert ledger.verify()
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from ledger_steps import ANSWER, EVENT, bytes_of, key, run
 
+from dpsyn_sql.accounting.account import price
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, cost_units
 from dpsyn_sql.errors import (
@@ -33,10 +34,10 @@ def test_a_release_of_what_was_granted_fits_exactly_once(ledger):
         assert not entry.replayed and entry.state == "debited"
     with (
         pytest.raises(PrivacyBudgetExceeded),
-        ledger.open_release(key(version="2"), Budget("zcdp", 1)),
+        ledger.open_release(key(version="2"), Budget("gdp", 1)),
     ):
         pass
-    assert account(ledger).remaining == Budget("zcdp", 0, 0)
+    assert account(ledger).remaining == Budget("gdp", 0, 0)
 
 
 def test_a_hundred_shares_fit_and_the_next_unit_does_not(ledger):
@@ -44,19 +45,19 @@ def test_a_hundred_shares_fit_and_the_next_unit_does_not(ledger):
     for number, share in enumerate(ONE.split([1] * 100)):
         with ledger.open_release(key(version=str(number)), share):
             pass
-    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key("more"), Budget("zcdp", 1)):
+    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key("more"), Budget("gdp", 1)):
         pass
-    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key("more"), Budget("zcdp", 0, 1)):
+    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key("more"), Budget("gdp", 0, 1)):
         pass
     assert account(ledger).spent == ONE
 
 
 def test_the_refusal_says_what_is_left_and_that_nothing_was_read(ledger):
     ledger.grant("people", 1, 1e-9)
-    with pytest.raises(PrivacyBudgetExceeded) as refused, ledger.open_release(key(), Budget("zcdp", 10**14)):
+    with pytest.raises(PrivacyBudgetExceeded) as refused, ledger.open_release(key(), Budget("gdp", 10**14)):
         pass
     text = str(refused.value)
-    assert "Nothing was read or charged" in text and "rho 0.0148843" in text
+    assert "Nothing was read or charged" in text and "mu^2/2 0.0164524" in text
     assert "a release of epsilon=1.000 with delta=1e-09 still fits" in text
     assert refused.value.__context__ is None
     assert account(ledger).spent.amount == 0
@@ -82,7 +83,7 @@ def test_the_same_key_replays_the_same_bytes_at_no_cost(ledger):
 
 def test_a_new_version_is_a_new_debit(ledger):
     for version in (None, "1", "2"):
-        with ledger.open_release(key(version=version), Budget("zcdp", 5)) as entry:
+        with ledger.open_release(key(version=version), Budget("gdp", 5)) as entry:
             assert not entry.replayed
     assert account(ledger).spent.amount == 15
 
@@ -93,27 +94,27 @@ def test_other_settings_are_refused_with_their_cost(ledger):
     changed = key(method="dpsyn", epsilon="1")
     with pytest.raises(ReleaseChanged) as refused, ledger.open_release(changed, ONE):
         pass
-    assert "(method)" in str(refused.value) and "rho 0.0148843" in str(refused.value)
+    assert "(method)" in str(refused.value) and "mu^2/2 0.0164524" in str(refused.value)
     assert account(ledger).spent == ONE
 
 
 def test_a_new_debit_pays_for_other_settings_and_both_keys_replay(ledger):
-    with ledger.open_release(key(method="copula"), Budget("zcdp", 5)) as entry:
+    with ledger.open_release(key(method="copula"), Budget("gdp", 5)) as entry:
         first = entry.release_id
-    with ledger.open_release(key(method="dpsyn"), Budget("zcdp", 6), new_debit=True) as entry:
+    with ledger.open_release(key(method="dpsyn"), Budget("gdp", 6), new_debit=True) as entry:
         assert not entry.replayed
     for again in (False, True):
-        with ledger.open_release(key(method="copula"), Budget("zcdp", 5), new_debit=again) as entry:
+        with ledger.open_release(key(method="copula"), Budget("gdp", 5), new_debit=again) as entry:
             assert entry.replayed and entry.release_id == first
     assert account(ledger).spent.amount == 11
 
 
 def test_key_order_does_not_matter_but_values_do(ledger):
-    with ledger.open_release(key(a=1, b=[1, 2]), Budget("zcdp", 5)):
+    with ledger.open_release(key(a=1, b=[1, 2]), Budget("gdp", 5)):
         pass
-    with ledger.open_release(key(b=[1, 2], a=1), Budget("zcdp", 5)) as entry:
+    with ledger.open_release(key(b=[1, 2], a=1), Budget("gdp", 5)) as entry:
         assert entry.replayed
-    with pytest.raises(ReleaseChanged), ledger.open_release(key(b=[2, 1], a=1), Budget("zcdp", 5)):
+    with pytest.raises(ReleaseChanged), ledger.open_release(key(b=[2, 1], a=1), Budget("gdp", 5)):
         pass
 
 
@@ -164,7 +165,7 @@ def test_a_namespace_fixes_one_unit_for_all_its_sources(ledger):
 
 def test_a_refused_release_leaves_no_account_behind(ledger):
     before = ledger.verify()
-    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key(), Budget("zcdp", 2**63)):
+    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key(), Budget("gdp", 2**63)):
         pass
     assert ledger.overview().accounts == () and ledger.verify() == before
 
@@ -183,6 +184,10 @@ def test_odd_labels_work(ledger):
     ledger.verify()
 
 
+TENTH = price(Budget.from_epsilon("0.1", 0), "gdp").amount
+"""What a pure release of epsilon 0.1 costs an approximate account."""
+
+
 def test_pure_releases_make_a_pure_account(ledger):
     with ledger.open_release(key(), Budget.from_epsilon("0.5", 0)) as entry:
         entry.ask({}).charge(LaplaceEvent(2.0, 1))
@@ -195,10 +200,10 @@ def test_an_account_without_limit_becomes_approximate_with_its_first_such_releas
         pass
     with ledger.open_release(key(version="2"), ONE):
         pass
-    assert account(ledger).spent == Budget("zcdp", 5 * 10**12 + ONE.amount, ONE.delta)
+    assert account(ledger).spent == Budget("gdp", TENTH + ONE.amount, ONE.delta)
     with ledger.open_release(key(version="3"), Budget.from_epsilon("0.1", 0)):
         pass
-    assert account(ledger).spent.amount == 10**13 + ONE.amount
+    assert account(ledger).spent.amount == 2 * TENTH + ONE.amount
     ledger.verify()
 
 
@@ -214,7 +219,7 @@ def test_a_grant_with_delta_makes_a_pure_account_approximate(ledger):
     with ledger.open_release(key(), Budget.from_epsilon("0.1", 0)):
         pass
     ledger.grant("people", 1, 1e-9)
-    left = Budget("zcdp", ONE.amount - 5 * 10**12, ONE.delta)
+    left = Budget("gdp", ONE.amount - TENTH, ONE.delta)
     assert account(ledger).remaining == left
     with ledger.open_release(key(version="2"), left):
         pass
@@ -232,7 +237,7 @@ def test_a_grant_is_a_total_and_never_below_what_is_spent(ledger):
     with ledger.open_release(key(), ONE):
         pass
     granted = ledger.grant("people", 1, 1e-9)
-    assert granted.remaining == Budget("zcdp", 0) and granted.affordable == 0
+    assert granted.remaining == Budget("gdp", 0) and granted.affordable == 0
     with pytest.raises(BudgetError, match="below what is spent"):
         ledger.grant("people", "0.99", 1e-9)
     assert account(ledger).granted == ("1", "1e-09")
@@ -246,7 +251,7 @@ def test_a_senseless_grant_makes_no_account(ledger, epsilon, delta):
 
 
 def test_questions_are_charged_within_the_debit(ledger):
-    budget = Budget("zcdp", cost_units(EVENT, "zcdp"))
+    budget = Budget("gdp", cost_units(EVENT, "gdp"))
     with ledger.open_release(key(), budget) as entry:
         asked = entry.ask({"ask": 0})
         assert asked.stored is None
@@ -397,7 +402,7 @@ def test_a_question_is_json(ledger, value):
 
 def test_overview_shows_what_was_spent_and_is_left(ledger):
     ledger.grant("people", 2, 1e-9)
-    with ledger.open_release(key(version="v"), Budget("zcdp", ONE.amount)) as entry:
+    with ledger.open_release(key(version="v"), Budget("gdp", ONE.amount)) as entry:
         run(entry)
     shown = ledger.overview()
     assert shown.head == ledger.verify() and shown.place == ledger.place
@@ -405,7 +410,7 @@ def test_overview_shows_what_was_spent_and_is_left(ledger):
     assert people.epsilon == pytest.approx(1) and people.delta == Fraction(9, 10**10)
     assert people.affordable > 1 and people.sources == ("main.adult",)
     assert (release.name, release.version, release.state) == ("adult", "v", "published")
-    assert release.cost == Budget("zcdp", ONE.amount) and release.published == (("adult_synthetic", 7),)
+    assert release.cost == Budget("gdp", ONE.amount) and release.published == (("adult_synthetic", 7),)
 
 
 def test_entries_outlive_the_with_block_but_not_the_ledger(path):

@@ -24,7 +24,7 @@ def test_it_is_durable_and_waits(path):
         }
     assert pragmas == {
         **{"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1},
-        **{"busy_timeout": 30_000, "user_version": 2},
+        **{"busy_timeout": 30_000, "user_version": 3},
     }
 
 
@@ -139,11 +139,11 @@ def test_a_writer_that_never_ends_is_named(path, monkeypatch):
         other.execute("BEGIN IMMEDIATE")
         with (
             pytest.raises(LedgerError, match="another process"),
-            ledger.open_release(key(), Budget("zcdp", 1)),
+            ledger.open_release(key(), Budget("gdp", 1)),
         ):
             pass
         other.execute("ROLLBACK")
-        with ledger.open_release(key(), Budget("zcdp", 1)) as entry:
+        with ledger.open_release(key(), Budget("gdp", 1)) as entry:
             run(entry, questions=0)
 
 
@@ -156,10 +156,10 @@ def test_an_interrupt_within_a_step_leaves_nothing_of_it(path, monkeypatch):
 
         with monkeypatch.context() as patched:
             patched.setattr("dpsyn_sql.ledger.entries.append", interrupted)
-            with pytest.raises(KeyboardInterrupt), ledger.open_release(key(), Budget("zcdp", 1)):
+            with pytest.raises(KeyboardInterrupt), ledger.open_release(key(), Budget("gdp", 1)):
                 pass
         assert ledger.verify() == before
-        with ledger.open_release(key(), Budget("zcdp", 1)) as entry:
+        with ledger.open_release(key(), Budget("gdp", 1)) as entry:
             assert not entry.replayed
 
 

@@ -8,12 +8,12 @@ import pytest
 from ledger_steps import key
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import ThresholdEvent
+from dpsyn_sql.accounting.events import ThresholdEvent, cost_units
 from dpsyn_sql.errors import LedgerDamaged, PrivacyBudgetExceeded
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 EVENT = ThresholdEvent(20.0, 2, 150)
-DEBIT = Budget("zcdp", 10**13, 2 * EVENT.delta_units - 1)
+DEBIT = Budget("gdp", 10**13, 2 * EVENT.delta_units - 1)
 
 
 def charged(path):
@@ -34,14 +34,14 @@ def test_a_second_threshold_exceeds_the_delta_of_the_debit(ledger):
 def test_an_account_holds_only_its_tenth_of_delta(ledger):
     ledger.grant("people", "1", "1e-9")
     whole = Budget.from_epsilon("1", "1e-9")
-    with ledger.open_release(key("one"), Budget("zcdp", 10**12, whole.delta)):
+    with ledger.open_release(key("one"), Budget("gdp", 10**12, whole.delta)):
         pass
     with (
         pytest.raises(PrivacyBudgetExceeded),
-        ledger.open_release(key("two"), Budget("zcdp", 10**12, 1)),
+        ledger.open_release(key("two"), Budget("gdp", 10**12, 1)),
     ):
         pass
-    with ledger.open_release(key("three"), Budget("zcdp", 10**12)):
+    with ledger.open_release(key("three"), Budget("gdp", 10**12)):
         pass
 
 
@@ -51,7 +51,7 @@ def test_verify_recomputes_the_delta(path, monkeypatch):
     with closing(sqlite3.connect(path)) as con:
         kept = con.execute("SELECT event, amount, delta FROM event").fetchone()
     assert json.loads(kept[0])["threshold"] == 150
-    assert kept[1:] == (25 * 10**11, EVENT.delta_units)
+    assert kept[1:] == (cost_units(EVENT, "gdp"), EVENT.delta_units)
     monkeypatch.setattr("dpsyn_sql.accounting.events.threshold_delta_units", lambda *what: 7)
     with closing(SqliteLedger(path)) as ledger, pytest.raises(LedgerDamaged, match="event cost differs"):
         ledger.verify()

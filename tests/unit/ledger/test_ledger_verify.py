@@ -126,7 +126,7 @@ def test_a_head_kept_elsewhere_shows_a_restored_copy(full):
         old = ledger.verify()
     copy = shutil.copy(full, full.with_name("copy"))
     with closing(SqliteLedger(full)) as ledger:
-        with ledger.open_release(key("late"), Budget("zcdp", 1)) as entry:
+        with ledger.open_release(key("late"), Budget("gdp", 1)) as entry:
             run(entry, questions=0)
         head = ledger.verify(old)  # an earlier head is still in the chain
         assert head != old and ledger.verify(head) == head
@@ -178,7 +178,7 @@ def test_triggers_refuse_what_would_take_back_a_debit(full, statement):
 def test_a_changed_answer_is_not_replayed(full):
     tamper(full, "UPDATE answer SET content = zeroblob(length(content)) WHERE sequence = 1")
     with closing(SqliteLedger(full)) as ledger:
-        again = ledger.open_release(key(version="2026-11"), Budget("zcdp", 1))
+        again = ledger.open_release(key(version="2026-11"), Budget("gdp", 1))
         with again as entry, pytest.raises(DpsynError, match="was changed"):
             run(entry)
 
@@ -190,6 +190,6 @@ def test_an_overspent_account_is_found_though_all_hashes_agree(path, monkeypatch
         with monkeypatch.context() as patched:
             patched.setattr("dpsyn_sql.accounting.account.Balance.admits", lambda *arguments: True)
             ledger._store._connection.execute("PRAGMA ignore_check_constraints = ON")
-            with ledger.open_release(key(), Budget("zcdp", 10**14)):
+            with ledger.open_release(key(), Budget("gdp", 10**14)):
                 pass
     assert "overspent" in str(problem_of(path))

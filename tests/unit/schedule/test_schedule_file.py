@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dpsyn_sql.accounting.account import granted_budget
 from dpsyn_sql.errors import ScheduleError
 from dpsyn_sql.schedule.calendar import Calendar
 from dpsyn_sql.schedule.document import json_schema
@@ -298,10 +299,9 @@ def test_numbers_are_those_that_are_written(read):
     schedule = read(text.replace("{period}", "{partition}").replace("epsilon: 4}", "epsilon: 010}"))
     (one,) = schedule.releases
     assert one.series.values == ("01", "010", "0x1F", "1")
-    assert (
-        schedule.accounts["people"].limit.budget
-        == schedule.accounts["people"].limit.__class__("10", "1e-8").budget
-    )
+    limit = schedule.accounts["people"].limit
+    for kind in ("gdp", "zcdp"):
+        assert limit.budget(kind) == granted_budget("10", "1e-8", kind)
     assert any(
         "'1:30' is not a finite number" in fault for fault in faults_of(read, GOOD + "    epsilon: 1:30\n")
     )

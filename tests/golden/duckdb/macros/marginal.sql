@@ -135,6 +135,7 @@ modelled AS (
 weighted AS (
     SELECT
         s.release,
+        s.kind,
         s.number,
         (SELECT cells FROM checked) / (s.cells * m.sigma * m.sigma) AS weight
     FROM sized AS s
@@ -142,6 +143,7 @@ weighted AS (
         ON m.release = s.release
         AND m.measurement = s.number
     WHERE s.kind = 'measurement'
+        OR (s.kind = 'composed' AND s.exact)
 ),
 measured AS (
     SELECT
@@ -159,7 +161,7 @@ measured AS (
             AND m.measurement = w.number
         INNER JOIN dpsyn.axes AS x
             ON x.release = w.release
-            AND x.kind = 'measurement'
+            AND x.kind = w.kind
             AND x.number = w.number
         INNER JOIN axes AS a
             ON a.attribute = x.attribute
@@ -176,7 +178,7 @@ SELECT
     m.noisy,
     (SELECT sqrt(1 / sum(weight)) FROM weighted) AS standard_error,
     CASE
-        WHEN (SELECT bool_or(exact) FROM sized WHERE kind = 'measurement') THEN 'measured'
+        WHEN (SELECT bool_or(exact) FROM sized WHERE kind <> 'model') THEN 'measured'
         WHEN EXISTS (SELECT 1 FROM weighted) THEN 'summed'
         ELSE 'modelled'
     END AS basis

@@ -1,0 +1,2 @@
+INSERT INTO price (entry_id, amount)
+VALUES (:entry_id, :amount)

@@ -1,0 +1,3 @@
+SELECT *
+FROM price
+ORDER BY entry_id

@@ -1,0 +1,4 @@
+SELECT body
+FROM record
+WHERE kind = 'repriced'
+ORDER BY position
