@@ -20,8 +20,6 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-from scipy.special import log_ndtr, ndtri_exp
-
 from dpsyn_sql.accounting.zcdp import RHO_UNITS
 from dpsyn_sql.errors import InternalError
 
@@ -173,7 +171,8 @@ def pure_cost(epsilon: Fraction) -> Fraction:
             return (found / error).ln(), -_density(half) / found
 
         log_error = -float(epsilon) - math.log1p(math.exp(-float(epsilon)))
-        half = _root(misses, Decimal(-float(ndtri_exp(log_error))))
+        guess = _bisected(lambda half: log_error - _log_phi(-half))
+        half = _root(misses, Decimal(guess))
         return Fraction(_DIGITS.multiply(2 * half * half, 1 + _SLACK))
 
 
@@ -281,10 +280,17 @@ def _bisected(rises_through_zero: Callable[[float], float]) -> float:
     return math.exp(low)
 
 
+def _log_phi(x: float) -> float:
+    """Logarithm of Phi in floats, for a guess."""
+    if x > -30:
+        return math.log(math.erfc(-x / math.sqrt(2)) / 2)
+    return -x * x / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log1p(-1 / x**2)
+
+
 def _log_trade_off(mu: float, epsilon: float) -> float:
     """In floats, for a guess: rough where both parts are nearly equal."""
-    first = float(log_ndtr(mu / 2 - epsilon / mu))
-    rest = -math.expm1(min(0.0, epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)) - first))
+    first = _log_phi(mu / 2 - epsilon / mu)
+    rest = -math.expm1(min(0.0, epsilon + _log_phi(-mu / 2 - epsilon / mu) - first))
     return first + math.log(rest) if rest > 0 else -math.inf
 
 

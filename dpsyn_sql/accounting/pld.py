@@ -36,6 +36,14 @@ compositions on n points the root mean square error of a probability is about t 
 sum over n points, is below t c sqrt(n). It comes off delta first; above a tenth of it there is no answer."""
 
 
+_MOST_SCALE = 2.0**17
+"""Of noise, in steps of its lattice. Google's package lists every output within 12 scales or so: above this
+a release of tiny epsilon would take minutes and gigabytes for a bound that is a few per cent less."""
+
+_LEAST_SIGMA = 0.05
+"""In rows: the package refuses noise that is less than a 23rd of what one row changes."""
+
+
 def is_available() -> bool:
     """Whether dp-accounting is installed."""
     return importlib.util.find_spec("dp_accounting") is not None
@@ -45,7 +53,8 @@ def epsilon_from_events(events: Sequence[PrivacyEvent], delta: Fraction) -> floa
     """Pessimistic epsilon at ``delta`` of all events together, for units of one row.
 
     One row shifts one cell of each of m tables by one: the events' noise vectors are m independent
-    mechanisms of sensitivity 1, so their privacy loss is the m-fold composition. For units of
+    mechanisms of sensitivity 1 (in steps of the noise's lattice, so many as a row has), so their privacy loss
+    is the m-fold composition. For units of
     several rows the shifts can fall into cells in many ways; no distribution is claimed then.
 
     Args:
@@ -53,9 +62,10 @@ def epsilon_from_events(events: Sequence[PrivacyEvent], delta: Fraction) -> floa
         delta: in (0, 1); the deltas of thresholds are beside it and add to it.
 
     Returns:
-        Epsilon, or None without dp-accounting, without events, or where its rounding is too coarse for delta.
+        Epsilon, or None without dp-accounting, without events, where its rounding is too coarse for delta or
+        the loss too large for its grid, or where noise is too wide or too narrow to list.
     """
-    if not events or not is_available():
+    if not events or not all(map(_is_listed, events)) or not is_available():
         return None
     return _epsilon(tuple(Counter(events).items()), delta)
 
@@ -70,7 +80,15 @@ def _epsilon(counted: tuple[tuple[PrivacyEvent, int], ...], delta: Fraction) -> 
     error = _ROUNDING * _compositions(counted) * math.sqrt(whole._pmf_remove.size)
     if error > _MOST_ROUNDING * float(delta):
         return None
-    return float(whole.get_epsilon_for_delta(float(delta) - error))
+    found = float(whole.get_epsilon_for_delta(float(delta) - error))
+    return found if math.isfinite(found) else None
+
+
+def _is_listed(event: PrivacyEvent) -> bool:
+    """Whether the outputs of an event can be listed; those of a private choice need not be."""
+    if isinstance(event, GaussianEvent | ThresholdEvent):
+        return event.sigma >= _LEAST_SIGMA and event.sigma * event.lattice <= _MOST_SCALE
+    return not isinstance(event, LaplaceEvent) or event.scale <= _MOST_SCALE
 
 
 def _compositions(counted: Sequence[tuple[PrivacyEvent, int]]) -> int:
@@ -92,7 +110,9 @@ def _distribution(event: PrivacyEvent, count: int, interval: float) -> Any:
 
     settings = {"value_discretization_interval": interval, "use_connect_dots": True}
     if isinstance(event, GaussianEvent | ThresholdEvent):
-        single = pld.from_discrete_gaussian_mechanism(event.sigma, sensitivity=1, **settings)
+        single = pld.from_discrete_gaussian_mechanism(
+            event.sigma * event.lattice, sensitivity=event.lattice, **settings
+        )
         return single.self_compose(event.l2_squared * count)
     if isinstance(event, LaplaceEvent):
         parameter = _rounded_up(1 / Fraction(event.scale))

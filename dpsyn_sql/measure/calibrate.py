@@ -18,7 +18,8 @@ from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism
 
 _MOST_STEPS = 64
-_ROUNDING = 1 / 12
+ROUNDING = 1 / 12
+"""Variance of rounding to whole rows."""
 
 
 def counts_event(l1: int, l2_squared: int, share: Budget) -> GaussianEvent | LaplaceEvent:
@@ -96,7 +97,7 @@ def standard_deviation(event: GaussianEvent | LaplaceEvent | ThresholdEvent) -> 
     sqrt(2 q) / (1 - q) with q = exp(-1/scale).
     """
     if isinstance(event, GaussianEvent | ThresholdEvent):
-        return math.sqrt(event.sigma**2 + _ROUNDING) if event.lattice > 1 else event.sigma
+        return math.sqrt(event.sigma**2 + ROUNDING) if event.lattice > 1 else event.sigma
     decay = math.exp(-1 / event.scale)
     return math.sqrt(2 * decay) / -math.expm1(-1 / event.scale)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
-from dpsyn_sql.measure.calibrate import mean_error, standard_deviation
+from dpsyn_sql.measure.calibrate import ROUNDING, mean_error, standard_deviation
 from dpsyn_sql.measure.questions.contributions import contributions_event
 from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event
@@ -60,7 +60,7 @@ def _event_of(plan: Plan, step: MeasureStep) -> GaussianEvent | LaplaceEvent:
 def explained_noise(plan: Plan) -> list[Noise]:
     """The noise of each step in a cell, to explain the plan. A reserved step counts as if it measured
     ``pairs_assumed`` whole tables and paid for nothing else; a residual stands for the one-way table that it
-    makes with the rows in all."""
+    makes with the rows in all, in whole rows."""
     rows, found, of_total = plan.source.unit.max_rows, list[Noise](), 0.0
     for step in plan.steps:
         if isinstance(step, ReservedStep):
@@ -71,6 +71,7 @@ def explained_noise(plan: Plan) -> list[Noise]:
         if isinstance(step, MeasureStep) and step.residuals:
             (size,) = step.queries[0].shape(plan.domain)
             deviation = math.hypot(noise.deviation * math.sqrt(1 - 1 / size), of_total) / size
+            deviation = math.sqrt(deviation**2 + ROUNDING)
             noise = Noise(deviation, deviation * math.sqrt(2 / math.pi))
         elif isinstance(step, MeasureStep) and step.queries == (MarginalQuery(()),):
             of_total = noise.deviation

@@ -11,6 +11,7 @@ import pickle
 import re
 import warnings
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache, partial
 from importlib import import_module
@@ -22,6 +23,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.gaussian import quantile_of_logit
 
 import dpsyn_sql
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
@@ -224,7 +226,7 @@ def paid(one, two, k):
 
 
 def price(change, call, event, question, k, kind):
-    """rho (or epsilon) of one question's difference at the noise that was really asked for."""
+    """mu^2 / 2, rho or epsilon of one question's difference at the noise that was really asked for."""
     if question["ask"] == "discover":  # rows per unit: one cell of one table, whatever the bound
         tables, k = 1, 1
     else:
@@ -235,20 +237,32 @@ def price(change, call, event, question, k, kind):
         assert call.mechanism == "select" and call.scale == event.scale
         assert len(change) == tables and largest <= k <= event.sensitivity
         assert len(call.answer) == event.number == len(set(call.answer.tolist()))
-        epsilon = Fraction(2 * largest) / Fraction(call.scale)
-        return event.number * (epsilon if kind == "pure" else epsilon**2 / 8)
+        return choice_price(Fraction(2 * largest) / Fraction(call.scale), kind) * event.number
+    lattice = getattr(event, "lattice", 1)  # counts are asked in steps of it
+    assert lattice == (16 if kind == "gdp" and question["ask"] != "residuals" else 1)
+    assert not (change % lattice).any()
+    change = change // lattice
     l1, l2_squared = int(np.abs(change).sum()), int((change**2).sum())
     if question["ask"] == "residuals":  # of tables of 2 to 6 codes an attribute: the event says which
         assert isinstance(event, GaussianEvent) and event.l2_squared % k**2 == 0
     else:
         assert l1 <= tables * k and l2_squared <= tables * k**2
     if isinstance(event, GaussianEvent):
-        assert call.mechanism == "gaussian" and call.scale == event.sigma
+        assert call.mechanism == "gaussian" and call.scale == event.sigma * lattice
         assert l2_squared <= event.l2_squared
-        return Fraction(l2_squared) / (2 * Fraction(call.scale) ** 2)
+        smooth = Fraction(call.scale) ** 2 - (4 if kind == "gdp" else 0)  # in steps
+        return Fraction(l2_squared) * lattice**2 / (2 * smooth)
     assert isinstance(event, LaplaceEvent)
     assert call.mechanism == "laplace" and call.scale == event.scale and l1 <= event.l1
     return Fraction(l1) / Fraction(call.scale)
+
+
+def choice_price(epsilon, kind):
+    """Of one choice whose privacy loss has a range of epsilon; docs/privacy.md, "Exact Gaussian accounting"."""
+    if kind == "gdp":
+        with localcontext(prec=40):
+            return 2 * Fraction(quantile_of_logit(Decimal(epsilon.numerator) / epsilon.denominator / 2)) ** 2
+    return epsilon if kind == "pure" else epsilon**2 / 8
 
 
 NAMES = st.sampled_from(["ann", "Ann", "bob", "", None])

@@ -49,7 +49,11 @@ from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
 K = 4
 KEY = 5
 UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("who", K)}
-BUDGETS = {"zcdp": Budget.from_epsilon(3, "1e-6"), "pure": Budget.from_epsilon(3, 0)}
+BUDGETS = {
+    "gdp": Budget.from_epsilon(3, "1e-6"),
+    "zcdp": Budget.from_epsilon(3, "1e-6", "zcdp"),
+    "pure": Budget.from_epsilon(3, 0),
+}
 INTEGER, DOUBLE = parse_type("INTEGER"), parse_type("DOUBLE")
 KNOWN = Attribute("s", "VARCHAR", "categorical", ("long", "A"), other=True)
 DECLARED = replace(KNOWN, labels=("20*", "7*", "a"), prefixes=(2, 1))
@@ -77,7 +81,7 @@ def questions(unit, kind, labels):
     ]
     if unit.column is None:
         asked = asked[:-1]
-    return asked if kind == "zcdp" else [query for query in asked if not isinstance(query, KeyQuery)]
+    return asked if kind != "pure" else [query for query in asked if not isinstance(query, KeyQuery)]
 
 
 class Watched:
@@ -117,14 +121,16 @@ class Coupled:
     """Answers by the key of the count, whatever the count is; all else as recorded or replayed."""
 
     def __init__(self, inner, watched, answers):
-        self.inner, self.watched, self.answers = inner, watched, answers
+        self.inner, self.watched, self.answers, self.given = inner, watched, answers, []
 
     def gaussian(self, values, sigma):
+        self.given.append((len(self.watched.exact) - 1, values, sigma))
         if self.watched.things is None:
             return self.inner.gaussian(values, sigma)
         return np.array([self.answers.get(key, -(10**6)) for key in self.watched.things], dtype=np.int64)
 
     def laplace(self, values, scale):
+        self.given.append((len(self.watched.exact) - 1, values, scale))
         return self.inner.laplace(values, scale)
 
 
@@ -138,21 +144,23 @@ def table(rows, labels):
     return con
 
 
-def least_of(unit):
-    """Units that a key needs to be counted."""
-    share = BUDGETS["zcdp"].split([1] * len(questions(unit, "zcdp", ("p",))))[0]
+def least_of(unit, kind):
+    """Units that a key needs to be counted; no key is, where delta is 0."""
+    if kind == "pure":
+        return 1
+    share = BUDGETS[kind].split([1] * len(questions(unit, kind, ("p",))))[0]
     return least_units(keys_event(things_per_unit("keys", unit.max_rows), share))
 
 
-def beside(unit, rows):
+def beside(unit, rows, kind):
     """Units that have these rows too: one less than a key needs to be counted."""
-    return [(f"unit {number}", *row[1:]) for number in range(least_of(unit) - 1) for row in rows]
+    return [(f"unit {number}", *row[1:]) for number in range(least_of(unit, kind) - 1) for row in rows]
 
 
-def counted(con, labels, unit):
+def counted(con, labels, unit, kind):
     """The keys, with their columns, that enough units count for."""
     counter = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("t"), unit=unit, key=KEY)
-    asked, least = questions(unit, "zcdp", labels), least_of(unit)
+    asked, least = questions(unit, kind, labels), least_of(unit, kind)
     asked = [query for query in asked if isinstance(query, KeyQuery)]
     return {(query.attr, key) for query in asked for keys, _ in counter.keys(query, least) for key in keys}
 
@@ -173,7 +181,7 @@ class Run:
             asked = questions(unit, kind, labels)
             for query, share in zip(asked, BUDGETS[kind].split([1] * len(asked)), strict=True):
                 self.answers.append(told(door.ask(query, share)))
-        self.events = entry.events
+        self.events, self.given = entry.events, source.given
 
 
 def run_on(rows, labels, unit, kind):
@@ -239,7 +247,7 @@ def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"
     recorder = RecordingNoise(OpenDPNoise())
     with table(first, labels[0]) as before, table(second, labels[1]) as after:
         # What is counted in only one of the two tables stays below the threshold.
-        present = counted(before, labels[0], unit) & counted(after, labels[1], unit) if kind == "zcdp" else ()
+        present = counted(before, labels[0], unit, kind) & counted(after, labels[1], unit, kind)
         shared = {(attr, key): answers[key] for attr, key in present if key in answers}
         one = Run(before, labels[0], unit, kind, recorder, shared)
         two = Run(after, labels[1], unit, kind, ReplayedNoise(recorder.calls), shared)
@@ -252,6 +260,8 @@ def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"
         assert [part.tolist() for part in here] == [part.tolist() for part in there]
     assert one.answers == two.answers
     assert one.events == two.events
+    for run in (one, two):
+        asked_for(run, kind)
     whole = [event_price(event, kind) for event in one.events]
     assert sum(price.amount for price in whole) <= BUDGETS[kind].amount
     assert sum(price.delta for price in whole) <= BUDGETS[kind].delta
@@ -259,6 +269,20 @@ def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"
         one.events, one.entry.questions, one.watched.exact, two.watched.exact, strict=True
     ):
         bounded(event, question, before, after, things_per_unit(question["what"], unit.max_rows))
+
+
+def asked_for(run, kind):
+    """The noise is that of the events: in a GDP account it comes in sixteenths of a row."""
+    assert {place for place, _, _ in run.given} <= set(range(len(run.events)))
+    for place, values, scale in run.given:
+        event = run.events[place]
+        if isinstance(event, LaplaceEvent):
+            assert scale == event.scale
+            continue
+        assert event.lattice == (16 if kind == "gdp" else 1)
+        assert scale == event.sigma * event.lattice and not (values % event.lattice).any()
+        if not isinstance(event, ThresholdEvent):
+            assert (values // event.lattice).tolist() == list(run.watched.exact[place].values())
 
 
 def bounded(event, question, before, after, k):
@@ -281,7 +305,7 @@ def bounded(event, question, before, after, k):
 def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
     rows = [("ann", "a", "p", 1, 0.5)]
     eve = [("eve", text, label, n, x) for text, label, n, x in (("bb", "p", 2, 0.125), ("71", "P", 10, 7.0))]
-    rows += beside(UNITS["unit"], eve)
+    rows += beside(UNITS["unit"], eve, kind)
     one = run_on(rows, ("p", "P"), UNITS["unit"], kind)
     two = run_on(rows + eve, ("p", "P"), UNITS["unit"], kind)
     for event, question, before, after in zip(
@@ -295,16 +319,21 @@ def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
             assert event.l1 == changed
 
 
-def test_a_value_of_one_unit_alone_is_what_delta_pays_for():
+@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
+def test_a_value_of_one_unit_alone_is_what_delta_pays_for(kind):
     """The noisy count of a value that the neighbour lacks, at the threshold that was charged: the exact
-    probability that one of two such values is shown, summed in whole numbers of noise."""
+    probability that one of two such values is shown, summed in steps of noise."""
     rows = [("eve", text, None, None, None) for text in ("a", "b")]
-    run = run_on(rows + beside(UNITS["unit"], rows), ("p",), UNITS["unit"], "zcdp")
+    run = run_on(rows + beside(UNITS["unit"], rows, kind), ("p",), UNITS["unit"], kind)
     event = next(event for event in run.events if isinstance(event, ThresholdEvent))
     assert run.watched.exact[0] == {"a": 1, "b": 1}
     least = least_units(event)
-    masses = {z: math.exp(-(z**2) / (2 * event.sigma**2)) for z in range(-2000, 2001)}
-    alone = sum(masses[z] for z in masses if least + z >= shown_from(event)) / sum(masses.values())
+    steps, missing = event.lattice, (shown_from(event) - least) * event.lattice
+    masses = {
+        z: math.exp(-(z**2) / (2 * (event.sigma * steps) ** 2))
+        for z in range(-2000 * steps, 2000 * steps + 1)
+    }
+    alone = sum(masses[z] for z in masses if z >= missing) / sum(masses.values())
     shown = -math.expm1(2 * math.log1p(-alone))
     assert shown * DELTA_UNITS <= event.delta_units * (1 + 1e-9) + 1
     assert event.delta_units <= shown * DELTA_UNITS * (1 + 1e-6) + 1
@@ -314,7 +343,7 @@ def test_a_value_of_one_unit_alone_is_what_delta_pays_for():
 def test_collations_merge_no_keys(unit):
     """Text that a collation takes for equal stays apart, in keys and in units."""
     rows = [("ann", "a", None, None, None), ("Ann", "A", None, None, None), ("bob", "A", None, None, None)]
-    rows += beside(UNITS[unit], rows[:1] + rows[2:])
-    run = run_on(rows, ("p",), UNITS[unit], "zcdp")
+    rows += beside(UNITS[unit], rows[:1] + rows[2:], "gdp")
+    run = run_on(rows, ("p",), UNITS[unit], "gdp")
     assert run.watched.exact[0] == {"a": 1, "A": 2}
-    check(UNITS[unit], "zcdp", rows, rows[1:], {"A": 10**6})
+    check(UNITS[unit], "gdp", rows, rows[1:], {"A": 10**6})

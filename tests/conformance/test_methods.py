@@ -21,7 +21,12 @@ from dpsyn_sql.source.relation import Relation, Source
 pytestmark = pytest.mark.filterwarnings("error")
 
 SOURCE = Source(Relation("people", "table", "people", ()))
-BUDGETS = [Budget("zcdp", 14_884_300_000_000, 10**8), Budget("pure", 10**15), Budget("zcdp", 1, 0)]
+BUDGETS = [
+    Budget("gdp", 14_884_300_000_000, 10**8),
+    Budget("zcdp", 14_884_300_000_000, 10**8),
+    Budget("pure", 10**15),
+    Budget("gdp", 1, 0),
+]
 
 
 def domain(*sizes):

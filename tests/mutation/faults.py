@@ -44,6 +44,11 @@ EXACT = "tests/unit/accounting/test_accounting_gdp.py"
 TAILS = "tests/unit/accounting/test_accounting_tails.py"
 DISCOVERED = "tests/conformance/test_coupling_discover.py"
 
+GDP_PRICES = "tests/unit/accounting/test_gdp_prices.py"
+GDP_CHOICES = (
+    "tests/unit/measure/test_measure_select.py::test_a_gdp_account_gets_the_mechanism_of_a_bounded_range"
+)
+
 NOISE = "dpsyn_sql/measure/noise.py"
 SCALE = "dpsyn_sql/measure/calibrate.py"
 DOOR = "dpsyn_sql/measure/curator.py"
@@ -57,6 +62,7 @@ KEYS = "dpsyn_sql/measure/questions/keys.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
 ZCDP = "dpsyn_sql/accounting/zcdp.py"
 GDP = "dpsyn_sql/accounting/gdp.py"
+LOSS = "dpsyn_sql/accounting/pld.py"
 RELEASE = "dpsyn_sql/pipeline.py"
 PREPARATION = "dpsyn_sql/preparation.py"
 BOOK = "dpsyn_sql/book.py"
@@ -141,6 +147,32 @@ REFUND = """
 """
 
 FAULTS = (
+    # -- exact Gaussian accounting ------------------------------------------------------------------
+    fault(
+        "loss distribution of whole counts for noise on sixteenths",
+        "tests/unit/accounting/test_gdp_pld.py"
+        "::test_the_distribution_of_a_certificate_is_that_of_the_noise_on_its_lattice",
+        (LOSS, "event.sigma * event.lattice, sensitivity=event.lattice", "event.sigma, sensitivity=1"),
+    ),
+    fault(
+        "keys compared after rounding",
+        f"{DISCOVERY}::test_a_key_one_sixteenth_below_the_threshold_is_not_rounded_up_to_it",
+        (
+            KEYS,
+            "np.flatnonzero(steps >= threshold * event.lattice)",
+            "np.flatnonzero(whole_rows(steps, event.lattice) >= threshold)",
+        ),
+    ),
+    fault(
+        "permute-and-flip in a GDP account",
+        GDP_CHOICES,
+        (NOISE, 'dp.max_divergence() if kind == "pure" else', 'dp.max_divergence() if kind != "zcdp" else'),
+    ),
+    fault(
+        "pure release of a GDP account priced by zCDP",
+        f"{GDP_PRICES}::test_a_pure_release_costs_no_less_than_its_parts_wherever_they_fall",
+        (ACCOUNT, "math.ceil(pure_cost(budget.fraction) * RHO_UNITS)", "math.ceil(budget.rho * RHO_UNITS)"),
+    ),
     # -- sensitivities and scales, wrong in noise and ledger alike ------------------------------
     fault(
         "sensitivity halved",
@@ -198,8 +230,8 @@ FAULTS = (
         f"{RESIDUAL_TESTS}::test_counts_that_no_database_holds_do_not_overflow",
         (
             RESIDUAL,
-            "table = np.minimum(counts, _LARGEST // math.prod(2 * size for size in counts.shape))",
-            "table = counts",
+            "= np.minimum(counts, _LARGEST // math.prod(2 * size for size in counts.shape))",
+            "= counts",
         ),
     ),
     fault(
@@ -663,7 +695,7 @@ FAULTS = (
     fault(
         "sum of an account believed",
         f"{DAMAGE}::test_a_debit_recounts_what_is_spent_and_charges_nothing_if_it_differs[spent_amount - 1]",
-        (ACCOUNTS, "    _refuse_other_sum(store, account)\n", ""),
+        (ACCOUNTS, "    refuse_other_sum(store, account)\n", ""),
     ),
     fault(
         "threshold deltas not recounted",

@@ -63,6 +63,8 @@ def centred(table):
 
 def table_of(domain, codes, query):
     """The exact table of columns of codes, over bins where the query has maps."""
+    if not query.attrs:  # the total
+        return np.array(len(codes[0]), dtype=np.int64)
     places = [domain.index(name) for name in query.attrs]
     maps = query.maps or (None,) * len(places)
     axes = [

@@ -78,7 +78,7 @@ def whole_residuals(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     Each axis makes the largest number at most 2 k_i times as large. Counts that would overflow are cut
     at a bound that depends on the shape alone; no table that a database holds has them.
     """
-    table = np.minimum(counts, _LARGEST // math.prod(2 * size for size in counts.shape))
+    table: NDArray[np.int64] = np.minimum(counts, _LARGEST // math.prod(2 * size for size in counts.shape))
     for axis, size in enumerate(counts.shape):
-        table = np.asarray(size * table - table.sum(axis=axis, keepdims=True))
+        table = size * table - table.sum(axis=axis, keepdims=True)
     return table

@@ -126,3 +126,20 @@ def test_several_choices_at_once_are_as_many_choices():
 
 def test_nothing_asked_nothing_claimed():
     assert epsilon_from_events([], DELTA) is None
+
+
+WIDE = [GaussianEvent(1e4, 1, 16), GaussianEvent(2e5, 1), LaplaceEvent(2e5, 1)]
+
+
+@pytest.mark.parametrize("events", [[GaussianEvent(0.13, 3, 16)], [GaussianEvent(0.03, 1)]])
+def test_a_loss_beyond_every_grid_has_no_bound_by_distributions(events):
+    """Of narrow noise the package finds an infinite epsilon, or refuses it."""
+    assert epsilon_from_events(events, DELTA) is None
+
+
+@pytest.mark.parametrize("wide", WIDE)
+def test_noise_too_wide_to_list_has_no_bound_by_distributions(wide):
+    """They would take minutes and gigabytes; beside it the narrow noise alone has one."""
+    narrow = GaussianEvent(20.0, 1)
+    assert epsilon_from_events([narrow], DELTA) > 0
+    assert epsilon_from_events([wide], DELTA) is None and epsilon_from_events([narrow, wide], DELTA) is None

@@ -128,6 +128,20 @@ def test_the_threshold_itself_is_shown_and_one_less_is_not(log):
     assert entry.events == (event,)
 
 
+def test_a_key_one_sixteenth_below_the_threshold_is_not_rounded_up_to_it(log, monkeypatch):
+    """The delta that is charged is that of noise before it is rounded to whole units."""
+
+    def one_step_less(noise, counts, event):
+        return counts * event.lattice - 1
+
+    monkeypatch.setattr("dpsyn_sql.measure.questions.keys.steps_with_noise", one_step_less)
+    event = keys_event(2, SHARE)
+    keys = [(["above", "just below"], [shown_from(event) + 1, shown_from(event)])]
+    curator, entry = curator_of(log, rows=4, keys=keys)
+    assert curator.ask(KEYS, SHARE).keys == ("above",)
+    assert entry.events == (event,) and event.lattice == 16
+
+
 def test_keys_of_each_type_come_back_as_they_are(log):
     high = 1_000_000
     for sql_type, keys in (

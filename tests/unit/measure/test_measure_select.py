@@ -202,3 +202,11 @@ def test_references_are_integers_of_the_right_shape_and_bounded(references):
     with pytest.raises(InternalError):
         door.ask(Choice(CANDIDATES, references), Budget("zcdp", 10**14))
     assert entry.events == ()
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_gdp_account_gets_the_mechanism_of_a_bounded_range(number):
+    """The exponential mechanism, whose rho is number e^2 / 8; permute-and-flip has no such range."""
+    cost = float(SelectionEvent(4.0, 1, number).cost("zcdp"))
+    assert selection_mechanism(4.0, "gdp", number).map(1) == pytest.approx(cost)
+    assert selection_mechanism(4.0, "pure", number).map(1) == pytest.approx(number / 2)
