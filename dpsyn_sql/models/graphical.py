@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
 
@@ -31,6 +31,10 @@ class GraphicalModel:
     Variable i < number of attributes of ``beliefs`` is attribute i in its working bins; further variables
     are coarse twins, functions of an attribute's bin. ``bins[i]`` (int64, one per code) is the working
     bin of each code, ``within[i]`` (float64, one per code) its probability given the bin.
+
+    ``beside``: joint probabilities over working bins of pairs of attributes, by ascending scope, that the
+    tree does not hold; their margins are the model's. The model answers these pairs so, and rows of its
+    ``sampler`` are moved towards them; rows of its ``network``, which SQL draws, know the tree alone.
     """
 
     domain: Domain
@@ -38,6 +42,7 @@ class GraphicalModel:
     beliefs: Beliefs
     bins: tuple[NDArray[np.int64], ...]
     within: tuple[FloatArray, ...]
+    beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
 
     def supports(self, attrs: Sequence[str]) -> bool:
         """Whether they are one or two attributes, or several within one clique."""
@@ -71,6 +76,9 @@ class GraphicalModel:
         if self._together(scope):
             table = marginals(self.beliefs, [scope])[scope]
             return table.transpose([scope.index(variable) for variable in variables])
+        if scope in self.beside:
+            table = self.beside[scope]
+            return table if scope == variables else table.T
         if len(variables) == 2:
             own = marginals(self.beliefs, [(variable,) for variable in variables])
             return pair_tables(self.beliefs, variables[0], variables[1:], own, {})[variables[1]]
@@ -80,7 +88,7 @@ class GraphicalModel:
         )
 
     def network(self) -> Network:
-        """The junction tree from its roots, and codes after their bins."""
+        """The junction tree from its roots, and codes after their bins; without ``beside``."""
         return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 
     def tables(self) -> ModelTables:
@@ -88,9 +96,10 @@ class GraphicalModel:
         cliques, pairs = self._attribute_tables(), combinations(range(len(self.bins)), 2)
         inside = {pair for scope in cliques for pair in combinations(scope, 2)}
         across, _ = affordable((pair for pair in pairs if pair not in inside), self.beliefs.tree.sizes)
-        return ModelTables(
-            self.bins, self.within, (*cliques.items(), *all_pairs(self.beliefs, across).items())
-        )
+        beyond = {
+            pair: self.beside.get(pair, table) for pair, table in all_pairs(self.beliefs, across).items()
+        }
+        return ModelTables(self.bins, self.within, (*cliques.items(), *beyond.items()))
 
     def _attribute_tables(self) -> dict[Scope, FloatArray]:
         """The attributes, without twins, of every clique that no other clique holds."""
@@ -104,4 +113,4 @@ class GraphicalModel:
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
         """Rows with low variance, balanced if ``deadline`` leaves the time."""
-        return GraphicalSampler(self.beliefs, self.bins, self.within, deadline)
+        return GraphicalSampler(self.beliefs, self.bins, self.within, self.beside, deadline)

@@ -24,8 +24,8 @@ FloatArray = NDArray[np.floating[Any]]
 PASSES = 4
 """Sweeps over all attributes (docs/results.md)."""
 
-_STEPS, _PAIRS_OF_ROWS, _EXCHANGED = 40, (50, 400), 20
-# A sweep takes 40 steps of 50 to 400 random pairs of rows with different codes. In a step the best pair of 20
+_STEPS, _PAIRS_OF_ROWS, _EXCHANGED = 40, (50, 400), 10
+# A sweep takes 40 steps of 50 to 400 random pairs of rows with different codes. In a step the best pair of 10
 # exchanges, all at once: more would disturb each other, the more the fewer rows there are.
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import ClassVar
 
@@ -22,6 +22,11 @@ MOST_BALANCED = 10**8
 """The most rows x attributes^2 and cells visited of samples that are balanced (seconds); chance matters less
 in larger ones."""
 
+MOST_BESIDE = 4 * 10**8
+"""The most rows x attributes^2 of samples of several batches that are balanced, if there are pairs beside the
+tree. Without such pairs only samples of one batch are: there is nothing else to meet, and exchanges cost some
+structure of three attributes where pairs owe little to chance."""
+
 MOST_EXPECTED = 2**22
 """The most cells of all pair tables over original codes that a sample is balanced against, 16 MB; a sample of
 more is balanced over working bins."""
@@ -35,6 +40,9 @@ FloatArray = NDArray[np.float64]
 class GraphicalSampler:
     """Draws rows of a calibrated tree, balanced where ``deadline`` leaves the time.
 
+    ``beside`` are joint probabilities over working bins, by ascending scope, of pairs that rows are balanced
+    against in place of what the tree says.
+
     The first variables of ``beliefs`` are the attributes in their working bins; ``bins`` (int64) and
     ``within`` (float64) have an entry per code: its bin, and its probability given the bin.
     """
@@ -42,6 +50,7 @@ class GraphicalSampler:
     beliefs: Beliefs
     bins: tuple[NDArray[np.int64], ...]
     within: tuple[FloatArray, ...]
+    beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
     deadline: Deadline = NO_DEADLINE
     drawn: ClassVar[str] = LOW_VARIANCE
 
@@ -50,8 +59,9 @@ class GraphicalSampler:
 
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
-        single = rows <= BATCH_ROWS
-        return side_by_side(rows, seed, lambda size, generator: self._batch(size, generator, single))
+        work = rows * len(self.bins) ** 2
+        balance = rows <= BATCH_ROWS or (bool(self.beside) and work <= MOST_BESIDE)
+        return side_by_side(rows, seed, lambda size, generator: self._batch(size, generator, balance))
 
     def _batch(self, rows: int, generator: np.random.Generator, balance: bool) -> Codes:
         bins: Mapping[int, Codes] = drawn_bins(self.beliefs, rows, generator)
@@ -76,12 +86,16 @@ class GraphicalSampler:
     def _expected(self, pairs: Sequence[Scope], rows: int) -> dict[Scope, NDArray[np.float32]]:
         """Counts of pairs over original codes."""
         found = dict[Scope, NDArray[np.float32]]()
-        for (first, second), table in all_pairs(self.beliefs, pairs).items():
+        for (first, second), table in self._pair_tables(pairs).items():
             wide = (rows * table).take(self.bins[first], axis=0).take(self.bins[second], axis=1)
             wide *= self.within[first][:, None]
             wide *= self.within[second]
             found[first, second] = wide.astype(np.float32)
         return found
+
+    def _pair_tables(self, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
+        """Joint probabilities over working bins."""
+        return {pair: self.beside.get(pair, table) for pair, table in all_pairs(self.beliefs, pairs).items()}
 
     def _balances(self, work: int) -> bool:
         return work <= MOST_BALANCED and not self.deadline.forbids(
@@ -93,7 +107,7 @@ class GraphicalSampler:
     ) -> dict[int, Codes]:
         """The columns of attributes in working bins after exchanges between rows."""
         sizes = self.beliefs.tree.sizes[: len(self.bins)]
-        expected = {pair: rows * table for pair, table in all_pairs(self.beliefs, _pairs(sizes)).items()}
+        expected = {pair: rows * table for pair, table in self._pair_tables(_pairs(sizes)).items()}
         own = [columns[variable] for variable in range(len(sizes))]
         return dict(enumerate(balanced(own, sizes, expected, generator)))
 

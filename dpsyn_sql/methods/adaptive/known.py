@@ -21,13 +21,14 @@ _FIT_SHARE = 0.5
 @dataclass(frozen=True, slots=True)
 class Known:
     """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: that of
-    the last fit."""
+    the last fit. ``beside``: tables of pairs that are not in the tree; the sample meets them."""
 
     total: float
     beliefs: Beliefs
     tables: Mapping[Scope, Observation] = field(default_factory=dict)
     potentials: Potentials = field(default_factory=dict)
     misfit: float = 0.0
+    beside: Mapping[Scope, Observation] = field(default_factory=dict)
 
 
 def independence(task: Task) -> Known:

@@ -5,6 +5,7 @@
             greedy choice under a cap on the junction tree           rounds.py, selection.py
             are the first pairs worth their budget?                   worth.py, scores.py
             measure them, fit a graphical model                      known.py, fit/estimate.py
+            pairs that the cap keeps out of the tree: for the sample  beside.py
     once:   the same for three attributes within a clique, from epsilon 0.8 on
     if no pair was: one-way tables again, with the rest of the budget
 
@@ -21,6 +22,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.adaptive.beside import targets
 from dpsyn_sql.methods.adaptive.known import Known, independence
 from dpsyn_sql.methods.adaptive.one_ways import first_steps, first_tables
 from dpsyn_sql.methods.adaptive.rounds import all_rounds
@@ -104,4 +106,5 @@ class Adaptive(Recipe):
 def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     attributes = task.working.variables[: len(task.plan.domain.attributes)]
     bins = tuple(variable.bins for variable in attributes)
-    return GraphicalModel(task.plan.domain, total, known.beliefs, bins, task.working.within)
+    beside = targets(task, known)
+    return GraphicalModel(task.plan.domain, total, known.beliefs, bins, task.working.within, beside)

@@ -1,8 +1,8 @@
 """One-way tables as the total and residuals: in which shares, and what they say together.
 
 The total is asked for once, and of each attribute what it says beyond the total. A whole one-way table of k
-codes would measure the total again at 1/k of its cost. Pure budgets ask for whole tables, because Laplace noise
-gains nothing by residuals.
+codes would measure the total again at 1/k of its cost. Pure budgets ask for whole tables, because Laplace
+noise gains nothing by residuals.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def tables_measured(
     task: Task, known: Known, weights: Mapping[Scope, float], budget: Budget
 ) -> dict[Scope, Observation]:
     """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
-    tables = dict(known.tables)
+    tables = {**known.tables, **known.beside}
     shares = budget.split(list(weights.values()))
     ask = _residual if by_residuals(budget) else _whole
     for scope, share in zip(weights, shares, strict=True):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.graph import Scope, junction_tree
-from dpsyn_sql.methods.adaptive.known import Known, fitted
+from dpsyn_sql.methods.adaptive.beside import beside_the_tree, fitted_with_beside
+from dpsyn_sql.methods.adaptive.known import Known
 from dpsyn_sql.methods.adaptive.questions import noisy_scores, tables_measured
 from dpsyn_sql.methods.adaptive.scores import Scores
 from dpsyn_sql.methods.adaptive.selection import selected
@@ -45,11 +46,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Pairs worth measuring, with their parts of ``budget``; none if nothing stands out."""
+    """Pairs worth measuring, with their parts of ``budget``; none if nothing stands out. Those of ``beside``
+    are not for the tree."""
 
     scores: Scores
     found: Mapping[Scope, float]
     budget: Budget
+    beside: frozenset[Scope] = frozenset()
 
 
 def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Budget | None]:
@@ -67,7 +70,7 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
         choice = _choice(task, after, pairs, share, last=False)
         after = _with_pairs(task, after, choice, choice.found, last=False)
     choice = _choice(task, after, pairs, last, last=True)
-    triples = _triples(task, after.known, step, choice.found)
+    triples = _triples(task, after.known, step, choice.found.keys() - choice.beside)
     if not triples:
         choice = replace(choice, budget=_larger(choice.budget, for_triples))
     after = _with_pairs(task, after, choice, choice.found or after.weights, last=not triples)
@@ -101,10 +104,12 @@ def _choice(task: Task, before: Progress, pairs: Pairs, share: Budget, *, last: 
     if before.scores is not None and not known.tables:
         scores = before.scores.pooled(scores)
     stand_out = scores.beyond_luck(task.constants.luck)
-    found = _selected(task, known, stand_out, pairs.twins, for_tables, last=last)
+    beside = set[Scope]()
+    found = _selected(task, known, stand_out, pairs.twins, for_tables, last=last, beside=beside)
     if not known.tables and not pairs_worth_their_budget(task, scores, pairs.twins, found, pairs.budget):
         found = {}
-    return Choice(scores, found, for_tables)
+    outside = beside_the_tree(task, [*known.tables, *found], beside & found.keys())
+    return Choice(scores, found, for_tables, outside)
 
 
 def _selected(
@@ -115,8 +120,9 @@ def _selected(
     budget: Budget,
     *,
     last: bool,
+    beside: set[Scope] | None = None,
 ) -> dict[Scope, float]:
-    """The greedy choice; before the last round under a smaller cap."""
+    """The greedy choice; before the last round under a smaller cap, and all in the tree."""
     working, constants = task.working, task.constants
     attributes = working.sizes[: len(working.domain.attributes)]
     weights = table_weights(working, task.terms.workload, scores)
@@ -124,7 +130,8 @@ def _selected(
     cap = task.cap if last else min(small, task.cap)
     held = [*working.links, *known.tables]
     with phase("select"):
-        return selected(scores, twins, weights, working.sizes, held, cap, task.noise_law(budget), constants)
+        law, outside = task.noise_law(budget), beside if last else None
+        return selected(scores, twins, weights, working.sizes, held, cap, law, constants, outside)
 
 
 def _with_pairs(
@@ -134,12 +141,13 @@ def _with_pairs(
     if not weights:
         return replace(before, scores=choice.scores, carried=choice.budget.amount)
     tables = tables_measured(task, before.known, weights, choice.budget)
-    return Progress(fitted(task, before.known, tables, last=last), choice.scores, weights)
+    after = fitted_with_beside(task, before.known, tables, choice.beside, last=last)
+    return Progress(after, choice.scores, weights)
 
 
 def _triples(task: Task, known: Known, step: ReservedStep, found: Iterable[Scope]) -> list[Scope]:
     """Candidates inside the cliques that the model will have with the chosen pairs; none without pairs."""
-    pairs = [*known.tables, *found]
+    pairs = [*known.tables, *sorted(found)]
     if step.further is None or not pairs:
         return []
     tree = junction_tree(task.working.sizes, [*pairs, *task.working.links])
@@ -158,10 +166,11 @@ def _with_triples(
     expected = noisy_scores(task, known, triples, {}, for_scores).expected(triples)
     found = _selected(task, known, expected, {}, for_tables, last=True)
     promised = {triple: expected[triple] for triple in found}
-    if not triples_worth_more(task, known.tables, promised, pairs, for_tables):
+    if not triples_worth_more(task, {**known.tables, **known.beside}, promised, pairs, for_tables):
         found = {}
     tables = tables_measured(task, known, found or pairs, for_tables)
-    after = fitted(task, known, tables, last=True)
+    beside = known.beside.keys()
+    after = fitted_with_beside(task, known, tables, beside, last=True)
     if found and after.misfit > task.constants.hopeless:
-        return fitted(task, known, known.tables, last=True)
+        return fitted_with_beside(task, known, {**known.tables, **known.beside}, beside, last=True)
     return after

@@ -86,6 +86,7 @@ def selected(
     cap: float,
     law: NoiseLaw,
     settings: Settings,
+    beside: set[Scope] | None = None,
 ) -> dict[Scope, float]:
     """Pairs to measure, with their weights in the budget.
 
@@ -103,6 +104,8 @@ def selected(
         cap: the most cells of the junction tree.
         law: the noise that this round's budget buys.
         settings: of the recipe.
+        beside: filled with pairs that only the cap keeps out of the tree, if they are worth it nevertheless
+            (``Settings.beside``): they are among the pairs to measure. None: there are no such pairs.
     """
     fine_of = {twin: fine for fine, twin in twins.items()}
     scores = {pair: weights.get(pair, 1.0) * score for pair, score in scores.items()}
@@ -116,11 +119,13 @@ def selected(
         gain = scores[pair] - (scores[twin] if twin is not None and twin in basket.taken else 0.0)
         if gain <= settings.charge * basket.price(pair):
             continue
-        if misses > patience and not graph.holds(pair):  # the tree is full: only pairs that it holds already
-            continue
-        larger = graph.grown(pair)
-        if larger.cells > cap:
+        full = misses > patience and not graph.holds(pair)  # then only pairs that the tree holds already
+        larger = graph if full else graph.grown(pair)
+        if full or larger.cells > cap:
             misses += 1
+            if beside is not None and settings.beside * gain > settings.charge * basket.price(pair):
+                beside.add(pair)
+                basket.take(pair)
             continue
         graph = larger
         basket.take(pair)

@@ -113,6 +113,9 @@ class Settings:
     """The part of a table's L1 noise that the selection charges: a fitted table keeps about half of its
     noise."""
 
+    beside: float = 0.7
+    """The part of its gain that counts for a pair beside the tree: exchanges meet it less well than a fit."""
+
     greed: float = 0.3
     """Pairs are taken in the order of score / cells^0.3."""
 

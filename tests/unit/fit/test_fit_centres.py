@@ -1,10 +1,13 @@
 """Centres of potentials: what pair tables make likely."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsyn_sql.fit import centres as module
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.centres import centres, denoised_pair, log_ratios
 from dpsyn_sql.fit.estimate import Observation
@@ -87,3 +90,30 @@ def test_centres_say_what_the_rest_of_the_model_does_not():
     assert np.abs(found[0, 2]).max() < 0.2
     correlation = np.corrcoef(found[0, 1].ravel(), link.ravel())[0, 1]
     assert correlation > 0.95
+
+
+@pytest.mark.parametrize("shape", [(24, 20), (16, 2), (3, 30), (2, 2), (10, 9)])
+def test_blocks_of_filled_tables_have_the_noise_of_projected_cells(monkeypatch, shape):
+    """Beside the covariance of the projection written out: b' (P x P) b for the indicator b of a block."""
+    seen, sigma = [], 3.0
+    inner = module.log_ratios
+
+    def noted(counts, expected, deviations):
+        seen.append(deviations)
+        return inner(counts, expected, deviations)
+
+    monkeypatch.setattr(module, "log_ratios", noted)
+    expected = np.full(shape, 50.0)
+    denoised_pair(replace(table(expected, sigma), filled=True), expected, (True, True))
+    one_cell = np.prod([1 - 1 / size for size in shape])  # the variance of a cell of P z, of that of z
+    blocks = [block for block in (8, 4, 2, 1) if block == 1 or any(size > block for size in shape)]
+    assert len(seen) == len(blocks)
+    for block, found in zip(blocks, seen, strict=True):
+        axes = []
+        for size in shape:
+            indicators = np.equal.outer(np.arange(-(-size // block)), np.arange(size) // block).astype(float)
+            spread = np.diag(indicators @ (np.eye(size) - 1 / size) @ indicators.T)
+            # A block of all codes is no difference between codes: it counts as much as all of them apart.
+            axes.append(np.where(indicators.sum(axis=1) < size, spread, size - 1))
+        wanted = sigma * np.sqrt(np.multiply.outer(*axes).ravel() / one_cell)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)

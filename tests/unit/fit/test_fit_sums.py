@@ -1,5 +1,7 @@
 """One-way sums on which noisy tables agree, beside constrained least squares written out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -54,6 +56,25 @@ def test_sums_are_those_of_least_squares(seed):
     for variable in (0, 1, 2):
         np.testing.assert_allclose(found[variable], least_squares(tables, variable, 300.0), atol=1e-7)
     np.testing.assert_allclose(found[3], np.bincount(BIN_OF, found[0]), atol=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_filled_tables_get_the_sums_of_others_and_tell_none(seed):
+    """Their margins are those of a model: taken for measured ones, they would pull all sums towards it."""
+    tables = noisy_tables(seed)
+    filled = {scope: replace(table, filled=len(scope) > 1) for scope, table in tables.items()}
+    told = {scope: table for scope, table in tables.items() if len(scope) == 1}
+    wanted = one_way_sums(told, LINKS, 300.0)
+    found = one_way_sums(filled, LINKS, 300.0)
+    assert found.keys() == wanted.keys()
+    for variable in wanted:
+        np.testing.assert_allclose(found[variable], wanted[variable], atol=1e-9)
+        if variable < 2:
+            assert np.abs(found[variable] - one_way_sums(tables, LINKS, 300.0)[variable]).max() > 1e-3
+    for scope, table in agreeing(filled, LINKS, 300.0).items():
+        assert table.filled == (len(scope) > 1)
+        for axis, variable in enumerate(scope):
+            np.testing.assert_allclose(sums(table.values, axis), wanted[variable], atol=1e-7)
 
 
 def test_a_twin_without_a_table_has_the_sums_of_its_variable():

@@ -48,7 +48,7 @@ class Exact:
 def learnt(texts, least=1, **options):
     column = Undiscovered("s", "VARCHAR", "categorical", **options)
     shape, door = Shape((column,)), Exact(texts, least)
-    steps, _ = planned_discovery(shape, PrivacyUnit(), Budget("zcdp", 10**13, 10**8))
+    steps, _ = planned_discovery(shape, PrivacyUnit(), Budget("gdp", 10**13, 10**8))
     found = discovered(shape, steps, door, 1)
     assert found.asked == steps
     return found.shape.domain["s"], door

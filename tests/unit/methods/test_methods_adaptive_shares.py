@@ -48,7 +48,7 @@ def test_the_noise_of_a_unit_of_several_rows_counts_as_theirs():
     domain = Domain((Attribute("a", "INTEGER", "categorical", labels=(0, 1)),))
     relation = Relation("source", "table", "source", ())
     one, ten = Source(relation), Source(relation, PrivacyUnit("person", 10))
-    budget = Budget("zcdp", 10**13)
+    budget = Budget("gdp", 10**13)
     assert equivalent_rho(one, domain, budget) == pytest.approx(float(budget.rho))
     assert equivalent_rho(ten, domain, budget) == pytest.approx(float(budget.rho) / 100)
     pure = Budget("pure", 2 * 10**12)

@@ -111,7 +111,7 @@ def test_the_last_bits_of_a_machine_change_neither_views_nor_their_noise(cover, 
 
 
 @pytest.mark.parametrize("method", [DPSyn(), DPCopula(), DPCopula(hybrid=True, ratio=1000.0), PrivBayes()])
-@pytest.mark.parametrize("budget", [Budget("zcdp", 40), Budget("pure", 40)], ids=["zcdp", "pure"])
+@pytest.mark.parametrize("budget", [Budget("gdp", 40), Budget("pure", 40)], ids=["gdp", "pure"])
 def test_a_budget_of_a_few_units_pays_for_what_is_asked(method, budget):
     columns = [np.repeat(np.arange(4), 25), np.tile(np.arange(4), 25), *constant(2, 100)]
     for seed in range(6):

@@ -17,7 +17,7 @@ from dpsyn_sql.source.relation import Relation, Source
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
 DOMAIN = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(4))) for i in range(6)))
-PLAN = Adaptive().plan(Source(Relation("t", "table", "t", ())), DOMAIN, Budget("zcdp", 10**14))
+PLAN = Adaptive().plan(Source(Relation("t", "table", "t", ())), DOMAIN, Budget("gdp", 10**14))
 ROWS = 20_000
 
 

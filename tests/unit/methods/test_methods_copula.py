@@ -14,7 +14,7 @@ from dpsyn_sql.methods import Copula, method_of
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("t", "table", "t", ()))
-BUDGET = Budget("zcdp", 10**14)
+BUDGET = Budget("gdp", 10**14)
 SIZES = (2, 5, 9, 1)
 DOMAIN = Domain(
     tuple(Attribute(f"x{i}", "INTEGER", "categorical", labels=tuple(range(k))) for i, k in enumerate(SIZES))

@@ -21,7 +21,7 @@ from dpsyn_sql.sample.views import SYNTHESES
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("people", "table", "people", ()))
-GAUSSIAN, LAPLACE = Budget("zcdp", 14_884_300_000_000), Budget("pure", 10**15)
+GAUSSIAN, LAPLACE = Budget("gdp", 14_884_300_000_000), Budget("pure", 10**15)
 
 
 def domain(*sizes, ordered=False):
@@ -55,7 +55,7 @@ class Noisy(FakeCurator):
         number = len(question.queries)
         self.sigma = (
             math.sqrt(number / (2 * float(budget.rho)))
-            if budget.kind == "zcdp"
+            if budget.gaussian
             else math.sqrt(2) * number / float(budget.fraction)
         )
         found = super().ask(question, budget)

@@ -199,7 +199,7 @@ def test_settings_changed_under_one_name_are_refused(con, tmp_path):
 
 
 def test_each_event_belongs_to_its_step_wherever_the_reserved_one_stands():
-    source, budget = Source(Relation("t", "table", "t", ())), Budget("zcdp", 10**13)
+    source, budget = Source(Relation("t", "table", "t", ())), Budget("gdp", 10**13)
     plan = METHODS["toy"].plan(source, toy_domain(), budget)
     (known,) = plan.steps
     reserved = ReservedStep("rounds", plan.queries[:1], budget)

@@ -1,5 +1,6 @@
 """Exchanges between rows bring two-way counts closer to those expected."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +10,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.sample import graphical
+from dpsyn_sql.sample import graphical, systematic
 from dpsyn_sql.sample.balance import balanced
 
 
@@ -135,3 +136,37 @@ def test_expected_tables_are_those_of_the_model_and_in_single_precision():
     for (first, second), table in tables.items():
         assert table.dtype == np.float32
         np.testing.assert_allclose(table, model.project([f"x{first}", f"x{second}"]), rtol=1e-5)
+
+
+def with_a_pair_beside(rows):
+    """A model whose leaves 1 and 2 depend on each other more than its tree says, with the same margins."""
+    model = replace(star(leaves=3), total=float(rows))
+    table = model.project(["x1", "x2"]) / rows
+    beside = table * np.exp(np.random.default_rng(8).normal(0, 0.7, table.shape))
+    for _ in range(200):
+        beside *= (table.sum(axis=1) / beside.sum(axis=1))[:, None]
+        beside *= table.sum(axis=0) / beside.sum(axis=0)
+    return model, replace(model, beside={(1, 2): beside})
+
+
+@pytest.mark.parametrize(("rows", "batch"), [(6_000, 2**18), (20_000, 10_000)])
+def test_rows_marginals_and_stored_tables_say_the_same_of_a_pair_beside_the_tree(rows, batch, monkeypatch):
+    monkeypatch.setattr(graphical, "BATCH_ROWS", batch)
+    monkeypatch.setattr(systematic, "BATCH_ROWS", batch)
+    plain, model = with_a_pair_beside(rows)
+    wanted = model.project(["x1", "x2"])
+    np.testing.assert_allclose(wanted, model.project(["x2", "x1"]).T)
+    np.testing.assert_allclose(wanted.sum(axis=1), model.project(["x1"]), rtol=1e-9)
+    kept = dict(model.tables().tables)
+    np.testing.assert_allclose(rows * kept[1, 2], wanted)
+    assert np.abs(plain.project(["x1", "x2"]) - wanted).sum() > 0.2 * rows
+    found = [
+        np.concatenate(list(one.sampler().batches(rows, 4))).astype(np.int64) for one in (plain, model, model)
+    ]
+    np.testing.assert_array_equal(found[1], found[2])
+    shape = model.domain.shape()
+    errors = [np.abs(counts(codes.T, shape, (1, 2)) - wanted).sum() / 2 / rows for codes in found]
+    assert errors[1] < 0.02 < 0.1 < errors[0]
+    for pair in [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]:  # the pairs of the tree stay
+        own = model.project([f"x{v}" for v in pair])
+        assert np.abs(counts(found[1].T, shape, pair) - own).sum() / 2 / rows < 0.03

@@ -1,0 +1,87 @@
+"""Pairs beside the tree: chosen if the cap alone refuses them, measured, and met by the sample."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import pytest
+from support.doors import FakeCurator, table_of
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
+from dpsyn_sql.source.relation import Relation, Source
+
+SETTINGS = Adaptive.constants
+SOURCE = Source(Relation("people", "table", "people", ()))
+SIZES = (8,) * 5
+
+
+@pytest.mark.parametrize(("gain", "outside"), [(1.0, 1), (0.6, 0)])
+def test_only_the_cap_sends_a_pair_beside_the_tree_and_only_if_it_is_worth_more(gain, outside):
+    law = NoiseLaw(10.0, 0.5)
+    scores = {(0, 1): 1e5, (1, 2): 1e4, (0, 2): 0.0}
+    taken = selected({**scores, (0, 2): 1.0}, {}, {}, (8, 8, 8), (), 200, law, SETTINGS)
+    assert [*taken] == [(0, 1), (1, 2)]  # a triangle has 512 cells
+    first = (64**0.6, 64 / 64**0.3)
+    price = law.unit * ((3 * first[0]) ** 0.5 * 3 - (2 * first[0]) ** 0.5 * 2) * first[1]
+    scores[0, 2] = gain * 1.05 * SETTINGS.charge * price / SETTINGS.beside
+    beside = set()
+    taken = selected(scores, {}, {}, (8, 8, 8), (), 200, law, SETTINGS, beside)
+    assert len(beside) == outside and beside == taken.keys() - {(0, 1), (1, 2)}
+    none = selected({(0, 1): 1e5, (1, 2): 1e4, (0, 2): 1e4}, {}, {}, (8, 8, 8), (), 1e6, law, SETTINGS, set())
+    assert len(none) == 3
+
+
+def released(monkeypatch, kind, beside):
+    """A release of five attributes that all depend on each other, with a tree that has room for few pairs."""
+    rng = np.random.default_rng(2)
+    hidden = rng.integers(0, 8, 20_000)
+    codes = [np.where(rng.random(20_000) < 0.6, hidden, rng.integers(0, 8, 20_000)) for _ in SIZES]
+    domain = Domain(
+        tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(k))) for i, k in enumerate(SIZES))
+    )
+    constants = replace(SETTINGS, cap=300.0, cap_most=300.0, beside=beside)
+    monkeypatch.setattr(Adaptive, "constants", constants)
+    plan = Adaptive().plan(SOURCE, domain, Budget(kind, 10**17 if kind == "pure" else 10**16))
+    door = FakeCurator(domain, partial(table_of, domain, codes))
+    model = Adaptive().run(plan, door)
+    assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
+    return model, codes
+
+
+def missed(model, columns, codes):
+    far = 0.0
+    for first, second in combinations(range(5), 2):
+        real, own = (
+            np.bincount(c[first] * 8 + c[second], minlength=64) / len(c[0]) for c in (codes, columns)
+        )
+        far += np.abs(real - own).sum() / 2
+    return far / 10
+
+
+@pytest.mark.parametrize("kind", ["gdp", "zcdp", "pure"])
+def test_pairs_beside_the_tree_bring_rows_closer_and_marginals_agree(monkeypatch, kind):
+    plain, codes = released(monkeypatch, kind, 0.0)
+    assert not plain.beside
+    model, _ = released(monkeypatch, kind, SETTINGS.beside)
+    assert model.beside
+    for first, second in model.beside:
+        assert model.beliefs.tree.home((first, second)) is None
+        names = [f"x{first}", f"x{second}"]
+        table = model.project(names)
+        np.testing.assert_allclose(table.sum(axis=1), model.project(names[:1]), rtol=1e-3)
+        np.testing.assert_allclose(table.sum(axis=0), model.project(names[1:]), rtol=1e-3)
+    without, found = (
+        np.concatenate(list(one.sampler().batches(20_000, 3))).astype(np.int64).T for one in (plain, model)
+    )
+    assert missed(model, found, codes) < 0.7 * missed(plain, without, codes)
+    for pair in model.beside:
+        wanted = model.project([f"x{v}" for v in pair]).ravel() / model.total
+        near, far = (
+            np.abs(np.bincount(rows[pair[0]] * 8 + rows[pair[1]], minlength=64) / 20_000 - wanted).sum() / 2
+            for rows in (found, without)
+        )
+        assert near < 0.04 and near < 0.2 * far
