@@ -203,7 +203,8 @@ def cost_table(
     print_table(
         ["table", "seconds", "seconds of all cores", "peak MiB"],
         rows,
-        f"Medians at epsilon {epsilon:g} / of the stored run. Seconds depend on what else runs.",
+        f"Medians at epsilon {epsilon:g} / of the stored run, of the first release of a process, which loads "
+        "its libraries too (`adaptive.py` times later ones). Seconds depend on what else runs.",
     )
 
 
