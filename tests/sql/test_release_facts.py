@@ -122,11 +122,11 @@ def asked(facts):
 
     for (step, event), group in groupby(sorted(facts, key=key), key):
         items = [{k: v for k, v in item.items() if k not in ("step", "column", "event")} for item in group]
-        ranges = [
-            (name.replace("_", " "), *{min(i[name] for i in items), max(i[name] for i in items)})
-            for name in items[0]
-        ]
-        yield step, event, len(items), [(name, *sorted(ends)) for name, *ends in ranges]
+        ranges = []
+        for name in {name for item in items for name in item}:  # not every question of a step has a lattice
+            numbers = [item[name] for item in items if name in item]
+            ranges.append((name.replace("_", " "), *sorted({min(numbers), max(numbers)})))
+        yield step, event, len(items), sorted(ranges)
 
 
 def told_mechanism(fact, value):
@@ -136,7 +136,7 @@ def told_mechanism(fact, value):
     for part in numbers.split(", "):
         name, *ends = part.replace(" to ", " ").rsplit(" ", part.count(" to ") + 1)
         parts.append((name, *map(float, ends)))
-    return fact, event, int(times), parts
+    return fact, event, int(times), sorted(parts)
 
 
 def check_certificate(rows, name, facts):

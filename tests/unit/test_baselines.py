@@ -38,8 +38,8 @@ def test_the_error_of_direct_noise_is_its_closed_form(law):
 
 def test_scales_of_direct_noise():
     assert lap.laplace_scale(91, 2.0) == 45.5
-    # rho of (1, 1e-9) is 0.0148843 (nine tenths of delta for the conversion).
-    assert lap.gaussian_sigma(91, 1.0, 1e-9) == pytest.approx(math.sqrt(91 / (2 * 0.0148843)), rel=1e-4)
+    # mu of (1, 1e-9) is 0.181401 (nine tenths of delta for the conversion).
+    assert lap.gaussian_sigma(91, 1.0, 1e-9) == pytest.approx(math.sqrt(91) / 0.181401, rel=1e-4)
 
 
 def test_shares_made_of_noise_alone_are_uniform():
