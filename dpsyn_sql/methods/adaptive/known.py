@@ -55,13 +55,14 @@ def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, las
     def stop() -> bool:
         return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
 
-    steps = constants.iterations // 2 if last else constants.iterations
+    first = constants.iterations // 2 if last else constants.iterations
+    most = first + constants.iterations_last if last else first
     clock = deadline.running() if last else nullcontext()
-    with clock, phase("fit", constants.iterations) as advance:
+    with clock, phase("fit", most) as advance:
         fit = fit_potentials(
             Likelihood(tree, observed, total, base),
             known.potentials,
-            steps,
+            first,
             constants.tolerance_first if last else constants.tolerance,
             stop,
             advance,
@@ -70,7 +71,7 @@ def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, las
             fit = fit_potentials(
                 _centred(task, fit, observed, total, base),
                 fit.potentials,
-                steps,
+                constants.iterations_last,
                 constants.tolerance_last,
                 stop,
                 advance,

@@ -128,5 +128,9 @@ class Settings:
 
     tolerance_first: float = 4.0
     tolerance_last: float = 0.5
-    """The last fit is done twice, each time with half of the steps. The first says only which cells cannot
-    be, and need not be exact."""
+    """The last fit is done twice. The first says only which cells cannot be, and need not be exact: it has
+    half of the steps."""
+
+    iterations_last: int = 300
+    """The most steps of the second. A hundred triples of little noise beside the pairs take up to 240; cut
+    off earlier, the model misses its one-way tables by many times their noise (docs/results.md)."""

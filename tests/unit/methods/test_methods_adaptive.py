@@ -312,6 +312,28 @@ def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch, kind):
         assert max(len(scope) for scope in fitted[-1].potentials) == most
 
 
+def test_the_last_fit_ends_by_its_misfit_or_after_steps_of_its_own(monkeypatch):
+    """The fit with centres gets more steps than those that form questions, and announces them all."""
+    asked, announced, fit, phase = [], [], known.fit_potentials, known.phase
+
+    def remembered(likelihood, start, iterations, *rest):
+        asked.append(iterations)
+        return fit(likelihood, start, iterations, *rest)
+
+    def told(name, steps):
+        announced.append(steps)
+        return phase(name, steps)
+
+    monkeypatch.setattr(known, "fit_potentials", remembered)
+    monkeypatch.setattr(known, "phase", told)
+    changes = {"fewest_triples": 4, "iterations": 20, "iterations_last": 70}
+    monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
+    domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
+    Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("zcdp", 10**13)), door_to(domain, codes))
+    assert asked == [20, 20, 10, 70]
+    assert announced == [20, 20, 80]
+
+
 def test_triples_weigh_what_their_pairs_do(monkeypatch, kind):
     """With three pairs that hardly weigh anything a triple is not worth what the others gain from its budget."""
     light = Workload(((("x0", "x1", "x2", "x3"), Fraction(1, 10**6)), (("x4", "x5"), Fraction(500))))
