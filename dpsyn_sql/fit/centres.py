@@ -120,12 +120,10 @@ def denoised_pair(table: Observation, expected: FloatArray, ordered: Sequence[bo
 
 
 def _kept_noise(blocks: IntArray) -> FloatArray:
-    """Of each block of codes the variance of its sum of projected noise, relative to that of independent
-    cells of the same deviation: (1 - n/k) / (1 - 1/k) for n of k codes. A block of all codes tells nothing;
-    its noise counts in full."""
+    """Of each block of codes the variance of its sum of projected noise, relative to that of the noise:
+    1 - n/k for n of k codes. A block of all codes tells nothing; its noise counts as that of all apart."""
     codes = np.bincount(blocks)
-    left = np.where(codes < blocks.size, 1 - codes / blocks.size, 1 - 1 / blocks.size)
-    return np.asarray(left / max(1 - 1 / blocks.size, 0.5))
+    return np.where(codes < blocks.size, 1 - codes / blocks.size, 1 - 1 / blocks.size)
 
 
 def _halves(shape: Sequence[int], sides: Sequence[int]) -> bool:

@@ -37,6 +37,7 @@ class Observation:
     """A noisy table: ``values`` (rows) and the standard deviation of its cells, one or one a cell.
 
     ``filled``: only its residual was measured, and its margins are those of a model: they tell nothing new.
+    ``sigma`` is then that of the noise before its projection: every direction of the residual keeps it.
     """
 
     values: FloatArray

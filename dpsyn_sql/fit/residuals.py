@@ -36,10 +36,14 @@ def interaction(residual: NoisyResidual) -> FloatArray:
     return projected(residual.values / residual.values.size)
 
 
+def noise(residual: NoisyResidual) -> float:
+    """Standard deviation (rows) of the noise z in ``interaction`` = P x + P z, in all directions P keeps."""
+    return residual.scale / residual.values.size
+
+
 def deviation(residual: NoisyResidual) -> float:
     """Standard deviation (rows) of a cell of ``interaction``; cells share noise."""
-    size = residual.values.size
-    return residual.scale / size * math.sqrt(cost_factor(residual.values.shape))
+    return noise(residual) * math.sqrt(cost_factor(residual.values.shape))
 
 
 def filled(table: FloatArray, residual: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from dpsyn_sql.fit.belief import all_pairs, marginals
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reproducible import snapped
-from dpsyn_sql.fit.residuals import deviation, filled, interaction
+from dpsyn_sql.fit.residuals import filled, interaction, noise
 from dpsyn_sql.methods.adaptive.known import Known
 from dpsyn_sql.methods.adaptive.one_ways import by_residuals
 from dpsyn_sql.methods.adaptive.scores import Scores
@@ -51,7 +51,7 @@ def _residual(task: Task, known: Known, scope: Scope, share: Budget) -> Observat
     of = all_pairs if len(scope) == 2 else marginals
     expected = known.total * of(known.beliefs, [scope])[scope]
     values = filled(expected, task.working.turned(scope, interaction(table)))
-    return Observation(values, np.asarray(deviation(table)), filled=True)
+    return Observation(values, np.asarray(noise(table)), filled=True)
 
 
 def noisy_scores(

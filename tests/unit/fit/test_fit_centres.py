@@ -105,7 +105,6 @@ def test_blocks_of_filled_tables_have_the_noise_of_projected_cells(monkeypatch, 
     monkeypatch.setattr(module, "log_ratios", noted)
     expected = np.full(shape, 50.0)
     denoised_pair(replace(table(expected, sigma), filled=True), expected, (True, True))
-    one_cell = np.prod([1 - 1 / size for size in shape])  # the variance of a cell of P z, of that of z
     blocks = [block for block in (8, 4, 2, 1) if block == 1 or any(size > block for size in shape)]
     assert len(seen) == len(blocks)
     for block, found in zip(blocks, seen, strict=True):
@@ -115,5 +114,5 @@ def test_blocks_of_filled_tables_have_the_noise_of_projected_cells(monkeypatch, 
             spread = np.diag(indicators @ (np.eye(size) - 1 / size) @ indicators.T)
             # A block of all codes is no difference between codes: it counts as much as all of them apart.
             axes.append(np.where(indicators.sum(axis=1) < size, spread, size - 1))
-        wanted = sigma * np.sqrt(np.multiply.outer(*axes).ravel() / one_cell)
+        wanted = sigma * np.sqrt(np.multiply.outer(*axes).ravel())
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
