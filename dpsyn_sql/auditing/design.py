@@ -25,9 +25,6 @@ POWER = 0.99
 MOST_RUNS = 100_000
 
 HALF = 0.5
-_MOST_EXCESS = 1 / 96
-"""Rounding the Gaussian to integers raises its mu by one part in 24 m sigma^2. Up to here, a single table
-with a sigma of 2 for each row of a unit, that is far less than the bound's own width."""
 _SIMULATIONS = 200_000
 _SIMULATED = 20_000_000
 _CHOICES = 400_000
@@ -53,25 +50,22 @@ class Design:
     power: float
 
 
-def designed(budget: Budget, rows: int, rehearsed: Sequence[Answered], runs: int | None) -> Design:
+def designed(budget: Budget, rehearsed: Sequence[Answered], runs: int | None) -> Design:
     """The threshold that catches noise of half the scale with fewest runs, or best with ``runs``.
 
     It rests on theory and on which questions a rehearsal asked; its answers are not part of the test.
 
     Args:
         budget: of the plan; the claim is that of all of it, whatever a run spends.
-        rows: of the unit.
         rehearsed: one run.
         runs: on each side; None for what has the power ``POWER``.
 
     Raises:
-        InputError: more runs would be needed than are allowed, or the noise is too small for the curve.
+        InputError: more runs would be needed than are allowed.
     """
     curve = curve_of(budget.kind, rehearsed)
     claim = float(budget.fraction) if curve == "pure" else math.sqrt(2 * budget.rho)
     if _all_gaussian(rehearsed) and budget.gaussian:
-        if budget.kind == "zcdp":
-            _check_scale(rehearsed, rows)
         options = [_middle(claim)]
     else:
         options = simulated(budget.kind, rehearsed)
@@ -93,18 +87,6 @@ def curve_of(kind: Kind, asked: Sequence[Answered]) -> Curve:
 
 def _all_gaussian(asked: Sequence[Answered]) -> bool:
     return all(isinstance(one.event, GaussianEvent) for one in asked)
-
-
-def _check_scale(asked: Sequence[Answered], rows: int) -> None:
-    """The excess of the questions, each by its share of mu^2, m rows^2 / sigma^2."""
-    noised = [(one.event, one.within.size) for one in asked if isinstance(one.event, GaussianEvent)]
-    excess = sum(rows**2 / (24 * event.sigma**4) for event, _ in noised)
-    if excess > _MOST_EXCESS * sum(size / event.sigma**2 for event, size in noised):
-        least = min(event.sigma for event, _ in noised)
-        raise InputError(
-            f"the noise has a scale of {least:.3g} rows. That is too small for {rows} rows of a unit: the "
-            "curve of mu is not accurate for such integer noise; audit a smaller epsilon"
-        )
 
 
 def _fewest(curve: Curve, claim: float, options: Sequence[Option]) -> int:

@@ -462,7 +462,7 @@ def test_what_is_left_of_epsilon_and_of_threshold_delta_is_said(words):
     granted = CliRunner().invoke(
         app, ["ledger", "grant", f"{words}.dpsyn-ledger", "words#row", "-e", "5", "--delta", "1e-9", "--new"]
     )
-    assert "a release of epsilon=5.000 with delta=1e-09 still fits" in granted.output
+    assert "a release of epsilon=5 with delta=1e-09 still fits" in granted.output
     release(words, "words")
     shown = CliRunner().invoke(app, ["ledger", "show", f"{words}.dpsyn-ledger"]).output
     assert "still fits if it discovers no categories" in shown

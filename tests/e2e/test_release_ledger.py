@@ -223,8 +223,9 @@ def test_units_of_several_rows(path):
     certificate = result.certificate()
     assert certificate["guarantee"]["privacy_unit"] == "person"
     assert certificate["guarantee"]["rows_per_unit"] == 2
-    # How many rows a unit has is one cell of a unit; a marginal has up to two rows of it.
-    assert [m["l2_squared"] for m in certificate["mechanisms"]] == [1, 4]
+    # How many rows a unit has is one cell of a unit; the total has up to two rows of it, and so has the
+    # residual of 10 codes.
+    assert [m["l2_squared"] for m in certificate["mechanisms"]] == [1, 2**2, 2**2 * 10 * 9]
     assert abs(result.rows - 200) < 60
     with duckdb.connect(str(path), read_only=True) as con:
         assert [row[0] for row in con.execute("DESCRIBE t_synthetic").fetchall()] == ["person", "n"]

@@ -147,13 +147,13 @@ def test_about_five_thousand_runs_catch_half_the_noise_at_epsilon_1():
     mu = math.sqrt(2 * Budget.from_epsilon(1, 1e-9).rho)
     rates = (norm.cdf(-mu), norm.cdf(-mu))  # half the scale: the true mu is twice the claim
     runs = runs_for_power("gaussian", mu, *rates, 0.99, ERROR, 100_000)
-    assert 5_000 <= runs <= 5_800
+    assert 4_500 <= runs <= 5_300
     assert (
         power("gaussian", mu, *rates, runs, ERROR)
         >= 0.99
         > power("gaussian", mu, *rates, runs * 9 // 10, ERROR)
     )
-    assert runs_for_power("gaussian", mu, *rates, 0.99, ERROR, 5_000) is None
+    assert runs_for_power("gaussian", mu, *rates, 0.99, ERROR, 4_500) is None
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.5, 2.0])
@@ -227,7 +227,6 @@ def test_integer_noise_is_as_near_to_the_curve_as_stated(sigma, rows, tables):
         (dict(runs=True), "runs=True"),
         (dict(rows_per_unit=0), "rows_per_unit=0"),
         (dict(epsilon=0.01), "at most 100000 runs"),
-        (dict(epsilon=30), "audit a smaller epsilon"),
         (dict(method="magic"), "magic"),
         (
             dict(
