@@ -8,7 +8,7 @@ nothing here knows whether a declaration is right: it knows what a release could
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.cases import Case, Finding, Table, names_a_code, names_an_identifier, names_money
 from dpsyn_sql.domain.declared import declared_type, natural_kind
 from dpsyn_sql.domain.document import Document, load_yaml, read_document
-from dpsyn_sql.domain.entries import Bins, Categories
+from dpsyn_sql.domain.entries import Bins, Categories, DyadicColumn, Entry, PointColumns
 from dpsyn_sql.domain.file import DomainSpec, read_domain
-from dpsyn_sql.domain.matching import Matching, Undeclared
+from dpsyn_sql.domain.matching import Fitted, Matching, Undeclared, end_type
 from dpsyn_sql.domain.oddities import RULES
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.domain.pointed import pointed
+from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.types import SqlType, parse_type, supported_type
 from dpsyn_sql.errors import DomainError
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import Column, Relation
@@ -78,7 +80,8 @@ def advise(
     stated = _stated(spec)
     names = _declared_names(document, kept)
     matching = Matching(document.columns, document.sql_types, names, csv=csv, discover=True)
-    cases = [_case(column, matching, stated) for column in kept]
+    joined = pointed(matching, columns, _left_out(columns, kept), unit, _finder(columns), [])
+    cases = [_case(column, matching, stated, joined) for column in kept]
     table = Table(cases, relation is not None, csv, unit is None, most_cells)
     faults = list(document.faults) if relation is None else _faults(spec, relation, exclude, unit)
     found = [_told(fault) for fault in faults]
@@ -98,12 +101,34 @@ def _kept(columns: Collection[Column], exclude: Collection[str], unit: Column | 
 
 def _of_file(document: Document) -> list[Column]:
     """The columns of a file without a source, with the types that their declarations imply."""
-    found = []
+    found: list[Column] = []
     for name, entry in document.columns.items():
-        implied = declared_type(entry).text if isinstance(entry, Bins | Categories) else "VARCHAR"
-        named = parse_type(document.sql_types.get(name, implied))
-        found.append(Column(name, implied if named is None else named.text))
+        named = parse_type(document.sql_types.get(name, ""))
+        if isinstance(entry, PointColumns):
+            own = [(part, end_type(lower, upper)) for part, lower, upper in entry.box]
+        else:
+            own = [(name, _implied(entry))]
+        found.extend(Column(part, (named or implied).text) for part, implied in own)
     return found
+
+
+def _implied(entry: Entry | None) -> SqlType:
+    if isinstance(entry, DyadicColumn):
+        return end_type(entry.lower, entry.upper)
+    return declared_type(entry) if isinstance(entry, Bins | Categories) else supported_type("VARCHAR", "")
+
+
+def _left_out(columns: Collection[Column], kept: Collection[Column]) -> set[str]:
+    return {column.name for column in columns} - {column.name for column in kept}
+
+
+def _finder(columns: Collection[Column]) -> Callable[[str], str | None]:
+    """The column of a name: the same, else in another letter case."""
+    exact, by_case = (
+        {column.name for column in columns},
+        {fold(column.name): column.name for column in columns},
+    )
+    return lambda name: name if name in exact else by_case.get(fold(name))
 
 
 def _stated(spec: DomainSpec) -> dict[str, frozenset[str]]:
@@ -125,14 +150,20 @@ def _declared_names(document: Document, columns: Collection[Column]) -> dict[str
     }
 
 
-def _case(column: Column, matching: Matching, stated: Mapping[str, frozenset[str]]) -> Case:
-    declared = matching.names.get(column.name, column.name)
-    entry = matching.entries.get(declared)
+def _case(
+    column: Column,
+    matching: Matching,
+    stated: Mapping[str, frozenset[str]],
+    joined: Mapping[str, Fitted],
+) -> Case:
     kind = parse_type(column.sql_type)
-    item = matching.column(column, []) if kind is not None else Undeclared
+    item = joined.get(column.name) or (Undeclared if kind is None else matching.column(column, []))
     if isinstance(item, Attribute):
         kind = item.type
-    return Case(column, kind, entry, stated.get(declared, frozenset()), item)
+    declared = matching.names.get(column.name, column.name)
+    if isinstance(item, Undiscovered) and item.hierarchy is not None:
+        declared = matching.names.get(column.name, item.name)  # a point has a name of its own
+    return Case(column, kind, matching.entries.get(declared), stated.get(declared, frozenset()), item)
 
 
 def _faults(

@@ -15,6 +15,9 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
 
+from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
+from dpsyn_sql.domain.marks import ANY_REST as ANY_REST
+from dpsyn_sql.domain.marks import OTHER as OTHER
 from dpsyn_sql.domain.types import Edge, SqlType, supported_type, to_tick
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -22,10 +25,6 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident
 Kind = Literal["categorical", "numeric", "temporal"]
 Label = bool | int | str
 Granularity = int | Decimal | Literal["month"]
-
-OTHER = "__other__"
-ANY_REST = "*"
-"""The end of a label that stands for all text that begins like it."""
 
 MAX_SIZE = 131_072
 """Codes that an attribute can have at most."""
@@ -63,6 +62,8 @@ class Attribute:
     pieces of equal probability, even within each; a piece of zero width is its value.
     ``prefixes`` are lengths, descending: text that no label equals has the code of the longest label that is
     its first so many characters followed by ``*``; see ``stems``.
+    ``leaves``: codes stand for nodes of a hierarchy, over one or more columns of its own; ``labels`` are then
+    their names, ``kind`` is categorical, ``sql_type`` VARCHAR, and rows outside the hierarchy are ``other``.
     ``source`` is the SQL expression of one row of the source that gives its values; None: the column
     of its name. ``recoding`` changes only what is written, never which rows have which code. ``type`` is
     ``sql_type`` parsed.
@@ -82,6 +83,7 @@ class Attribute:
     source: Fragment | None = None
     fill: Fill = ()
     recoding: Recoding | None = None
+    leaves: Leaves | None = None
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -94,8 +96,16 @@ class Attribute:
 
     @property
     def value(self) -> Fragment:
-        """What stands for its values in a query of the source."""
+        """What stands for its values in a query of the source, if it has no leaves."""
         return ident(self.name) if self.source is None else self.source
+
+    @property
+    def columns(self) -> tuple[HierarchyColumn, ...]:
+        """The columns of the source, and of the output, that it stands for: its own, or those of its
+        hierarchies."""
+        if self.leaves is None:
+            return (HierarchyColumn(self.name, self.sql_type, self.source),)
+        return tuple(column for one in self.leaves.hierarchies for column in one.columns)
 
     def stems(self, length: int) -> tuple[tuple[str, int], ...]:
         """The labels that stand for all text of a beginning, each with its code: ``length`` characters, then

@@ -12,6 +12,7 @@ from dpsyn_sql.domain.attributes import Label
 
 Cut = Decimal | date | time
 Scalar = bool | int | Decimal | str | date | None
+Id = int | str
 Step = Decimal | Literal["second", "minute", "hour", "day", "month"]
 
 
@@ -87,7 +88,57 @@ class DerivedColumn:
     otherwise: Scalar = None
 
 
-Entry = Bins | Categories | Discover | KeyColumn | ConstantColumn | DerivedColumn
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tree:
+    """What declarations of hierarchies share: codes at most, and whether NULL is a value of its own (None: as
+    the catalog says)."""
+
+    max_codes: int | None = None
+    nullable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DyadicColumn(_Tree):
+    """A number or moment between ``lower`` and ``upper`` (both included), halved ``depth`` times at most."""
+
+    lower: Cut
+    upper: Cut
+    depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointColumns(_Tree):
+    """Columns that are a point together, each with its lower and upper bound (both included)."""
+
+    box: tuple[tuple[str, Cut, Cut], ...]
+    depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextColumn(_Tree):
+    """Text of the characters of ``alphabet`` (ascending), cut at ``longest`` of them, whose beginnings are
+    refined to ``lengths``."""
+
+    alphabet: str
+    longest: int
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaxonomyColumn(_Tree):
+    """Ids with their parents (None: the root), or ids alone with the lengths of the beginnings they share."""
+
+    parents: tuple[tuple[Id, Id | None], ...] = ()
+    ids: tuple[Id, ...] = ()
+    prefixes: tuple[int, ...] = ()
+
+
+HierarchyEntry = DyadicColumn | TextColumn | TaxonomyColumn
+"""A hierarchy over one column."""
+
+Entry = (
+    Bins | Categories | Discover | KeyColumn | ConstantColumn | DerivedColumn | HierarchyEntry | PointColumns
+)
 
 
 def moments(values: Sequence[Cut]) -> list[datetime]:

@@ -4,6 +4,7 @@
       age:       {type: numeric, lower: 17, upper: 90, bins: 20}     # or edges: [17, 25, 35, 90]
       workclass: {type: categorical, categories: [Private, Public], other: false, nullable: true}
       born:      {type: temporal, lower: 1990-01-01, upper: 2020-12-31, bins: 12}
+      pickup:    {type: point, columns: {lat: [40.4, 41.0], lon: [-74.3, -73.6]}}
       zone:      {type: discover, as: categorical, max_codes: 200}   # learnt with noise, at a cost
       id:        {type: key}                                         # fresh values
       source:    {type: constant, value: census}
@@ -24,8 +25,9 @@ from typing import Any
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.declared import shown
 from dpsyn_sql.domain.document import json_schema, read_document
-from dpsyn_sql.domain.entries import Entry
+from dpsyn_sql.domain.entries import Entry, PointColumns
 from dpsyn_sql.domain.matching import Matching, Undeclared
+from dpsyn_sql.domain.pointed import pointed
 from dpsyn_sql.domain.roles import unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
@@ -93,7 +95,10 @@ class DomainFile:
         read = [*kept, *([] if unit is None or unit in kept else [unit])]
         faults.extend(f"column {c.name!r} {c.refused}; leave it out with exclude=" for c in read if c.refused)
         matching = Matching(self.columns, self.sql_types, entries, csv=csv, discover=discover)
-        found = [unit_role(c) if c == unit else matching.column(c, faults) for c in kept]
+        joined = pointed(matching, columns, dropped, unit, matches.find, faults)
+        found = [
+            unit_role(c) if c == unit else joined.get(c.name) or matching.column(c, faults) for c in kept
+        ]
         faults.extend(_undeclared([c for c, item in zip(kept, found, strict=True) if item is Undeclared]))
         made: list[Attribute | Undiscovered | Role] = [i for i in found if not isinstance(i, type)]
         measured = tuple(item for item in made if isinstance(item, Attribute | Undiscovered))
@@ -104,13 +109,17 @@ class DomainFile:
         roles = tuple(item for item in made if not isinstance(item, Attribute | Undiscovered))
         never = (*self.never, *_impossible(kept, roles, measured, checks))
         strict = tuple(column.name for column in kept if column.not_null)
-        return Shape(measured, roles, tuple(item.name for item in made), never, strict)
+        return Shape(measured, roles, tuple(column.name for column in kept), never, strict)
 
     def _by_column(self, matches: _Names, faults: list[str]) -> dict[str, str]:
         """Declared name of each column of the source."""
         found: dict[str, str] = {}
-        for name in self.columns:
+        for name, entry in self.columns.items():
+            if isinstance(entry, PointColumns):
+                continue
             column = matches.find(name)
+            if column is None and entry is None:
+                continue  # perhaps a point; what is wrong with the entry is a fault already
             if column is None:
                 faults.append(f"the source has no column {name!r}; it has {matches.listed()}")
             elif column in found:
@@ -159,7 +168,7 @@ def _impossible(
     """
     derived = [role.name for role in roles if isinstance(role, Derived)]
     constant = [role.name for role in roles if isinstance(role, Constant)]
-    valued = {item.name for item in measured} | {*derived, *constant}
+    valued = {column.name for item in measured for column in item.columns} | {*derived, *constant}
     conditions = [f"NOT ({check.expression})" for check in checks if valued.issuperset(check.columns)]
     strict = {column.name for column in kept if column.not_null}
     return conditions + [f"{ident(name)} IS NULL" for name in derived if name in strict]

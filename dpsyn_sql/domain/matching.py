@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
+from typing import Literal
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.declared import (
@@ -29,15 +30,21 @@ from dpsyn_sql.domain.entries import (
     Bins,
     Categories,
     ConstantColumn,
+    Cut,
     DerivedColumn,
     Discover,
+    DyadicColumn,
     Entry,
+    HierarchyEntry,
     KeyColumn,
+    PointColumns,
 )
 from dpsyn_sql.domain.grids import rounded
+from dpsyn_sql.domain.hierarchical import point, tree_column
 from dpsyn_sql.domain.roles import constant_role, derived_role, key_role
 from dpsyn_sql.domain.shape import MAX_CODES, Role, Undiscovered
-from dpsyn_sql.domain.types import SqlType, parse_type, to_tick
+from dpsyn_sql.domain.types import SqlType, parse_type, supported_type, to_tick
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import CheckDomain, Column
 
 
@@ -49,7 +56,11 @@ class Undeclared:
     """Nobody made the column's domain public, and it is not to be learnt."""
 
 
-Fitted = Attribute | Undiscovered | Role | type[Faulty] | type[Undeclared]
+class Joined:
+    """The column belongs to a point, which stands in the place of its first column."""
+
+
+Fitted = Attribute | Undiscovered | Role | type[Faulty] | type[Undeclared] | type[Joined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,21 @@ class Matching:
             return _to_discover(column, chosen, entry, faults, typed=False)
         return _declared(column, chosen, entry, faults)
 
+    def point(
+        self, name: str, entry: PointColumns, columns: Sequence[Column], faults: list[str]
+    ) -> Undiscovered | type[Faulty]:
+        """A point over these columns, in the order of its entry."""
+        typed = []
+        for column, (_, lower, upper) in zip(columns, entry.box, strict=True):
+            kind, named = parse_type(column.sql_type), self.sql_types.get(name)
+            if self.csv and named is None:
+                named = end_type(lower, upper).text
+            chosen = None if kind is None else _chosen_type(column, kind, entry, named, self.csv, faults)
+            if chosen is None:
+                return Faulty
+            typed.append((column, chosen))
+        return point(name, typed, entry, faults) or Faulty
+
     def _undeclared(self, column: Column, kind: SqlType) -> Fitted:
         if column.unique or kind.family == "uuid":
             return key_role(column, kind, "catalog")
@@ -113,6 +139,10 @@ def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) ->
         return catalog_attribute(column, kind) or _to_discover(column, kind, entry, faults)
     if isinstance(entry, DerivedColumn):
         return derived_role(column, kind, entry)
+    if isinstance(entry, HierarchyEntry):
+        return tree_column(column, kind, entry, faults) or Faulty
+    if isinstance(entry, PointColumns):
+        raise InternalError("a point is no column of the source")
     nullable = entry.nullable and not column.not_null
     if isinstance(entry, Categories):
         return categorical_attribute(column, kind, replace(entry, nullable=nullable), faults) or Faulty
@@ -271,6 +301,8 @@ def _implied_type(kind: SqlType, spec: Entry) -> SqlType:
     """The type of a CSV column whose declaration names none."""
     if isinstance(spec, Bins | Categories):
         return declared_type(spec)
+    if isinstance(spec, DyadicColumn):
+        return declared_type(Bins(_kind_of(spec.lower), spec.lower, spec.upper))
     name = "VARCHAR"
     if isinstance(spec, ConstantColumn):
         value = spec.value
@@ -283,3 +315,13 @@ def _implied_type(kind: SqlType, spec: Entry) -> SqlType:
         elif isinstance(value, date):
             name = "DATE" if type(value) is date else "TIMESTAMP"
     return parse_type(name) or kind
+
+
+def _kind_of(bound: Cut) -> Literal["numeric", "temporal"]:
+    return "numeric" if isinstance(bound, Decimal) else "temporal"
+
+
+def end_type(lower: Cut, upper: Cut) -> SqlType:
+    """The type of a column of a point that nobody states: places are seldom whole numbers."""
+    numbers = _kind_of(lower) == "numeric"
+    return supported_type("DOUBLE", "") if numbers else declared_type(Bins("temporal", lower, upper))

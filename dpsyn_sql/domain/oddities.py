@@ -25,6 +25,7 @@ from dpsyn_sql.domain.cases import (
 )
 from dpsyn_sql.domain.entries import Bins, Categories, Discover, KeyColumn
 from dpsyn_sql.domain.shape import Key, Undiscovered
+from dpsyn_sql.domain.tree_oddities import places, rare_text
 from dpsyn_sql.domain.types import Edge
 from dpsyn_sql.source.names import listed
 
@@ -400,6 +401,8 @@ RULES: Sequence[Rule] = (
     _of_each("serious", _equal_bins),
     _many_columns,
     _of_each("serious", _alike_categories),
+    places,
+    _of_each("hint", rare_text),
     _of_each("hint", _numbers_as_text),
     _of_each("hint", _too_many_codes),
     _of_each("hint", _unequal),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Granularity, Label
+from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn
 from dpsyn_sql.domain.types import SqlType, parse_type, supported_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -34,6 +35,9 @@ class Undiscovered:
     ``source`` and ``type`` as of an ``Attribute``. ``typed``: the type is public; else it is a column of
     text (of a CSV file) whose type is learnt too, and ``sql_type`` and ``kind`` are those of text.
     ``prefixes``: lengths, descending, of the beginnings that are learnt of text that is not found whole.
+    ``hierarchy``: its codes will be nodes of it (``kind`` "categorical", ``sql_type`` VARCHAR); the column
+    may
+    then stand for several columns of the source.
     """
 
     name: str
@@ -49,10 +53,18 @@ class Undiscovered:
     typed: bool = True
     prefixes: tuple[int, ...] = ()
     clipped: bool = False
+    hierarchy: Hierarchy | None = None
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", supported_type(self.sql_type, self.name))
+
+    @property
+    def columns(self) -> tuple[HierarchyColumn, ...]:
+        """The columns of the source that it stands for: its own, or those of its hierarchy."""
+        if self.hierarchy is None:
+            return (HierarchyColumn(self.name, self.sql_type, self.source),)
+        return self.hierarchy.columns
 
     def stand_in(self) -> Attribute:
         """An attribute of the largest size it can get, for planning only."""
@@ -113,7 +125,8 @@ Role = Key | UnitId | Constant | Derived
 
 def shape_of_domain(domain: Domain) -> Shape:
     """A table of measured attributes and nothing else."""
-    return Shape(domain.attributes, order=domain.names)
+    names = tuple(column.name for attribute in domain.attributes for column in attribute.columns)
+    return Shape(domain.attributes, order=names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +154,20 @@ class Shape:
     def untyped(self) -> tuple[str, ...]:
         """Names of the columns of text whose type is to be learnt."""
         return tuple(item.name for item in self.undiscovered if not item.typed)
+
+    @property
+    def sql_types(self) -> dict[str, str]:
+        """The type of every written column, as the catalog spells it."""
+        found = {column.name: column.sql_type for item in self.measured for column in item.columns}
+        return found | {role.name: role.sql_type for role in self.roles}
+
+    @property
+    def types(self) -> dict[str, SqlType | None]:
+        """The type of every written column; None for one that only a unit id can have."""
+        found: dict[str, SqlType | None] = {
+            column.name: column.type for item in self.measured for column in item.columns
+        }
+        return found | {role.name: role.type for role in self.roles}
 
     def as_text(self, names: Collection[str]) -> Shape:
         """The same shape in which those of these columns that have no public type are text."""

@@ -8,9 +8,13 @@ from datetime import date
 from fractions import Fraction
 
 from dpsyn_sql.domain.attributes import Attribute, Label, edge_ticks
+from dpsyn_sql.domain.declared import natural_kind
 from dpsyn_sql.domain.grids import binned_kind
+from dpsyn_sql.domain.hierarchies.base import Hierarchy
+from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.types import SqlType, from_tick, to_tick
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.slices import Sliced, Window
 
 
@@ -21,6 +25,8 @@ def shape_of_slice(shape: Shape, sliced: Sliced) -> Shape:
     """
 
     def narrowed(item: Attribute | Undiscovered) -> Attribute | Undiscovered:
+        if isinstance(item, Undiscovered) and item.hierarchy is not None:
+            return _of_tree(item, item.hierarchy, sliced)
         if item.name != sliced.column or item.source is not None:
             return item
         if isinstance(sliced.slice, Window):
@@ -28,6 +34,38 @@ def shape_of_slice(shape: Shape, sliced: Sliced) -> Shape:
         return _of_value(item, sliced.value)
 
     return replace(shape, measured=tuple(narrowed(item) for item in shape.measured))
+
+
+def _of_tree(item: Undiscovered, tree: Hierarchy, sliced: Sliced) -> Attribute | Undiscovered:
+    """A tree of the values of the slice: a box narrowed to its dates or its number, or its one text or id."""
+    column = next((one for one in tree.columns if one.name == sliced.column and one.source is None), None)
+    if column is None:
+        return item
+    own = Undiscovered(column.name, column.sql_type, natural_kind(column.type), item.nullable)
+    if not isinstance(tree, Points):
+        return item if isinstance(sliced.slice, Window) else _of_value(own, sliced.value)
+    place = tree.columns.index(column)
+    low, high = tree.lows[place], tree.highs[place]
+    if not column.type.discrete:
+        return item
+    own = replace(own, least=Fraction(low), most=Fraction(high))
+    cut = _in_window(own, sliced.slice) if isinstance(sliced.slice, Window) else _of_value(own, sliced.value)
+    first, last = _ends(cut)
+    narrow = tree.within(column.name, first, last)
+    if narrow is None:
+        return _cut(own, column.type, [first, last + 1])
+    nullable = item.nullable and len(tree.columns) > 1
+    return replace(item, nullable=nullable, hierarchy=replace(narrow, nullable=nullable))
+
+
+def _ends(item: Attribute | Undiscovered) -> tuple[int, int]:
+    """The least and the greatest tick."""
+    if isinstance(item, Attribute):
+        ticks = edge_ticks(item)
+        return ticks[0], ticks[-1] - 1
+    if item.least is None or item.most is None:
+        raise InternalError("a slice of a box has no ends")
+    return int(item.least), int(item.most)
 
 
 def _in_window(item: Attribute | Undiscovered, window: Window) -> Attribute | Undiscovered:

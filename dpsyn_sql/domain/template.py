@@ -41,6 +41,14 @@ _HEAD = """\
 #                for; max_codes: at most so many values or bins, one each for all other values and for
 #                NULL included; as: categorical for whole numbers that are codes, such as zones;
 #                prefixes: [3, 1] for text that is a code: a value that is not found keeps its beginning
+# Columns of more values than can be listed: trees of values that are learnt, fine where the rows are:
+#   point        places: {{type: point, columns: {{lat: [40.4, 41.0], lon: [-74.3, -73.6]}}}}, under a name of
+#                its own, with lower and upper bounds; a way from one place to another has four columns
+#   string       names and search words: {{type: string, alphabet: "a-zA-Z' -", longest: 20}}, every
+#                character that the text may have, and the length at which it is cut
+#   taxonomy     codes: {{type: taxonomy, ids: ["250.1", "250.2", "401"], prefixes: [1, 3]}}, or ids with
+#                their parents: {{type: taxonomy, parents: {{"250": "240-279", "251": "240-279"}}}}
+#   dyadic       numbers and dates of fine detail: {{type: dyadic, lower: 0, upper: 100000}}
 # Columns that are made, not measured:
 #   key          {{type: key}}: tells rows apart; fresh values, each once
 #   constant     {{type: constant, value: x}}: the same public value in every row

@@ -27,6 +27,8 @@ class Dialect:
         temporary_schema: where temporary tables are.
         of_labels: (codes of labels, text) to the code of a text, NULL for others.
         of_places: (values, place) to one of the values, the first at place 0.
+        last_start: (ascending starts with a number each, a name, a key) to a join whose ``<name>.code`` is
+            the number of the last start that is not above the key, NULL if there is none; each row stays one.
         text_bytes: text to bytes, which have no collation.
         guarded_cast: (text, type) to a value, NULL if the text is not one.
         matches: (text, pattern of RE2) to whether all of the text fits the pattern.
@@ -41,6 +43,7 @@ class Dialect:
     temporary_schema: tuple[str, ...]
     of_labels: Callable[[Sequence[tuple[Label, int]], str], Fragment]
     of_places: Callable[[Sequence[int], str], Fragment]
+    last_start: Callable[[Sequence[tuple[str, int]], str, str], Fragment]
     text_bytes: Callable[[str], Fragment]
     guarded_cast: Callable[[str, str], Fragment]
     matches: Callable[[str, str], Fragment]
@@ -72,6 +75,11 @@ def _duckdb_of_places(values: Sequence[int], place: str) -> Fragment:
     return Fragment(f"([{', '.join(map(str, values))}])[{place} + 1]")
 
 
+def _duckdb_last_start(starts: Sequence[tuple[str, int]], name: str, key: str) -> Fragment:
+    rows = ", ".join(f"({start}, {number})" for start, number in starts)
+    return Fragment(f"ASOF LEFT JOIN (VALUES {rows}) AS {name}(start, code) ON {key} >= {name}.start")
+
+
 def _duckdb_guarded_cast(text: str, kind: str) -> Fragment:
     """A bare TRY_CAST of a column is pushed into DuckDB's CSV reader, which then drops the whole line
     as an error of the file. This casts the result of trim, line by line."""
@@ -94,6 +102,7 @@ DUCKDB = Dialect(
     temporary_schema=("temp", "main"),
     of_labels=_duckdb_of_labels,
     of_places=_duckdb_of_places,
+    last_start=_duckdb_last_start,
     text_bytes=lambda text: Fragment(f"encode({text})"),
     guarded_cast=_duckdb_guarded_cast,
     matches=lambda text, pattern: Fragment(f"regexp_full_match({text}, {literal(pattern)})"),

@@ -105,6 +105,9 @@ class NoNoise:
         self.log.append(("laplace", scale))
         return values + self.more
 
+    def select(self, scores, scale, kind, number):
+        return np.argsort(-scores, kind="stable")[:number]
+
 
 class OneRelease:
     """A release in a ledger in memory, which each ``open`` opens again, as a replay does."""

@@ -46,6 +46,21 @@ ODD = {
         "as: categorical",
     ),
     "text that is unique": ([("uid", T)], None, "uid", "tells rows apart", "type: key"),
+    "a place in two columns": (
+        [("pickup_latitude", L), ("fare", N), ("pickup_longitude", L)],
+        None,
+        "pickup_latitude",
+        "with 'pickup_longitude' it is a place by its name",
+        "declare pickup_place: {type: point, columns: {pickup_latitude: [lower, upper], pickup_longitude:",
+    ),
+    "text of many values": (
+        [("lastName", T)],
+        {"lastName": {"type": "discover"}},
+        "lastName",
+        "its name says that it has many values",
+        "write type: string",
+    ),
+    "text that is a code": ([("sku", T)], None, "sku", "it holds codes", "write type: taxonomy"),
     "bounds of the type": (
         [("n", "BIGINT", True)],
         {"n": {"type": "numeric", "lower": 0, "upper": 10**18, "bins": 32}},
@@ -192,6 +207,11 @@ CAREFUL = {
     "decades": {"type": "numeric", "edges": [0, 1, 10, 100, 1000, 10_000, 100_000], "nullable": False},
     "learnt": {"type": "numeric", "lower": 0, "upper": 10**18, "nullable": False},
     "ever": {"type": "temporal", "lower": "0001-01-01", "upper": "2100-12-31", "nullable": False},
+    "pickup": {"type": "point", "columns": {"lat": [40, 41], "lon": [-74, -73]}},
+    "lat_work": {"type": "numeric", "lower": -90, "upper": 90, "nullable": False},
+    "name": {"type": "string", "alphabet": "a-z", "longest": 10},
+    "title": {"type": "categorical", "categories": ["Ms", "Mr"], "other": False, "nullable": False},
+    "icd_code": {"type": "taxonomy", "ids": ["a1", "a2", "b"], "prefixes": [1]},
     "months": {"type": "numeric", "edges": [1, 6, 7, 12, 13, 24, 25, 36], "nullable": False},
     "zip": {"type": "categorical", "categories": [10115, 10117], "other": True, "nullable": False},
     "customer_id": {"type": "key"},
@@ -207,6 +227,7 @@ CAREFUL = {
 }
 SOURCE = [("age", N), ("n", N), ("decades", N), ("months", N), ("zip", N), ("customer_id", N), ("s", T)]
 SOURCE += [("learnt", "BIGINT"), ("ever", "DATE"), ("price", L), ("at", "TIMESTAMP")]
+SOURCE += [("lat", L), ("lon", L), ("lat_work", L), ("name", T), ("title", T), ("icd_code", T)]
 
 
 def test_nothing_is_odd_about_what_a_careful_owner_wrote():

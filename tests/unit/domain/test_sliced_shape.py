@@ -6,6 +6,10 @@ from fractions import Fraction
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
+from dpsyn_sql.domain.hierarchies.points import Points
+from dpsyn_sql.domain.hierarchies.taxonomy import from_prefixes
+from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.sliced import shape_of_slice
 from dpsyn_sql.source.slices import Partition, Sliced, Window
@@ -101,3 +105,79 @@ def test_a_partition_need_not_be_learnt():
     assert number == Attribute("site", "INTEGER", "numeric", edges=(7, 8), ordered=True)
     enum = Undiscovered("site", "ENUM('north', 'south')", "categorical")
     assert only(enum, partition("north")) == enum
+
+
+DAY = HierarchyColumn("day", "DATE")
+
+
+def tree(hierarchy):
+    return Undiscovered(hierarchy.name, "VARCHAR", "categorical", hierarchy.nullable, hierarchy=hierarchy)
+
+
+def test_the_box_of_dates_is_that_of_the_window():
+    found = only(tree(Points("day", (DAY,), (15_750,), (20_000,), 12, nullable=True)), FEBRUARY)
+    assert found == tree(Points("day", (DAY,), (15_750,), (15_764,), 4))
+    outside = only(tree(Points("day", (DAY,), (0,), (100,), 7)), FEBRUARY)
+    assert (outside.hierarchy.lows, outside.hierarchy.highs) == ((15_737,), (15_764,))
+    columns = (HierarchyColumn("lat", "DOUBLE"), DAY)
+    place = Points("where", columns, (40.0, 15_000), (41.0, 16_000), 10, nullable=True)
+    assert only(tree(place), FEBRUARY) == tree(
+        Points("where", columns, (40.0, 15_737), (41.0, 15_764), 10, nullable=True)
+    )
+
+
+def test_trees_over_other_columns_or_expressions_stay_whole():
+    other = tree(Points("n", (HierarchyColumn("n", "DATE"),), (0,), (9,), 4))
+    assert only(other, FEBRUARY) == other
+    computed = tree(Points("day", (HierarchyColumn("day", "DATE", Fragment("day + 1")),), (0,), (9,), 4))
+    assert only(computed, FEBRUARY) == computed
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "value", "expected"),
+    [
+        (
+            Texts(HierarchyColumn("c", "VARCHAR"), "ab", (1, 2), 2),
+            "ab",
+            Attribute("c", "VARCHAR", "categorical", labels=("ab",)),
+        ),
+        (
+            from_prefixes(HierarchyColumn("c", "INTEGER"), ["10", "11", "2"], [1]),
+            "11",
+            Attribute("c", "INTEGER", "numeric", edges=(11, 12), ordered=True),
+        ),
+        (
+            Points("c", (HierarchyColumn("c", "INTEGER"),), (0,), (9,), 4),
+            "7",
+            Attribute("c", "INTEGER", "numeric", edges=(7, 8), ordered=True),
+        ),
+    ],
+)
+def test_a_partition_of_a_tree_has_its_one_value(hierarchy, value, expected):
+    sliced = Sliced(Partition("c", value), "c", "text", value)
+    assert only(tree(hierarchy), sliced) == expected
+
+
+def halves(name, sql_type, low, high, depth, nullable=True):
+    points = Points(name, (HierarchyColumn(name, sql_type),), (low,), (high,), depth, nullable)
+    return Undiscovered(name, "VARCHAR", "categorical", nullable, hierarchy=points)
+
+
+def test_halves_of_dates_are_those_of_the_window():
+    first = date(2013, 2, 1).toordinal() - date(1970, 1, 1).toordinal()
+    found = only(halves("day", "DATE", first - 400, first + 400, 9), FEBRUARY)
+    assert found == halves("day", "DATE", first, first + 27, 5, nullable=False)
+    found = only(halves("day", "DATE", first - 400, first + 1, 9), FEBRUARY)
+    assert found == halves("day", "DATE", first, first + 1, 1, nullable=False)
+    assert only(halves("day", "DATE", first - 400, first, 9), FEBRUARY) == days((2, 1), (2, 2))
+    outside = only(halves("day", "DATE", 0, 400, 9), FEBRUARY)
+    assert outside == halves("day", "DATE", first, first + 27, 5, nullable=False)
+
+
+def test_a_partition_of_a_hierarchy_is_one_value():
+    number = only(halves("n", "INTEGER", 0, 90, 6), Sliced(Partition("n", "7"), "n", "integer", "7"))
+    assert number == Attribute("n", "INTEGER", "numeric", edges=(7, 8), ordered=True)
+    tree = from_prefixes(HierarchyColumn("code", "VARCHAR"), ["a1", "a2", "b"], [1])
+    codes = Undiscovered("code", "VARCHAR", "categorical", hierarchy=tree)
+    found = only(codes, Sliced(Partition("code", "zz"), "code", "text", "zz"))
+    assert found == Attribute("code", "VARCHAR", "categorical", labels=("zz",))
