@@ -39,8 +39,11 @@ if TYPE_CHECKING:  # load numpy, and a ledger is shown without
     import numpy as np
     from numpy.typing import NDArray
 
+    from dpsyn_sql.domain.hierarchies.base import Hierarchy
+    from dpsyn_sql.domain.hierarchies.growth import Nodes
     from dpsyn_sql.fit.model_tables import ModelTables
     from dpsyn_sql.fit.network import Network
+    from dpsyn_sql.planning.growth import Growth
 
 
 class Engine(Protocol):
@@ -103,6 +106,18 @@ class DiscoveryCounter(Protocol):
 
     def contributions(self, query: ContributionQuery) -> NDArray[np.int64]:
         """Units by number of bounded rows, int64[query.most]."""
+
+    def nodes(self, hierarchies: tuple[Hierarchy, ...], nodes: Nodes) -> NDArray[np.int64]:
+        """Rows of nodes that share no row, int64[nodes]: rows, not units, and at most k of a unit."""
+
+    def outside(self, hierarchies: tuple[Hierarchy, ...]) -> NDArray[np.int64]:
+        """Rows outside of a hierarchy, and rows without a value, int64[2], among the same rows of units."""
+
+    def largest(
+        self, hierarchies: tuple[Hierarchy, ...], nodes: Nodes, refined: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Rows of the largest child of each node by each part, int64[nodes, parts]; 0 where ``refined`` (bool
+        of the same shape) says that it has no children by a part."""
 
 
 class NoiseSource(Protocol):
@@ -376,6 +391,10 @@ class Method(Protocol):
     @property
     def model(self) -> type[Model]:
         """The class of model that ``run`` fits; a release checks it before it charges."""
+
+    @property
+    def growth(self) -> Growth | None:
+        """How discovery grows the tree of a table that is one key; None for methods of other tables."""
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """Which marginals at what share of the budget.

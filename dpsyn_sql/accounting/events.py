@@ -130,24 +130,53 @@ class ThresholdEvent:
 
 @dataclass(frozen=True, slots=True)
 class TreeEvent:
-    """PrivTree (Zhang, Xiao, Xie 2016) with discrete Laplace noise of ``scale`` in every test. No question
-    asks for it; ledgers hold it, and their sums count it.
+    """PrivTree (Zhang, Xiao, Xie 2016) with discrete Laplace noise of ``scale`` in every test, on trees whose
+    nodes have at most ``branching`` children.
 
-    A unit has at most ``points_per_unit`` points k. Cost: epsilon = 3 k / scale (their Theorem 3.1, which
-    holds for whole numbers too); in other accounts that of a Laplace event of this epsilon.
+    A unit has at most ``points_per_unit`` rows k. Cost: epsilon = k (2 B - 1) / ((B - 1) scale) for branching
+    B (their Theorem 3.1, which holds for whole numbers too); in other accounts that of a Laplace event of
+    this epsilon.
+    """
+
+    scale: float
+    points_per_unit: int
+    branching: int = 2
+
+    @property
+    def decay(self) -> int:
+        """What a level takes off a count: a whole number >= scale ln branching, at least 1."""
+        return max(1, math.ceil(Fraction(self.scale) * log_above(self.branching)))
+
+    def cost(self, kind: Kind) -> Fraction:
+        """Exact epsilon or rho; mu^2 / 2 rounded up."""
+        factor = Fraction(2 * self.branching - 1, self.branching - 1)
+        return _pure(factor * self.points_per_unit / Fraction(self.scale), kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ImprovedEvent:
+    """The improved adaptive histogram ("Synthetic Data via Differential Privacy", Figure 2) without its
+    counts of leaves: discrete Laplace noise of ``scale`` in every test.
+
+    A unit has at most ``points_per_unit`` rows k. Cost: epsilon = 2 k / scale (its Theorem 3, which holds for
+    whole numbers with a whole discount); in other accounts that of a Laplace event of this epsilon.
     """
 
     scale: float
     points_per_unit: int
 
-    @property
-    def decay(self) -> int:
-        """What a level takes off a count: the least whole number >= scale ln 2, at least 1."""
-        return max(1, math.ceil(Fraction(self.scale) * _LN_2_ABOVE))
+    def discount(self, threshold: int) -> int:
+        """What a level takes off a count: a whole number >= threshold + scale ln 2, at least 1."""
+        return max(1, threshold + math.ceil(Fraction(self.scale) * log_above(2)))
 
     def cost(self, kind: Kind) -> Fraction:
         """Exact epsilon or rho; mu^2 / 2 rounded up."""
-        return _pure(Fraction(3 * self.points_per_unit) / Fraction(self.scale), kind)
+        return _pure(Fraction(2 * self.points_per_unit) / Fraction(self.scale), kind)
+
+
+def log_above(number: int) -> Fraction:
+    """A number just above ln ``number``."""
+    return Fraction(math.nextafter(math.log(number), math.inf))
 
 
 def _pure(epsilon: Fraction, kind: Kind) -> Fraction:
@@ -157,9 +186,7 @@ def _pure(epsilon: Fraction, kind: Kind) -> Fraction:
     return epsilon if kind == "pure" else epsilon**2 / 2
 
 
-_LN_2_ABOVE = Fraction(69_314_718_055_994_531, 10**17)
-
-PrivacyEvent = GaussianEvent | LaplaceEvent | SelectionEvent | ThresholdEvent | TreeEvent
+PrivacyEvent = GaussianEvent | LaplaceEvent | SelectionEvent | ThresholdEvent | TreeEvent | ImprovedEvent
 
 _KINDS: dict[str, type[PrivacyEvent]] = {
     "gaussian": GaussianEvent,
@@ -167,6 +194,7 @@ _KINDS: dict[str, type[PrivacyEvent]] = {
     "selection": SelectionEvent,
     "threshold": ThresholdEvent,
     "tree": TreeEvent,
+    "improved": ImprovedEvent,
 }
 
 
@@ -186,12 +214,13 @@ def total_units(events: Iterable[PrivacyEvent], kind: Kind) -> int:
 
 
 def event_to_dict(event: PrivacyEvent) -> dict[str, Any]:
-    """A JSON-ready form; floats keep every bit through ``repr``. Noise on whole counts names no lattice, so
-    that events of stored ledgers stay the same."""
+    """A JSON-ready form; floats keep every bit through ``repr``. Noise on whole counts names no lattice, and
+    binary trees name no branching, so that events of stored ledgers stay the same."""
     name = next(name for name, cls in _KINDS.items() if isinstance(event, cls))
     fields = {"event": name, **asdict(event)}
-    if fields.get("lattice") == 1:
-        del fields["lattice"]
+    for field, value in (("lattice", 1), ("branching", 2)):
+        if fields.get(field) == value:
+            del fields[field]
     return fields
 
 

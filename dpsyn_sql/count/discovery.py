@@ -24,6 +24,9 @@ from dpsyn_sql.count.exact import (
 )
 from dpsyn_sql.count.marginalise import scatter
 from dpsyn_sql.count.text_types import text_class_expression
+from dpsyn_sql.count.trees import TreeCounter
+from dpsyn_sql.domain.hierarchies.base import Hierarchy
+from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.encode.codes import encode_expression
@@ -72,6 +75,7 @@ class SqlDiscoveryCounter:
                 raise InternalError("a unit counts for at least one row")
             drawn = secrets.randbits(64) if key is None else key
             self._bound = Bound(unit.column, unit.max_rows, drawn)
+        self._trees = TreeCounter(engine, relation_sql, csv, self._bound)
 
     def __repr__(self) -> str:
         return "SqlDiscoveryCounter()"
@@ -154,6 +158,25 @@ class SqlDiscoveryCounter:
         )
         found = self._engine.fetch(sql, step="counting units by their rows")
         return scatter([found["thing"]], found["units"], (query.most,))
+
+    def nodes(self, hierarchies: tuple[Hierarchy, ...], nodes: Nodes) -> NDArray[np.int64]:
+        """Rows of each node, int64[nodes], at most k of a unit. PRIVATE."""
+        return self._trees.rows(hierarchies, nodes)
+
+    def outside(self, hierarchies: tuple[Hierarchy, ...]) -> NDArray[np.int64]:
+        """Rows outside of a hierarchy, and rows without a value, int64[2]; together with the nodes at most k
+        of a unit. PRIVATE."""
+        return self._trees.outside(hierarchies)
+
+    def largest(
+        self, hierarchies: tuple[Hierarchy, ...], nodes: Nodes, refined: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Rows of the largest child of each node by each part, int64[nodes, parts]. PRIVATE."""
+        return self._trees.largest(hierarchies, nodes, refined)
+
+    def close(self) -> None:
+        """Drop what was kept between questions; may be called twice."""
+        self._trees.close()
 
     def _counted(
         self, ask: Ask, column: Fragment, kind: SqlType, thing: Fragment, least: int = 1

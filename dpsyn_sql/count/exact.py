@@ -10,6 +10,7 @@ from decimal import Decimal
 import numpy as np
 
 from dpsyn_sql.domain.attributes import Granularity
+from dpsyn_sql.domain.ticks import moment_tick
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.errors import InternalError
@@ -93,7 +94,7 @@ def _moment(kind: SqlType, column: Fragment, dialect: Dialect) -> Fragment:
     """The tick of a date or time that Python has; NULL for others, and for infinity."""
     low, high = tick_literal(kind, kind.low), tick_literal(kind, kind.high)
     return Fragment(
-        f"CASE WHEN {column} >= {low} AND {column} <= {high} THEN {_tick(kind, column, dialect)} END"
+        f"CASE WHEN {column} >= {low} AND {column} <= {high} THEN {moment_tick(kind, column, dialect)} END"
     )
 
 
@@ -123,15 +124,15 @@ def _divides(kind: SqlType, step: Granularity, column: Fragment, dialect: Dialec
     if kind.family == "float" and isinstance(step, Decimal):
         return _divides_double(kind, step, column)
     if step == "month" and kind.temporal and kind.family != "time" and not kind.zoned:
-        whole = "" if kind.family == "date" else f" AND {_tick(kind, column, dialect)} % {kind.day} = 0"
-        return f"day({column}) = 1{whole}"
+        midnight = f" AND {moment_tick(kind, column, dialect)} % {kind.day} = 0"
+        return f"day({column}) = 1{'' if kind.family == 'date' else midnight}"
     if not isinstance(step, int) or not 0 < step < 2**62:
         raise InternalError(f"no step of a {kind.text}")
     if kind.family in ("integer", "decimal"):
         if step > kind.high:
             return "FALSE"
         return f"{column} % {tick_literal(kind, step)} = 0"
-    return f"{_tick(kind, column, dialect)} % {step} = 0"
+    return f"{moment_tick(kind, column, dialect)} % {step} = 0"
 
 
 def _divides_double(kind: SqlType, step: Decimal, column: Fragment) -> str:
@@ -148,13 +149,3 @@ def _divides_double(kind: SqlType, step: Decimal, column: Fragment) -> str:
 
 def _double_literal(number: int) -> str:
     return f"CAST('{number}' AS DOUBLE)"
-
-
-def _tick(kind: SqlType, column: Fragment, dialect: Dialect) -> str:
-    """The tick of a date or time that Python has."""
-    if kind.family == "date":
-        return f"CAST({column} - {tick_literal(kind, 0)} AS BIGINT)"
-    if kind.text == "TIMESTAMP_NS":
-        nanoseconds = dialect.epoch(column, True)  # division is towards zero
-        return f"(({nanoseconds} - ({nanoseconds} % 1000 + 1000) % 1000) // 1000)"
-    return f"({dialect.epoch(column, False)}{f' // {kind.unit}' if kind.unit > 1 else ''})"

@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.encode.leaves import has_join
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
 
@@ -156,7 +157,8 @@ def plan_counting(queries: Sequence[MarginalQuery], domain: Domain, bounded: boo
     cells = check_size(queries, domain)
     wanted = _wanted_attributes(queries, domain)
     singles = tuple((position,) for position in wanted)
-    if not queries or (not bounded and all(len(query.attrs) <= 1 for query in queries)):
+    joined = any(has_join(domain.attributes[position]) for position in wanted)
+    if not queries or not (bounded or joined or any(len(query.attrs) > 1 for query in queries)):
         groups = groups_for(queries, singles, domain)
         scans = -(-len(wanted) // SCAN_ATTRIBUTES)
         reason = f"all marginals are one-way: {scans} {_plural(scans, 'scan')} of the source"

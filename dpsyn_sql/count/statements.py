@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.encode.codes import encode_expression, encode_statement, mixed_radix
+from dpsyn_sql.encode.codes import (
+    encode_expression,
+    encode_statement,
+    key_columns,
+    mixed_radix,
+    named_columns,
+)
 from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -21,8 +27,6 @@ class _ScanColumn:
     """One attribute of a scan, as its template wants it."""
 
     attribute: int
-    raw: Fragment
-    value: Fragment
     code: Fragment
     expression: Fragment
 
@@ -116,8 +120,20 @@ def scans(
     """One-way counts directly from the source: attributes, at most ``SCAN_ATTRIBUTES``, and statement."""
     for start in range(0, len(attributes), SCAN_ATTRIBUTES):
         part = attributes[start : start + SCAN_ATTRIBUTES]
-        columns = [_scan_column(domain, index, dialect, csv=csv) for index in part]
-        yield part, render("count/scan", relation=relation_sql, columns=columns)
+        yield (
+            part,
+            render(
+                "count/scan",
+                relation=relation_sql,
+                named=[one for index in part for one in _named(domain, index, dialect, csv=csv)],
+                keys=[
+                    one
+                    for index in part
+                    for one in key_columns(domain.attributes[index], f"c{index}", dialect)
+                ],
+                columns=[_scan_column(domain, index, dialect, csv=csv) for index in part],
+            ),
+        )
 
 
 def drop(table: Fragment) -> Fragment:
@@ -125,15 +141,18 @@ def drop(table: Fragment) -> Fragment:
     return render("count/drop", table=table)
 
 
+def _named(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> list[Fragment]:
+    """Raw values; only those of a hierarchy are read as their types before they are encoded."""
+    attribute = domain.attributes[index]
+    return named_columns(attribute, f"c{index}", dialect, csv=csv and attribute.leaves is not None)
+
+
 def _scan_column(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> _ScanColumn:
     """The code is cast to the smallest type, which lets DuckDB count in a plain array."""
     attribute = domain.attributes[index]
-    value = Fragment(f"c{index}")
-    code = encode_expression(attribute, value, from_text=csv, dialect=dialect)
+    code = encode_expression(attribute, Fragment(f"c{index}"), from_text=csv, dialect=dialect)
     return _ScanColumn(
         attribute=index,
-        raw=attribute.value,
-        value=value,
         code=Fragment(f"k{index}"),
         expression=Fragment(f"CAST({code} AS {dialect.code_type(attribute.size)})"),
     )

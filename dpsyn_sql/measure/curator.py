@@ -69,7 +69,8 @@ class LocalCurator:
         asked = self._entry.ask({**inquiry.named, **event_to_dict(inquiry.event)})
         stored = asked.stored
         if stored is None:
-            asked.charge(inquiry.event)
+            for event in (inquiry.event, *inquiry.further):
+                asked.charge(event)
             stored = asked.store(inquiry.noisy())
         self._measured += inquiry.shown(stored)
         return inquiry.read(stored)

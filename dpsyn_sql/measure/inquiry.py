@@ -22,7 +22,8 @@ Arrays = list[NDArray[np.int64]]
 class Inquiry(Generic[Answer]):
     """The parts of one question; making them charges and counts nothing.
 
-    ``named`` is its name in the ledger; the event is not part of it. ``noisy`` counts (PRIVATE) and adds the
+    ``further``: events of the question beside its first. ``named`` is its name in the ledger; the first event
+    is not part of it. ``noisy`` counts (PRIVATE) and adds the
     noise of the event. ``read`` makes the answer from the arrays that the ledger keeps. ``shown`` makes the
     tables that a release shows to its reader, if there are any.
     """
@@ -32,6 +33,7 @@ class Inquiry(Generic[Answer]):
     noisy: Callable[[], Arrays]
     read: Callable[[Arrays], Answer]
     shown: Callable[[Arrays], Sequence[NoisyMarginal | NoisyResidual]] = lambda arrays: ()
+    further: tuple[PrivacyEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -24,6 +25,11 @@ def column_named(what: str, name: str, sql_type: str, source: Fragment | None) -
     kind = "ENUM" if sql_type.startswith("ENUM(") else sql_type
     named = {"ask": "discover", "what": what, "attr": name, "type": kind}
     return named if source is None else {**named, "source": str(source)}
+
+
+def nodes_named(what: str, hierarchies: Sequence[Hierarchy]) -> dict[str, Any]:
+    """A question about nodes of hierarchies."""
+    return {"ask": "discover", "what": what, "hierarchies": [dict(one.named()) for one in hierarchies]}
 
 
 def digest(text: str) -> str:

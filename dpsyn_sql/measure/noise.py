@@ -1,9 +1,13 @@
-"""Integer noise by OpenDP. There is no seed: the randomness is the operating system's."""
+"""Integer noise by OpenDP, and rows drawn at random. There is no seed: the randomness is the operating
+system's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+import os
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,19 +27,33 @@ dp.enable_features("contrib")
 _KEPT = 100
 """Mechanisms that are kept. A mechanism has no state: each call draws fresh noise. Making one is slow."""
 
+_AT_ONCE = 20_000
+"""Cells that get their noise in one call. More are shared out among threads: OpenDP draws without holding
+Python's lock, and cells are independent."""
+
+_RANDOM = random.SystemRandom()
+
 _COUNTS = dp.vector_domain(dp.atom_domain(T=dp.i64))
+
+
+def _gaussian(sigma: float) -> Any:
+    return dp.m.make_gaussian(_COUNTS, dp.l2_distance(T=float), sigma)
+
+
+def _laplace(scale: float) -> Any:
+    return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
 
 
 @lru_cache(maxsize=_KEPT)
 def gaussian_mechanism(sigma: float) -> Any:
     """OpenDP's discrete Gaussian on integer vectors; ``.map(l2)`` is its rho."""
-    return dp.m.make_gaussian(_COUNTS, dp.l2_distance(T=float), sigma)
+    return _gaussian(sigma)
 
 
 @lru_cache(maxsize=_KEPT)
 def laplace_mechanism(scale: float) -> Any:
     """OpenDP's discrete Laplace on integer vectors; ``.map(l1)`` is its epsilon."""
-    return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
+    return _laplace(scale)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -54,11 +72,11 @@ class OpenDPNoise:
 
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
         """Discrete Gaussian of scale ``sigma`` on a flat int64 vector."""
-        return _invoke(gaussian_mechanism(sigma), values)
+        return _in_parts(partial(_gaussian, sigma), gaussian_mechanism(sigma), values)
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Discrete Laplace of ``scale`` on a flat int64 vector."""
-        return _invoke(laplace_mechanism(scale), values)
+        return _in_parts(partial(_laplace, scale), laplace_mechanism(scale), values)
 
     def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
         """Indices of ``number`` candidates with high scores, best first."""
@@ -93,6 +111,39 @@ def whole_rows(steps: NDArray[np.int64], lattice: int) -> NDArray[np.int64]:
         return steps
     rows, rest = np.divmod(steps, lattice)
     return np.asarray(rows + (2 * rest + rows % 2 > lattice), dtype=np.int64)
+
+
+def drawn_rows(
+    counts: NDArray[np.int64], groups: NDArray[np.int64], number: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many of ``number`` rows of each group, drawn at random without replacement, fall into each count:
+    exactly a multivariate hypergeometric law. PRIVATE counts go in.
+
+    Args:
+        counts: int64[n], 0 or more.
+        groups: int64[n], the group of each count: 0, 0, 1, ..., never descending, none left out.
+        number: int64[groups], from 0 to the sum of the group.
+    """
+    ends = np.cumsum(counts)
+    last = ends[np.flatnonzero(np.diff(groups, append=len(number)))].tolist()
+    most, kept, drawn = [0, *last], np.zeros(len(number), dtype=np.bool_), list[int]()
+    for group, wanted in enumerate(number.tolist()):
+        low, high = most[group : group + 2]
+        kept[group] = 2 * wanted > high - low  # draw the rows that stay: they are fewer
+        drawn += _RANDOM.sample(range(low, high), high - low - wanted if kept[group] else wanted)
+    places = np.searchsorted(ends, np.array(drawn, dtype=np.int64), side="right")
+    found = np.bincount(places, minlength=len(counts))
+    return np.asarray(np.where(kept[groups], counts - found, found), dtype=np.int64)
+
+
+def _in_parts(make: Callable[[], Any], kept: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Noise of ``kept``; in threads where there are many values, each part with a mechanism of its own."""
+    if len(values) <= _AT_ONCE:
+        return _invoke(kept, values)
+    parts = [values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE)]
+    mechanisms = [make() for _ in parts]  # no two threads touch the same one
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return np.concatenate(list(pool.map(_invoke, mechanisms, parts)))
 
 
 def _invoke(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:

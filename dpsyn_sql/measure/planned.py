@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import chain
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
@@ -11,9 +12,11 @@ from dpsyn_sql.measure.calibrate import ROUNDING, mean_error, standard_deviation
 from dpsyn_sql.measure.questions.contributions import contributions_event
 from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event
+from dpsyn_sql.measure.questions.leaves import leaves_event
 from dpsyn_sql.measure.questions.marginals import marginals_event
 from dpsyn_sql.measure.questions.residuals import residuals_event
-from dpsyn_sql.planning.discovery import Ask, things_per_unit
+from dpsyn_sql.measure.questions.tree import tree_events
+from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, things_per_unit
 from dpsyn_sql.planning.explain import Noise
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery
@@ -33,16 +36,23 @@ _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
 
 def planned_events(plan: Plan) -> list[PrivacyEvent]:
     """All events known before anything is read, in the order of their questions."""
-    return [*discovery_events(plan), *known_events(plan)]
+    return [*chain.from_iterable(discovery_events(plan)), *known_events(plan)]
 
 
-def discovery_events(plan: Plan) -> list[PrivacyEvent]:
-    """The events that a plan's discovery may reserve.
+def discovery_events(plan: Plan) -> list[tuple[PrivacyEvent, ...]]:
+    """The events that each step of a plan's discovery may reserve, the one of its counts first.
 
     What earlier answers make needless is not asked, so not all of these events occur.
     """
-    rows = plan.source.unit.max_rows
-    return [_DISCOVERED[step.ask](things_per_unit(step.ask, rows), step.budget) for step in plan.discovery]
+    return [_of_discovery(step, plan.source.unit.max_rows) for step in plan.discovery]
+
+
+def _of_discovery(step: DiscoveryStep, rows: int) -> tuple[PrivacyEvent, ...]:
+    if step.ask in ("leaves", "total"):
+        return (leaves_event(rows, step.budget),)
+    if step.tree is not None:
+        return tree_events(step.tree, rows, step.budget)
+    return (_DISCOVERED[step.ask](things_per_unit(step.ask, rows), step.budget),)
 
 
 def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.errors import BudgetError, InputError
+from dpsyn_sql.planning.queries import Splitter, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
+
+if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
+    from dpsyn_sql.domain.hierarchies.text import Texts
 
 DISCOVERY_SHARE = Fraction(1, 10)
 """Share of the budget for all columns without a public domain together, at most."""
@@ -23,13 +28,46 @@ COLUMN_SHARE: Mapping[str, Fraction] = {
 }
 """Share of one of them, by its kind, as far as there is room."""
 
+HIERARCHY_SHARE, HIERARCHIES_SHARE = Fraction(1, 10), Fraction(1, 4)
+"""Share of the budget for a hierarchy as far as there is room, and for all of them together at most. Its
+leaves are measured only here: their noise is that of every value inside a code."""
+
+STRUCTURE_PARTS: Mapping[Splitter, Fraction] = {
+    "privtree": Fraction(3, 10),
+    "improved": Fraction(3, 10),
+    "basic": Fraction(7, 10),
+    "direct": Fraction(1),
+}
+"""Part of a hierarchy's share that finds which nodes are split; the rest counts the leaves. The counts of
+``basic`` are used in the fit beside those of the leaves; ``direct`` commits its own."""
+
+_BEGINNINGS = frozenset((1, 2, 4))
+# Lengths of beginnings of text that are asked for, of a tree with more levels.
+
+_DEPTHS = ((2, 12), (4, 8), (8, 6))
+# Of points of up to so many columns the levels that noisy counts of whole levels are asked for: each costs
+# noise in all others.
+
 CONTRIBUTIONS_SHARE = Fraction(1, 50)
 """Share of the budget for the number of rows per unit. A unit is in one cell, so a small share is enough."""
 
 MOST_COUNTED = 10_000
 """Rows per unit up to which units are counted by their rows: one cell each."""
 
-Ask = Literal["types", "keys", "prefixes", "values", "grid", "steps", "parts", "cells", "contributions"]
+Ask = Literal[
+    "types",
+    "keys",
+    "prefixes",
+    "values",
+    "grid",
+    "steps",
+    "parts",
+    "cells",
+    "tree",
+    "leaves",
+    "total",
+    "contributions",
+]
 
 _PARTS: Mapping[Ask, int] = {"values": 5, "grid": 4, "steps": 1, "parts": 4, "cells": 6}
 # Parts of a numeric or temporal column's share. The grid only has to show which powers of two occur, the
@@ -57,12 +95,14 @@ def things_per_unit(ask: Ask, rows_per_unit: int) -> int:
 @dataclass(frozen=True, slots=True)
 class DiscoveryStep:
     """One question of discovery: ``attr`` is the column, None for rows per unit. ``length``: of the prefixes
-    that are asked for, 0 for every other question."""
+    that are asked for, 0 for every other question. ``tree``: the question, for "tree", "leaves" and "total"
+    (the rows below its root). A key of several attributes goes by the name of its first one."""
 
     ask: Ask
     attr: str | None
     budget: Budget
     length: int = 0
+    tree: TreeQuery | None = None
 
 
 def planned_discovery(
@@ -70,15 +110,18 @@ def planned_discovery(
 ) -> tuple[tuple[DiscoveryStep, ...], Budget]:
     """The steps of discovery, and what is left of ``budget`` for the method (without threshold delta).
 
-    Columns get equal shares, and equal parts of the threshold delta. A column of text whose type is to be
-    found may turn out to be text: after the question of its type stands what would be asked then, and the
-    same share pays if it is not.
+    Hierarchies get equal shares, and so do all other columns, with equal parts of the threshold delta. A
+    column of text whose type is to be found may turn out to be text: after the question of its type stands
+    what would be asked then, and the same share pays if it is not.
 
     Raises:
         BudgetError: categories must be learnt, and there is no delta for their threshold.
         InputError: units of more rows than can be counted.
     """
-    keys = [column for column in shape.undiscovered if column.kind == "categorical"]
+    trees = [column for column in shape.undiscovered if column.hierarchy is not None]
+    others = [column for column in shape.undiscovered if column.hierarchy is None]
+    keys = [column for column in others if column.kind == "categorical"]
+    found = [*others, *(column for column in trees if texts_of(column) is not None)]
     if keys and not budget.delta:
         names = ", ".join(repr(column.name) for column in keys)
         raise BudgetError(
@@ -86,26 +129,18 @@ def planned_discovery(
             "categories in the domain file (or sql_type, for numbers of a CSV file), leave them out "
             "with exclude=, or give a delta such as 1e-9"
         )
-    counts = _counts_rows(shape, unit)
-    if counts and unit.max_rows > MOST_COUNTED:
-        raise InputError(
-            f"max_rows_per_unit={unit.max_rows} is too large: rows per unit are measured up to "
-            f"{MOST_COUNTED}. Give a smaller number, or leave out the column with exclude=[{unit.column!r}]"
-        )
-    wanted = sum((COLUMN_SHARE[column.kind] for column in shape.undiscovered), Fraction(0))
-    discovery = min(DISCOVERY_SHARE, wanted)
-    contributions = CONTRIBUTIONS_SHARE if counts else Fraction(0)
-    columns, rows, rest = budget.without_thresholds().split(
-        (discovery, contributions, 1 - discovery - contributions)
+    discovery = min(DISCOVERY_SHARE, sum((COLUMN_SHARE[column.kind] for column in others), Fraction(0)))
+    hierarchies = min(HIERARCHIES_SHARE, HIERARCHY_SHARE * len(trees))
+    contributions = contributions_share(shape, unit)
+    columns, grown, rows, rest = budget.without_thresholds().split(
+        (discovery, hierarchies, contributions, 1 - discovery - hierarchies - contributions)
     )
-    whole = Budget(columns.kind, columns.amount, budget.delta)
-    shares = whole.split([1] * len(shape.undiscovered)) if shape.undiscovered else ()
-    steps = [
-        step
-        for column, share in zip(shape.undiscovered, shares, strict=True)
-        for step in column_steps(column, share)
-    ]
-    if counts:
+    shares = {**_evenly(columns, others), **_evenly(grown, trees)}
+    thresholds = Budget(columns.kind, columns.amount, budget.delta) if found else columns
+    for name, own in _evenly(thresholds, found).items():
+        shares[name] = Budget(own.kind, shares[name].amount, own.delta)
+    steps = [step for column in shape.undiscovered for step in column_steps(column, shares[column.name])]
+    if contributions:
         steps.append(DiscoveryStep("contributions", None, rows))
     return tuple(steps), rest
 
@@ -121,6 +156,14 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
     Raises:
         BudgetError: the share cannot be divided among the questions of every type.
     """
+    if column.hierarchy is not None and not (texts_of(column) is not None and share.delta):
+        splitter = usual_splitter(share.kind)
+        query = TreeQuery((column.hierarchy,), splitter, usual_depth((column.hierarchy,), splitter))
+        tree, leaves = share.split((STRUCTURE_PARTS[splitter], 1 - STRUCTURE_PARTS[splitter]))
+        return (
+            DiscoveryStep("tree", column.name, tree, tree=query),
+            DiscoveryStep("leaves", column.name, leaves, tree=query),
+        )
     if not column.typed:
         types, rest = share.without_thresholds().split((TYPES_PART, 1 - TYPES_PART))
         keys = Budget(rest.kind, rest.amount, share.delta)
@@ -128,8 +171,9 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
             raise BudgetError("discovery has no budget: raise epsilon, or declare the domain")
         return DiscoveryStep("types", column.name, types), DiscoveryStep("keys", column.name, keys)
     if column.kind == "categorical":
-        whole, *lengths = share.split([WHOLE_PARTS] + [1] * len(column.prefixes))
-        of_lengths = zip(column.prefixes, lengths, strict=True)
+        beginnings = beginnings_of(column)
+        whole, *lengths = share.split([WHOLE_PARTS] + [1] * len(beginnings))
+        of_lengths = zip(beginnings, lengths, strict=True)
         prefixes = [DiscoveryStep("prefixes", column.name, own, length) for length, own in of_lengths]
         return DiscoveryStep("keys", column.name, whole), *prefixes
     parts = dict(_PARTS)
@@ -145,6 +189,56 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
     )
 
 
-def _counts_rows(shape: Shape, unit: PrivacyUnit) -> bool:
-    """Whether the output has a column of units, and a unit may have several rows."""
-    return unit.max_rows > 1 and any(isinstance(role, UnitId) for role in shape.roles)
+def beginnings_of(column: Undiscovered) -> tuple[int, ...]:
+    """The lengths of beginnings, descending, that are asked for of text that is not found whole."""
+    texts = texts_of(column)
+    if texts is None:
+        return column.prefixes
+    own = [length for length in texts.lengths if length < texts.longest]
+    return tuple(sorted(own if len(own) <= len(_BEGINNINGS) else set(own) & _BEGINNINGS, reverse=True))
+
+
+def texts_of(column: Undiscovered) -> Texts | None:
+    """The hierarchy of a column declared as text over an alphabet."""
+    if column.hierarchy is None:
+        return None
+    from dpsyn_sql.domain.hierarchies.text import Texts
+
+    return column.hierarchy if isinstance(column.hierarchy, Texts) else None
+
+
+def usual_splitter(kind: Kind) -> Splitter:
+    """PrivTree in pure accounts. Others pay dearly for its pure epsilon: with Gaussian noise, counts of whole
+    levels say more (docs/decisions/0031)."""
+    return "privtree" if kind == "pure" else "basic"
+
+
+def usual_depth(hierarchies: Sequence[Hierarchy], splitter: Splitter) -> int:
+    """Levels that are split at most: all of them where a level costs nothing, and where they are few."""
+    deepest = sum(one.depth for one in hierarchies)
+    if splitter in ("privtree", "improved") or any(one.text for one in hierarchies):
+        return deepest
+    columns = sum(len(one.columns) for one in hierarchies)
+    return min(deepest, next((levels for most, levels in _DEPTHS if columns <= most), _DEPTHS[-1][1]))
+
+
+def _evenly(budget: Budget, columns: Sequence[Undiscovered]) -> dict[str, Budget]:
+    shares = budget.split([1] * len(columns)) if columns else ()
+    return {column.name: share for column, share in zip(columns, shares, strict=True)}
+
+
+def contributions_share(shape: Shape, unit: PrivacyUnit) -> Fraction:
+    """The share for rows per unit: above 0 if the output has a column of units, and a unit may have several
+    rows.
+
+    Raises:
+        InputError: units of more rows than can be counted.
+    """
+    if unit.max_rows == 1 or not any(isinstance(role, UnitId) for role in shape.roles):
+        return Fraction(0)
+    if unit.max_rows > MOST_COUNTED:
+        raise InputError(
+            f"max_rows_per_unit={unit.max_rows} is too large: rows per unit are measured up to "
+            f"{MOST_COUNTED}. Give a smaller number, or leave out the column with exclude=[{unit.column!r}]"
+        )
+    return CONTRIBUTIONS_SHARE

@@ -42,8 +42,8 @@ def explain(
         *_about(plan),
         *_columns(plan, shape, discovery),
         *(f"Never       {condition}" for condition in shape.never),
-        *_steps(plan, noise),
-        *counting,
+        *(_steps(plan, noise) if plan.steps else [_NO_STEPS]),
+        *(counting if plan.steps else []),
     ]
 
 
@@ -74,22 +74,34 @@ def _about(plan: Plan) -> Iterator[str]:
 
 def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str]:
     """Every written column: its codes and who declared them, or its role."""
-    yield f"Columns     {len(shape.order)}, {sum(plan.domain.shape())} codes in all"
-    measured = {item.name: item for item in shape.measured}
+    one_key = any(step.ask == "total" for step in plan.discovery)  # its leaves are its codes, all of them
+    codes = "one key" if one_key else f"{sum(plan.domain.shape())} codes in all"
+    yield f"Columns     {len(shape.order)}, {codes}"
+    measured = {column.name: item for item in shape.measured for column in item.columns}
     roles = {role.name: role for role in shape.roles}
     found: dict[str | None, list[str]] = {}
     for step, words in zip(plan.discovery, discovery, strict=True):
         share = step.budget.amount / plan.budget.amount
         found.setdefault(step.attr, []).append(f"{words}, at {share:.2%} of the budget")
+    told = set[str]()
     for name in shape.order:
         if name in roles:
             yield f"  {_shortened(name)}: {_role_in_words(roles[name], found)}"
             continue
         item = measured[name]
+        if item.name in told:
+            continue
+        told.add(item.name)
+        columns = [column.name for column in item.columns]
+        name = f"{item.name} ({', '.join(columns)})" if columns != [item.name] else item.name
         if isinstance(item, Undiscovered):
             what = "to be discovered" if item.typed else "type and values to be discovered"
-            yield f"  {_shortened(name)}: {what}, at most {item.max_codes} codes"
-            yield from (f"    {words}" for words in found[name])
+            what = what if item.hierarchy is None else "nodes of a hierarchy, to be discovered"
+            most = "" if one_key else f", at most {item.max_codes} codes"
+            yield f"  {_shortened(name)}: {what}{most}"
+            yield from (f"    {words}" for words in found.get(item.name, ()))
+            if item.type.family == "text" and item.typed and not item.prefixes and item.hierarchy is None:
+                yield "    values of few rows become __other__; type: string keeps how they begin"
         else:
             yield f"  {_shortened(name)}: {item.size} codes, {_codes_in_words(item)}"
 
@@ -184,6 +196,7 @@ def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Ite
         )
 
 
+_NO_STEPS = "Questions   those above; the method asks no others"
 _COLUMNS = {1: "one column", 2: "two columns"}
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.discovery import DiscoveryStep
-from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.source.relation import Source
+
+if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,32 @@ class Particulars:
     lines: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """What discovery has counted of a table that is one key, which is its only attribute; public.
+
+    ``tables``: the noisy total (rows), then the noisy rows of each code. ``rows`` (float64[size], none
+    negative): the estimate of the latter; they add up to max(0, total). ``committed``: they are whole
+    numbers, which the rows of a release meet.
+    """
+
+    tables: tuple[NoisyMarginal, NoisyMarginal]
+    rows: NDArray[np.float64]
+    committed: bool
+
+    @property
+    def total(self) -> float:
+        """Rows in all; may be negative."""
+        return float(self.tables[0].values)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that a release will do with private data.
 
     ``discovery`` comes before ``steps``; ``budget`` pays for both. Before discovery, ``domain`` has every
-    undiscovered attribute at its largest possible size.
+    undiscovered attribute at its largest possible size. ``counted``: of a table that is one key, once
+    discovery is over.
     """
 
     source: Source
@@ -98,6 +122,7 @@ class Plan:
     budget: Budget
     discovery: tuple[DiscoveryStep, ...] = ()
     particulars: Particulars = field(default_factory=Particulars)
+    counted: Counted | None = None
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:

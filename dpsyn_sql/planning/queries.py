@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Granularity
+from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -245,6 +246,70 @@ class ContributionQuery(Question["NoisyContributions"]):
 @dataclass(frozen=True, slots=True)
 class NoisyContributions:
     """``values[i]``: noisy number of units with i + 1 rows, int64[most], noise of deviation ``sigma``."""
+
+    values: NDArray[np.int64]
+    sigma: float
+
+
+# -- what is asked about hierarchies --------------------------------------------------------------
+
+
+Splitter = Literal["privtree", "basic", "improved", "direct"]
+Discount = Literal["clamped", "uniform", "proportional"]
+"""What the improved adaptive histogram takes off the counts (``measure/splitters/improved.py``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeQuery(Question["NoisyTree"]):
+    """Which nodes of a hierarchy are split, asked level by level from the root.
+
+    ``hierarchies``: one, or several for a key of several attributes (which of them a node is split by is then
+    chosen privately, node by node). ``depth``: levels that are split at most. ``threshold``: rows from which
+    a node is split, where the algorithm has one; None: its own default. ``most``: nodes that are counted per
+    level at most; of a level of more children those of the parents of most noisy rows are asked for (basic,
+    direct), or none. ``discount``: of improved.
+    """
+
+    hierarchies: tuple[Hierarchy, ...]
+    splitter: Splitter
+    depth: int
+    threshold: int | None = None
+    most: int = 2**20
+    discount: Discount = "clamped"
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyTree:
+    """The tree that was grown, down to its leaves: a partition of the hierarchy in the order of keys.
+
+    Leaf i is node ``nodes[p][i]`` of level ``levels[p][i]`` of hierarchy p (see ``Leaves``). ``counts``:
+    int64, the committed (``direct``) or noisy (``basic``) number of rows of each leaf, with noise of
+    deviation ``sigma``; None where not all leaves have one. ``level_counts``: the same of all nodes, for each
+    level that was counted, from the root; within a level children follow their parents and ascend in keys.
+    """
+
+    levels: tuple[NDArray[np.int64], ...]
+    nodes: tuple[NDArray[Any], ...]
+    counts: NDArray[np.int64] | None = None
+    sigma: float | None = None
+    level_counts: tuple[NDArray[np.int64], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeafQuery(Question["NoisyLeaves"]):
+    """Noisy numbers of rows per leaf of a partition, empty leaves included; then of rows outside the
+    hierarchy,
+    then of rows without a value (NULL in a column). All counted at once: a row is in one of them."""
+
+    hierarchies: tuple[Hierarchy, ...]
+    levels: tuple[NDArray[np.int64], ...]
+    nodes: tuple[NDArray[Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyLeaves:
+    """``values``: int64[leaves + 2], the leaves, rows outside, rows without a value; noise of deviation
+    ``sigma``."""
 
     values: NDArray[np.int64]
     sigma: float

@@ -149,13 +149,16 @@ def _weight(key: Any, value: Any) -> Fraction:
 
 
 def _measured(option: str, name: str, shape: Shape) -> str:
-    """The measured column of this name: an exact match, else one in another letter case."""
-    names = [item.name for item in shape.measured]
-    if name in names:
-        return name
+    """The measured attribute of this name, or with a column of this name: an exact match, else one in another
+    letter case."""
+    items = {one.name: item.name for item in shape.measured for one in item.columns}
+    items |= {item.name: item.name for item in shape.measured}
+    names = list(items)
+    if name in items:
+        return items[name]
     alike = [known for known in names if fold(known) == fold(name)]
     if alike:
-        return alike[0]
+        return items[alike[0]]
     for role in shape.roles:
         if fold(role.name) == fold(name):
             raise InputError(

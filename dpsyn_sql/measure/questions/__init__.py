@@ -14,9 +14,11 @@ from dpsyn_sql.measure.questions import (
     distances,
     grid,
     keys,
+    leaves,
     marginals,
     residuals,
     steps,
+    tree,
     types,
 )
 from dpsyn_sql.planning.queries import (
@@ -26,10 +28,12 @@ from dpsyn_sql.planning.queries import (
     Distances,
     GridQuery,
     KeyQuery,
+    LeafQuery,
     Marginals,
     Question,
     Residuals,
     StepQuery,
+    TreeQuery,
     TypesQuery,
 )
 
@@ -43,6 +47,8 @@ QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any
     StepQuery: steps.inquiry,
     TypesQuery: types.inquiry,
     ContributionQuery: contributions.inquiry,
+    TreeQuery: tree.inquiry,
+    LeafQuery: leaves.inquiry,
 }
 """Every question that can be asked; the door refuses all others."""
 

@@ -8,6 +8,8 @@ import pytest
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
+from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import (
     ContributionQuery,
@@ -29,6 +31,7 @@ ELSEWHERE = replace(
     temporary_schema=("scratch",),
     of_labels=lambda pairs, text: Fragment(f"LABEL_OF({text})"),
     of_places=lambda values, place: Fragment(f"PLACE_OF({place})"),
+    last_start=lambda starts, name, key: Fragment(f"LAST_START {name}"),
     text_bytes=lambda text: Fragment(f"BYTES({text})"),
     guarded_cast=lambda text, kind: Fragment(f"GUARDED({text}, {kind})"),
     matches=lambda text, pattern: Fragment(f"FITS({text}, '{pattern}')"),
@@ -36,7 +39,18 @@ ELSEWHERE = replace(
     lot=lambda drawn, unit, key: Fragment(f"LOT({', '.join(drawn)}, {unit}, {key})"),
 )
 OURS = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "CREATE TEMP", '"temp"', "MAP {", "([", "encode(")
-OURS += ("TRY_CAST", "epoch_", "hash(", "xor(")
+OURS += ("TRY_CAST", "epoch_", "hash(", "xor(", "ASOF")
+
+
+def numbers(name, size):
+    """An attribute of leaves, each a code."""
+    depth = (size - 1).bit_length()
+    points = Points(name, (HierarchyColumn(name, "INTEGER"),), (0,), (size - 1,), depth)
+    leaves = Leaves((points,), ((depth,) * size,), (tuple(range(size)),), (1.0,) * size, tuple(range(size)))
+    labels = tuple(map(str, range(size)))
+    return Attribute(name, "VARCHAR", "categorical", labels, other=True, leaves=leaves)
+
+
 DOMAIN = Domain(
     (
         Attribute("t", "VARCHAR", "categorical", ("x", "y"), other=True),
@@ -45,6 +59,7 @@ DOMAIN = Domain(
         Attribute("b", "INTEGER", "numeric", edges=(0, 1, 3, 7, 8, 20)),
     )
 )
+LEAVES = Domain((numbers("few", 8), numbers("lots", 512)))
 
 
 class Elsewhere:
@@ -87,6 +102,16 @@ def test_marginals(engine, unit):
     spelled(engine, "CODE", "CREATE SCRATCH", '"scratch"', "LABEL_OF", "PLACE_OF", "BYTES", "GUARDED")
     if unit.column:
         spelled(engine, "LOT(p0")
+
+
+def test_leaves(engine):
+    pair = MarginalQuery(("few", "lots"))
+    SqlCounter(engine, Fragment("src"), LEAVES, [pair], csv=True).count([pair])
+    spelled(engine, "LAST_START l1", "GUARDED")
+    assert "LAST_START l0" not in engine.ran[0]
+    query = MarginalQuery(("few",))
+    SqlCounter(engine, Fragment("src"), LEAVES, [query], csv=True).count([query])
+    spelled(engine, "GUARDED")
 
 
 def test_one_way_scans(engine):

@@ -1,6 +1,8 @@
 """The noise is integer, unbiased, and has the distribution that the proof assumes."""
 
+import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+import dpsyn_sql.measure.noise as noise_module
 from dpsyn_sql.accounting.events import GaussianEvent
-from dpsyn_sql.measure.noise import MOST_ROWS, OpenDPNoise, add_noise, steps_with_noise, whole_rows
+from dpsyn_sql.measure.noise import (
+    MOST_ROWS,
+    OpenDPNoise,
+    add_noise,
+    drawn_rows,
+    steps_with_noise,
+    whole_rows,
+)
 
 DRAWS = 40_000
 
@@ -42,6 +52,26 @@ def test_chi_square_against_the_exact_probabilities(draw, scale, pmf):
     probabilities = expected(pmf, -reach, reach)
     result = chisquare(observed(noise, -reach, reach), DRAWS * probabilities / probabilities.sum())
     assert result.pvalue > 1e-7
+
+
+@pytest.mark.parametrize("draw", ["gaussian", "laplace"])
+def test_many_cells_keep_their_places_and_get_independent_noise(draw, monkeypatch):
+    """Parts in threads: counts far apart show their order, and no two parts have the same noise."""
+    monkeypatch.setattr(noise_module, "_AT_ONCE", 1_000)
+    counts = np.arange(10_500, dtype=np.int64) * 10_000
+    noise = getattr(OpenDPNoise(), draw)(counts, 20.0) - counts
+    assert noise.dtype == np.int64 and np.abs(noise).max() < 2_000
+    parts = noise[:10_000].reshape(10, 1_000)
+    assert len(np.unique(parts, axis=0)) == 10
+    assert np.abs(np.corrcoef(parts) - np.eye(10)).max() < 0.25
+    assert 0.8 < noise.std() / (20.0 * (1 if draw == "gaussian" else 2**0.5)) < 1.25
+
+
+def test_an_error_in_a_thread_is_an_error_of_the_call(monkeypatch):
+    monkeypatch.setattr(noise_module, "_AT_ONCE", 10)
+    monkeypatch.setattr(noise_module, "_invoke", lambda mechanism, values: 1 // int(values.min()))
+    with pytest.raises(ZeroDivisionError):
+        OpenDPNoise().gaussian(np.arange(100, dtype=np.int64), 20.0)
 
 
 def test_counts_are_kept_and_stay_integers():
@@ -103,3 +133,25 @@ def test_chi_square_of_rounded_sixteenths():
     probabilities = expected(lambda z: mass[z - rows.min()] if rows.min() <= z <= rows.max() else 0.0, -3, 3)
     result = chisquare(observed(found, -3, 3), DRAWS * probabilities / probabilities.sum())
     assert result.pvalue > 1e-7
+
+
+@pytest.mark.parametrize("number", [(0, 5), (1, 4), (2, 3), (4, 1), (6, 0)])
+def test_rows_are_drawn_without_replacement(number):
+    """Against the exact hypergeometric law of both groups together."""
+    counts, groups = np.array([1, 0, 2, 3, 1, 4]), np.array([0, 0, 0, 0, 1, 1])
+    draws = 3_000
+    seen = Counter(tuple(drawn_rows(counts, groups, np.array(number)).tolist()) for _ in range(draws))
+    law = {}
+    for drawn in itertools.product(*(range(count + 1) for count in counts.tolist())):
+        if (sum(drawn[:4]), sum(drawn[4:])) == number:
+            ways = math.prod(map(math.comb, counts.tolist(), drawn))
+            law[drawn] = draws * ways / math.comb(6, number[0]) / math.comb(5, number[1])
+    assert set(seen) <= set(law) and sum(law.values()) == pytest.approx(draws)
+    if len(law) > 1:
+        assert chisquare([seen[drawn] for drawn in law], list(law.values())).pvalue > 1e-7
+
+
+def test_rows_drawn_from_huge_counts():
+    counts, groups = np.array([2**61, 5, 2**61, 0]), np.array([0, 0, 1, 1])
+    drawn = drawn_rows(counts, groups, np.array([2**61 + 2, 7]))
+    assert drawn[:2].sum() == 2**61 + 2 and (drawn <= counts).all() and drawn[2:].tolist() == [7, 0]

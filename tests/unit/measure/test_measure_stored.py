@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from support.doors import OneRelease
+from support.hierarchies import Halves, Letters
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_from_dict, event_to_dict
@@ -20,10 +21,12 @@ from dpsyn_sql.planning.queries import (
     Distances,
     GridQuery,
     KeyQuery,
+    LeafQuery,
     MarginalQuery,
     Marginals,
     Residuals,
     StepQuery,
+    TreeQuery,
     TypesQuery,
 )
 
@@ -35,10 +38,22 @@ MAPS = "2a0dafaa9998792b1c94e9d02c5ec158ba433cd84b36433867ade300929769a8"
 CLASSES = "8202653dc5f37d301cbdfa829bb6a967cec5b4b63a62bc12fbfdb898c1d935a3"
 CUTS = "4eb0ab2042fef634a80422bfb72ded97edc02f47cc33cd75d54cbce11e3d70fd"
 ROOTS = "8e35951036e30fa279600100cd6e37fe13682249b2b2caf1eb4c3c5b17aa6081"
+HALVES, LETTERS = Halves("n", 3), Letters("s", 2, "a")
+HALF = '{"depth":3,"kind":"halves","name":"n","nullable":false}'
+LETTER = '{"alphabet":"a","depth":2,"kind":"letters","name":"s"}'
+LEVELS = tuple(np.array(levels, dtype=np.int64) for levels in ([1, 2, 2],))
+NODES = (np.array([0, 2, 3], dtype=np.int64),)
+LEAVES = "71777cd74204eb08fa05fa2651c187faddda5c8a0bc84bfec7cdd139cbf7dc7f"
 ROWS = 3
 GDP, ZCDP = Budget.from_epsilon(3, 1e-9), Budget.from_epsilon(3, 1e-9, "zcdp")
 PURE = Budget("pure", 3 * 10**15)
 REFERENCES = [np.ones(query.shape(DOMAIN), dtype=np.int64) for query in (N, BINS)]
+
+
+def leaves_said(tree):
+    parts = [[part.tolist() for part in parts] for parts in (tree.levels, tree.nodes)]
+    return *parts, None if tree.counts is None else tree.counts.tolist()
+
 
 # Question, budget, the question as it is stored (a test of {"ask":"..."} alone tells the rest of the text), the answer as it is stored, what it says.
 STORED = [
@@ -158,6 +173,47 @@ STORED = [
         lambda found: (found.values.tolist(), found.sigma),
         ([4, 0, 6], 7.072889989772064),
     ),
+    (
+        TreeQuery((HALVES,), "privtree", 2, most=100),
+        GDP,
+        '{"ask":"discover","depth":2,"event":"tree","hierarchies":['
+        + HALF
+        + '],"most":100,"points_per_unit":3,'
+        '"scale":76.14819302127138,"split_from":null,"splitter":"privtree","what":"tree"}',
+        [[1], [0, 1]],
+        leaves_said,
+        ([[1, 2, 2]], [[0, 2, 3]], None),
+    ),
+    (
+        TreeQuery((HALVES,), "basic", 3, 10),
+        ZCDP,
+        '{"ask":"discover","depth":3,"event":"gaussian","hierarchies":['
+        + HALF
+        + '],"l2_squared":27,"most":1048576,'
+        '"sigma":36.7518144558916,"split_from":10,"splitter":"basic","what":"tree"}',
+        [[40], [30, 9], [7, 8]],
+        leaves_said,
+        ([[2, 2, 1]], [[0, 1, 1]], [7, 8, 9]),
+    ),
+    (
+        TreeQuery((HALVES, LETTERS), "privtree", 2),
+        PURE,
+        '{"ask":"discover","choice":{"event":"selection","number":2,"scale":192.0,"sensitivity":3},"depth":2,'
+        '"event":"tree","hierarchies":[' + HALF + "," + LETTER + '],"most":1048576,"points_per_unit":3,'
+        '"scale":48.00000000000001,"split_from":null,"splitter":"privtree","what":"tree"}',
+        [[1], [1], [1, 0], []],
+        leaves_said,
+        ([[1, 1, 0], [1, 1, 1]], [[0, 1, 0], ["\x03", "\x03", "a"]], None),
+    ),
+    (
+        LeafQuery((HALVES,), LEVELS, NODES),
+        GDP,
+        '{"ask":"discover","event":"gaussian","hierarchies":[' + HALF + '],"l2_squared":9,"lattice":16,'
+        f'"leaves":"{LEAVES}","sigma":20.257931652289397,"what":"leaves"}}',
+        [[4, 5, -6, 7, 8]],
+        lambda found: (found.values.tolist(), found.sigma),
+        ([4, 5, -6, 7, 8], 20.259988355430067),
+    ),
 ]
 
 
@@ -166,7 +222,7 @@ class Unread:
 
 
 OF_EVENTS = {"event", "sigma", "l2_squared", "scale", "l1", "sensitivity", "number"}
-OF_EVENTS |= {"lattice", "keys_per_unit", "threshold", "points_per_unit"}
+OF_EVENTS |= {"lattice", "keys_per_unit", "threshold", "points_per_unit", "branching"}
 
 
 @pytest.mark.parametrize("case", STORED, ids=lambda case: f"{type(case[0]).__name__}-{case[1].kind}")
@@ -179,7 +235,9 @@ def test_a_stored_answer_is_found_by_its_question_and_read(case):
     entry = release.open()
     asked = entry.ask(stored)
     asked.charge(event_from_dict({name: stored[name] for name in OF_EVENTS & set(stored)}))
-    asked.store([np.array(array) for array in arrays])
+    if "choice" in stored:
+        asked.charge(event_from_dict(stored["choice"]))
+    asked.store([np.array(array, dtype=np.int64) for array in arrays])
     entry.close_questions()
     door = LocalCurator(None, None, ROWS, release.open(), Unread(), Unread())
     if stored["ask"] != "discover":

@@ -1,0 +1,229 @@
+"""PRIVATE: exact numbers of rows per node of hierarchies.
+
+Rows are encoded to keys once and added up per key; every question about nodes then reads this one temporary
+table. A unit of several rows counts for at most k of them, which a hash draws among its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.count import statements
+from dpsyn_sql.count.marginalise import scatter
+from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn
+from dpsyn_sql.domain.hierarchies.growth import Nodes
+from dpsyn_sql.domain.types import supported_type
+from dpsyn_sql.encode.unit import Bound, unit_bytes
+from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.render import render
+
+Hierarchies = tuple[Hierarchy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Id:
+    """The id of a key's node, and that of a node of the table, as they are compared."""
+
+    at: Fragment
+    node: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """A part that nodes can be refined by, and the id of a key's node one level below."""
+
+    number: int
+    at: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Nodes of the same levels; ``number`` tells them apart."""
+
+    number: int
+    ids: tuple[_Id, ...]
+    below: tuple[_Below, ...] = ()
+
+
+class TreeCounter:
+    """Counts rows by GROUP BY in the database; keeps the keys of the hierarchies it was asked about last."""
+
+    def __init__(self, engine: Engine, relation: Fragment, csv: bool, bound: Bound | None) -> None:
+        self._engine, self._relation, self._csv, self._bound = engine, relation, csv, bound
+        self._kept: tuple[Hierarchies, Fragment] | None = None
+
+    def rows(self, hierarchies: Hierarchies, nodes: Nodes) -> NDArray[np.int64]:
+        """Rows of each node, int64[nodes]; nodes share no row. PRIVATE.
+
+        Raises:
+            EngineFailure: a statement failed.
+        """
+        keyed = self._keys(hierarchies)
+        with self._loaded(hierarchies, nodes) as (table, shapes):
+            sql = render("discover/nodes", keyed=keyed, nodes=table, shapes=shapes)
+            found = self._engine.fetch(sql, step="counting rows per node")
+        return scatter([found["place"]], found["n"], (len(nodes),))
+
+    def outside(self, hierarchies: Hierarchies) -> NDArray[np.int64]:
+        """Rows outside of a hierarchy, and rows without a value, int64[2]. PRIVATE."""
+        sql = render("discover/states", keyed=self._keys(hierarchies))
+        found = self._engine.fetch(sql, step="counting rows outside of hierarchies")
+        return scatter([found["state"]], found["n"], (3,))[1:]
+
+    def largest(
+        self, hierarchies: Hierarchies, nodes: Nodes, refined: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Rows of the child that has most, int64[nodes, parts], 0 where ``refined`` (bool of the same shape)
+        says that a node has no children by a part. PRIVATE."""
+        keyed = self._keys(hierarchies)
+        with self._loaded(hierarchies, nodes, refined) as (table, shapes):
+            sql = render("discover/largest", keyed=keyed, nodes=table, shapes=shapes)
+            found = self._engine.fetch(sql, step="counting rows per child")
+        places = [found["place"], found["part"].astype(np.int64)]
+        return np.where(refined, scatter(places, found["n"], refined.shape), 0)
+
+    def close(self) -> None:
+        """Drop the table of keys; may be called twice."""
+        if self._kept is not None:
+            self._engine.execute(statements.drop(self._kept[1]), step="dropping the table of keys")
+            self._kept = None
+
+    def _keys(self, hierarchies: Hierarchies) -> Fragment:
+        """The table of keys, made if it is not there."""
+        if self._kept is None or self._kept[0] != hierarchies:
+            self.close()
+            table = self._dialect.temporary("dpsyn_keyed")
+            self._engine.execute(self._keyed(hierarchies, table), step="encoding rows as keys")
+            self._kept = hierarchies, table
+        return self._kept[1]
+
+    @property
+    def _dialect(self) -> Dialect:
+        return self._engine.dialect
+
+    def _keyed(self, hierarchies: Hierarchies, table: Fragment) -> Fragment:
+        bound = self._bound
+        return keyed_statement(self._relation, hierarchies, table, self._dialect, csv=self._csv, bound=bound)
+
+    @contextmanager
+    def _loaded(
+        self, hierarchies: Hierarchies, nodes: Nodes, refined: NDArray[np.bool_] | None = None
+    ) -> Iterator[tuple[Fragment, list[_Shape]]]:
+        """A temporary table of nodes, and their shapes."""
+        shapes, numbers = shapes_of(hierarchies, nodes, refined, self._dialect)
+        table = self._dialect.temporary("dpsyn_nodes")
+        text = [int(one.text) for one in hierarchies]
+        create = render("discover/node_table", dialect=self._dialect, table=table, text=text)
+        self._engine.execute(create, step="making a table of nodes")
+        try:
+            columns = {f"n{part}": ids for part, ids in enumerate(nodes.ids)}
+            places = np.arange(len(nodes), dtype=np.int64)
+            loaded = {"place": places, "shape": numbers, **columns}
+            self._engine.load(table, loaded, step="loading nodes")
+            yield table, shapes
+        finally:
+            self._engine.execute(statements.drop(table), step="dropping the table of nodes")
+
+
+def keyed_statement(
+    relation: Fragment,
+    hierarchies: Hierarchies,
+    table: Fragment,
+    dialect: Dialect,
+    *,
+    csv: bool = False,
+    bound: Bound | None = None,
+) -> Fragment:
+    """Make the temporary table of keys and their rows."""
+    columns = [column for one in hierarchies for column in one.columns]
+    values = [Fragment(f"c{place}") for place in range(len(columns))]
+    own = iter(values)
+    told = [
+        Fragment(f"{one.key([next(own) for _ in one.columns], dialect)} AS k{part}")
+        for part, one in enumerate(hierarchies)
+    ]
+    keys = [Fragment(f"k{part}") for part in range(len(hierarchies))]
+    compared = [_compared(one, key, dialect) for one, key in zip(hierarchies, keys, strict=True)]
+    return render(
+        "discover/keyed",
+        dialect=dialect,
+        table=table,
+        relation=relation,
+        values=[
+            Fragment(f"{_value(column, dialect, csv)} AS {name}")
+            for column, name in zip(columns, values, strict=True)
+        ],
+        told=told,
+        missing=_missing(hierarchies, values),
+        keys=keys,
+        compared=compared,
+        kept=[
+            Fragment(f"any_value({key}) AS {key}") if one.text else key
+            for one, key in zip(hierarchies, keys, strict=True)
+        ],
+        unit=None if bound is None else unit_bytes(bound.column, dialect),
+        bound=bound,
+    )
+
+
+def _value(column: HierarchyColumn, dialect: Dialect, csv: bool) -> Fragment:
+    raw = ident(column.name) if column.source is None else column.source
+    kind = supported_type(column.sql_type, column.name)
+    return dialect.guarded_cast(raw, kind.sql) if csv and kind.family != "text" else raw
+
+
+def _missing(hierarchies: Hierarchies, values: Sequence[Fragment]) -> Fragment:
+    """Whether a row has no value in a column that may have none; NaN is no value."""
+    tests: list[str] = []
+    columns = ((column, one.nullable) for one in hierarchies for column in one.columns)
+    for (column, nullable), value in zip(columns, values, strict=True):
+        if nullable:
+            tests.append(f"{value} IS NULL")
+        if nullable and supported_type(column.sql_type, column.name).family == "float":
+            tests.append(f"isnan({value})")
+    return Fragment(" OR ".join(tests) or "FALSE")
+
+
+def _compared(hierarchy: Hierarchy, id_: Fragment, dialect: Dialect) -> Fragment:
+    """An id in a form that no collation merges."""
+    return dialect.text_bytes(id_) if hierarchy.text else id_
+
+
+def shapes_of(
+    hierarchies: Hierarchies, nodes: Nodes, refined: NDArray[np.bool_] | None, dialect: Dialect
+) -> tuple[list[_Shape], NDArray[np.int64]]:
+    """The shapes that occur, and the number of each node's: nodes of a shape have the same levels, and are
+    refined by the same parts."""
+    columns = list(nodes.levels)
+    if refined is not None:
+        columns += [refined[:, part].astype(np.int64) for part in range(len(hierarchies))]
+    found, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    shapes = [
+        _shape(number, hierarchies, row[: len(hierarchies)], row[len(hierarchies) :], dialect)
+        for number, row in enumerate(found.tolist())
+    ]
+    return shapes, np.asarray(numbers.reshape(-1), dtype=np.int64)
+
+
+def _shape(
+    number: int, hierarchies: Hierarchies, levels: Sequence[int], refined: Sequence[int], dialect: Dialect
+) -> _Shape:
+    keys = [Fragment(f"keyed.k{part}") for part in range(len(hierarchies))]
+
+    def at(part: int, below: int) -> Fragment:
+        own = hierarchies[part].at(keys[part], levels[part] + below, dialect)
+        return _compared(hierarchies[part], own, dialect)
+
+    ids = [
+        _Id(at(part, 0), _compared(one, Fragment(f"nodes.n{part}"), dialect))
+        for part, one in enumerate(hierarchies)
+    ]
+    below = [_Below(part, at(part, 1)) for part, may in enumerate(refined) if may]
+    return _Shape(number, tuple(ids), tuple(below))
