@@ -6,7 +6,7 @@ Post-processing: everything is deterministic in the staged codes and the seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -14,8 +14,9 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.decode.leaves import measured_columns, with_leaves
 from dpsyn_sql.decode.surrogates import surrogate
-from dpsyn_sql.decode.values import decode_expression, position_bits
+from dpsyn_sql.decode.values import position_bits
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.domain.types import SqlType
@@ -65,7 +66,8 @@ def output_statement(shape: Shape, staged: Fragment, rows: int, units: Units, se
         units: how the rows are divided among privacy units.
         seed: of positions inside bins, of keys and of the division.
     """
-    places = {attribute.name: place for place, attribute in enumerate(shape.domain.attributes)}
+    bits = _bits(seed)
+    measured = measured_columns(shape.domain, bits)
     roles = {role.name: role for role in shape.roles}
     columns: list[Fragment] = []
     numbers: list[Fragment] = []
@@ -80,20 +82,19 @@ def output_statement(shape: Shape, staged: Fragment, rows: int, units: Units, se
         elif isinstance(role, Constant):
             value = constant_expression(role)
         else:
-            value = _measured(shape.domain[name], places[name], seed)
+            value = measured[name]
         columns.append(Fragment(f"{value} AS {ident(name)}"))
     derived = [role for role in shape.roles if isinstance(role, Derived)]
     computed = {role.name: _derived_column(role) for role in derived}
     written = [computed.get(name, ident(name)) for name in shape.order] if derived else []
-    return render("write/decode", staged=staged, numbers=numbers, columns=columns, written=written)
+    rows_sql = with_leaves(staged, shape.domain, bits)
+    return render("write/decode", staged=rows_sql, numbers=numbers, columns=columns, written=written)
 
 
 def reject_statement(shape: Shape, staged: Fragment, first: int, seed: int) -> Fragment:
     """Delete the staged rows, from row number ``first`` on, that meet one of ``shape.never``."""
-    columns = [
-        Fragment(f"{_measured(attribute, place, seed)} AS {ident(attribute.name)}")
-        for place, attribute in enumerate(shape.domain.attributes)
-    ]
+    measured = measured_columns(shape.domain, _bits(seed))
+    columns = [Fragment(f"{value} AS {ident(name)}") for name, value in measured.items()]
     constants = [role for role in shape.roles if isinstance(role, Constant)]
     columns += [Fragment(f"{constant_expression(role)} AS {ident(role.name)}") for role in constants]
     derived = [_derived_column(role) for role in shape.roles if isinstance(role, Derived)]
@@ -102,6 +103,7 @@ def reject_statement(shape: Shape, staged: Fragment, first: int, seed: int) -> F
     return render(
         "write/reject",
         staged=staged,
+        placed=with_leaves(staged, shape.domain, _bits(seed)),
         first=first,
         number=number,
         columns=columns,
@@ -140,8 +142,8 @@ def _type(kind: SqlType | None) -> Fragment:
     return kind.sql
 
 
-def _measured(attribute: Attribute, place: int, seed: int) -> Fragment:
-    return decode_expression(attribute, Fragment(f"a{place}"), position_bits(attribute, ident("row"), seed))
+def _bits(seed: int) -> Callable[[Attribute], Fragment]:
+    return lambda attribute: position_bits(attribute, ident("row"), seed)
 
 
 def _shuffled(name: str, seed: int) -> Fragment:

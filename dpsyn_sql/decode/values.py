@@ -46,7 +46,7 @@ def decode_expression(attribute: Attribute, code: Fragment, bits: Fragment) -> F
         bits: a UBIGINT expression of 64 random bits; used for bins of several values only.
     """
     kind = attribute.type
-    code = _written(attribute.recoding, code, bits)
+    code = written_code(attribute.recoding, code, bits)
     if attribute.kind == "categorical":
         return _label(attribute, kind, code, bits)
     if kind.family == "float":
@@ -54,12 +54,12 @@ def decode_expression(attribute: Attribute, code: Fragment, bits: Fragment) -> F
     pieces = tick_pieces(attribute)
     number = _number(pieces, code, bits)
     if attribute.granularity == "month":
-        return _from_ticks(kind, _month(kind, pieces, number, bits))
+        return from_ticks(kind, _month(kind, pieces, number, bits))
     step = attribute.granularity if isinstance(attribute.granularity, int) else 1
     positions = tick_positions(pieces.pieces, step)
     if max(positions.counts) == 1:
         return _lookup([tick_literal(kind, tick) for tick in positions.lows], kind.sql, number)
-    return _from_ticks(kind, _position(positions, number, bits))
+    return from_ticks(kind, _position(positions, number, bits))
 
 
 def _number(pieces: Pieces[int] | Pieces[float], code: Fragment, bits: Fragment) -> Fragment:
@@ -73,7 +73,7 @@ def _number(pieces: Pieces[int] | Pieces[float], code: Fragment, bits: Fragment)
     return Fragment(f"({start} + CASE WHEN {start} < {pieces.single} THEN 0 ELSE {chosen} END)")
 
 
-def _written(recoding: Recoding | None, code: Fragment, bits: Fragment) -> Fragment:
+def written_code(recoding: Recoding | None, code: Fragment, bits: Fragment) -> Fragment:
     """The code that is written. The bits are hashed again, so that positions in bins do not depend on it."""
     if recoding is None:
         return code
@@ -210,7 +210,8 @@ def _numbers(values: Sequence[int], kind: str, code: Fragment) -> Fragment:
     return _lookup([tick_literal(parsed, value) for value in values], parsed.sql, code)
 
 
-def _from_ticks(kind: SqlType, tick: str) -> Fragment:
+def from_ticks(kind: SqlType, tick: str) -> Fragment:
+    """The value of a tick of a discrete type."""
     if kind.family == "integer":
         value = tick
     elif kind.family == "decimal":

@@ -3,7 +3,8 @@
 This runs on the private side of the door. NULL and NaN are decided first; values are compared
 and clipped before anything is computed from them (``x - lower`` overflows at the ends of
 BIGINT); a value that no label and no bin covers gets the attribute's fixed fallback code. With ``prefixes``,
-labels that stand for a beginning come between, the longest first.
+labels that stand for a beginning come between, the longest first. Codes of leaves come from a row's key
+(``encode.leaves``).
 
 Text is looked up in a constant map of its labels; many labels are joined in ``encode_statement``.
 (Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs one
@@ -19,6 +20,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dpsyn_sql.domain.attributes import ANY_REST, Attribute, Domain, Label, edge_ticks
 from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.encode.leaves import (
+    has_join,
+    joined_code,
+    key_column,
+    leaf_code,
+    leaf_join,
+    value_columns,
+)
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
@@ -37,8 +46,10 @@ def encode_expression(
 
     ``column`` should be a plain column reference, because it is repeated. ``from_text`` says
     that it is text (CSV), whose values are first read as the attribute's type; unreadable
-    text counts as NULL.
+    text counts as NULL. With leaves it is a name of ``key_columns`` and ``named_columns``.
     """
+    if attribute.leaves is not None:
+        return leaf_code(attribute, column, dialect, tree)
     kind = attribute.type
     if from_text and kind.family != "text":
         column = dialect.guarded_cast(column, kind.sql)
@@ -182,7 +193,8 @@ def encode_statement(
         dialect: of the engine that runs the statement.
     """
     used = sorted({position for pack in packs for position in pack})
-    named = [_named(domain.attributes[i], i, dialect, csv=csv) for i in used]
+    named = [one for i in used for one in named_columns(domain.attributes[i], f"c{i}", dialect, csv=csv)]
+    keys = [one for i in used for one in key_columns(domain.attributes[i], f"c{i}", dialect)]
     coded = [Fragment(f"{_coded(domain.attributes[i], i, dialect)} AS k{i}") for i in used]
     lookups = [
         join
@@ -200,6 +212,7 @@ def encode_statement(
         table=table,
         relation=relation_sql,
         named=named,
+        keys=keys,
         coded=coded,
         lookups=lookups,
         packed=packed,
@@ -210,6 +223,8 @@ def encode_statement(
 
 
 def _is_joined(attribute: Attribute) -> bool:
+    if attribute.leaves is not None:
+        return has_join(attribute)
     return attribute.type.family in ("text", "enum") and len(attribute.labels) > _MAPPED
 
 
@@ -218,6 +233,8 @@ def _coded(attribute: Attribute, position: int, dialect: Dialect) -> str:
     column = Fragment(f"c{position}")
     if not _is_joined(attribute):
         return encode_expression(attribute, column, dialect=dialect)
+    if attribute.leaves is not None:
+        return joined_code(attribute, column, f"l{position}")
     found = [f"l{position}.code", *(f"l{position}_{n}.code" for n in attribute.prefixes)]
     return _or_missing(attribute, column, f"COALESCE({', '.join(found)}, {attribute.fallback_code})")
 
@@ -225,6 +242,9 @@ def _coded(attribute: Attribute, position: int, dialect: Dialect) -> str:
 def _label_joins(attribute: Attribute, position: int, dialect: Dialect) -> Iterator[Fragment]:
     """Hash joins with the distinct labels as bytes, and with those that are prefixes: no collation can make
     two of them match one value, so every row stays exactly one row."""
+    if attribute.leaves is not None:
+        yield leaf_join(attribute, f"c{position}", f"l{position}", dialect)
+        return
     text = _as_text(attribute.type, Fragment(f"c{position}"))
     pairs = [(label, code) for code, label in enumerate(_distinct(attribute))]
     yield _join(pairs, f"l{position}", text, dialect)
@@ -239,12 +259,19 @@ def _join(pairs: Sequence[tuple[Label, int]], name: str, text: str, dialect: Dia
     )
 
 
-def _named(attribute: Attribute, position: int, dialect: Dialect, *, csv: bool) -> Fragment:
-    """The raw value under a neutral name, text already read as its type."""
+def named_columns(attribute: Attribute, name: str, dialect: Dialect, *, csv: bool) -> list[Fragment]:
+    """The raw value under a neutral name, text already read as its type; several for a hierarchy."""
+    if attribute.leaves is not None:
+        return value_columns(attribute, name, dialect, csv=csv)
     kind = attribute.type
     column = attribute.value
     read = dialect.guarded_cast(column, kind.sql) if csv and kind.family != "text" else column
-    return Fragment(f"{read} AS c{position}")
+    return [Fragment(f"{read} AS {name}")]
+
+
+def key_columns(attribute: Attribute, name: str, dialect: Dialect) -> list[Fragment]:
+    """The key under the neutral name, if the attribute has leaves."""
+    return [] if attribute.leaves is None else [key_column(attribute, name, dialect)]
 
 
 def mixed_radix(

@@ -54,7 +54,8 @@ def sliced_source(
     """
     column = _column(relation.columns, wanted.column)
     _check_most(wanted, unit)
-    declared = {item.name: item.type for item in shape.measured if item.source is None}
+    read = (one for item in shape.measured for one in item.columns)
+    declared = {one.name: one.type for one in read if one.source is None}
     text = relation.kind == "csv"
     kind = declared.get(column.name) if text else parse_type(column.sql_type)
     if isinstance(wanted, Window):

@@ -16,7 +16,8 @@ def typed_relation(relation: Relation, shape: Shape) -> Relation:
     The failure of a cast depends on a row and is outside the privacy promise. Its text, which quotes
     the value, is not shown, as for every statement.
     """
-    types = {item.name: item.type for item in shape.measured if item.source is None}
+    read = (column for item in shape.measured for column in item.columns)
+    types = {column.name: column.type for column in read if column.source is None}
     columns = []
     for column in relation.columns:
         kind, name = types.get(column.name), ident(column.name)

@@ -22,9 +22,9 @@ def comment_statements(table: Fragment, shape: Shape, kept: StoredRelease) -> It
     """Statements that comment a new table and each of its columns."""
     shown = f"Certificate: FROM dpsyn_certificate({string_literal(kept.name)});"
     yield _comment("TABLE", table, f"{statement_of(kept.facts, kept.name)} {shown}")
-    described = {item.name: _measured(item) for item in shape.domain.attributes}
+    described = {column.name: _measured(item) for item in shape.domain.attributes for column in item.columns}
     described |= {role.name: _made(role) for role in shape.roles}
-    for name in shape.order or shape.domain.names:
+    for name in shape.order or described:
         # The space: without it the end of the name could read like the name of a source.
         yield _comment("COLUMN", Fragment(f"{table} .{ident(name)}"), described[name])
 
@@ -53,6 +53,9 @@ def _comment(what: str, name: Fragment, text: str) -> Fragment:
 
 def _measured(attribute: Attribute) -> str:
     codes = "1 code" if attribute.size == 1 else f"{attribute.size} codes"
+    if attribute.leaves is not None:
+        codes = f"{len(attribute.leaves.codes)} leaves of the hierarchy {attribute.name!r} in {codes}"
+        return f"Synthetic values: {codes}; {_DOMAIN_OF[attribute.origin]}."
     return f"Synthetic values: {attribute.kind}, {codes}; {_DOMAIN_OF[attribute.origin]}."
 
 

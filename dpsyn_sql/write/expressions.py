@@ -54,13 +54,14 @@ def _types(shape: Shape) -> dict[str, tuple[Fragment, bool]]:
 
     Keys and unit ids are made last, so nothing can depend on them.
     """
+    made_last = {role.name for role in shape.roles if isinstance(role, Key | UnitId)}
+    computed = {role.name for role in shape.roles if isinstance(role, Derived)}
     found = {}
-    for item in (*shape.measured, *shape.roles):
-        kind = item.type
-        if kind is not None and not isinstance(item, Key | UnitId):
+    for name, kind in shape.types.items():
+        if kind is not None and name not in made_last:
             # The labels of an ENUM still to be learnt are unknown; they compare as text does.
             sql = Fragment("VARCHAR") if kind.family == "enum" else kind.sql
-            found[item.name] = (sql, isinstance(item, Derived))
+            found[name] = (sql, name in computed)
     return found
 
 

@@ -8,8 +8,10 @@ left out, not replaced.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from dpsyn_sql.decode.leaves import measured_columns, with_leaves
 from dpsyn_sql.decode.output import constant_expression, derived_value
-from dpsyn_sql.decode.values import decode_expression
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Shape
 from dpsyn_sql.domain.types import SqlType
@@ -23,7 +25,7 @@ from dpsyn_sql.sqltext.render import render
 
 def parameters(shape: Shape) -> tuple[Fragment, Fragment]:
     """The names of the macros' parameters. A parameter hides columns of its name, so no column has it."""
-    taken = {fold(name) for name in shape.order or shape.domain.names}
+    taken = {fold(name) for name in shape.order or shape.types}
     rows, seed = "dpsyn_rows", "dpsyn_seed"
     while rows in taken or seed in taken:
         rows, seed = f"{rows}_", f"{seed}_"
@@ -61,8 +63,9 @@ def sample_queries(
 def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
     """Values of staged codes, columns in the order of the release."""
     roles = {role.name: role for role in shape.roles}
-    measured = {attribute.name: place for place, attribute in enumerate(shape.domain.attributes)}
-    order = shape.order or shape.domain.names
+    bits = _bits(seed)
+    measured = measured_columns(shape.domain, bits)
+    order = shape.order or tuple(measured)
     columns, written = list[Fragment](), list[Fragment]()
     for name in order:
         role = roles.get(name)
@@ -71,7 +74,7 @@ def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
             continue
         written.append(ident(name))
         if role is None:
-            value = _measured(shape.domain[name], measured[name], seed)
+            value = measured[name]
         elif isinstance(role, Constant):
             value = constant_expression(role)
         else:
@@ -79,7 +82,7 @@ def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
         columns.append(Fragment(f"{value} AS {ident(name)}"))
     return render(
         "macros/sampled",
-        staged=staged,
+        staged=with_leaves(Fragment(f"(\n{staged}\n    )"), shape.domain, bits),
         columns=columns,
         written=written,
         conditions=[_condition(text) for text in shape.never],
@@ -88,16 +91,19 @@ def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
 
 def _columns(shape: Shape) -> list[Fragment]:
     """The columns of the release without values."""
-    kinds = {item.name: item.type for item in (*shape.domain.attributes, *shape.roles)}
-    names = shape.order or shape.domain.names
+    kinds = shape.types
+    names = shape.order or tuple(kinds)
     return [Fragment(f"CAST(NULL AS {_type(kinds[name])}) AS {ident(name)}") for name in names]
 
 
-def _measured(attribute: Attribute, place: int, seed: Fragment) -> Fragment:
+def _bits(seed: Fragment) -> Callable[[Attribute], Fragment]:
     """As ``position_bits``, with the seed as an expression."""
-    purpose = string_literal(f"{attribute.name}|position|")
-    bits = Fragment(f'hash(xor(CAST("row" AS UBIGINT), hash({purpose} || {seed})))')
-    return decode_expression(attribute, Fragment(f"a{place}"), bits)
+
+    def bits(attribute: Attribute) -> Fragment:
+        purpose = string_literal(f"{attribute.name}|position|")
+        return Fragment(f'hash(xor(CAST("row" AS UBIGINT), hash({purpose} || {seed})))')
+
+    return bits
 
 
 def _condition(text: str) -> Fragment:

@@ -1,8 +1,9 @@
 -- Codes of the source's rows, once, for the scans that follow (private side).
 -- in:  table, relation (what stands after FROM),
 --      named (raw columns under neutral names: <column> AS c<i>),
+--      keys (of named values that make up a place in a hierarchy: <expression> AS c<i>; often none),
 --      coded (one total function of one value each: <expression> AS k<i>),
---      lookups (LEFT JOIN with the labels of a text attribute that has many, AS l<i>),
+--      lookups (LEFT JOIN with the labels of a text attribute that has many, or where its codes begin, AS l<i>),
 --      packed (mixed-radix codes in the smallest unsigned type: <expression> AS p<i>),
 --      codes (the names p<i>),
 --      bound (max_rows kept of one unit and the key of the draw among them; none: every row is kept),
@@ -20,6 +21,17 @@ WITH named AS (
 {% endfor %}
     FROM {{ relation }}
 ),
+{% if keys %}
+keyed AS (
+    SELECT
+        *,
+{% for column in keys %}
+        {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    FROM named
+),
+{% endif %}
 coded AS (
     SELECT
 {% if bound %}
@@ -29,7 +41,8 @@ coded AS (
         {{ column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-    FROM named
+    FROM {% if keys %}keyed{% else %}named{% endif %}
+
 {% for join in lookups %}
     {{ join }}
 {% endfor %}

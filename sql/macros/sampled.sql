@@ -1,12 +1,10 @@
 -- Sampled codes as values in the columns of the release; rows that the owner's conditions exclude are left out.
--- in:  staged (query with the columns row, a0, a1, ...), columns (<expression> AS <column name>), written (all
+-- in:  staged (what stands after FROM: the columns row, a0, a1, ...), columns (<expression> AS <column name>), written (all
 --      columns in order, computed ones as <expression> AS <column name>), conditions
 -- out: a query of at most as many rows as are staged, in the order of row
 WITH ordered AS (
     SELECT *
-    FROM (
-{{ staged }}
-    )
+    FROM {{ staged }}
     ORDER BY "row"
 ),
 decoded AS (

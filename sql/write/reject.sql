@@ -1,6 +1,6 @@
 -- Remove sampled rows that cannot be: each condition is the owner's or a CHECK of the catalog.
 -- A condition that is NULL, or fails to be computed, removes nothing, as with CHECK constraints.
--- in:  staged (table with the columns row, a0, a1, ...), first (row number; earlier rows were looked at),
+-- in:  staged (table with the columns row, a0, a1, ...), placed (the same, perhaps with leaves beside), first (row number; earlier rows were looked at),
 --      number (a name for row that no column has), columns (<expression> AS <column name>),
 --      derived (<expression> AS <column name>), conditions (boolean expressions over the columns)
 -- out: nothing
@@ -13,7 +13,7 @@ WHERE "row" IN (
             {{ column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-        FROM {{ staged }}
+        FROM {{ placed }}
         WHERE "row" >= {{ first }}
     ),
     computed AS (

@@ -6,12 +6,21 @@ values is one that the package itself makes, where expressions go into it that a
 
 from datetime import date
 
+import numpy as np
+
 from dpsyn_sql.count import statements
 from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.exact import step_expression
+from dpsyn_sql.count.trees import keyed_statement, shapes_of
+from dpsyn_sql.decode.leaves import with_leaves
 from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
 from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
+from dpsyn_sql.domain.hierarchies.growth import Nodes
+from dpsyn_sql.domain.hierarchies.points import Points
+from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
+from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.encode.codes import encode_statement
@@ -37,6 +46,26 @@ DOMAIN = Domain((NUMBER, TEXT, REAL, CODE, MONTH))
 MANY = Domain(
     (Attribute("a", "VARCHAR", "categorical", tuple(f"it's {i}" for i in range(257)), nullable=True),)
 )
+BOX = Points(
+    "place", (HierarchyColumn('x"', "DOUBLE"), HierarchyColumn("n", "INTEGER")), (0.0, 1), (1.0, 4), 2
+)
+WORDS = Texts(HierarchyColumn("word", "VARCHAR"), "'a", (1,), 1, nullable=True)
+KINDS = from_parents(HierarchyColumn("kind", "VARCHAR"), {"it's": "all", "b": "all"})
+
+
+def leafy(hierarchy, number):
+    """An attribute of a hierarchy whose codes are its nodes of level 1, and then of those alone."""
+    nodes, _ = hierarchy.children(hierarchy.root(), 0)
+    codes = tuple(min(place, number - 1) for place in range(len(nodes)))
+    leaves = Leaves((hierarchy,), ((1,) * len(nodes),), (tuple(nodes.tolist()),), (1.0,) * len(nodes), codes)
+    labels = tuple(f"leaf {code}" for code in range(number))
+    nullable = hierarchy.nullable
+    return Attribute(
+        hierarchy.name, "VARCHAR", "categorical", labels, other=True, nullable=nullable, leaves=leaves
+    )
+
+
+LEAVES = Domain((leafy(BOX, 3), NUMBER, leafy(WORDS, 2), leafy(KINDS, 1)))
 BINS = Domain(
     (
         Attribute("a", "INTEGER", "numeric", edges=(0, 1, 5)),
@@ -92,6 +121,29 @@ QUERY = F("SELECT 1 AS a")
 BINNED = BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "least": 1}
 (SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
+(SCAN_LEAVES,) = statements.scans(SRC, LEAVES, [0, 1], csv=False)
+
+BOX = Points(
+    "place",
+    (HierarchyColumn("lat", "DOUBLE"), HierarchyColumn("lon", "DOUBLE")),
+    (40.0, -75.0),
+    (41.0, -74.0),
+    3,
+    nullable=True,
+)
+WORDS = Texts(HierarchyColumn('b"', "VARCHAR"), "ab", (1, 2), 2)
+BOTH = (BOX, WORDS)
+KEYED = {"table": CODED, "dialect": DUCKDB}
+
+
+def counted_nodes(refined=None):
+    """Two nodes of other levels."""
+    levels = tuple(np.array(level, dtype=np.int64) for level in ([1, 2], [0, 1]))
+    ids = np.array([3, 9], dtype=np.int64), np.array(["", "a"], dtype=object)
+    nodes = Nodes(levels, ids, np.zeros(2, dtype=np.int64))
+    shapes, _ = shapes_of(BOTH, nodes, refined, DUCKDB)
+    return {"keyed": F("keyed_rows"), "nodes": F("some_nodes"), "shapes": shapes}
+
 
 # By template: the case (part of the file's name; "" for the only one) and what it is rendered with.
 EXAMPLES = {
@@ -100,9 +152,19 @@ EXAMPLES = {
     "count/repack": {
         "": statements.repack(F("again"), CODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)])
     },
-    "count/scan": {"": SCAN[1]},
+    "count/scan": {"": SCAN[1], "leaves": SCAN_LEAVES[1]},
     "dbt/tell": {"": {"told": literal('{"told": "it\'s"}')}},
     "discover/contributions": {"": {"relation": SRC, "unit": F("encode(id)"), "most": 3}},
+    "discover/keyed": {
+        "row": keyed_statement(SRC, (BOX,), **KEYED),
+        "csv": keyed_statement(SRC, (BOX,), **KEYED, csv=True),
+        "unit": keyed_statement(SRC, BOTH, **KEYED, bound=Bound('Who "is"', 3, 2**64 - 1)),
+        "text": keyed_statement(SRC, (WORDS,), **KEYED),
+    },
+    "discover/nodes": {"": counted_nodes()},
+    "discover/largest": {"": counted_nodes(np.array([[True, True], [True, True]]))},
+    "discover/states": {"": {"keyed": F("keyed_rows")}},
+    "discover/node_table": {"": {"table": F("temp.main.nodes"), "text": [0, 1]}},
     "discover/keys": {"": {"table": F("temp.main.k"), "counted": QUERY}},
     "discover/part": {
         "": {"table": F("temp.main.k"), "text": F("encode(CAST(thing AS VARCHAR))"), "start": 0, "stop": 5}
@@ -122,6 +184,7 @@ EXAMPLES = {
         "csv": encode_statement(SRC, DOMAIN, [(0,), (1,)], CODED, csv=True),
         "unit": encode_statement(SRC, DOMAIN, [(0,), (1,)], CODED, bound=Bound('Who "is"', 3, 2**64 - 1)),
         "many": encode_statement(SRC, MANY, [(0,)], CODED),
+        "leaves": encode_statement(SRC, LEAVES, [(0,), (1, 2, 3)], CODED, csv=True),
     },
     "encode/slice": {"": sliced_sql(None), "bounded": sliced_sql("id")},
     "encode/strict": {"": typed_relation(Relation("f", "csv", F("texts"), CSV_COLUMNS), CSV_SHAPE).sql},
@@ -178,7 +241,7 @@ EXAMPLES = {
     },
     "macros/sampled": {
         "": {
-            "staged": QUERY,
+            "staged": F(f"(\n{QUERY}\n    )"),
             "columns": [F('a0 AS "a"')],
             "written": [ident("a"), F('1 AS "b"')],
             "conditions": [F('TRY("a" > 0)')],
@@ -253,6 +316,7 @@ EXAMPLES = {
     },
     "write/differing": {"": {"table": F('"d"."t"'), "query": QUERY}},
     "write/fits": {"": {"value": literal(1), "cast": F("CAST(1 AS INTEGER)")}},
+    "write/leaves": {"": with_leaves(STAGED, LEAVES, lambda one: F(f"hash({literal(one.name)})"))},
     "write/not_null": {"": {"table": F('"d"."t"'), "column": F('"it""s"')}},
     "write/reject": {"": reject_statement(NEVER, STAGED, 7, 9)},
     "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},

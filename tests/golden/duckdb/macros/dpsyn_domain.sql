@@ -31,7 +31,7 @@ described AS (
         1 AS part,
         m.place,
         (m.facts ->> '$.name') AS name,
-        (m.facts ->> '$.type') AS sql_type,
+        COALESCE((m.facts ->> '$.written'), (m.facts ->> '$.type')) AS sql_type,
         (m.facts ->> '$.kind') AS kind,
         CAST((m.facts ->> '$.codes') AS BIGINT) AS codes,
         CASE WHEN (m.facts ->> '$.kind') = 'categorical' THEN l.labels END AS labels,

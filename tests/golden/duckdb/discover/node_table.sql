@@ -1,0 +1,6 @@
+CREATE TEMP TABLE temp.main.nodes (
+    place BIGINT,
+    shape INTEGER,
+    n0 BIGINT,
+    n1 VARCHAR
+)
