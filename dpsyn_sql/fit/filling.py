@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Domain, Fill, edge_ticks
 from dpsyn_sql.domain.types import Edge, from_tick
 from dpsyn_sql.fit.densities import Quantiles, mirrored, pareto, power
+from dpsyn_sql.fit.found_texts import with_rest
 from dpsyn_sql.fit.one_way_counts import OneWayCounts
 
 FloatArray = NDArray[np.float64]
@@ -96,7 +97,8 @@ class Histogram:
 
 
 def filled(domain: Domain, counts: Mapping[str, OneWayCounts]) -> Domain:
-    """The domain with a fill for every numeric or temporal attribute that has counts and no fill."""
+    """The domain with a fill for every numeric or temporal attribute that has counts and no fill, and with
+    the rows of texts that were not found."""
     return Domain(
         tuple(
             _filled(attribute, counts[attribute.name])
@@ -104,6 +106,8 @@ def filled(domain: Domain, counts: Mapping[str, OneWayCounts]) -> Domain:
             and attribute.kind != "categorical"
             and not attribute.fill
             and 1 < attribute.regular <= _MOST_BINS
+            else with_rest(attribute, counts[attribute.name])
+            if attribute.name in counts
             else attribute
             for attribute in domain.attributes
         )

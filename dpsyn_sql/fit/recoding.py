@@ -63,7 +63,11 @@ def _is_noise(known: OneWayCounts, code: int, total: float) -> bool:
 
 def _writes_other(attribute: Attribute, codes: set[int]) -> bool:
     """Whether a row of ``__other__`` can be written: as text, or as NULL where the column has NULL."""
-    if attribute.type.family == "text":
+    if attribute.leaves is not None:
+        texts = all(hierarchy.text for hierarchy in attribute.leaves.hierarchies)
+    else:
+        texts = attribute.type.family == "text"
+    if texts:
         return True
     return attribute.null_code is not None and attribute.null_code not in codes
 

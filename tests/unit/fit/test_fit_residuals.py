@@ -85,6 +85,7 @@ def test_without_noise_the_tables_of_the_source_are_composed():
     assert shown[1].values == [500] and not shown[0].composed
 
 
+@pytest.mark.slow
 def test_noise_of_composed_tables_is_what_they_say():
     """The largest deviation of a cell, over many answers; repeated questions are pooled."""
     scales = [60, 30, 8, 100, 50, 40, 300]
