@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
+    ImprovedEvent,
     LaplaceEvent,
     PrivacyEvent,
     ThresholdEvent,
+    TreeEvent,
 )
 from dpsyn_sql.book import ledger_in_words
 from dpsyn_sql.calls import taking
@@ -32,6 +34,7 @@ from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
 from dpsyn_sql.planning.explain import explain
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.preparation import con_and_source, prepared
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.frames import DataFrame
@@ -62,7 +65,7 @@ class Explanation:
     def __str__(self) -> str:
         noise = explained_noise(self.plan)
         planned = zip(self.plan.discovery, discovery_events(self.plan), strict=True)
-        found = [_finds(step, event, self.shape.untyped) for step, event in planned]
+        found = [_finds(step, events[0], self.shape.untyped) for step, events in planned]
         further = self.plan.further
         counting = self.counting.describe(None if further is None else further.together)
         lines = explain(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
@@ -82,6 +85,8 @@ _COUNTED: dict[Ask, str] = {
     "steps": "granularity: ",
     "parts": "parts of the range: ",
     "cells": "bins: ",
+    "leaves": "leaves of the tree: ",
+    "total": "rows in all: ",
     "contributions": "",
 }
 
@@ -92,10 +97,26 @@ def _finds(step: DiscoveryStep, event: PrivacyEvent, untyped: Sequence[str]) -> 
         text = "if it is text: " if step.attr in untyped else ""
         what = f"first {step.length} characters of others" if step.length else "values"
         return f"{text}{what} that at least {shown_from(event)} units have"
+    if step.ask == "tree" and step.tree is not None:
+        return _tree(step.tree, event)
     if isinstance(event, GaussianEvent | LaplaceEvent):
-        noise = f"numbers of units with noise of standard deviation {standard_deviation(event):.4g}"
+        things = "rows" if step.ask in ("leaves", "total") else "units"
+        noise = f"numbers of {things} with noise of standard deviation {standard_deviation(event):.4g}"
         return f"{_COUNTED[step.ask]}{noise}"
     raise InternalError("discovery has no such event")
+
+
+def _tree(query: TreeQuery, event: PrivacyEvent) -> str:
+    """Which tree is grown, and by what."""
+    several = ", each node split by one of " + ", ".join(repr(one.name) for one in query.hierarchies)
+    grown = f"tree of up to {query.depth} levels{several if len(query.hierarchies) > 1 else ''}: "
+    if isinstance(event, GaussianEvent | LaplaceEvent):
+        noise = f"numbers of rows a node with noise of standard deviation {standard_deviation(event):.4g}"
+    elif isinstance(event, TreeEvent | ImprovedEvent):
+        noise = f"decisions to split nodes, with noise of scale {event.scale:.4g} rows"
+    else:
+        raise InternalError("no tree is grown by such an event")
+    return f"{grown}{noise} ({query.splitter})"
 
 
 @taking(Request)
@@ -187,7 +208,9 @@ def suggest(
         column = None if unit.column is None else Column(unit.column, "VARCHAR")
         return advise(domain, None, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
     place, rows = con_and_source(con, source)
-    with open_any_source(place, rows, trust_query=trust_query, public_tables=public_tables) as session:
+    with open_any_source(
+        place, rows, trust_query=trust_query, public_tables=public_tables, unit=unit.column
+    ) as session:
         relation = session.relation
         column = None if unit.column is None else check_unit(relation.columns, unit)
         return advise(domain, relation, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)

@@ -37,7 +37,9 @@ from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.measure.planned import discovery_events
 from dpsyn_sql.measure.questions.keys import shown_from
+from dpsyn_sql.planning.discovery import Ask
 from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.preparation import Job, prepared
 from dpsyn_sql.report.doubts import doubts, notes_on, remarks
 from dpsyn_sql.report.interruption import Course, noting_interrupts
@@ -124,11 +126,11 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
     source, engine = job.plan.source, job.session.engine
     relation, unit = source.relation, source.unit
     csv = relation.kind == "csv" and not relation.strict
-    unknown = SqlDiscoveryCounter(engine, relation.sql, csv=csv, unit=unit)
-    door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
-    found = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
+    with closing(SqlDiscoveryCounter(engine, relation.sql, csv=csv, unit=unit)) as unknown:
+        door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
+        found = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     domain = found.shape.domain
-    plan = job.method.plan(source, domain, job.rest, job.terms)
+    plan = replace(job.method.plan(source, domain, job.rest, job.terms), counted=found.counted)
     with counted(engine, plan) as counter:
         door.open(counter, domain)
         model = job.method.run(plan, door, job.terms)
@@ -136,10 +138,14 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
         model=model,
-        measurements=shown_tables(domain, door.measurements),
+        measurements=(*_counted(plan), *shown_tables(domain, door.measurements)),
         contributions=found.contributions,
         types=found.types,
     )
+
+
+def _counted(plan: Plan) -> tuple[NoisyMarginal, ...]:
+    return () if plan.counted is None else plan.counted.tables
 
 
 @contextmanager
@@ -169,13 +175,17 @@ def _named(job: Job) -> set[str]:
     return {name for members, weight in job.terms.workload.weighted if weight > 1 for name in members}
 
 
+_SEEN: tuple[Ask, ...] = ("grid", "leaves")
+# The questions whose noise hides values.
+
+
 def _needed(plan: Plan) -> dict[str, float]:
     """For discovered columns the rows that a value must have to be found."""
     found: dict[str, float] = {}
-    for step, event in zip(plan.discovery, discovery_events(plan), strict=True):
+    for step, (event, *_) in zip(plan.discovery, discovery_events(plan), strict=True):
         if step.attr is not None and step.ask == "keys" and isinstance(event, ThresholdEvent):
             found[step.attr] = shown_from(event)
-        elif step.attr is not None and step.ask == "grid" and isinstance(event, GaussianEvent | LaplaceEvent):
+        elif step.attr is not None and isinstance(event, GaussianEvent | LaplaceEvent) and step.ask in _SEEN:
             found[step.attr] = STANDS_OUT * standard_deviation(event)
     return found
 

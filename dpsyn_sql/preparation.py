@@ -34,7 +34,8 @@ from dpsyn_sql.methods import method_of, static_of
 from dpsyn_sql.methods.check import check_model
 from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.deadline import Deadline
-from dpsyn_sql.planning.discovery import planned_discovery
+from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
+from dpsyn_sql.planning.growth import planned_growth
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.running import Total
@@ -142,6 +143,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         public_tables=request.public_tables,
         strict=request.on_error == "fail",
         memory_limit=limits.engine,
+        unit=request.unit().column,
     ) as session:
         for text in session.warnings:
             warn(text)
@@ -372,7 +374,7 @@ def _planned(
 
     A running total discovers nothing: rows per unit in its nodes do not tell rows per unit in the total.
     """
-    steps, rest = ((), budget) if total is not None else planned_discovery(shape, source.unit, budget)
+    steps, rest = ((), budget) if total is not None else _discovery(method, source, shape, budget)
     plan = method.plan(source, shape.planned(), rest, terms)
     whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
     plan = replace(plan, budget=whole, discovery=steps)
@@ -382,6 +384,14 @@ def _planned(
         plan = replace(plan, particulars=own)
     planned_events(plan)  # refuses a share that is too small to pay for its question
     return plan, rest
+
+
+def _discovery(
+    method: Method, source: Source, shape: Shape, budget: Budget
+) -> tuple[tuple[DiscoveryStep, ...], Budget]:
+    if method.growth is None:
+        return planned_discovery(shape, source.unit, budget)
+    return planned_growth(shape, source.unit, budget, method.growth)
 
 
 def _measured_at_once(plan: Plan) -> int:

@@ -1,6 +1,7 @@
 """The recipes. A method is a value: ``method="copula"``, or ``method=Adaptive()`` with its settings.
 
 ``METHODS`` feeds help texts, errors, plans and the audit: nothing outside this folder names a method.
+``names`` has also those that are not for every table.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.dpcopula import DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
+from dpsyn_sql.methods.hierarchical import Hierarchical
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
@@ -33,6 +35,7 @@ __all__ = [
     "Copula",
     "DPCopula",
     "DPSyn",
+    "Hierarchical",
     "Independent",
     "PrivBayes",
     "Recipe",
@@ -42,6 +45,7 @@ __all__ = [
     "least_asking",
     "method_help",
     "method_of",
+    "names",
     "static_default",
     "static_of",
     "with_settings",
@@ -58,6 +62,9 @@ for _method in (  # the most accurate first
     METHODS[_method.name] = _method
 
 _AUTO = Auto()
+
+_OF_KEYS = Hierarchical()
+# Not among METHODS, which take any table.
 
 DEFAULT = _AUTO.name
 """The default method of a release."""
@@ -87,17 +94,22 @@ def with_settings(method: object, given: Mapping[str, str]) -> Recipe:
 
 
 def _named(name: object) -> Recipe:
-    known = {_AUTO.name: _AUTO, **METHODS}
+    known = {_AUTO.name: _AUTO, **METHODS, _OF_KEYS.name: _OF_KEYS}
     found = known.get(name) if isinstance(name, str) else None
     if found is None:
-        names = ", ".join([_AUTO.name, *sorted(METHODS)])
-        raise InputError(f"method={said(name)} is not known; use one of {names}")
+        listed = ", ".join([_AUTO.name, *sorted([*METHODS, _OF_KEYS.name])])
+        raise InputError(f"method={said(name)} is not known; use one of {listed}")
     return found
+
+
+def names() -> tuple[str, ...]:
+    """The names of all methods, the default first."""
+    return (_AUTO.name, *METHODS, _OF_KEYS.name)
 
 
 def method_help() -> str:
     """``auto, adaptive, privbayes, copula or independent``."""
-    *others, last = [_AUTO.name, *METHODS]
+    *others, last = names()
     return f"{', '.join(others)} or {last}"
 
 
@@ -105,7 +117,7 @@ def described() -> list[str]:
     """One line per method: what it does, and its settings."""
     return [
         f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {in_words(one)}"
-        for one in (_AUTO, *METHODS.values())
+        for one in (_AUTO, *METHODS.values(), _OF_KEYS)
     ]
 
 

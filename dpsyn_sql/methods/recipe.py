@@ -12,6 +12,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.settings import Setting, changed_settings
+from dpsyn_sql.planning.growth import Growth
 from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
@@ -38,6 +39,11 @@ class Recipe(ABC):
     takes_workload: ClassVar[bool] = False
     takes_target: ClassVar[bool] = False
     choices: ClassVar[Mapping[str, Sequence[Setting]]] = {}
+
+    @property
+    def growth(self) -> Growth | None:
+        """None: discovery asks for columns one by one."""
+        return None
 
     def chosen(self, domain: Domain, terms: Terms) -> Method:
         """Itself."""

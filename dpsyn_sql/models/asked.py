@@ -17,6 +17,9 @@ def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
     names = tuple(attrs)
     unknown = [name for name in names if name not in domain]
     if unknown:
+        owner = [one.name for one in domain.attributes for own in one.columns if own.name == unknown[0]]
+        if owner:
+            return f"The column {unknown[0]!r} is part of the attribute {owner[0]!r}: ask for that"
         return f"There is no attribute {unknown[0]!r}; the model has {', '.join(map(repr, domain.names))}"
     if not names or len(set(names)) < len(names):
         return f"Name at least one attribute, each once, not {list(names)}."

@@ -20,10 +20,15 @@ _LOW_VARIANCE_PER_SECOND = 1e7
 
 def independent_rows(model: Model, rows: int, deadline: Deadline = NO_DEADLINE) -> Network | None:
     """The network from which SQL draws so many rows, each independently. None if the sampler of the model
-    draws them: few rows, a model that is not a network, or one of too many variables."""
+    draws them: few rows, a model that is not a network, one of too many variables, or one whose counts are to
+    be met (``exact``)."""
     seconds = rows * len(model.domain.attributes) / _LOW_VARIANCE_PER_SECOND
     # One batch takes no longer than to plan a query.
-    if rows <= BATCH_ROWS or (rows <= MOST_LOW_VARIANCE_ROWS and seconds <= deadline.left):
+    if (
+        rows <= BATCH_ROWS
+        or getattr(model, "exact", False)
+        or (rows <= MOST_LOW_VARIANCE_ROWS and seconds <= deadline.left)
+    ):
         return None
     network = model.network()
     if network is None or len(network.nodes) > MOST_NODES:

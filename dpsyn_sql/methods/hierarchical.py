@@ -1,0 +1,90 @@
+"""A table that is one key of hierarchies: places, journeys, strings, ids (adaptive histograms).
+
+    which nodes are split                     discovery, by the splitter
+    rows of each leaf, and in all             discovery; direct synthesis commits them with the tree
+    counts that agree along the tree          fit/branches.py
+    rows by leaf, values inside a leaf        sample/counted.py, decode
+
+After "Synthetic Data via Differential Privacy" (basic: section 2, improved: section 3, direct: section 4) and
+PrivTree (Zhang, Xiao, Xie, SIGMOD 2016). The claim: docs/privacy.md, "Trees".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, get_args
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.methods.settings import checked
+from dpsyn_sql.models.counted import CountedModel
+from dpsyn_sql.planning.growth import Growth
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import Splitter
+from dpsyn_sql.planning.terms import NO_TERMS, Terms
+from dpsyn_sql.source.relation import Source
+
+SPLITTERS: tuple[Splitter, ...] = get_args(Splitter)
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchical(Recipe):
+    """Rows by the leaves of an adaptive tree; every column has to be a hierarchy (places, text, ids).
+
+    ``splitter``: privtree, improved, basic, direct, or auto: privtree for delta = 0, else basic.
+    ``structure``: share of the budget that finds the tree; the rest counts its leaves (direct takes all for
+    the tree). ``depth``: levels that are split at most. ``threshold``: rows from which a node is split. 0, 0
+    and -1 stand for those of the splitter.
+    """
+
+    splitter: str = "auto"
+    structure: float = 0.0
+    depth: int = 0
+    threshold: int = -1
+
+    name = "hierarchical"
+    model = CountedModel
+    choices: ClassVar = {"splitter": ("auto", *SPLITTERS)}
+
+    @property
+    def growth(self) -> Growth:
+        """The tree as the settings say.
+
+        Raises:
+            InputError: a setting is out of range.
+        """
+        faults = []
+        if not 0 <= checked(self).structure < 1:
+            faults.append(f"structure={self.structure}; it can be 0 (as usual) or a number below 1")
+        if self.depth < 0:
+            faults.append(f"depth={self.depth}; it can be 0 (as usual) or a number of levels")
+        if self.threshold < -1:
+            faults.append(f"threshold={self.threshold}; it can be -1 (as usual) or a number of rows")
+        if self.splitter == "direct" and self.structure:
+            faults.append(f"structure={self.structure}, but direct takes the whole budget for the tree")
+        if faults:
+            raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
+        return Growth(
+            next((one for one in SPLITTERS if one == self.splitter), None),
+            Fraction(self.structure) or None,
+            self.depth or None,
+            None if self.threshold == -1 else self.threshold,
+        )
+
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """No question: discovery asks them all."""
+        return self.planned(source, domain, budget, terms, ())
+
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> CountedModel:
+        """The rows of each leaf as discovery has counted them.
+
+        Raises:
+            InternalError: discovery has counted none.
+        """
+        if plan.counted is None:
+            raise InternalError("a key was released whose leaves nobody has counted")
+        return CountedModel(plan.domain, plan.counted.total, plan.counted.rows, plan.counted.committed)
