@@ -96,8 +96,7 @@ def _made_again(rows: Iterable[Function]) -> set[str]:
     that it brings is one. (Macros are numbered when they are first asked for, so they say nothing.)
     """
     here, oldest, found = _numbers(rows), float("inf"), set()
-    brought = _numbers(_untouched())
-    for kind, name in sorted(brought, key=brought.__getitem__, reverse=True):
+    for kind, name in _last_brought():
         number = here.get((kind, name), 0)
         if kind == "table" and number:
             oldest = min(oldest, number)
@@ -113,6 +112,13 @@ def _numbers(rows: Iterable[Function]) -> dict[tuple[str, str], int]:
             key = (row.kind, fold(row.name))
             found[key] = max(found.get(key, 0), row.number)
     return found
+
+
+@cache
+def _last_brought() -> tuple[tuple[str, str], ...]:
+    """Kind and folded name of what an untouched instance has, the last first."""
+    brought = _numbers(_untouched())
+    return tuple(sorted(brought, key=brought.__getitem__, reverse=True))
 
 
 @cache

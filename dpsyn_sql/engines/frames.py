@@ -69,6 +69,7 @@ def open_any_source(
     public_tables: Sequence[str] = (),
     memory_limit: str | None = None,
     strict: bool = False,
+    unit: str | None = None,
 ) -> SourceSession:
     """``open_source``, for data frames too.
 
@@ -84,6 +85,7 @@ def open_any_source(
             public_tables=public_tables,
             memory_limit=memory_limit,
             strict=strict,
+            unit=unit,
         )
     if trust_query or public_tables:
         raise InputError("trust_query= and public_tables= are for queries: a data frame is read as it is.")

@@ -175,6 +175,7 @@ def open_source(
     public_tables: Sequence[str] = (),
     memory_limit: str | None = None,
     strict: bool = False,
+    unit: str | None = None,
 ) -> SourceSession:
     """Resolve a source and open it for reading. Reads no row.
 
@@ -186,6 +187,7 @@ def open_source(
         public_tables: tables without private data that a query may join.
         memory_limit: such as ``"4GB"``; only where the reading happens in our own instance.
         strict: a line of a CSV source that cannot be parsed is an error, not skipped.
+        unit: the column of a query or view that tells whose row it is; None if each row is a unit.
 
     Raises:
         SourceError: missing, ambiguous, unreadable, mixing rows, or visible to the caller alone.
@@ -200,29 +202,30 @@ def open_source(
         raise SourceError("The source holds a NUL character, which no name or path can hold.")
     if not isinstance(source, str):
         return _open_files(text, memory_limit, strict)
+    owners = Owners(trust_query, public_tables, unit)
     if con is None:
-        return _open_without_database(text, trust_query, public_tables, memory_limit, strict)
+        return _open_without_database(text, owners, memory_limit, strict)
     if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
-        return _open_on_connection(con, text, trust_query, public_tables, memory_limit, strict)
+        return _open_on_connection(con, text, owners, memory_limit, strict)
     if not isinstance(con, str | os.PathLike):
         raise InputError(
             f"con is a {type(con).__name__}: give a DuckDB connection, a database file, a pandas or Polars "
             "data frame, an Arrow table (lazy ones after collect()), or None."
         )
-    return _open_database_file(Path(con), text, trust_query, public_tables, memory_limit, strict)
+    return _open_database_file(Path(con), text, owners, memory_limit, strict)
 
 
 # -- where it is read ---------------------------------------------------------------------------
 
 
 def _open_without_database(
-    text: str, trusted: bool, public_tables: Sequence[str], memory_limit: str | None, strict: bool
+    text: str, owners: Owners, memory_limit: str | None, strict: bool
 ) -> SourceSession:
     if not is_query(text):
         return _open_files(text, memory_limit, strict)
     engine = instance.private_instance(memory_limit)
     try:
-        session = _resolve(engine, text, trusted, public_tables)
+        session = _resolve(engine, text, owners)
         if session is None:
             raise _missing(text, [])
         session.memory_limit = memory_limit
@@ -251,8 +254,7 @@ def _open_files(text: str, memory_limit: str | None, strict: bool) -> SourceSess
 def _open_database_file(
     path: Path,
     text: str,
-    trusted: bool,
-    public_tables: Sequence[str],
+    owners: Owners,
     memory_limit: str | None,
     strict: bool,
 ) -> SourceSession:
@@ -263,7 +265,7 @@ def _open_database_file(
     engine = instance.private_instance(memory_limit)
     try:
         _attach_source(engine, path, alias)
-        session = _resolve(engine, text, trusted, public_tables)
+        session = _resolve(engine, text, owners)
         if session is not None:
             session.database, session.alias = path, alias
             session.memory_limit = memory_limit
@@ -298,15 +300,14 @@ def _attach_source(engine: Engine, path: Path, alias: str) -> None:
 def _open_on_connection(
     con: duckdb.DuckDBPyConnection | CallingConnection,
     text: str,
-    trusted: bool,
-    public_tables: Sequence[str],
+    owners: Owners,
     memory_limit: str | None,
     strict: bool,
 ) -> SourceSession:
     engine = cursor_of(con)
     try:
         _refuse_if_shadowed(con, text)
-        session = _resolve(engine, text, trusted, public_tables)
+        session = _resolve(engine, text, owners)
         if session is not None:
             _refuse_if_reads_shadowed(con, session)
             if memory_limit is not None:
@@ -397,21 +398,31 @@ def _missing(text: str, near: list[str]) -> SourceError:
 # -- what it is ---------------------------------------------------------------------------------
 
 
-def _resolve(engine: Engine, text: str, trusted: bool, public_tables: Sequence[str]) -> SourceSession | None:
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """What the owner states of a query, as ``open_source`` takes it."""
+
+    trusts: bool
+    public_tables: Sequence[str]
+    unit: str | None
+
+
+def _resolve(engine: Engine, text: str, owners: Owners) -> SourceSession | None:
     """The session of a query, table or view; None if the text is neither."""
     catalog = DuckDBCatalog(engine)
     catalog.refuse_shadowing()
     if is_query(text):
-        public = _public(catalog, public_tables)
-        checked = check_query(text, catalog, public, trusted=trusted)
+        public = _public(catalog, owners.public_tables)
+        checked = check_query(text, catalog, public, trusted=owners.trusts, unit=owners.unit)
         # The text itself is the name: two queries over one table are two sources to the ledger.
-        return _checked_session(engine, catalog, checked.sql, checked, trusted)
+        return _checked_session(engine, catalog, checked.sql, checked, owners.trusts)
     found = catalog.look_up(text)
     if found is None:
         return None
     if found.kind == "view":
-        checked = check_view(found, catalog, _public(catalog, public_tables), trusted=trusted)
-        return _checked_session(engine, catalog, _display(found.identity), checked, trusted, found)
+        public = _public(catalog, owners.public_tables)
+        checked = check_view(found, catalog, public, trusted=owners.trusts, unit=owners.unit)
+        return _checked_session(engine, catalog, _display(found.identity), checked, owners.trusts, found)
     columns = catalog.columns(found.identity)
     checks = catalog.checks(found.identity, columns)
     relation = Relation(_display(found.identity), "table", qualified(*found.identity), columns, checks=checks)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpsyn_sql.engines.trace_syntax import TraceReading
 from dpsyn_sql.source.engine_syntax import Join, Name, Syntax
 from dpsyn_sql.source.names import fold
 
@@ -28,10 +29,11 @@ def read_syntax(text: str) -> Syntax | None:
     tree = json.loads(text)
     if not isinstance(tree, dict) or tree.get("error"):
         return None
-    reading = _Reading()
+    reading, traces = _Reading(), TraceReading()
+    statements = [statement.get("node") or {} for statement in tree.get("statements", ())]
+    carried = [traces.carried(node, {}) for node in statements]
     for node in _nodes(tree):
         reading.note(node)
-    statements = [statement.get("node") or {} for statement in tree.get("statements", ())]
     tables = frozenset().union(*(reading.tables(node, {}) for node in statements))
     hidden = {name for name in reading.named if len(name) > 1 or fold(name[0]) not in reading.ctes}
     return Syntax(
@@ -42,6 +44,9 @@ def read_syntax(text: str) -> Syntax | None:
         frozenset(reading.clauses),
         tables | hidden,
         tuple(reading.joins),
+        tuple(traces.windows),
+        # A window that stands elsewhere than in a SELECT is none that was followed.
+        (carried[0] or frozenset()) if reading.windows == len(traces.windows) and carried else frozenset(),
     )
 
 
@@ -71,11 +76,14 @@ class _Reading:
     named: set[Name] = field(default_factory=set)
     ctes: set[str] = field(default_factory=set)
     joins: list[Join] = field(default_factory=list)
+    windows: int = 0
 
     def note(self, node: Node) -> None:
         """Kinds of expressions, functions and clauses, wherever they stand."""
         kind = node.get("type")
-        if isinstance(node.get("function_name"), str):
+        is_window = node.get("class") == "WINDOW"
+        self.windows += is_window
+        if isinstance(node.get("function_name"), str) and not is_window:
             self.functions.add(node["function_name"])
         if isinstance(node.get("class"), str):
             # "OPERATOR" is a mixed bag (IS NULL, IN, but also GROUPING); its type tells more.

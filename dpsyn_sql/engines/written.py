@@ -87,9 +87,7 @@ def _rows(target: Target, shape: Shape) -> Fragment:
     place = path_literal(str(target.path))
     if target.format == "parquet":
         return render("source/read_parquet", paths=place)
-    kinds = {item.name: item.sql_type for item in shape.roles} | {
-        item.name: item.sql_type for item in shape.measured
-    }
+    kinds = shape.sql_types
     pairs = comma(Fragment(f"{literal(name)}: {literal(kinds[name])}") for name in shape.order)
     compression = literal("gzip" if ending_of(target.path.name) == ".csv.gz" else "none")
     return render("load/read_csv", path=place, columns=pairs, compression=compression)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dpsyn_sql.source import query_words as words
 from dpsyn_sql.source.names import fold, shorten
+from dpsyn_sql.source.traces import ORDERED, WINDOW_FUNCTIONS
 
 Name = tuple[str, ...]
 """The parts of a table's name as they are written, one to three."""
@@ -27,12 +28,26 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A window function. ``unit``: the folded column by whose bytes alone it partitions, None if it is by
+    anything else. ``whole``: its order ends with all that its SELECT can see of the row. ``rows``: its frame
+    counts rows. ``plain``: without DISTINCT, FILTER, EXCLUDE and other additions."""
+
+    function: str
+    unit: str | None
+    whole: bool
+    rows: bool
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Syntax:
     """What the engine's own parser sees in a query.
 
     ``classes`` are its kinds of expression, ``clauses`` its kinds of nodes, relations and joins and
     the clauses that are set; ``tables`` are all that it reads but CTEs; ``columns`` counts the items of
-    the outermost SELECT.
+    the outermost SELECT. ``windows`` are its window functions; every row of the result has the columns
+    ``carried`` (folded names) unchanged from each of them.
     """
 
     statements: int
@@ -42,11 +57,44 @@ class Syntax:
     clauses: frozenset[str]
     tables: frozenset[Name]
     joins: tuple[Join, ...]
+    windows: tuple[WindowCall, ...] = ()
+    carried: frozenset[str] = frozenset()
 
 
-def expressions_fault(syntax: Syntax, rowwise: Callable[[str], bool]) -> str | None:
-    """The first kind of expression or function that may not stand in an admitted text; else None."""
-    for kind in sorted(syntax.classes - words.ENGINE_CLASSES):
+def windows_fault(syntax: Syntax, unit: str, is_macro: Callable[[str], bool]) -> str | None:
+    """The first window that may give a row something of another unit's rows; else None.
+
+    Args:
+        syntax: the whole text that would run.
+        unit: the column of the result that tells whose row it is.
+        is_macro: whether a user-defined macro has this name.
+    """
+    for call in syntax.windows:
+        if call.function not in WINDOW_FUNCTIONS or is_macro(call.function) or not call.plain:
+            return f"{shorten(call.function)} OVER a window"
+        if call.unit != fold(unit):
+            return f"a window function whose partitions are not those of {shorten(unit)}"
+        if not call.whole and (call.function in ORDERED or call.rows):
+            return (
+                f"{shorten(call.function)} OVER a window, with ties in its order (name a hidden column, such "
+                "as filename, in a subquery first)"
+            )
+    if len(syntax.windows) and fold(unit) not in syntax.carried:
+        return (
+            f"a window function whose column {shorten(unit)} does not reach the result by itself: let every "
+            "SELECT from there on read one relation, without a join or UNION ALL, pass that column on under "
+            "its name (first of all, if it ends in a digit), and name what it computes with AS"
+        )
+    return None
+
+
+def expressions_fault(syntax: Syntax, rowwise: Callable[[str], bool], *, windows: bool = False) -> str | None:
+    """The first kind of expression or function that may not stand in an admitted text; else None.
+
+    ``windows``: they are judged by ``windows_fault``.
+    """
+    judged = frozenset({"WINDOW"}) if windows else frozenset()
+    for kind in sorted(syntax.classes - words.ENGINE_CLASSES - judged):
         return kind.replace("_", " ").lower()
     for function in sorted(syntax.functions):
         if fold(function) in words.NEVER_FUNCTIONS or not rowwise(function):
@@ -57,14 +105,18 @@ def expressions_fault(syntax: Syntax, rowwise: Callable[[str], bool]) -> str | N
     return None
 
 
-def structure_fault(syntax: Syntax, private: Callable[[Name], bool | None]) -> str | None:
+def structure_fault(
+    syntax: Syntax, private: Callable[[Name], bool | None], *, windows: bool = False
+) -> str | None:
     """The first clause, table or join that may not stand in an admitted query; else None.
 
     Args:
         syntax: the whole text that would run.
         private: whether a table holds private rows; None for one that the check has not seen.
+        windows: they are judged by ``windows_fault``; a filter on them is allowed.
     """
-    for clause in sorted(syntax.clauses - words.ENGINE_CLAUSES):
+    judged = frozenset({"QUALIFY"}) if windows else frozenset()
+    for clause in sorted(syntax.clauses - words.ENGINE_CLAUSES - judged):
         return clause.replace("_", " ")
     fault = tables_fault(syntax, private)
     if fault is not None:

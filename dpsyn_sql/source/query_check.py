@@ -1,11 +1,11 @@
 """Is every row of a query's result computed from one unit's rows? Checked on the syntax tree, fail-closed.
 
-A window function, an aggregate or a self-join lets one person change many rows of the result, which
-breaks every sensitivity. The tree is checked against what is allowed, each table is replaced by its
-full name (so that no Python variable can stand in for it), each view by its checked definition, and
-the text that runs is printed from that checked tree. DuckDB's own parser then reads that text again:
-its functions and kinds of expression must be allowed too, so that no difference between two parsers
-lets anything through.
+An aggregate, a self-join or a window over the rows of several lets one person change many rows of the
+result, which breaks every sensitivity. The tree is checked against what is allowed, each table is
+replaced by its full name (so that no Python variable can stand in for it), each view by its checked
+definition, and the text that runs is printed from that checked tree. DuckDB's own parser then reads that
+text again: its functions and kinds of expression must be allowed too, so that no difference between two
+parsers lets anything through.
 
 Casts that can fail are not refused here; a failure reaches the operator only (docs/privacy.md).
 """
@@ -24,6 +24,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source import query_words as words
+from dpsyn_sql.source import traces
 from dpsyn_sql.source.engine_syntax import (
     Name,
     Syntax,
@@ -31,6 +32,7 @@ from dpsyn_sql.source.engine_syntax import (
     multiplies,
     structure_fault,
     trusted_fault,
+    windows_fault,
 )
 from dpsyn_sql.source.names import fold, shorten
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -99,27 +101,39 @@ class CheckedQuery:
 
 
 def check_query(
-    sql: str, catalog: QueryCatalog, public: frozenset[Identity] = frozenset(), *, trusted: bool = False
+    sql: str,
+    catalog: QueryCatalog,
+    public: frozenset[Identity] = frozenset(),
+    *,
+    trusted: bool = False,
+    unit: str | None = None,
 ) -> CheckedQuery:
     """Check a query, or only resolve its names if the owner answers for it (``trusted``).
+
+    ``unit``: the column of the result that tells whose row it is; None if each row is a unit.
 
     Raises:
         SourceError: it is no single SELECT, names something unknown, or (not trusted) holds a
             construct that can mix rows; the message names the construct.
     """
-    check = _Check(catalog, public, trusted)
+    check = _Check(catalog, public, trusted, unit)
     return check.finish(_parse(sql), None)
 
 
 def check_view(
-    view: Found, catalog: QueryCatalog, public: frozenset[Identity] = frozenset(), *, trusted: bool = False
+    view: Found,
+    catalog: QueryCatalog,
+    public: frozenset[Identity] = frozenset(),
+    *,
+    trusted: bool = False,
+    unit: str | None = None,
 ) -> CheckedQuery:
-    """Check a view through its definition; the result stands for the view.
+    """Check a view through its definition; the result stands for the view. ``unit``: as in ``check_query``.
 
     Raises:
         SourceError: as ``check_query``.
     """
-    check = _Check(catalog, public, trusted)
+    check = _Check(catalog, public, trusted, unit)
     query, columns = _definition(view)
     check.relations[view.identity] = None
     if columns:
@@ -201,12 +215,14 @@ class _Check:
     catalog: QueryCatalog
     public: frozenset[Identity]
     trusted: bool
+    unit: str | None
     relations: dict[Identity, None] = field(default_factory=dict)
     used_public: dict[Identity, None] = field(default_factory=dict)
     files: dict[str, Fragment] = field(default_factory=dict)
     tokens: dict[str, Fragment] = field(default_factory=dict)
     bound: dict[int, Found | str] = field(default_factory=dict)
     known: dict[Name, bool] = field(default_factory=dict)
+    windows: list[Node] = field(default_factory=list)
     multiplies: bool = False
     depth: int = 0
 
@@ -219,9 +235,15 @@ class _Check:
             raise SourceError(
                 "The query reads no private table: it names only constants and tables of public_tables=."
             )
+        completed: dict[str, Fragment] = {}
+        stem = f"dpsyn_{uuid.uuid4().hex}"
+        for window in self.windows:
+            traces.settle(window, completed, stem)
         text = print_tree(tree)
         if text is None:
             raise _refuse("a construct that this check cannot write")
+        for token, part in completed.items():
+            text = text.replace(ident(token), part)
         self._check_again(text)
         for token, call in self.tokens.items():
             text = text.replace(ident(token), call)
@@ -243,7 +265,11 @@ class _Check:
             if fault is not None:
                 raise SourceError(f"The query uses {fault}. This is refused even with trust_query=True.")
             return
-        fault = expressions_fault(syntax, self.catalog.rowwise) or structure_fault(syntax, self._private)
+        traced = self.unit is not None and bool(self.windows)
+        fault = expressions_fault(syntax, self.catalog.rowwise, windows=traced)
+        fault = fault or structure_fault(syntax, self._private, windows=traced)
+        if traced and fault is None:
+            fault = windows_fault(syntax, str(self.unit), self.catalog.is_macro)
         if fault is not None:
             raise _refuse(fault)
         self.multiplies = self.multiplies or multiplies(syntax, self._source)
@@ -381,10 +407,16 @@ class _Check:
         return known
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
-        arguments = _only(node, "expressions", "from", "joins", "where", "order", "with", "exclude")
+        allowed = ("expressions", "from", "joins", "where", "order", "with", "exclude")
+        arguments = _only(node, *allowed, *(() if self.unit is None else ("qualify",)))
         ctes = self._with(arguments.get("with"), ctes, scope)
-        for key in ("expressions", "exclude", "where", "order"):
+        for key in ("exclude", "where", "order"):
             self._expressions(arguments.get(key))
+        self._expressions(arguments.get("expressions"), windows=self.unit is not None)
+        if "qualify" in arguments:
+            if arguments["qualify"].find(exp.Window):
+                raise _refuse("a window function in QUALIFY (name it in the SELECT and filter on that name)")
+            self._expressions(arguments["qualify"].this)
         private: Private = frozenset()
         if "from" in arguments:
             private = self._relation(_only(arguments["from"], "this")["this"], ctes, scope)
@@ -471,16 +503,19 @@ class _Check:
 
     # -- expressions ----------------------------------------------------------------------------
 
-    def _expressions(self, value: Any) -> None:
-        for root in value if isinstance(value, list) else [value]:
-            for node in root.walk() if isinstance(root, exp.Expression) else ():
-                _check_expression(node)
-
-
-def _check_expression(node: Node) -> None:
-    what = refused_construct(node)
-    if what is not None:
-        raise _refuse(what)
+    def _expressions(self, value: Any, *, windows: bool = False) -> None:
+        waiting = list(value) if isinstance(value, list) else [value]
+        while waiting:
+            node = waiting.pop(0)
+            if not isinstance(node, exp.Expression):
+                continue
+            window = windows and isinstance(node, exp.Window)
+            what = traces.window_fault(node, str(self.unit)) if window else refused_construct(node)
+            if what is not None:
+                raise _refuse(what)
+            if window:
+                self.windows.append(node)
+            waiting += traces.operands(node) if window else node.iter_expressions()
 
 
 def print_tree(tree: Node) -> str | None:

@@ -102,6 +102,8 @@ PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Pseudo-columns that tell a row's place in the table, which depends on other rows.
 POSITIONAL_COLUMNS = frozenset({"rowid", "file_row_number", "file_index", "row_id"})
+# Columns of files that * leaves out.
+HIDDEN_COLUMNS = frozenset({"filename"})
 # Words that are functions where no column has that name.
 CLOCK_COLUMNS = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
@@ -198,7 +200,8 @@ ENGINE_CLAUSES = frozenset(
 
 HOW_TO_GO_ON = (
     "Allowed are projections, filters, row-wise deterministic expressions, CTEs, UNION ALL, ORDER BY, and "
-    "INNER, LEFT, CROSS, SEMI and ANTI joins of one private table with tables named in public_tables=. "
+    "INNER, LEFT, CROSS, SEMI and ANTI joins of one private table with tables named in public_tables=; with "
+    "privacy_unit='u' also window functions with PARTITION BY u alone, such as lead, and QUALIFY. "
     "If each row of the result is computed from the rows of one privacy unit and public tables only, "
     "add trust_query=True. This is your statement: it is printed in the plan and the certificate, and "
     "it is not checked."

@@ -153,7 +153,10 @@ def arrow_type(pa, kind):
     return pa.timestamp(kind[10:-1]) if kind.startswith("timestamp") else pa.type_for_alias(kind)
 
 
-@pytest.mark.parametrize("form", ["table", "batch", "dictionary", "pandas"])
+@pytest.mark.parametrize(
+    "form",
+    ["table", *(pytest.param(form, marks=pytest.mark.slow) for form in ("batch", "dictionary", "pandas"))],
+)
 @pytest.mark.parametrize("kind", ARROW)
 def test_an_arrow_column_counts_as_the_same_values_in_a_table(tmp_path, kind, form):
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
