@@ -161,7 +161,7 @@ def _cleaned(project: Path, target_path: str) -> list[str]:
 
 def _columns(shape: Shape) -> list[tuple[str, str]]:
     """Quoted names and types of the released table."""
-    types = {one.name: one.sql_type for one in (*shape.measured, *shape.roles)}
+    types = shape.sql_types
     return [(ident(name), _public_type(types[name])) for name in shape.order]
 
 

@@ -24,7 +24,8 @@ from dpsyn_sql.accounting.tradeoff import lower_bound
 from dpsyn_sql.auditing.design import ERROR, MOST_RUNS, Design, designed
 from dpsyn_sql.auditing.door import Ask, Door, Witness
 from dpsyn_sql.auditing.toy import toy, toy_domain
-from dpsyn_sql.domain.file import DomainSpec, domain_of, read_domain
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.file import DomainSpec, read_domain, shape_of
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.interfaces import Curator, Method
 from dpsyn_sql.methods import least_asking, method_of, static_default
@@ -177,10 +178,27 @@ def _planned(
     relation = Relation("toy", "csv", ident("toy"), columns)
     unit = PrivacyUnit() if rows == 1 else PrivacyUnit("unit", rows)
     given = static_default() if method is None else method_of(method)
-    shape = toy_domain() if domain is None else domain_of(domain, relation)
+    shape = toy_domain() if domain is None else _declared(domain, relation)
     recipe = given.chosen(shape, terms)
+    if recipe.growth is not None:
+        raise InputError(
+            f"method={recipe.name!r} asks questions of discovery only, which an audit does not attack: audit "
+            f"one that asks for marginals, such as method={static_default().name!r}"
+        )
     plan = recipe.plan(Source(relation, unit), shape, budget, terms)
     return plan, lambda plan, curator: recipe.run(plan, curator, terms)
+
+
+def _declared(spec: DomainSpec, relation: Relation) -> Domain:
+    """The domain, if nothing of it has to be discovered."""
+    shape = shape_of(spec, relation, discover=False)
+    if shape.undiscovered:
+        names = ", ".join(repr(column.name) for column in shape.undiscovered)
+        raise InputError(
+            f"an audit attacks no discovery, but the domain leaves {names} to it: declare bins or categories "
+            "there, or leave the columns out of the domain"
+        )
+    return shape.domain
 
 
 @dataclass(frozen=True, slots=True)

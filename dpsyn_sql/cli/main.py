@@ -26,7 +26,7 @@ from dpsyn_sql.cli.options import (
     with_options,
 )
 from dpsyn_sql.cli.output import Json, Output, Quiet, interruptible, printing
-from dpsyn_sql.cli.sample import marginal_command, sample_command
+from dpsyn_sql.cli.sample import marginal_command, plot_command, sample_command
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.words import FIGURES, in_options
 from dpsyn_sql.errors import DpsynError, InputError
@@ -191,6 +191,7 @@ def _check_certificate(path: Path, replace: bool) -> None:
 app.command("check")(check_command)
 app.command("sample")(sample_command)
 app.command("marginal")(marginal_command)
+app.command("plot")(plot_command)
 app.add_typer(ledger_app, name="ledger")
 app.command("audit", cls=AuditCommand)(audit_command)
 app.command("run")(run_command)

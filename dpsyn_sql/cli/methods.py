@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def method_names(incomplete: str) -> list[str]:
     """For the shell: the methods whose names begin so."""
-    from dpsyn_sql.methods import DEFAULT, METHODS
+    from dpsyn_sql.methods import names
 
-    return [name for name in (DEFAULT, *METHODS) if name.startswith(incomplete)]
+    return [name for name in names() if name.startswith(incomplete)]
 
 
 Method = Annotated[

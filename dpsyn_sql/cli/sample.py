@@ -1,4 +1,4 @@
-"""``dpsyn sample`` and ``dpsyn marginal``: more of a stored release. Both cost nothing."""
+"""``dpsyn sample``, ``dpsyn marginal`` and ``dpsyn plot``: more of a stored release, at no cost."""
 
 from __future__ import annotations
 
@@ -105,6 +105,31 @@ def marginal_command(
             for labels, found in rows
         ]
         out.document({"release": name, "id": release.id, "columns": column, "cells": cells})
+
+
+def plot_command(
+    source: Stored,
+    name: Name,
+    column: Annotated[
+        list[str],
+        typer.Argument(metavar="COLUMN...", help="A point, or one or two columns of one point."),
+    ],
+    into: Annotated[Path, typer.Option("--into", "-o", help="A .svg, .png or .pdf file.")],
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw where the rows of a stored release lie along a point: leaves and density. Spend nothing.
+
+    The picture is of the model alone. It needs the extra 'plot' (matplotlib).
+    """
+    with printing(as_json, quiet, _FREE) as out:
+        from dpsyn_sql.report.picture import check_ending, write_picture
+        from dpsyn_sql.stored import load
+
+        check_ending(into)
+        write_picture(load(source, name).plot(column), into)
+        out.say(f"Wrote {into}: {', '.join(column)} of {name!r}")
+        out.document({"release": name, "file": str(into), "columns": column})
 
 
 def _label(value: object) -> bool | int | float | str | None:

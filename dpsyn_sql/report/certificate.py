@@ -20,6 +20,7 @@ from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget, Number, delta_share
 from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_to_dict, total_units
 from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.hierarchies.stored import leaves_facts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Role, Shape, Undiscovered
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.source.relation import Relation
@@ -234,6 +235,7 @@ def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
         "bounds": [None if bound is None else str(bound) for bound in (item.least, item.most)],
         **({} if item.typed else {"type": "to be discovered"}),
         **({"prefixes": list(item.prefixes)} if item.prefixes else {}),
+        **({} if item.hierarchy is None else {"hierarchy": dict(item.hierarchy.named())}),
     } | _source_facts(item)
 
 
@@ -249,7 +251,13 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
         "ordered": attribute.ordered,
     } | _source_facts(attribute)
     if attribute.kind == "categorical":
-        kept = {"prefixes": list(attribute.prefixes)} if attribute.prefixes else {}
+        kept: dict[str, Any] = {"prefixes": list(attribute.prefixes)} if attribute.prefixes else {}
+        if attribute.leaves is not None:
+            written = ", ".join(
+                one.sql_type if one.name == attribute.name else f"{one.name} {one.sql_type}"
+                for one in attribute.columns
+            )
+            kept |= {"written": written, "leaves": leaves_facts(attribute.leaves)}
         return facts | {"labels": list(attribute.labels), "other": attribute.other, **kept}
     facts |= {"edges": [_plain(edge) for edge in attribute.edges]}
     if attribute.granularity is not None:

@@ -90,6 +90,7 @@ def _of_column(column: ColumnLosses, named: bool, total: float, units: str) -> l
         _outside(column, units),
         _one_category(column, total),
         *_clipped(column),
+        _cut_short(column),
         _crowded(column),
         _faint(column, named, total),
     ]
@@ -112,6 +113,11 @@ def _outside(column: ColumnLosses, units: str) -> Complaint | None:
             f"epsilon, {_keep_beginnings(column)}or write {name}: {{type: key}} if its values tell rows "
             "apart."
         )
+    elif column.attribute.leaves is not None:
+        text = (
+            f"{_share(other)} of the rows are outside of the hierarchy {name!r}{written}: its box, alphabet "
+            "or ids do not fit. Correct them, or convert the values in a query."
+        )
     else:
         text = (
             f"{_share(other)} of the rows have a value of {name!r} that is not among its categories: the "
@@ -121,16 +127,36 @@ def _outside(column: ColumnLosses, units: str) -> Complaint | None:
 
 
 def _keep_beginnings(column: ColumnLosses) -> str:
-    """A cure for columns of codes, as the public labels show them: short text, mostly with a digit."""
+    """A cure for text: for codes, as the public labels show them (short, mostly with a digit), their
+    beginnings of given lengths."""
     attribute = column.attribute
-    labels = [label for label in attribute.labels if isinstance(label, str)]
-    if attribute.type.family != "text" or attribute.prefixes or len(labels) < _FEW:
+    if attribute.type.family != "text" or attribute.prefixes or attribute.leaves is not None:
         return ""
+    spelled = "keep how its values begin with {type: string, alphabet: ..., longest: ...}, "
+    labels = [label for label in attribute.labels if isinstance(label, str)]
+    if len(labels) < _FEW:
+        return spelled
     codes = [x for x in labels if len(x) <= _LONGEST_CODE and any(map(str.isdigit, x)) and " " not in x]
     lengths = [length for length in (3, 1) if length < max(map(len, labels))]
     if len(codes) < MOST_OF_ALL * len(labels) or not lengths:
-        return ""
+        return spelled
     return f"keep the beginnings of its codes with {{type: discover, prefixes: {lengths}}}, "
+
+
+def _cut_short(column: ColumnLosses) -> Complaint | None:
+    """Most rows have a text of which the tree of its column holds the beginning alone."""
+    short, leaves = column.shortened, column.attribute.leaves
+    if short is None or leaves is None or not _exceeds(short, MOST_OF_ALL):
+        return None
+    texts = [one.name for one in leaves.hierarchies if one.text]
+    return Complaint(
+        2,
+        short.share,
+        (column.name,),
+        f"{_share(short)} of the rows keep only the beginning of {some_of(texts)}, written as 'car*': whole "
+        f"values have too few rows. Spend a larger epsilon, or write {texts[0]}: {{type: key}} if its values "
+        "tell rows apart.",
+    )
 
 
 def _one_category(column: ColumnLosses, total: float) -> Complaint | None:

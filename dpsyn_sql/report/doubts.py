@@ -123,9 +123,10 @@ def _rare_values(made: Made, needed: Mapping[str, float]) -> str | None:
     rare = [name for name, rows in needed.items() if rows > limit]
     if not rare:
         return None
+    learnt = [name for name in rare if made.plan.domain[name].leaves is None]
     return (
         f"Rare values of {some_of(rare)} cannot be found: a value needs more than a twentieth of the rows. "
-        "Declare these columns, or spend a larger epsilon."
+        + (f"Declare {some_of(learnt)}, or spend a larger epsilon." if learnt else "Spend a larger epsilon.")
     )
 
 

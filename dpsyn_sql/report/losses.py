@@ -6,7 +6,7 @@ All of it is post-processing of what was measured. It costs nothing, and a certi
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -14,6 +14,7 @@ from typing import Any
 
 from dpsyn_sql.domain.attributes import OTHER, Attribute, edge_ticks
 from dpsyn_sql.domain.declared import limits_of
+from dpsyn_sql.domain.hierarchies.leaves import finished_leaves
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.fit.one_way_counts import OneWayCounts, one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
@@ -95,18 +96,18 @@ class ColumnLosses:
 
     @property
     def stems(self) -> tuple[int, ...]:
-        """Codes of the labels that stand for all text of a beginning."""
-        lengths = self.attribute.prefixes
-        return tuple(sorted(code for length in lengths for _, code in self.attribute.stems(length)))
+        """Codes with text of a beginning alone."""
+        return tuple(unfinished(self.attribute))
 
     @property
     def shortened(self) -> Share | None:
-        """Of all these labels together: rows that keep only the beginning of their value."""
-        if not self.stems or not self.shares:
+        """Rows that keep only the beginning of their value: those of such labels or leaves."""
+        parts = unfinished(self.attribute)
+        if not parts or not self.shares:
             return None
-        parts = [self.shares[code] for code in self.stems]
-        error = math.hypot(*(part.error for part in parts))
-        return Share("prefixes", sum(part.share for part in parts), error)
+        share = sum(self.shares[code].share * part for code, part in parts.items())
+        error = math.hypot(*(self.shares[code].error * part for code, part in parts.items()))
+        return Share("prefixes", share, error)
 
     @property
     def hides(self) -> bool:
@@ -222,8 +223,8 @@ def _column(
     if known is not None and total > 0:
         figures = zip(labels, known.counts.tolist(), known.sigma.tolist(), strict=True)
         shares = tuple(Share(label, count / total, sigma / total) for label, count, sigma in figures)
-    keys = attribute.origin == "discovered" and attribute.kind == "categorical"
-    listed = attribute.kind == "categorical" and not keys
+    keys = attribute.origin == "discovered" and attribute.kind == "categorical" and attribute.leaves is None
+    listed = attribute.kind == "categorical" and attribute.origin != "discovered"
     extra = () if attribute.recoding is None else attribute.recoding.codes
     return ColumnLosses(
         attribute=attribute,
@@ -257,6 +258,21 @@ def _wide(attribute: Attribute, shares: Sequence[Share]) -> Iterator[Share]:
     for width, share, wider in zip(widths, shares[: attribute.regular], several, strict=True):
         if share.share > HEAVY and wider and width > WIDE * (sum(widths) - width):
             yield share
+
+
+def unfinished(attribute: Attribute) -> dict[int, float]:
+    """The codes with text of which only a beginning is known, each with the part of its rows that have it."""
+    if attribute.leaves is None:
+        stems = (code for length in attribute.prefixes for _, code in attribute.stems(length))
+        return dict.fromkeys(sorted(stems), 1.0)
+    leaves = attribute.leaves
+    held = {code for code, rows in zip(leaves.codes, leaves.rows, strict=True) if rows > 0}
+    found, whole = defaultdict[int, float](float), defaultdict[int, float](float)
+    for code, rows, ended in zip(leaves.codes, leaves.rows, finished_leaves(leaves), strict=True):
+        weight = rows if code in held else 1.0  # without rows all leaves of a code are alike
+        whole[code] += weight
+        found[code] += 0 if ended else weight
+    return {code: rows / whole[code] for code, rows in sorted(found.items()) if rows > 0}
 
 
 def bin_widths(attribute: Attribute) -> list[float]:

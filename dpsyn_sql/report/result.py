@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -14,6 +14,10 @@ from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.losses import told_losses
 from dpsyn_sql.report.marginals import marginal_table
+from dpsyn_sql.report.picture import picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,6 +62,20 @@ class Release:
             InputError: unknown attributes, or a marginal that the model cannot answer.
         """
         return marginal_table(self.model, self.measurements, attrs)
+
+    def plot(self, attrs: str | Sequence[str]) -> Figure:
+        """A picture of where the rows lie along a point: its leaves and their density; costs nothing.
+
+        It is drawn from the model alone, never from rows. Write it with ``figure.savefig("map.png")``. Of a
+        latitude and a longitude north is up; any other first column goes across.
+
+        Args:
+            attrs: a point of at most two columns, or one or two columns of one point.
+
+        Raises:
+            InputError: other columns, or matplotlib is missing: ``pip install 'dpsyn_sql[plot]'``.
+        """
+        return picture(self.model, [attrs] if isinstance(attrs, str) else attrs, f"{self.table}, synthetic")
 
     def to_df(self, kind: Literal["pandas", "polars", "arrow"] = "pandas") -> Any:
         """The synthetic rows as a data frame, read from the table or file that was written.

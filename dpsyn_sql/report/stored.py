@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Fill, Granularity
+from dpsyn_sql.domain.hierarchies.stored import leaves_of
 from dpsyn_sql.domain.types import Edge, parse_type
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.models.stored import StoredModel, StoredTable
@@ -127,7 +128,7 @@ def _facts(certificate: str) -> dict[str, Any]:
 
 
 def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
-    domain = Domain(tuple(_attribute(one) for one in facts["public_facts"]["domain"]))
+    domain = Domain(tuple(attribute_of_facts(one) for one in facts["public_facts"]["domain"]))
     order = np.argsort(attributes["attribute"], kind="stable")
     _require(attributes["attribute"][order].tolist() == list(range(len(domain.names))), "table attributes")
     for column, known in (
@@ -140,9 +141,9 @@ def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
     return domain
 
 
-def _attribute(facts: Mapping[str, Any]) -> Attribute:
+def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
     """An attribute as ``certificate.attribute_facts`` wrote it. Releases of earlier versions have neither
-    granularity nor fill."""
+    granularity nor fill nor leaves."""
     edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
     made = Attribute(
         name=facts["name"],
@@ -157,6 +158,7 @@ def _attribute(facts: Mapping[str, Any]) -> Attribute:
         granularity=_granularity(facts),
         fill=_fill(facts, edges),
         prefixes=tuple(facts.get("prefixes", ())),
+        leaves=leaves_of(facts["leaves"]) if "leaves" in facts else None,
     )
     _require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
     return made

@@ -1,4 +1,4 @@
-"""``dpsyn sample`` and ``dpsyn marginal``: more of a stored release, for nothing."""
+"""``dpsyn sample``, ``dpsyn marginal`` and ``dpsyn plot``: more of a stored release, for nothing."""
 
 import io
 import json
@@ -88,6 +88,52 @@ def test_a_sample_is_that_of_load_wherever_it_goes(folder, place):
         "s.csv.gz",
         "s.parquet",
     ]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A database with a release of places."""
+    file = tmp_path_factory.mktemp("places") / "p.duckdb"
+    box = {"type": "point", "columns": {"lat": [0, 8], "lon": [0, 8]}}
+    with duckdb.connect(str(file)) as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT (i % 7)::DOUBLE AS lat, (i % 5)::DOUBLE AS lon FROM range(900) AS r(i)"
+        )
+        dpsyn_sql.release(
+            con, "t", into="o", epsilon=9, domain={"columns": {"place": box}}, ledger=file.parent / "l"
+        )
+        con.execute("DROP TABLE t")
+    return file
+
+
+def test_a_place_is_drawn_into_the_file_that_is_named(places, folder):
+    pytest.importorskip("matplotlib")
+    shown = run("plot", places, "o", "place", "--into", "map.svg", "--json")
+    assert shown.exit_code == 0, shown.output
+    told = json.loads(shown.stdout)
+    assert (told["release"], told["file"], told["columns"]) == ("o", "map.svg", ["place"])
+    assert (folder / "map.svg").read_text().startswith("<?xml")
+    assert run("plot", places, "o", "lat", "lon", "--into", "map.png").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("o", "place", "--into", "map.txt"), "no ending of a picture: use .svg, .png, .pdf"),
+        (("o", "lat", "x", "--into", "map.svg"), "this release has 'place', 'lat', 'lon'"),
+        (("two", "lat", "--into", "map.svg"), "There is no release 'two'"),
+    ],
+)
+def test_what_cannot_be_drawn_writes_nothing(places, folder, arguments, words):
+    before = sorted(path.name for path in folder.iterdir())
+    shown = run("plot", places, *arguments)
+    assert shown.exit_code == 2 and words in " ".join(shown.stderr.split())
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_columns_that_are_no_point_are_not_drawn(folder):
+    shown = run("plot", *PLACES[0], "price", "--into", "map.svg")
+    assert shown.exit_code == 2 and "this release has no point" in " ".join(shown.stderr.split())
 
 
 def test_a_marginal_has_estimate_noisy_error_and_basis():
