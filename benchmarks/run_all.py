@@ -31,6 +31,7 @@ TARGETS = [
         "transactions.py --inputs bms_webview_1 groceries mushroom",
     ),
     ("The copula paper's comparison", "copulas.py"),
+    ("Places, journeys, strings and codes", "hierarchies.py"),
     ("Believable values", "believable.py"),
     ("Correlations", "correlations.py --releases 1"),
     ("Train on synthetic rows, test on real ones", "efficacy.py --releases 1"),
