@@ -216,7 +216,7 @@ NEIGHBOURS = {
     "removed": st.booleans(),
     "answers": ANSWERS,
 }
-QUICK = settings(max_examples=4, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=2, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("kind", sorted(BUDGETS))

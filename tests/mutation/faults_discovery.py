@@ -1,0 +1,183 @@
+"""Faults of discovery."""
+
+from planted import fault
+
+DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
+TAILS = "tests/unit/accounting/test_accounting_tails.py"
+DISCOVERED = "tests/conformance/test_coupling_discover.py"
+KEYS = "dpsyn_sql/measure/questions/keys.py"
+TAIL = "dpsyn_sql/accounting/tails.py"
+ACCOUNT = "dpsyn_sql/accounting/account.py"
+UNITS_SQL = "sql/discover/units.sql"
+
+FAULTS = (
+    # -- discovery -----------------------------------------------------------------------------------
+    fault(
+        "threshold of a count of zero",
+        f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
+        (TAIL, "one = _tail(Decimal(sigma), steps)", "one = _tail(Decimal(sigma), steps + 1)"),
+    ),
+    fault(
+        "threshold one too low",
+        f"{DISCOVERY}::test_the_threshold_itself_is_shown_and_one_less_is_not",
+        (KEYS, "steps >= threshold * event.lattice", "steps >= (threshold - 1) * event.lattice"),
+    ),
+    fault(
+        "one key of a unit charged for all",
+        f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
+        (TAIL, "1 - (1 - one) ** keys", "1 - (1 - one) ** min(keys, 1)"),
+    ),
+    fault(
+        "noise of keys for one key a unit",
+        f"{DISCOVERY}::test_the_threshold_is_the_least_whose_delta_fits[1-2]",
+        (
+            KEYS,
+            "noise = gaussian_event(keys_per_unit, share, ",
+            "noise = gaussian_event(1, share, ",
+        ),
+    ),
+    fault(
+        "all keys of a unit counted",
+        f"{DISCOVERED}::test_neighbours_show_the_same[unit-zcdp]",
+        (UNITS_SQL, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 9"),
+    ),
+    fault(
+        "rows counted instead of units",
+        f"{DISCOVERED}::test_neighbours_show_the_same[unit-zcdp]",
+        (UNITS_SQL, "SELECT DISTINCT\n", "SELECT\n"),
+    ),
+    fault(
+        "a unit counted for all its types of text at the charge of one",
+        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[zcdp]",
+        (
+            "dpsyn_sql/measure/questions/types.py",
+            'grid_event(things_per_unit("types", behind.rows_per_unit), budget)',
+            "grid_event(1, budget)",
+        ),
+    ),
+    fault(
+        "classes of text without rows are left out",
+        f"{DISCOVERY}::test_missing_codes_or_floats_never_reach_the_noise",
+        (
+            "dpsyn_sql/measure/questions/types.py",
+            "check_counts(counts, (len(CLASSES),))",
+            "counts = counts[counts > 0]",
+        ),
+    ),
+    fault(
+        "a unit counted for several steps at the charge of one",
+        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[zcdp]",
+        (
+            "dpsyn_sql/count/discovery.py",
+            'self._counted("steps", query.value, kind, step)',
+            'self._counted("grid", query.value, kind, step)',
+        ),
+    ),
+    fault(
+        "steps that no value fits are left out",
+        f"{DISCOVERY}::test_missing_codes_or_floats_never_reach_the_noise",
+        (
+            "dpsyn_sql/measure/questions/steps.py",
+            "check_counts(counts, (len(steps) + 1,))",
+            "counts = counts[counts > 0]",
+        ),
+    ),
+    fault(
+        "a refined grid is not told from another one",
+        f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops",
+        (
+            "dpsyn_sql/measure/questions/grid.py",
+            "cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable)))",
+            'cuts = digest("")',
+        ),
+    ),
+    fault(
+        "what follows a found type gets the whole share again",
+        "tests/unit/test_discovery.py::test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows",
+        (
+            "dpsyn_sql/planning/discovery.py",
+            "keys = Budget(rest.kind, rest.amount, share.delta)",
+            "keys = Budget(share.kind, share.amount, share.delta)",
+        ),
+    ),
+    fault(
+        "keys below the threshold in the transcript",
+        f"{DISCOVERY}::test_keys_below_the_threshold_reach_neither_answer_nor_transcript",
+        (KEYS, "np.flatnonzero(steps >= threshold * event.lattice)", "np.arange(len(keys))"),
+    ),
+    fault(
+        "delta of a threshold not charged",
+        f"{DISCOVERY}::test_beyond_amount_or_delta_nothing_is_counted",
+        (ACCOUNT, "cost_units(event, kind), delta_units(event))", "cost_units(event, kind), 0)"),
+    ),
+    fault(
+        "budget of pairs spent on the margins of parts too",
+        "tests/unit/methods/test_methods_dpcopula.py::test_a_part_is_a_cell_and_never_a_question_of_its_own",
+        (
+            "dpsyn_sql/methods/dpcopula.py",
+            "    return first, second\n",
+            "    return first, budget\n",
+        ),
+    ),
+    fault(
+        "a value that a unit brings to the public number is shown too often",
+        "tests/conformance/test_coupling_discover.py::test_a_value_of_one_unit_alone_is_what_delta_pays_for",
+        (
+            "dpsyn_sql/measure/questions/keys.py",
+            "return event.threshold + least_units(event) - 1",
+            "return event.threshold",
+        ),
+    ),
+    fault(
+        "noise for values of too few units",
+        "tests/unit/measure/test_measure_discovery.py"
+        "::test_values_of_too_few_units_are_never_shown_whatever_the_noise[1]",
+        (
+            "dpsyn_sql/measure/questions/keys.py",
+            "if len(units) and units.min() < least:",
+            "if False:",
+        ),
+    ),
+    fault(
+        "values of too few units are read",
+        "tests/sql/test_discover_statements.py::test_keys_of_too_few_units_are_not_read[row]",
+        ("sql/discover/units.sql", "HAVING count(*) >= {{ least }}", "HAVING count(*) >= 1"),
+    ),
+    fault(
+        "an error of the codec holds the bytes of a row",
+        "tests/unit/engines/test_engines_frames.py::test_bytes_that_are_no_text_are_no_key_and_in_no_error",
+        (
+            "dpsyn_sql/count/exact.py",
+            'text = content.decode("utf-8", "replace")',
+            "text = content.decode()",
+        ),
+    ),
+    fault(
+        "the class of a value says its text",
+        "tests/unit/engines/test_engines_frames.py::test_text_of_a_time_asks_no_zone_of_somebody_else",
+        (
+            "dpsyn_sql/engines/frame_columns.py",
+            "        value = _without_zone(value)\n",
+            "        pass\n",
+        ),
+    ),
+    fault(
+        "a threshold delta charged for each length of prefixes",
+        "tests/unit/test_discovery.py::test_each_length_of_prefixes_is_asked_with_its_part_of_the_share",
+        (
+            "dpsyn_sql/planning/discovery.py",
+            'DiscoveryStep("prefixes", column.name, own, length)',
+            'DiscoveryStep("prefixes", column.name, Budget(own.kind, own.amount, share.delta), length)',
+        ),
+    ),
+    fault(
+        "beginnings of rows beyond other labels are the same question",
+        f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops[query7-other7]",
+        (KEYS, "repr((known.labels, known.prefixes))", "repr(known.prefixes)"),
+    ),
+    fault(
+        "rows without a known label have no code of their own",
+        f"{DISCOVERY}::test_beginnings_of_what_is_no_text_are_refused_before_the_charge[wrong1]",
+        (KEYS, " or known.other_code is None", ""),
+    ),
+)

@@ -1,0 +1,302 @@
+"""Faults of charges, the ledger, slices and totals."""
+
+from planted import fault
+
+CURATOR = "tests/unit/measure/test_measure_curator.py"
+LEDGER = "tests/unit/ledger/test_ledger_release.py"
+DAMAGE = "tests/unit/ledger/test_ledger_damage.py"
+DOOR = "dpsyn_sql/measure/curator.py"
+PREPARATION = "dpsyn_sql/preparation.py"
+BOOK = "dpsyn_sql/book.py"
+ENTRIES = "dpsyn_sql/ledger/entries.py"
+TRANSCRIPT = "dpsyn_sql/ledger/questions.py"
+ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
+APPEAR = "dpsyn_sql/ledger/appear.py"
+SQLITE = "dpsyn_sql/ledger/sqlite.py"
+NAMES = "tests/e2e/test_one_name_one_account.py"
+SLICES = "tests/sql/test_slices.py"
+PANELLED = "tests/unit/ledger/test_ledger_panels.py"
+SLICE = "dpsyn_sql/encode/slices.py"
+SLICE_SQL = "sql/encode/slice.sql"
+PANELS = "dpsyn_sql/accounting/panels.py"
+IN_LEDGER = "dpsyn_sql/ledger/panels.py"
+RUNNING = "dpsyn_sql/planning/running.py"
+TOTALS = "dpsyn_sql/totals.py"
+TOTALS_PLAN = "tests/unit/planning/test_planning_running.py"
+SUMS = (
+    "tests/e2e/test_running_totals.py"
+    "::test_totals_are_the_sums_of_stored_answers_and_cost_the_budget_once[170-2-tree-4]"
+)
+BY_SQL = "tests/sql/test_attach.py"
+ATTACHED = "dpsyn_sql/attached.py"
+CALLED_SQL = "sql/attach/answer.sql"
+DBT = "tests/unit/test_dbt_model.py"
+DBT_MODEL = "dpsyn_sql/dbt_model.py"
+SCHEDULED = "tests/e2e/test_schedule_runs.py"
+REFUND = """
+        entry = self._open(key, budget, new_debit)
+        try:
+            yield entry
+        except BaseException:
+            file = self._store._connection
+            for (trigger,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                file.execute(f'DROP TRIGGER "{trigger}"')
+            file.execute("UPDATE account SET spent_amount = 0")
+            file.execute("DELETE FROM entry")
+            raise
+"""
+
+FAULTS = (
+    # -- the ledger ------------------------------------------------------------------------------------
+    fault(
+        "charge after the count",
+        f"{CURATOR}::test_an_overdrawn_question_is_not_counted",
+        (
+            DOOR,
+            "            for event in (inquiry.event, *inquiry.further):\n                asked.charge(event)\n"
+            "            stored = asked.store(inquiry.noisy())\n",
+            "            noisy = inquiry.noisy()\n"
+            "            for event in (inquiry.event, *inquiry.further):\n                asked.charge(event)\n"
+            "            stored = asked.store(noisy)\n",
+        ),
+    ),
+    fault(
+        "refund on error",
+        "tests/e2e/test_no_second_access.py"
+        "::test_a_failure_in_the_private_part_keeps_the_debit_and_writes_nothing",
+        (SQLITE, "        yield self._open(key, budget, new_debit)\n", REFUND),
+    ),
+    fault(
+        "questions beyond the debit",
+        f"{LEDGER}::test_questions_are_charged_within_the_debit",
+        (TRANSCRIPT, "if cost.amount > left[0] or cost.delta > left[1]:", "if cost.delta > left[1]:"),
+    ),
+    fault(
+        "limit not looked at",
+        f"{LEDGER}::test_a_release_of_what_was_granted_fits_exactly_once",
+        (ACCOUNTS, "if not account.balance.admits(cost):", "if account is None:"),
+    ),
+    fault(
+        "sum of an account believed",
+        f"{DAMAGE}::test_a_debit_recounts_what_is_spent_and_charges_nothing_if_it_differs[spent_amount - 1]",
+        (ACCOUNTS, "    refuse_other_sum(store, account)\n", ""),
+    ),
+    fault(
+        "threshold deltas not recounted",
+        f"{DAMAGE}::test_the_sum_of_an_account_that_became_approximate_is_recounted[spent_delta = 1]",
+        (ACCOUNTS, ") != account.balance.spent:", ").amount != account.balance.spent.amount:"),
+    ),
+    fault(
+        "debit in the -wal file alone",
+        "tests/e2e/test_ledger_crash.py"
+        "::test_after_a_death_the_main_file_alone_holds_the_debit_and_then_the_answers",
+        (
+            SQLITE,
+            "        self._store.checkpoint()  # before anything is read",
+            "        # before anything is read",
+        ),
+    ),
+    fault(
+        "a new ledger put over one that is there",
+        "tests/unit/ledger/test_ledger_store.py"
+        "::test_a_file_that_came_to_stand_there_meanwhile_is_not_overwritten[link]",
+        (APPEAR, "        os.link(temporary, file)\n", "        temporary.replace(file)\n"),
+    ),
+    fault(
+        "the last answer wins",
+        f"{LEDGER}::test_the_first_answer_wins_and_the_loser_uses_it",
+        (TRANSCRIPT, 'known or {**row, "content": content}', '{**row, "content": content}'),
+    ),
+    fault(
+        "one number for the questions of two doors",
+        f"{LEDGER}::test_numbers_are_the_entrys_so_that_two_doors_of_a_release_never_answer_one_question",
+        (ENTRIES, "number, self._asked = self._asked, self._asked + 1", "number = self._asked"),
+    ),
+    fault(
+        "a replay measures again",
+        f"{CURATOR}::test_a_stored_answer_is_replayed_without_counting",
+        (DOOR, "        if stored is None:\n", "        if True:\n"),
+    ),
+    fault(
+        "another letter case is another account",
+        f"{NAMES}::test_a_table_created_anew_in_another_case_keeps_its_account",
+        (
+            "dpsyn_sql/source/ledger_names.py",
+            "display_name(fold(schema), fold(name))",
+            "display_name(schema, name)",
+        ),
+    ),
+    fault(
+        "a ledger that was moved is believed",
+        f"{NAMES}::test_a_ledger_that_was_moved_is_refused_until_somebody_says_how",
+        (
+            "dpsyn_sql/ledger/homes.py",
+            "found == place:\n        return\n    if",
+            "place:\n        return\n    if",
+        ),
+    ),
+    fault(
+        "rows of a result charged as rows of a table",
+        f"{NAMES}::test_rows_of_results_do_not_mix_with_rows",
+        ("dpsyn_sql/source/relation.py", "return ROW_OF_RESULT if self.relation.multiplies else", "return"),
+    ),
+    fault(
+        "paid twice for one more output",
+        f"{NAMES}::test_the_same_settings_to_another_output_are_not_paid_twice",
+        (
+            ENTRIES,
+            "if self.elsewhere is not None and not key.named:",
+            "if self.elsewhere is not None and not key.name:",
+        ),
+    ),
+    fault(
+        "an output over the ledger",
+        f"{NAMES}::test_an_output_never_overwrites_the_ledger[]",
+        (PREPARATION, "        if os.path.realpath(path) in taken:", "        if str(path) in ():"),
+    ),
+    fault(
+        "a window has its end too",
+        f"{SLICES}::test_a_window_has_its_start_and_not_its_end_in_every_kind_of_source[TIMESTAMP]",
+        (SLICE, 'AND {value} < {end}"', 'AND {value} <= {end}"'),
+    ),
+    fault(
+        "the bound across windows counts rows",
+        f"{SLICES}::test_a_row_counts_in_the_first_windows_of_its_unit",
+        (SLICE_SQL, "            SELECT DISTINCT\n", "            SELECT\n"),
+    ),
+    fault(
+        "one window more than the bound",
+        f"{SLICES}::test_no_unit_counts_in_more_windows_than_the_bound_while_late_rows_arrive",
+        (SLICE_SQL, "<= {{ bound.most }}\n", "<= {{ bound.most }} + 1\n"),
+    ),
+    fault(
+        "the bound across windows sees the window alone",
+        f"{SLICES}::test_a_row_counts_in_the_first_windows_of_its_unit",
+        (SLICE_SQL, "WHERE {{ bound.before }}", "WHERE {{ inside }}"),
+    ),
+    fault(
+        "the bound across windows looks at all units",
+        f"{SLICES}::test_a_unit_more_changes_no_row_of_another_unit",
+        (SLICE_SQL, "                PARTITION BY\n                    {{ bound.a_unit }}\n", ""),
+    ),
+    fault(
+        "partitions are compared with a collation",
+        f"{SLICES}::test_a_partition_has_the_rows_of_one_value[VARCHAR-values0-a-wanted0-a]",
+        (
+            SLICE,
+            'f"{dialect.text_bytes(value)} = {dialect.text_bytes(literal(wanted))}"',
+            'f"{value} = {literal(wanted)}"',
+        ),
+    ),
+    fault(
+        "a panel costs its dearest slice",
+        f"{PANELLED}::test_the_first_windows_are_charged_and_later_ones_cost_nothing",
+        (PANELS, "nlargest(self.most, amounts)", "nlargest(1, amounts)"),
+    ),
+    fault(
+        "deltas of a panel are those of its dearest slice",
+        f"{PANELLED}::test_the_price_is_what_the_unluckiest_unit_can_lose_and_never_falls",
+        (PANELS, "nlargest(self.most, deltas)", "nlargest(1, deltas)"),
+    ),
+    fault(
+        "a late window is charged as if in order",
+        f"{PANELLED}::test_a_window_released_after_a_later_one_is_charged_in_full_for_units_and_not_for_rows",
+        (PANELS, "place.number >= self.last", "place.number != self.last"),
+    ),
+    fault(
+        "a calendar may change",
+        f"{PANELLED}::test_a_calendar_with_other_edges_is_charged_in_full",
+        (PANELS, "        if self.edges[:shared] != place.edges[:shared]:\n            return False\n", ""),
+    ),
+    fault(
+        "an unfinished window holds up nothing",
+        f"{PANELLED}::test_an_unfinished_window_holds_up_the_next_one_of_its_series",
+        (ACCOUNTS, "    refuse_unfinished(known, charge.place)\n", ""),
+    ),
+    fault(
+        "a unit without a bound has one",
+        f"{PANELLED}::test_without_a_bound_every_window_is_charged",
+        (
+            IN_LEDGER,
+            'if told is None or told["most"] is None:\n        return None',
+            'if told is None:\n        return None\n    told = {**told, "most": told["most"] or 1}',
+        ),
+    ),
+    fault(
+        "a bound on partitions of units is believed",
+        f"{SLICES}::test_a_bound_that_nothing_enforces_is_refused",
+        (SLICE, "if unit.column is not None and isinstance(wanted, Partition):", "if unit.max_rows < 0:"),
+    ),
+    fault(
+        "another time zone makes no other panel",
+        "tests/e2e/test_sliced_release.py::test_another_time_zone_makes_other_windows",
+        (BOOK, "if conventions and sliced.slice.most is not None:", "if sliced.slice.most == 0:"),
+    ),
+    # -- running totals ----------------------------------------------------------------------------
+    fault(
+        "every node has the whole share of its level",
+        f"{TOTALS_PLAN}::test_no_unit_costs_more_than_the_budget_and_some_unit_costs_all_that_is_charged",
+        (RUNNING, "share.amount // level.charged", "share.amount // 1"),
+    ),
+    fault(
+        "a unit counts in too few nodes of a level",
+        f"{TOTALS_PLAN}::test_no_unit_costs_more_than_the_budget_and_some_unit_costs_all_that_is_charged",
+        (RUNNING, "return Level(span, nodes, min(self.windows, nodes)", "return Level(span, nodes, 1"),
+    ),
+    fault(
+        "the noise of long nodes is for the rows of one window",
+        SUMS,
+        (TOTALS, "plan.domain, unit.max_rows, entry", "plan.domain, _total(job).running.rows, entry"),
+    ),
+    fault(
+        "a running total states the epsilon of one node",
+        SUMS,
+        ("dpsyn_sql/writing.py", "claim_of(job.total.whole,", "claim_of(job.total.budget,"),
+    ),
+    fault(
+        "missing periods are left out, and measured after later ones",
+        SUMS,
+        (TOTALS, "missing = tuple(range(period + 1,", "missing = tuple(range(_total(job).period,"),
+    ),
+    # -- releases by SQL ---------------------------------------------------------------------------
+    fault(
+        "a query is charged for every release that it names",
+        f"{BY_SQL}::test_a_query_is_charged_for_one_release_at_most_and_the_next_query_goes_on",
+        (ATTACHED, "                if self._charged:\n", "                if not request:\n"),
+    ),
+    fault(
+        "the function behind the macro can be called",
+        f"{BY_SQL}::test_the_function_behind_the_macro_is_no_way_around",
+        (ATTACHED, "if function in call.text.lower():", "if function in ():"),
+    ),
+    fault(
+        "what a query finds makes a call",
+        f"{BY_SQL}::test_a_call_per_row_is_refused_before_anything_is_charged"
+        "[FROM dpsyn_release((SELECT max(name) FROM numbers))]",
+        (CALLED_SQL, "FROM repeat(\n            json_object(", "FROM (\n            SELECT json_object("),
+        (
+            CALLED_SQL,
+            "            ),\n            1\n        ) AS called",
+            "            )\n        ) AS called",
+        ),
+    ),
+    fault(
+        "an empty build of dbt is charged",
+        f"{DBT}::test_an_empty_build_charges_nothing_and_tells_public_columns",
+        (DBT_MODEL, 'if call["empty"]:', "if not call:"),
+    ),
+    fault(
+        "dbt clean deletes a ledger",
+        f"{DBT}::test_a_ledger_that_would_be_deleted_is_refused[target-name: p]",
+        (DBT_MODEL, "if ledger.is_relative_to(folder):", "if not folder:"),
+    ),
+    fault(
+        "a schedule forgets the limit of a year",
+        f"{SCHEDULED}::test_a_yearly_limit_stops_a_series_until_the_next_year",
+        (
+            "dpsyn_sql/schedule/running.py",
+            "_over_limit(schedule, item, items, now)\n        if",
+            '"", None\n        if',
+        ),
+    ),
+)

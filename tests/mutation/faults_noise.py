@@ -1,0 +1,340 @@
+"""Faults of prices, noise and counts."""
+
+from planted import fault
+
+COUPLING = "tests/conformance/test_coupling.py"
+K_EQUAL_ROWS = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[independent-1e-09]"
+K_EQUAL_ROWS_PURE = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[independent-0]"
+SCORES = f"{COUPLING}::test_a_score_changes_by_as_much_as_is_declared[1e-09]"
+RESIDUALS = (
+    "tests/statistical/test_residuals.py::test_residuals_have_the_ledgered_variance_and_nothing_in_common"
+)
+FRESH_NOISE = "tests/statistical/test_residuals.py::test_two_releases_of_one_table_share_no_noise"
+CURATOR = "tests/unit/measure/test_measure_curator.py"
+CALIBRATE = "tests/unit/measure/test_measure_calibrate.py"
+SECOND_ACCESS = (
+    "tests/e2e/test_no_second_access.py::test_rows_are_read_between_debit_and_closing_only"
+    "[connection-independent]"
+)
+DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
+DELTA = "tests/unit/accounting/test_accounting_delta.py"
+EXACT = "tests/unit/accounting/test_accounting_gdp.py"
+GDP_PRICES = "tests/unit/accounting/test_gdp_prices.py"
+GDP_CHOICES = (
+    "tests/unit/measure/test_measure_select.py::test_a_gdp_account_gets_the_mechanism_of_a_bounded_range"
+)
+NOISE = "dpsyn_sql/measure/noise.py"
+SCALE = "dpsyn_sql/measure/calibrate.py"
+COUNTS = "dpsyn_sql/measure/counting.py"
+MARGINALS = "dpsyn_sql/measure/questions/marginals.py"
+DISTANCES = "dpsyn_sql/measure/questions/distances.py"
+RESIDUAL = "dpsyn_sql/measure/questions/residuals.py"
+RESIDUAL_TESTS = "tests/unit/measure/test_measure_residuals.py"
+CHOICE = "dpsyn_sql/measure/questions/choice.py"
+KEYS = "dpsyn_sql/measure/questions/keys.py"
+EVENTS = "dpsyn_sql/accounting/events.py"
+ZCDP = "dpsyn_sql/accounting/zcdp.py"
+GDP = "dpsyn_sql/accounting/gdp.py"
+LOSS = "dpsyn_sql/accounting/pld.py"
+RELEASE = "dpsyn_sql/pipeline.py"
+PREPARATION = "dpsyn_sql/preparation.py"
+BOOK = "dpsyn_sql/book.py"
+CERTIFICATE = "dpsyn_sql/report/certificate.py"
+BUDGET = "dpsyn_sql/accounting/budget.py"
+ACCOUNT = "dpsyn_sql/accounting/account.py"
+DRAW_GAUSSIAN = "return _in_parts(partial(_gaussian, sigma), gaussian_mechanism(sigma), values)"
+DRAW_LAPLACE = "return _in_parts(partial(_laplace, scale), laplace_mechanism(scale), values)"
+GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + smoothing)"
+SECOND_OPINION_GAUSSIAN = " and rho <= share.fraction"
+SECOND_OPINION_SELECTION = " and map_cost <= share.fraction"
+CLOSE = "    entry.close_questions()\n"
+COUNT_ROWS = (
+    '    true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
+    ' step="counting rows")["n"][0])\n'
+)
+PLAN = "    plan, rest = _planned(method, source, shape, budget, terms, total)\n"
+LABELS_SEEN = """
+    from dataclasses import replace
+
+    def seen(attribute):
+        sql = f'SELECT DISTINCT CAST("{attribute.name}" AS VARCHAR) AS v FROM {source.relation.sql}'
+        found = {str(value) for value in session.engine.fetch(sql, step="looking for labels")["v"]}
+        return replace(attribute, labels=tuple(one for one in attribute.labels if str(one) in found))
+
+    narrowed = [seen(one) if getattr(one, "labels", ()) else one for one in shape.measured]
+    shape = replace(shape, measured=tuple(narrowed))
+"""
+
+FAULTS = (
+    # -- exact Gaussian accounting ------------------------------------------------------------------
+    fault(
+        "loss distribution of whole counts for noise on sixteenths",
+        "tests/unit/accounting/test_gdp_pld.py"
+        "::test_the_distribution_of_a_certificate_is_that_of_the_noise_on_its_lattice",
+        (LOSS, "event.sigma * event.lattice, sensitivity=event.lattice", "event.sigma, sensitivity=1"),
+    ),
+    fault(
+        "keys compared after rounding",
+        f"{DISCOVERY}::test_a_key_one_sixteenth_below_the_threshold_is_not_rounded_up_to_it",
+        (
+            KEYS,
+            "np.flatnonzero(steps >= threshold * event.lattice)",
+            "np.flatnonzero(whole_rows(steps, event.lattice) >= threshold)",
+        ),
+    ),
+    fault(
+        "permute-and-flip in a GDP account",
+        GDP_CHOICES,
+        (NOISE, 'dp.max_divergence() if kind == "pure" else', 'dp.max_divergence() if kind != "zcdp" else'),
+    ),
+    fault(
+        "pure release of a GDP account priced by zCDP",
+        f"{GDP_PRICES}::test_a_pure_release_costs_no_less_than_its_parts_wherever_they_fall",
+        (ACCOUNT, "math.ceil(pure_cost(budget.fraction) * RHO_UNITS)", "math.ceil(budget.rho * RHO_UNITS)"),
+    ),
+    # -- sensitivities and scales, wrong in noise and ledger alike ------------------------------
+    fault(
+        "sensitivity halved",
+        K_EQUAL_ROWS,
+        (MARGINALS, "tables * rows_per_unit**2, share)", "tables * rows_per_unit**2 // 4, share)"),
+    ),
+    fault(
+        "rows of a unit not squared",
+        K_EQUAL_ROWS,
+        (MARGINALS, "tables * rows_per_unit**2, share)", "tables * rows_per_unit, share)"),
+    ),
+    fault(
+        "Laplace noise for the L2 sensitivity",
+        K_EQUAL_ROWS_PURE,
+        (MARGINALS, "counts_event(tables * rows_per_unit,", "counts_event(int(tables**0.5) * rows_per_unit,"),
+    ),
+    fault(
+        "sqrt(2) forgotten",
+        K_EQUAL_ROWS,
+        (GDP, "Fraction(l2_squared) / (2 * smooth)", "Fraction(l2_squared) / (4 * smooth)"),
+        (EVENTS, "(2 * Fraction(self.sigma) ** 2)", "(4 * Fraction(self.sigma) ** 2)"),
+        (SCALE, GAUSSIAN_SCALE, GAUSSIAN_SCALE.replace("2 * float", "4 * float")),
+        (SCALE, SECOND_OPINION_GAUSSIAN, ""),
+    ),
+    fault(
+        "residuals charged as the whole table, in rows",
+        f"{RESIDUAL_TESTS}::test_a_row_changes_residuals_by_exactly_the_declared_length",
+        (
+            RESIDUAL,
+            "math.prod(size * (size - 1) for size in shape)",
+            "math.prod((size - 1) ** 2 for size in shape)",
+        ),
+    ),
+    fault(
+        "rows of a unit not squared in residuals",
+        f"{RESIDUAL_TESTS}::test_a_unit_changes_residuals_by_at_most_the_declared_length_and_equal_rows_attain_it",
+        (RESIDUAL, "one_row * rows_per_unit**2", "one_row * rows_per_unit"),
+    ),
+    fault(
+        "several residuals charged as the largest",
+        f"{RESIDUAL_TESTS}::test_several_tables_and_repeated_ones_add_up",
+        (RESIDUAL, "one_row = sum(", "one_row = max("),
+    ),
+    fault(
+        "repeated residuals charged once",
+        f"{RESIDUAL_TESTS}::test_several_tables_and_repeated_ones_add_up",
+        (
+            RESIDUAL,
+            "shapes = tuple(query.shape(counts.domain) for query in queries)",
+            "shapes = tuple(query.shape(counts.domain) for query in set(queries))",
+        ),
+    ),
+    fault(
+        "residuals that overflow",
+        f"{RESIDUAL_TESTS}::test_counts_that_no_database_holds_do_not_overflow",
+        (
+            RESIDUAL,
+            "= np.minimum(counts, _LARGEST // math.prod(2 * size for size in counts.shape))",
+            "= counts",
+        ),
+    ),
+    fault(
+        "several distances charged as one",
+        "tests/unit/measure/test_measure_distance.py::test_distances_are_l1_and_charged_together",
+        (DISTANCES, "distances * rows_per_unit**2, share)", "rows_per_unit**2, share)"),
+    ),
+    fault(
+        "score sensitivity halved",
+        SCORES,
+        (
+            CHOICE,
+            "    price = float(share.fraction) / number\n",
+            "    price, rows_per_unit = float(share.fraction) / number, (rows_per_unit + 1) // 2\n",
+        ),
+    ),
+    fault(
+        "several choices charged as one",
+        SCORES,
+        (EVENTS, "return self.number * (epsilon", "return 1 * (epsilon"),
+        (CHOICE, "    price = float(share.fraction) / number\n", "    price = float(share.fraction)\n"),
+        (CHOICE, SECOND_OPINION_SELECTION, ""),
+    ),
+    fault(
+        "Gumbel noise of half its scale",
+        "tests/unit/measure/test_measure_select.py::test_several_choices_are_peeled_one_after_the_other[2-zcdp]",
+        (
+            NOISE,
+            "selection_mechanism(scale, kind, number), scores",
+            "selection_mechanism(scale / 2, kind, number), scores",
+        ),
+    ),
+    fault(
+        "scores taken for monotonic ones",
+        SCORES,
+        (EVENTS, "Fraction(2 * self.sensitivity)", "Fraction(self.sensitivity)"),
+        (CHOICE, "2 * rows_per_unit / epsilon", "rows_per_unit / epsilon"),
+        (CHOICE, SECOND_OPINION_SELECTION, ""),
+    ),
+    fault(
+        "sigma^2 for sigma",
+        f"{CALIBRATE}::test_gaussian_scale_fits_its_share_by_both_accountants",
+        (SCALE, GAUSSIAN_SCALE, "sigma = l2_squared / (2 * float(share.fraction)) + smoothing"),
+    ),
+    fault(
+        "repeated marginals charged once",
+        f"{CURATOR}::test_a_repeated_marginal_counts_each_time",
+        (
+            MARGINALS,
+            "event = marginals_event(len(queries),",
+            "event = marginals_event(len(set(queries)),",
+        ),
+    ),
+    fault(
+        "rho rounded up",
+        "tests/unit/accounting/test_accounting_zcdp.py::test_the_rho_is_within_and_the_next_is_not",
+        (ZCDP, "    return low\n", "    return high\n"),
+    ),
+    fault(
+        "mu^2 / 2 rounded up",
+        f"{EXACT}::test_the_amount_is_within_and_the_next_is_not",
+        (GDP, "    while fits(near + 1):\n        near += 1\n    return near\n", "    return near + 1\n"),
+    ),
+    fault(
+        "nothing kept for the lattice",
+        f"{EXACT}::test_the_amount_is_within_and_the_next_is_not",
+        (GDP, "_KEPT = Fraction(1, 10**9)", "_KEPT = Fraction(0)"),
+    ),
+    fault(
+        "noise on a lattice priced as if it were continuous",
+        f"{EXACT}::test_gaussian_noise_is_priced_by_what_smoothing_leaves_of_its_variance",
+        (
+            GDP,
+            "smooth = Fraction(sigma) ** 2 - Fraction(SMOOTHING, lattice**2)",
+            "smooth = Fraction(sigma) ** 2",
+        ),
+    ),
+    fault(
+        "a choice priced as in zCDP",
+        f"{EXACT}::test_a_choice_costs_the_worst_place_of_its_range",
+        (GDP, "    return pure_cost(eta / 2)\n", "    return eta**2 / 8\n"),
+    ),
+    fault(
+        "noise of a row on counts in sixteenths",
+        "tests/unit/measure/test_measure_noise.py::test_counts_get_sixteenths_and_come_back_in_rows",
+        (NOISE, "noise.gaussian(steps, event.sigma * event.lattice)", "noise.gaussian(steps, event.sigma)"),
+    ),
+    fault(
+        "costs rounded down",
+        "tests/unit/accounting/test_accounting_budget.py::test_costs_round_up_and_add_up",
+        (EVENTS, "math.ceil(event.cost(kind) * RHO_UNITS)", "math.floor(event.cost(kind) * RHO_UNITS)"),
+    ),
+    fault(
+        "conversion at the whole of delta",
+        f"{DELTA}::test_what_thresholds_leave_of_delta_pays_for_the_conversion",
+        (
+            BUDGET,
+            "bought(exact_epsilon, conversion)",
+            "bought(exact_epsilon, exact_delta)",
+        ),
+    ),
+    fault(
+        "shares of delta rounded up",
+        f"{DELTA}::test_the_shares_are_at_most_delta_and_lose_less_than_a_unit",
+        (
+            BUDGET,
+            "int(delta * THRESHOLD_SHARE * DELTA_UNITS)",
+            "math.ceil(delta * THRESHOLD_SHARE * DELTA_UNITS)",
+        ),
+        (BUDGET, "> delta:", "> delta + 1:"),
+    ),
+    fault(
+        "a stated delta below the charged one",
+        f"{DELTA}::test_the_text_of_a_stated_delta_is_not_below_it",
+        (BUDGET, "stated if exact_number", "stated if True or exact_number"),
+    ),
+    # -- noise that is not what was charged ------------------------------------------------------
+    fault(
+        "sigma taken for a variance",
+        f"{RESIDUALS}[gaussian]",
+        (NOISE, DRAW_GAUSSIAN, DRAW_GAUSSIAN.replace("(sigma)", "(sigma**0.5)")),
+    ),
+    fault(
+        "noise of half the scale",
+        f"{RESIDUALS}[laplace]",
+        (NOISE, DRAW_LAPLACE, DRAW_LAPLACE.replace("(scale)", "(scale / 2)")),
+    ),
+    fault("no noise", f"{RESIDUALS}[laplace]", (NOISE, DRAW_LAPLACE, "return values")),
+    fault(
+        "one draw for all cells",
+        f"{RESIDUALS}[gaussian]",
+        (NOISE, DRAW_GAUSSIAN, "return values + _invoke(gaussian_mechanism(sigma), values[:1] * 0)"),
+    ),
+    fault(
+        "seeded noise",
+        f"{FRESH_NOISE}[1e-09]",
+        (
+            NOISE,
+            DRAW_GAUSSIAN,
+            "return values + np.rint(np.random.default_rng(1).normal(0, sigma, len(values))).astype(np.int64)",
+        ),
+    ),
+    fault(
+        "empty cells skipped",
+        K_EQUAL_ROWS,
+        (NOISE, "np.split(noisy, ends)", "np.split(np.where(flat == 0, 0, noisy), ends)"),
+    ),
+    fault(
+        "missing cells and fractions let through",
+        f"{CURATOR}::test_missing_cells_or_floats_never_reach_the_noise",
+        (COUNTS, "counts.shape != shape or counts.dtype != np.int64", "counts is None"),
+    ),
+    # -- things that depend on the rows beside the door --------------------------------------------
+    fault(
+        "true n used",
+        K_EQUAL_ROWS,
+        (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
+        (RELEASE, "rows_wanted(made) if job.request.rows is None", "true if job.request.rows is None"),
+    ),
+    fault(
+        "seed made from the rows",
+        K_EQUAL_ROWS,
+        (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
+        (RELEASE, "_seed_of(entry.release_id) if job", "_seed_of(str(true)) if job"),
+    ),
+    fault("SELECT DISTINCT domain", K_EQUAL_ROWS, (PREPARATION, PLAN, LABELS_SEEN + PLAN)),
+    fault(
+        "rows counted in the key of the ledger",
+        K_EQUAL_ROWS,
+        (
+            BOOK,
+            '        "method": plan.method,\n',
+            '        "method": plan.method,\n        "rows": int(self._session.engine.fetch('
+            'f"SELECT count(*) AS n FROM {plan.source.relation.sql}", step="counting")["n"][0]),\n',
+        ),
+    ),
+    fault(
+        "a duration in the certificate",
+        K_EQUAL_ROWS,
+        (
+            CERTIFICATE,
+            '        "method": plan.method,\n',
+            '        "seconds": __import__("time").perf_counter(),\n',
+        ),
+    ),
+    fault("second access in post-processing", SECOND_ACCESS, (RELEASE, CLOSE, CLOSE + COUNT_ROWS)),
+)

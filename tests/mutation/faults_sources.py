@@ -1,0 +1,124 @@
+"""Faults of what is read: sources, codes, units."""
+
+from planted import fault
+
+COUPLING = "tests/conformance/test_coupling.py"
+K_EQUAL_ROWS = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[independent-1e-09]"
+CLOCK = "tests/unit/methods/test_methods_clock.py::test_the_questions_are_the_same_whatever_the_clock_does"
+RELEASE = "dpsyn_sql/pipeline.py"
+LAST_FIT = "dpsyn_sql/methods/adaptive/known.py"
+ROUNDS = "dpsyn_sql/methods/adaptive/rounds.py"
+ENCODE = "sql/encode/encode.sql"
+ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
+CATALOG = "dpsyn_sql/engines/catalog.py"
+BUILTIN = "dpsyn_sql/engines/builtin.py"
+PATHS = "dpsyn_sql/source/paths.py"
+HOSTILE = "tests/e2e/test_hostile_catalog.py"
+FOLDERS = "dpsyn_sql/folders.py"
+LEFT_BEHIND = "tests/unit/test_folders.py"
+LINKS = "tests/e2e/test_paths_through_links.py"
+
+FAULTS = (
+    fault(
+        "source left within reach",
+        "tests/e2e/test_no_second_access.py::test_a_database_file_is_detached_before_anything_is_sampled",
+        (RELEASE, "    job.session.release_source()", "    pass"),
+    ),
+    fault(
+        "the clock stops fits between rounds",
+        f"{CLOCK}[runs away]",
+        (LAST_FIT, "return last and deadline.over(", "return deadline.over("),
+        (LAST_FIT, "deadline.running() if last else nullcontext()", "deadline.running()"),
+    ),
+    fault(
+        "the fit before the triples taken for the last",
+        f"{CLOCK}[runs away]",
+        (ROUNDS, "last=not triples)", "last=True)"),
+    ),
+    fault(
+        "an engine's message passed on",
+        "tests/unit/engines/test_engines_duckdb.py::test_failures_carry_no_engine_text",
+        (ENGINE, "kind = type(error).__name__", "kind = str(error)"),
+    ),
+    # -- what our SQL would call, or read, instead of what it means ----------------------------------
+    fault(
+        "registered overloads of built-in functions called",
+        f"{HOSTILE}::test_a_registered_overload_of_a_built_in_function_is_refused[least-t]",
+        (CATALOG, "changed = changed_builtins(self._function_rows)", "changed: list[str] = []"),
+    ),
+    fault(
+        "built-in functions that were made again called",
+        f"{HOSTILE}::test_a_built_in_function_that_was_taken_away_or_made_again_is_refused",
+        (BUILTIN, " | _made_again(rows))", ")"),
+    ),
+    fault(
+        "another file charged than the one that is meant",
+        f"{LINKS}::test_what_is_read_is_what_is_charged[parquet]",
+        (PATHS, "os.path.realpath(Path(*parts[:behind]))", "os.path.normpath(Path(*parts[:behind]))"),
+    ),
+    # -- what stays on the disk ------------------------------------------------------------------------
+    fault(
+        "spilled rows of killed runs left where they are",
+        f"{LEFT_BEHIND}::test_the_scratch_of_a_killed_run_is_removed_by_the_next_and_that_of_a_live_one_is_not",
+        (FOLDERS, "    _remove_left_behind(parent, prefix)\n    while", "    while"),
+    ),
+    fault(
+        "folders of live runs removed",
+        f"{LEFT_BEHIND}::test_folders_of_this_process_and_its_threads_stay",
+        (FOLDERS, "                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", ""),
+    ),
+    fault(
+        "folders of other users removed",
+        f"{LEFT_BEHIND}::test_a_folder_of_another_user_stays",
+        (FOLDERS, "if os.fstat(lock).st_uid == os.geteuid():", "if os.fstat(lock).st_uid >= 0:"),
+    ),
+    fault(
+        "a prefix that is listed twice doubles rows",
+        "tests/sql/test_encode.py::test_text_that_is_not_listed_has_the_code_of_its_longest_prefix"
+        "[prefixes2-False--400]",
+        (
+            "dpsyn_sql/encode/codes.py",
+            "yield _join(attribute.stems(length), f",
+            "yield _join(attribute.stems(length) * 2, f",
+        ),
+    ),
+    fault(
+        "a row is in every code that begins before it",
+        "tests/sql/test_leaves.py::test_codes_of_points_are_those_of_the_last_leaf_that_begins_before[400-False]",
+        ("dpsyn_sql/sqltext/dialect.py", 'f"ASOF LEFT JOIN (VALUES {rows})', 'f"LEFT JOIN (VALUES {rows})'),
+    ),
+    fault(
+        "a row outside of a hierarchy is left out",
+        "tests/sql/test_leaves.py::test_codes_of_points_are_those_of_the_last_leaf_that_begins_before[400-False]",
+        ("dpsyn_sql/sqltext/dialect.py", 'f"ASOF LEFT JOIN (VALUES {rows})', 'f"ASOF JOIN (VALUES {rows})'),
+    ),
+    fault(
+        "codes of text follow the collation of the session",
+        "tests/sql/test_leaves.py::test_codes_of_text_do_not_depend_on_a_collation[NOCASE-6]",
+        (
+            "dpsyn_sql/encode/leaves.py",
+            "{dialect.text_bytes(key) if hierarchy.text else key} AS",
+            "{key} AS",
+        ),
+        (
+            "dpsyn_sql/encode/leaves.py",
+            "str(dialect.text_bytes(literal(start))) if texts",
+            "str(literal(start)) if texts",
+        ),
+    ),
+    # -- the bound on a unit's rows ------------------------------------------------------------------
+    fault(
+        "one row of a unit too many",
+        K_EQUAL_ROWS,
+        (ENCODE, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 1"),
+    ),
+    fault(
+        "one bound for all units",
+        "tests/statistical/test_units.py::test_the_property_holds_where_the_faults_break_it",
+        (
+            ENCODE,
+            "            PARTITION BY\n                unit\n            ORDER BY\n",
+            "            ORDER BY\n",
+        ),
+    ),
+)
