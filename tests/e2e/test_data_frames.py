@@ -102,7 +102,14 @@ def test_a_unit_column(people, ledger):
     assert frame.person.nunique() < 400
 
 
-@pytest.mark.parametrize("into", [None, "table", "file.parquet", "file.csv", "file.csv.gz"])
+@pytest.mark.parametrize(
+    "into",
+    [
+        None,
+        "file.parquet",
+        *(pytest.param(into, marks=pytest.mark.slow) for into in ("table", "file.csv", "file.csv.gz")),
+    ],
+)
 @pytest.mark.parametrize("source", ["frame", "table"])
 def test_the_rows_of_every_output(people, ledger, tmp_path, into, source):
     people["who"] = pd.Series(["", None, 'a "b", c\nd'] * 200, dtype=object)

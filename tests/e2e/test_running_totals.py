@@ -108,7 +108,12 @@ def path(tmp_path):
 
 # Periods of the same people: the sum. Many periods, and people that count in few: the tree.
 CALENDARS = pytest.mark.parametrize(
-    ("periods", "most", "way", "last"), [(4, None, "sum", 4), (24, 1, "tree", 24), (170, 2, "tree", 4)]
+    ("periods", "most", "way", "last"),
+    [
+        (4, None, "sum", 4),
+        pytest.param(24, 1, "tree", 24, marks=pytest.mark.slow),
+        (170, 2, "tree", 4),
+    ],
 )
 
 

@@ -107,6 +107,7 @@ def strange(kind):
     return [*common, "CAST(x'c328' AS TEXT)", "CAST(x'eda080' AS TEXT)", *map(text, broken)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table, column, kind", COLUMNS)
 def test_strange_values_in_any_column(full, table, column, kind):
     """Invalid UTF-8, bytes where text belongs, NULL, huge numbers, broken JSON."""
