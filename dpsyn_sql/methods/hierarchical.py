@@ -24,11 +24,12 @@ from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.counted import CountedModel
 from dpsyn_sql.planning.growth import Growth
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import Splitter
+from dpsyn_sql.planning.queries import Discount, Splitter
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 SPLITTERS: tuple[Splitter, ...] = get_args(Splitter)
+DISCOUNTS: tuple[Discount, ...] = get_args(Discount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,18 @@ class Hierarchical(Recipe):
     ``splitter``: privtree, improved, basic, direct, or auto: privtree for delta = 0, else basic.
     ``structure``: share of the budget that finds the tree; the rest counts its leaves (direct takes all for
     the tree). ``depth``: levels that are split at most. ``threshold``: rows from which a node is split. 0, 0
-    and -1 stand for those of the splitter.
+    and -1 stand for those of the splitter. ``discount``: what improved takes off counts level by level.
     """
 
     splitter: str = "auto"
     structure: float = 0.0
     depth: int = 0
     threshold: int = -1
+    discount: str = DISCOUNTS[0]
 
     name = "hierarchical"
     model = CountedModel
-    choices: ClassVar = {"splitter": ("auto", *SPLITTERS)}
+    choices: ClassVar = {"splitter": ("auto", *SPLITTERS), "discount": DISCOUNTS}
 
     @property
     def growth(self) -> Growth:
@@ -66,6 +68,8 @@ class Hierarchical(Recipe):
             faults.append(f"threshold={self.threshold}; it can be -1 (as usual) or a number of rows")
         if self.splitter == "direct" and self.structure:
             faults.append(f"structure={self.structure}, but direct takes the whole budget for the tree")
+        if self.splitter != "improved" and self.discount != DISCOUNTS[0]:
+            faults.append(f"discount={self.discount!r}, which only splitter='improved' has")
         if faults:
             raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
         return Growth(
@@ -73,6 +77,7 @@ class Hierarchical(Recipe):
             Fraction(self.structure) or None,
             self.depth or None,
             None if self.threshold == -1 else self.threshold,
+            next(one for one in DISCOUNTS if one == self.discount),
         )
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:

@@ -16,7 +16,7 @@ from dpsyn_sql.planning.discovery import (
     usual_depth,
     usual_splitter,
 )
-from dpsyn_sql.planning.queries import Splitter, TreeQuery
+from dpsyn_sql.planning.queries import Discount, Splitter, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 
 TOTAL_SHARE = Fraction(1, 20)
@@ -31,13 +31,14 @@ class Growth:
     ``splitter``: None for the usual one of the account. ``structure``: part of the budget that finds which
     nodes are split; the rest counts the leaves (none is left for ``direct``, which commits their counts).
     ``depth``: levels that are split at most. ``threshold``: rows from which a node is split. Those that are
-    None are as usual for the splitter.
+    None are as usual for the splitter. ``discount``: of the improved splitter.
     """
 
     splitter: Splitter | None = None
     structure: Fraction | None = None
     depth: int | None = None
     threshold: int | None = None
+    discount: Discount = "clamped"
 
 
 def planned_growth(
@@ -65,7 +66,7 @@ def planned_growth(
         )
     splitter = growth.splitter or usual_splitter(budget.kind)
     depth = growth.depth or usual_depth(hierarchies, splitter)
-    query = TreeQuery(hierarchies, splitter, depth, growth.threshold)
+    query = TreeQuery(hierarchies, splitter, depth, growth.threshold, discount=growth.discount)
     rows = contributions_share(shape, unit)
     usual = STRUCTURE_PARTS[splitter]
     structure = usual if usual == 1 or growth.structure is None else growth.structure

@@ -109,10 +109,17 @@ def test_macros_answer_for_them(con):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("splitter", ["auto", "privtree", "improved", "basic", "direct"])
-def test_a_table_of_places_by_every_splitter(con, splitter):
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"splitter": one} for one in ("auto", "privtree", "improved", "basic", "direct")),
+        *({"splitter": "improved", "discount": one} for one in ("uniform", "proportional")),
+    ],
+    ids=lambda settings: "-".join(settings.values()),
+)
+def test_a_table_of_places_by_every_splitter(con, settings):
     domain = {"columns": {"pickup": POINT}}
-    method = {"name": "hierarchical", "splitter": splitter}
+    method = {"name": "hierarchical", **settings}
     exclude = ("zone", "name", "tip", "diag")
     release = dpsyn_sql.release(con, "trips", epsilon=20, method=method, domain=domain, exclude=exclude)
     assert abs(release.rows - ROWS) < 60
@@ -170,6 +177,8 @@ def test_a_column_that_is_no_hierarchy_is_refused(con):
         dpsyn_sql.release(con, "trips", method="hierarchical", domain=DOMAIN)
     with pytest.raises(InputError, match="structure=1.5"):
         dpsyn_sql.plan(con, "trips", method={"name": "hierarchical", "structure": 1.5}, domain=DOMAIN)
+    with pytest.raises(InputError, match="discount='uniform', which only splitter='improved' has"):
+        dpsyn_sql.plan(con, "trips", method={"name": "hierarchical", "discount": "uniform"}, domain=DOMAIN)
     exclude = ("zone", "name", "tip", "diag")
     deep = {"name": "hierarchical", "depth": 9}
     with pytest.raises(InputError, match="depth=9, and the columns have 8 levels"):
