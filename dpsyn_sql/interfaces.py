@@ -26,6 +26,7 @@ from dpsyn_sql.planning.queries import (
     GridQuery,
     KeyQuery,
     MarginalQuery,
+    NoisyMarginal,
     Question,
     StepQuery,
     TypesQuery,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # load numpy, and a ledger is shown without
     from dpsyn_sql.domain.hierarchies.growth import Nodes
     from dpsyn_sql.fit.model_tables import ModelTables
     from dpsyn_sql.fit.network import Network
+    from dpsyn_sql.fit.variances import Variances
     from dpsyn_sql.planning.growth import Growth
 
 
@@ -405,3 +407,9 @@ class Method(Protocol):
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit a model to the noisy answers."""
+
+    def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
+        """Of the estimates of a model that ``run`` fitted, as far as they are known; post-processing.
+
+        ``answers`` are all noisy tables that the release shows.
+        """

@@ -106,6 +106,7 @@ def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tu
     needed = _needed(made.plan)
     losses = losses_of(made, needed, job.shape)
     told = doubts(made, losses, needed=needed, named=_named(job))
+    made = replace(made, variances=job.method.variances(made.model, made.measurements))
     seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(made) if job.request.rows is None else job.request.rows
     lost = facts_of_losses(losses, told.warnings)
@@ -208,4 +209,5 @@ def _released(
         notes=notes,
         draw=drawing(kept, entry.release_id, job.stored_name),
         read=reading(job.con, job.target, made.shape, entry.release_id),
+        variances=made.variances,
     )

@@ -66,6 +66,7 @@ def load(con: Connection, name: str | None = None) -> Release:
         notes=(),
         draw=drawing(con, one.release_id, one.name),
         read=_unread,
+        variances=parts.variances,
     )
 
 

@@ -26,10 +26,11 @@ HAAR_SIGMAS = 2.5
 
 BANDWIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Standard deviations of the Gaussian kernels (codes), as far as three of them fit among the codes.
-64 continues the series for columns of more than 100 codes (docs/results.md)."""
+64 continues the series for columns of more than 100 codes (docs/results_details.md)."""
 
 TEMPERATURE = 8.0
-"""Temperature of the weights of estimates, in squared sigmas (Dalalyan and Salmon 2012; docs/results.md)."""
+"""Temperature of the weights of estimates, in squared sigmas (Dalalyan and Salmon 2012;
+docs/results_details.md)."""
 
 HEAVY = 4.0
 """Unordered codes above this many sigmas stand for themselves; the others learn from each other."""

@@ -29,7 +29,7 @@ from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 
 SHARES = (1, 4)
 """Weights of the one-way and the two-way marginals. Pair tables contain the one-way tables too, but for
-large attributes only as sums of many noisy cells (docs/results.md)."""
+large attributes only as sums of many noisy cells (docs/results_details.md)."""
 
 MAX_CODES = 12_000
 """The most codes of all attributes. A matrix of latent correlations then takes 1.1 GiB, and a fit needs

@@ -27,17 +27,19 @@ from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.fit.bins import Binned, binned
 from dpsyn_sql.fit.estimate import Observation, pooled, total_of
 from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.pair_tables import followed_pairs
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.fit.strongest import graphical_views
+from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
-from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.interfaces import Curator, Model
 from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
 from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import Map, MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Map, MarginalQuery, Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
 from dpsyn_sql.progress import phase
@@ -149,6 +151,14 @@ class DPSyn(Recipe):
                 found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
         with terms.deadline.running(), phase("fit"):
             return self._fitted(found, measured, observed, terms)
+
+    def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
+        """Of the one-way tables, and of all pairs within a view."""
+        own = Recipe.variances(self, model, answers)
+        if not isinstance(model, ViewsModel):
+            return own
+        pairs = followed_pairs(model.domain, answers)
+        return Variances(model.within, {**own.components, **pairs})
 
     def particulars(self, terms: Terms) -> Particulars:
         """Also lower caps under a limit on memory, on which the questions depend."""

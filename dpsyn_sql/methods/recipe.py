@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.variances import Variances, one_way_components
 from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.settings import Setting, changed_settings
 from dpsyn_sql.planning.growth import Growth
@@ -42,7 +43,7 @@ class Recipe(ABC):
 
     @property
     def growth(self) -> Growth | None:
-        """None: discovery asks for columns one by one."""
+        """How discovery grows domains together; without it (None) it asks for columns one by one."""
         return None
 
     def chosen(self, domain: Domain, terms: Terms) -> Method:
@@ -56,6 +57,10 @@ class Recipe(ABC):
     @abstractmethod
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit a model to the noisy answers."""
+
+    def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
+        """Of the measured one-way tables, with which every model agrees."""
+        return Variances((), one_way_components(model.domain, answers))
 
     def planned(
         self,

@@ -17,6 +17,7 @@ from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.fit.tree_network import tree_network
+from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.models.asked import checked_names, fault
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.graphical import GraphicalSampler
@@ -35,6 +36,8 @@ class GraphicalModel:
     ``beside``: joint probabilities over working bins of pairs of attributes, by ascending scope, that the
     tree does not hold; their margins are the model's. The model answers these pairs so, and rows of its
     ``sampler`` are moved towards them; rows of its ``network``, which SQL draws, know the tree alone.
+
+    ``components``: of the errors of pairs, by positions of attributes.
     """
 
     domain: Domain
@@ -43,6 +46,7 @@ class GraphicalModel:
     bins: tuple[NDArray[np.int64], ...]
     within: tuple[FloatArray, ...]
     beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
+    components: Mapping[Scope, Components] = field(default_factory=dict)
 
     def supports(self, attrs: Sequence[str]) -> bool:
         """Whether they are one or two attributes, or several within one clique."""

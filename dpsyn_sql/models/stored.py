@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -63,6 +63,15 @@ class StoredModel:
     within: tuple[FloatArray, ...]
     tables: tuple[StoredTable, ...]
     most: int | None = None
+    _holding: dict[int, list[StoredTable]] = field(init=False, repr=False, compare=False)
+    """The tables of each attribute: of hundreds of attributes tens of thousands of tables are stored."""
+
+    def __post_init__(self) -> None:
+        holding: dict[int, list[StoredTable]] = {}
+        for table in self.tables:
+            for position in table.scope:
+                holding.setdefault(position, []).append(table)
+        object.__setattr__(self, "_holding", holding)
 
     def supports(self, attrs: Sequence[str]) -> bool:
         """Whether a stored table holds them all."""
@@ -94,7 +103,8 @@ class StoredModel:
 
     def _smallest(self, positions: Sequence[int]) -> StoredTable | None:
         wanted = set(positions)
-        holding = (table for table in self.tables if wanted <= set(table.scope))
+        candidates = min((self._holding.get(position, []) for position in wanted), key=len)
+        holding = (table for table in candidates if wanted <= set(table.scope))
         return min(holding, key=lambda table: table.size, default=None)
 
     def _without(self, names: tuple[str, ...]) -> str:

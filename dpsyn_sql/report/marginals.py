@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.models.asked import checked_names
 from dpsyn_sql.planning.queries import NoisyMarginal
@@ -17,7 +18,10 @@ from dpsyn_sql.report.labels import code_labels
 
 
 def marginal_table(
-    model: MarginalModel, measurements: Sequence[NoisyMarginal], attrs: Sequence[str]
+    model: MarginalModel,
+    measurements: Sequence[NoisyMarginal],
+    attrs: Sequence[str],
+    variances: Variances = NO_VARIANCES,
 ) -> pd.DataFrame:
     """One row per cell of the marginal over ``attrs``, in row-major order of the codes.
 
@@ -25,10 +29,12 @@ def marginal_table(
 
     - ``estimate``: expected count of the model, in rows; denoised (ordered one-ways smoothed, rare codes
       pooled, cells not below 0, tables agree with each other). Closest to the source on average, but
-      biased towards what is smooth: no error bar is known for it.
+      biased towards what is smooth.
+    - ``estimate_error``: standard error (rows) of ``estimate`` as an estimate of the true count, by
+      ``variances``; NaN where these know none.
     - ``noisy``: inverse-variance mean of all measured tables that contain ``attrs``, or the sum of the
       measured residuals of ``attrs`` and of their margins, unprocessed: it is unbiased and may be below 0.
-    - ``standard_error``: of ``noisy`` (never of ``estimate``), exact, in rows.
+    - ``standard_error``: of ``noisy`` (not of ``estimate``), exact, in rows.
     - ``basis``: ``"measured"`` (a table over exactly these attributes was measured, or its residual),
       ``"summed"`` (only larger tables were) or ``"modelled"`` (none; ``noisy`` and ``standard_error`` are
       then NaN).
@@ -42,13 +48,21 @@ def marginal_table(
     exact = any(set(table.attrs) == set(names) for table in containing)
     basis = "measured" if exact else "summed" if containing else "modelled"
     noisy, error = _combine(model.domain, containing, names, estimate.shape)
+    known = variances.of([model.domain.index(name) for name in names], estimate)
+    deviation = math.nan if known is None else np.sqrt(known).ravel()
     labels = [code_labels(model.domain[name]) for name in names]
     index = np.indices(estimate.shape).reshape(len(names), -1)
     columns: dict[str, object] = {
         name: pd.Series([labels[axis][code] for code in index[axis]], dtype=object)
         for axis, name in enumerate(names)
     }
-    figures = {"estimate": estimate.ravel(), "noisy": noisy.ravel(), "standard_error": error, "basis": basis}
+    figures = {
+        "estimate": estimate.ravel(),
+        "estimate_error": deviation,
+        "noisy": noisy.ravel(),
+        "standard_error": error,
+        "basis": basis,
+    }
     # An attribute may have the name of a figure: then both columns are there, the attribute first.
     return pd.concat([pd.DataFrame(columns), pd.DataFrame(figures)], axis=1)
 

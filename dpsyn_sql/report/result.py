@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
 from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.losses import told_losses
@@ -30,7 +33,7 @@ class Release:
     is made from: measured ones, and those composed of measured residuals. ``replayed``: an earlier run of
     the same release stored the answers, and they cost nothing now. ``notes``: messages for the
     operator. ``draw`` gives rows of the stored model: of their number and a seed. ``read`` gives the
-    synthetic rows: of the kind of data frame.
+    synthetic rows: of the kind of data frame. ``variances``: of the model's estimates, by marginal.
     """
 
     table: str
@@ -46,22 +49,24 @@ class Release:
     notes: tuple[str, ...]
     draw: Callable[[int, int | None], pd.DataFrame] = field(compare=False)
     read: Callable[[str], Any] = field(compare=False)
+    variances: Variances = NO_VARIANCES
 
     def __repr__(self) -> str:
         claim = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
         return f"Release({self.table}, rows={self.rows}, {claim}, id={self.id})"
 
     def marginal(self, attrs: Sequence[str]) -> pd.DataFrame:
-        """Counts of a marginal, denoised and as measured with a standard error; costs nothing.
+        """Counts of a marginal, denoised and as measured, with standard errors; costs nothing.
 
         Columns: the attributes, ``estimate`` (of the model, denoised: closest on average, biased),
-        ``noisy`` (as measured: unbiased), ``standard_error`` (of ``noisy``, in rows), ``basis``, as in
+        ``estimate_error`` (of ``estimate``, in rows; NaN where none is known), ``noisy`` (as measured:
+        unbiased), ``standard_error`` (of ``noisy``, in rows), ``basis``, as in
         ``dpsyn_sql.report.marginals.marginal_table``.
 
         Raises:
             InputError: unknown attributes, or a marginal that the model cannot answer.
         """
-        return marginal_table(self.model, self.measurements, attrs)
+        return marginal_table(self.model, self.measurements, attrs, self.variances)
 
     def plot(self, attrs: str | Sequence[str]) -> Figure:
         """A picture of where the rows lie along a point: its leaves and their density; costs nothing.
@@ -76,6 +81,32 @@ class Release:
             InputError: other columns, or matplotlib is missing: ``pip install 'dpsyn_sql[plot]'``.
         """
         return picture(self.model, [attrs] if isinstance(attrs, str) else attrs, f"{self.table}, synthetic")
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page for a person who reads it: what this is good for, the promise in plain words, every
+        column with error bars, pairs, accuracy, budget (docs/report.md). It costs nothing.
+
+        The page is one file that needs neither network nor JavaScript. It is as public as the release: it is
+        computed from the model, the noisy answers and the certificate. A file that exists is replaced.
+
+        Args:
+            path: ends in .html or .htm.
+
+        Returns:
+            The path that was written.
+
+        Raises:
+            InputError: a folder, another ending, a folder that does not exist, or that cannot be written.
+        """
+        from dpsyn_sql.report.public.whole import write_report
+
+        return write_report(self, path)
+
+    def _repr_html_(self) -> str:
+        """A short form of the report, which notebooks show."""
+        from dpsyn_sql.report.public.whole import short_report
+
+        return short_report(self)
 
     def to_df(self, kind: Literal["pandas", "polars", "arrow"] = "pandas") -> Any:
         """The synthetic rows as a data frame, read from the table or file that was written.

@@ -6,7 +6,6 @@ the codes have its labels, noisy answers have all their cells, probabilities sum
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +21,11 @@ from dpsyn_sql.domain.attributes import Attribute, Domain, Fill, Granularity
 from dpsyn_sql.domain.hierarchies.stored import leaves_of
 from dpsyn_sql.domain.types import Edge, parse_type
 from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.fit.variances import Components, Variances
 from dpsyn_sql.models.stored import StoredModel, StoredTable
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.stored_facts import checked_facts
 
 Columns = Mapping[str, NDArray[Any]]
 _T = TypeVar("_T")
@@ -32,8 +33,13 @@ _T = TypeVar("_T")
 _SLACK = 1e-3
 """How far the sum of probabilities of seven digits may be from 1."""
 
+_LARGEST = 1e100
+"""No noise, and no figure about noise, is larger, or smaller than one part of it: squares stay finite."""
+
 _MOST_TOGETHER = {"copula": 2, "dpcopula": 2}
 """The most attributes that a model answers together, by its method; other methods have no such limit."""
+
+_NO_VARIANCES: Columns = {name: np.zeros(0) for name in ("marginal", "dispersion", "precision")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class StoredParts:
     facts: dict[str, Any]
     measurements: tuple[NoisyMarginal, ...]
     model: StoredModel
+    variances: Variances
 
     @property
     def rows(self) -> int:
@@ -57,7 +64,8 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
         total: noisy number of source rows.
         certificate: JSON.
         tables: ``attributes``, ``codes``, ``measurements``, ``axes``, ``measured_bins``, ``measured_cells``
-            and ``model_cells``, each without rows of other releases.
+            and ``model_cells``, and ``variances`` unless the release is too old to have it, each without rows
+            of other releases.
 
     Raises:
         InputError: something is missing, or contradicts something else.
@@ -72,7 +80,9 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
     _require(math.isfinite(total), "the total")
     stored = _whole(lambda: _tables(axes, bins, total, tables["model_cells"]), "the tables of the model")
     most = _MOST_TOGETHER.get(facts["method"])
-    return StoredParts(facts, measured, StoredModel(domain, total, bins, within, stored, most))
+    known = tables.get("variances", _NO_VARIANCES)
+    variances = _whole(lambda: Variances(within, _components(len(bins), known)), "table variances")
+    return StoredParts(facts, measured, StoredModel(domain, total, bins, within, stored, most), variances)
 
 
 def _whole(read: Callable[[], _T], what: str) -> _T:
@@ -110,18 +120,7 @@ def facts_of(certificate: str) -> dict[str, Any]:
     Raises:
         InputError: it is damaged.
     """
-    return _whole(lambda: _facts(certificate), "its certificate")
-
-
-def _facts(certificate: str) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(certificate)
-    numbers = [facts["guarantee"][key] for key in ("epsilon", "delta", "rho")]
-    _require(all(type(number) in (int, float) for number in numbers), "the guarantee of its certificate")
-    _require(isinstance(facts["method"], str), "the method in its certificate")
-    _require({"privacy_unit", "rows_per_unit"} <= {*facts["guarantee"]}, "the unit in its certificate")
-    _require("release" in facts, "the release in its certificate")
-    _require(type(facts["sampling"]["rows"]) is int, "the number of rows in its certificate")
-    return facts
+    return _whole(lambda: checked_facts(certificate), "its certificate")
 
 
 # -- domain -------------------------------------------------------------------------------------
@@ -265,7 +264,9 @@ def _measured(
         shape = tuple(axis.size for axis in own)
         sigma, size = float(heads["sigma"][order[place]]), int(heads["cells"][order[place]])
         whole = size == math.prod(shape) and _numbered(cells["cell"][rows], size)
-        _require(whole and 0 < sigma < math.inf, "the noisy answers, which lack cells or have too many")
+        _require(
+            whole and 1 / _LARGEST < sigma < _LARGEST, "the noisy answers, which lack cells or have too many"
+        )
         maps = tuple(_map(domain, axis, bins, mapped[place]) for axis in own)
         made.append(
             NoisyMarginal(
@@ -319,6 +320,18 @@ def _tables(
         _require(inside and bool((one.probabilities >= 0).all()) and whole, "the tables of the model")
         made.append(one)
     return tuple(made)
+
+
+def _components(attributes: int, stored: Columns) -> dict[tuple[int, ...], Components]:
+    names = [str(name) for name in stored["marginal"].tolist()]
+    figures = np.column_stack([stored[name] for name in ("dispersion", "precision")])
+    scopes = [tuple(int(place) for place in name.split(",")) for name in names]
+    ascending = all(scope == tuple(sorted(set(scope) & set(range(attributes)))) for scope in scopes)
+    _require(ascending and len(set(scopes)) == len(scopes), "table variances")
+    _require(bool((figures >= 0).all() and (figures < _LARGEST).all()), "table variances")
+    single = np.array([len(scope) == 1 for scope in scopes], np.bool_)
+    _require(bool((figures[single, 1] > 1 / _LARGEST).all()), "table variances")
+    return {scope: Components(*row) for scope, row in zip(scopes, figures.tolist(), strict=True)}
 
 
 def _numbered(values: NDArray[Any], number: int) -> bool:

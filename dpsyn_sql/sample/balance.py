@@ -22,7 +22,7 @@ from dpsyn_sql.sample.cells import Codes, cells
 FloatArray = NDArray[np.floating[Any]]
 
 PASSES = 4
-"""Sweeps over all attributes (docs/results.md)."""
+"""Sweeps over all attributes (docs/results_details.md)."""
 
 _STEPS, _PAIRS_OF_ROWS, _EXCHANGED = 40, (50, 400), 10
 # A sweep takes 40 steps of 50 to 400 random pairs of rows with different codes. In a step the best pair of 10

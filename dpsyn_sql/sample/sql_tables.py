@@ -152,6 +152,28 @@ def share_table(network: Network) -> Columns:
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}  # never all twice
 
 
+def variable_table(network: Network) -> Columns:
+    """Columns node, place, parent, variable, size and attribute (-1: none): what the numbers in
+    ``share_table`` stand for."""
+    of_codes = {variable: attribute for attribute, variable in enumerate(network.codes)}
+    lines = [
+        (number, place, place < len(node.parents), variable)
+        for number, node in enumerate(network.nodes)
+        for place, variable in enumerate((*node.parents, *node.variables))
+    ]
+    if not lines:
+        return {}
+    node, place, parent, variables = zip(*lines, strict=True)
+    return {
+        "node": np.array(node, np.int32),
+        "place": np.array(place, np.int32),
+        "parent": np.array(parent, np.bool_),
+        "variable": np.array(variables, np.int32),
+        "size": np.array([network.sizes[variable] for variable in variables], np.int64),
+        "attribute": np.array([of_codes.get(variable, -1) for variable in variables], np.int32),
+    }
+
+
 def _groups(parent: IntArray) -> tuple[IntArray, IntArray]:
     """Where the lines of each configuration begin, and how many they are."""
     begins = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))

@@ -19,8 +19,13 @@ TABLES = (
     "measured_cells",
     "model_cells",
     "shares",
+    "variables",
+    "variances",
     "releases",
 )
+
+ADDED = frozenset({"variables", "variances"})
+"""Tables that databases of earlier versions lack. Their releases have no rows in them."""
 
 _WIDER = {("model_cells", "probability"): "DOUBLE"}
 """Types of columns in tables of older versions of this package; the present rows fit in them."""

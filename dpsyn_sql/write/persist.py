@@ -22,10 +22,11 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.fit.network import Network
+from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
-from dpsyn_sql.sample.sql_tables import share_table
+from dpsyn_sql.sample.sql_tables import share_table, variable_table
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES
@@ -64,7 +65,8 @@ class StoredRelease:
     """What is kept of a release.
 
     ``created`` is the time of the debit, ``facts`` the certificate, ``drawn`` what SQL draws rows from,
-    ``labels[i][c]`` the label of code c of attribute i as a person reads it (None for NULL).
+    ``labels[i][c]`` the label of code c of attribute i as a person reads it (None for NULL), ``variances``
+    those of the model's estimates.
     """
 
     name: str
@@ -76,6 +78,7 @@ class StoredRelease:
     drawn: Drawn
     measurements: Sequence[NoisyMarginal]
     labels: Sequence[Sequence[object]]
+    variances: Variances = NO_VARIANCES
 
 
 def check_name(database: str | None, name: str) -> None:
@@ -217,6 +220,8 @@ def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:
             {"number": np.full(cells.size, number), "cell": cells, "probability": flat[cells]},
         )
     yield "shares", kept.drawn.shares
+    yield "variances", _variances(kept.variances)
+    yield "variables", {} if kept.drawn.network is None else variable_table(kept.drawn.network)
 
 
 def _gathered(contents: Iterator[tuple[str, Columns]]) -> dict[str, list[Columns]]:
@@ -283,6 +288,15 @@ def _measurement(domain: Domain, number: int, measured: NoisyMarginal) -> Iterat
             "noisy": np.asarray(measured.values, np.int64).ravel(),
         },
     )
+
+
+def _variances(known: Variances) -> Columns:
+    components = known.components
+    return {
+        "marginal": _texts([",".join(map(str, scope)) for scope in components]),
+        "dispersion": np.array([one.dispersion for one in components.values()], np.float64),
+        "precision": np.array([one.precision for one in components.values()], np.float64),
+    }
 
 
 def _axes(

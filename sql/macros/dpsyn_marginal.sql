@@ -1,5 +1,6 @@
--- A marginal of a release: one column an attribute, then estimate, noisy, standard_error and basis. Quotes in
--- names are doubled where they become identifiers and where they become text. NULL stays NULL: no name.
+-- A marginal of a release: one column an attribute, then estimate, estimate_error, noisy, standard_error and
+-- basis. Quotes in names are doubled where they become identifiers and where they become text. NULL stays NULL: no
+-- name.
 -- in:  database
 -- out: table macro
 CREATE OR REPLACE MACRO {{ database }}.main.dpsyn_marginal(release, attributes) AS TABLE
@@ -13,7 +14,7 @@ FROM query(
         ),
         ''
     )
-    || 'estimate, noisy, standard_error, basis FROM dpsyn.marginal('
+    || 'estimate, estimate_error, noisy, standard_error, basis FROM dpsyn.marginal('
     || COALESCE('''' || replace(CAST(release AS VARCHAR), '''', '''''') || '''', 'NULL')
     || ', ['
     || array_to_string(

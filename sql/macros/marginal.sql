@@ -1,8 +1,9 @@
 -- The cells of a marginal, numbered in row-major order of the codes.
 -- Names are compared as the database compares them: ASCII case aside.
 -- in:  schema, found (the release of the name wanted_release)
--- out: table macro with the columns cell, labels, estimate (of the model), noisy (inverse-variance mean of all
---      measured tables that hold the attributes; of composed tables the one over exactly these), standard_error (of noisy) and basis
+-- out: table macro with the columns cell, labels, estimate (of the model), estimate_error (its standard error, by
+--      dpsyn_sql/fit/variances.py; NULL if none is known), noisy (inverse-variance mean of all measured tables that
+--      hold the attributes; of composed tables the one over exactly these), standard_error (of noisy) and basis
 CREATE OR REPLACE MACRO {{ schema }}.marginal(wanted_release, attributes) AS TABLE
 WITH wanted AS (
     SELECT
@@ -175,11 +176,92 @@ measured AS (
             m.cell
     )
     GROUP BY cell
+),
+estimated AS (
+    SELECT
+        d.cell,
+        (SELECT max(total) FROM asked) * COALESCE(p.probability, 0) * d.within AS estimate,
+        GREATEST(d.within, 1e-12) AS within
+    FROM described AS d
+    LEFT JOIN modelled AS p
+        ON p.bins = d.bins
+),
+errors AS (
+    SELECT
+        a.place,
+        1 / sqrt(v.precision) AS error
+    FROM axes AS a
+    INNER JOIN dpsyn.variances AS v
+        ON v.release = a.release
+        AND v.marginal = CAST(a.attribute AS VARCHAR)
+),
+components AS (
+    SELECT
+        v.dispersion,
+        v.precision,
+        (SELECT error FROM errors WHERE place = 1) AS first_error,
+        (SELECT error FROM errors WHERE place = 2) AS second_error,
+        (SELECT size FROM axes WHERE place = 2) AS width,
+        (SELECT GREATEST(sum(estimate), 1e-300) FROM estimated) AS total
+    FROM dpsyn.variances AS v
+    WHERE v.release = (SELECT max(release) FROM axes)
+        AND v.marginal = (SELECT string_agg(attribute, ',' ORDER BY attribute) FROM axes)
+        AND (SELECT count(*) FROM errors) = (SELECT count(*) FROM axes)
+        AND (SELECT count(*) FROM axes) <= 2
+),
+margins AS (
+    SELECT
+        e.cell,
+        e.estimate,
+        e.within,
+        c.*,
+        sum(e.estimate) OVER (PARTITION BY e.cell // c.width) AS first_rows,
+        sum(e.estimate) OVER (PARTITION BY e.cell % c.width) AS second_rows
+    FROM estimated AS e
+    CROSS JOIN components AS c
+),
+parts AS (
+    SELECT
+        cell,
+        within,
+        dispersion,
+        precision,
+        first_error,
+        second_error,
+        estimate,
+        (estimate + first_error * second_rows / total) / (first_rows + first_error) AS given_first,
+        (estimate + second_error * first_rows / total) / (second_rows + second_error) AS given_second,
+        (sqrt(first_rows * first_rows + power(0.8 * first_error, 2)) - first_rows) / 2 AS first_hidden,
+        (sqrt(second_rows * second_rows + power(0.8 * second_error, 2)) - second_rows) / 2 AS second_hidden,
+        (1 - first_rows / total) * (1 - second_rows / total) AS free
+    FROM margins
+),
+unseen AS (
+    SELECT
+        *,
+        power(first_error * given_first, 2) + power(second_error * given_second, 2) AS of_margins,
+        estimate + first_hidden * given_first + second_hidden * given_second AS expected
+    FROM parts
+),
+variance AS (
+    SELECT
+        cell,
+        CASE
+            WHEN second_error IS NULL THEN first_error * first_error
+            ELSE GREATEST(
+                0,
+                (free + dispersion * within) * expected * (1 - within)
+                + (free + dispersion) * expected * within * within / (within + (free + dispersion) * expected * precision)
+                + of_margins
+            )
+        END AS variance
+    FROM unseen
 )
 SELECT
     d.cell,
     d.labels,
-    (SELECT max(total) FROM asked) * COALESCE(p.probability, 0) * d.within AS estimate,
+    e.estimate,
+    sqrt(v.variance) AS estimate_error,
     m.noisy,
     (SELECT sqrt(1 / sum(weight)) FROM weighted) AS standard_error,
     CASE
@@ -188,7 +270,9 @@ SELECT
         ELSE 'modelled'
     END AS basis
 FROM described AS d
-LEFT JOIN modelled AS p
-    ON p.bins = d.bins
+INNER JOIN estimated AS e
+    ON e.cell = d.cell
+LEFT JOIN variance AS v
+    ON v.cell = d.cell
 LEFT JOIN measured AS m
     ON m.cell = d.cell

@@ -210,7 +210,7 @@ def put(con, types, rows):
 
 
 @pytest.mark.parametrize("nullable", [False, True])
-@pytest.mark.parametrize("most", [1, 7, 400])
+@pytest.mark.parametrize("most", [1, pytest.param(7, marks=pytest.mark.slow), 400])
 def test_codes_of_points_are_those_of_the_last_leaf_that_begins_before(con, nullable, most):
     """Few codes by comparisons, many by a join; NULL, NaN and values outside have codes of their own."""
     rng = np.random.default_rng(most)

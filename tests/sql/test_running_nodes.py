@@ -54,7 +54,7 @@ def counts(con, rows, running):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=ROWS, own=OWN, windows=st.integers(1, PERIODS), most=st.integers(1, 2))
 def test_one_unit_moves_no_more_nodes_and_no_node_further_than_is_charged(con, way, rows, own, windows, most):
     running = Running(way, PERIODS, windows, most, "zcdp")

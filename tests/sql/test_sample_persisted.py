@@ -17,6 +17,7 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.graph import junction_tree
+from dpsyn_sql.fit.variances import Components, Variances
 from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.product import ProductModel
@@ -79,6 +80,16 @@ PRODUCT = ProductModel(
 )
 
 
+VARIANCES = Variances(
+    WITHIN,
+    {
+        **{(place,): Components(0.0, (3.0 + place) ** -2) for place in range(5)},
+        **{(0, 1): Components(2.5, 0.0), (0, 2): Components(0.0, 0.04), (0, 3): Components(7.0, 0.01)},
+        **{(0, 4): Components(0.0, 0.0), (2, 3): Components(0.5, 1e-3)},
+    },
+)
+
+
 def kept(name="r", model=None, domain=DOMAIN, measured=MEASURED, release_id="id-1", **shape):
     order = shape.pop("order", domain.names)
     facts = {
@@ -98,6 +109,7 @@ def kept(name="r", model=None, domain=DOMAIN, measured=MEASURED, release_id="id-
         drawn_from(model),
         measured,
         [code_labels(attribute) for attribute in domain.attributes],
+        VARIANCES,
     )
 
 
@@ -127,22 +139,31 @@ def listed(names):
 @pytest.mark.parametrize("model", [graphical(), PRODUCT], ids=["graphical", "independent"])
 def test_marginals_are_those_of_the_release(tmp_path, model):
     path = written(tmp_path / "o.duckdb", kept(model=model))
+    known = Variances(model.tables().within, VARIANCES.components)
     asked = [["age"], [HOSTILE], ["row"], ["one"], ["age", HOSTILE], [HOSTILE, "age"], ["row", "seed"]]
     asked += [["row", "age"], ["seed", "age", HOSTILE], ["one", "row"]]
     with duckdb.connect(str(path), read_only=True) as con:
         for names in asked:
-            expected = marginal_table(model, MEASURED, names)
+            expected = marginal_table(model, MEASURED, names, known)
             found = con.execute(f"FROM dpsyn_marginal('r', {listed(names)})").df()
             assert list(found.columns) == list(expected.columns)
             for name in names:
                 labels = [None if label is None else str(label) for label in expected[name]]
                 assert [None if v is None or v != v else v for v in found[name]] == labels
             # Of the model seven digits are kept.
-            for name, exact in (("estimate", 1e-7), ("noisy", 1e-9), ("standard_error", 1e-9)):
+            figures = (
+                ("estimate", 1e-7),
+                ("estimate_error", 1e-6),
+                ("noisy", 1e-9),
+                ("standard_error", 1e-9),
+            )
+            for name, exact in figures:
                 np.testing.assert_allclose(
                     found[name].astype(float), expected[name].astype(float), atol=1e-9, rtol=exact
                 )
             assert list(found["basis"]) == list(expected["basis"])
+            unknown = len(names) > 2 or names == ["one", "row"]
+            assert expected["estimate_error"].isna().all() == found["estimate_error"].isna().all() == unknown
 
 
 def test_names_are_those_of_the_database_case_aside(tmp_path):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dpsyn_sql.fit.belief import Beliefs, FloatArray, calibrate
 from dpsyn_sql.fit.centres import centres
+from dpsyn_sql.fit.dispersion import Dispersions
 from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.sums import agreeing
@@ -21,7 +22,8 @@ _FIT_SHARE = 0.5
 @dataclass(frozen=True, slots=True)
 class Known:
     """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: that of
-    the last fit. ``beside``: tables of pairs that are not in the tree; the sample meets them."""
+    the last fit. ``beside``: tables of pairs that are not in the tree; the sample meets them.
+    ``dispersions``: of pairs of attributes, as their scores told them, one round after the other."""
 
     total: float
     beliefs: Beliefs
@@ -29,6 +31,7 @@ class Known:
     potentials: Potentials = field(default_factory=dict)
     misfit: float = 0.0
     beside: Mapping[Scope, Observation] = field(default_factory=dict)
+    dispersions: tuple[Dispersions, ...] = ()
 
 
 def independence(task: Task) -> Known:
@@ -76,7 +79,15 @@ def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, las
                 stop,
                 advance,
             )
-    return Known(total, fit.beliefs, tables, fit.potentials, fit.misfit)
+    return replace(
+        known,
+        total=total,
+        beliefs=fit.beliefs,
+        tables=tables,
+        potentials=fit.potentials,
+        misfit=fit.misfit,
+        beside={},
+    )
 
 
 def _centred(

@@ -15,14 +15,17 @@ time and refits after each; two rounds of many marginals need two fits, and spen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.estimate import pooled, total_of
-from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.fit.variances import Variances
+from dpsyn_sql.interfaces import Curator, Model
 from dpsyn_sql.methods.adaptive.beside import targets
+from dpsyn_sql.methods.adaptive.errors import components
 from dpsyn_sql.methods.adaptive.known import Known, independence
 from dpsyn_sql.methods.adaptive.one_ways import first_steps, first_tables
 from dpsyn_sql.methods.adaptive.rounds import all_rounds
@@ -35,6 +38,7 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
 from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
@@ -85,8 +89,15 @@ class Adaptive(Recipe):
                 again = first_tables(plan.domain, curator, steps)
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
-                known = independence(task)
+                known = replace(independence(task), dispersions=known.dispersions)
         return _model(task, known, known.total if known.tables else total_of(observed))
+
+    def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
+        """Of all one-way tables, and of the pairs that were scored."""
+        own = Recipe.variances(self, model, answers)
+        if not isinstance(model, GraphicalModel):
+            return own
+        return Variances(model.within, {**own.components, **model.components})
 
     def particulars(self, terms: Terms) -> Particulars:
         """Also lower caps under a limit on memory: other questions may follow."""
@@ -107,4 +118,5 @@ def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     attributes = task.working.variables[: len(task.plan.domain.attributes)]
     bins = tuple(variable.bins for variable in attributes)
     beside = targets(task, known)
-    return GraphicalModel(task.plan.domain, total, known.beliefs, bins, task.working.within, beside)
+    told = components(task, known)
+    return GraphicalModel(task.plan.domain, total, known.beliefs, bins, task.working.within, beside, told)

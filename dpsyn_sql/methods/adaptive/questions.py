@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.belief import all_pairs, marginals
+from dpsyn_sql.fit.dispersion import Distance, sampling_distance
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reproducible import snapped
@@ -66,10 +67,17 @@ def noisy_scores(
     if fewest <= attributes <= most and len(candidates) - len(twins) > number:
         for_choice, budget = budget.split((constants.preselect_share, 1 - constants.preselect_share))
         candidates = _preselected(task, known, candidates, twins, number, for_choice)
-    noisy = task.curator.ask(Distances(*_compared(task, known, candidates)), budget)
+    queries, references, sampling = _compared(task, known, candidates)
+    noisy = task.curator.ask(Distances(queries, references), budget)
     rows = snapped(np.array(noisy) - np.array(_sampling_errors(task, known, candidates)), 1.0)
     values = dict(zip(candidates, rows.tolist(), strict=True))
-    return Scores(values, _deviation(task.plan, len(candidates), budget), budget.kind)
+    own_noise = [task.working.sum_of_sigma(variable) for variable in range(len(task.working.sizes))]
+    distances: dict[Scope, Distance] = {
+        scope: Distance(float(distance), own, MEAN_ABSOLUTE * math.hypot(*(own_noise[v] for v in scope)))
+        for scope, distance, own in zip(candidates, noisy, sampling, strict=True)
+        if len(scope) == 2
+    }
+    return Scores(values, _deviation(task.plan, len(candidates), budget), budget.kind, distances)
 
 
 def _preselected(
@@ -85,24 +93,27 @@ def _preselected(
     pairs = [pair for pair in candidates if pair not in coarser]
     coarse = [twins.get(pair, pair) for pair in pairs]
     allowances = [round(rows) for rows in _sampling_errors(task, known, coarse)]
-    chosen = task.curator.ask(Choice(*_compared(task, known, coarse), number, allowances), budget)
+    queries, references, _ = _compared(task, known, coarse)
+    chosen = task.curator.ask(Choice(queries, references, number, allowances), budget)
     kept = [pairs[index] for index in sorted(chosen)]
     return [*kept, *(twins[pair] for pair in kept if pair in twins)]
 
 
 def _compared(
     task: Task, known: Known, candidates: Sequence[Scope]
-) -> tuple[list[MarginalQuery], list[NDArray[np.int64]]]:
-    """The tables of candidates, all pairs or all inside cliques, and the model's expected counts (rows)."""
+) -> tuple[list[MarginalQuery], list[NDArray[np.int64]], list[float]]:
+    """The tables of candidates, all pairs or all inside cliques, the model's expected counts (rows), and how
+    far sampling alone takes the counts from them (rows)."""
     total = min(known.total, _LARGEST_TOTAL)
     with phase("model"):
         of = all_pairs if len(candidates[0]) == 2 else marginals
         expected = of(known.beliefs, candidates)
-    references = [  # each expectation is dropped when its reference is made
-        np.rint(task.working.turned(scope, total * expected.pop(scope))).astype(np.int64)
-        for scope in candidates
-    ]
-    return [task.working.query(scope) for scope in candidates], references
+    references, sampling = list[NDArray[np.int64]](), list[float]()
+    for scope in candidates:  # each expectation is dropped when its reference is made
+        counts = task.working.turned(scope, total * expected.pop(scope))
+        references.append(np.rint(counts).astype(np.int64))
+        sampling.append(sampling_distance(counts))
+    return [task.working.query(scope) for scope in candidates], references, sampling
 
 
 def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.methods.adaptive.beside import beside_the_tree, fitted_with_beside
+from dpsyn_sql.methods.adaptive.errors import with_dispersions
 from dpsyn_sql.methods.adaptive.known import Known
 from dpsyn_sql.methods.adaptive.questions import noisy_scores, tables_measured
 from dpsyn_sql.methods.adaptive.scores import Scores
@@ -138,10 +139,11 @@ def _with_pairs(
     task: Task, before: Progress, choice: Choice, weights: Mapping[Scope, float], *, last: bool
 ) -> Progress:
     """Measure ``weights`` with the budget of a choice, and fit; without weights the budget is passed on."""
+    known = with_dispersions(task, before.known, choice.scores)
     if not weights:
-        return replace(before, scores=choice.scores, carried=choice.budget.amount)
-    tables = tables_measured(task, before.known, weights, choice.budget)
-    after = fitted_with_beside(task, before.known, tables, choice.beside, last=last)
+        return replace(before, known=known, scores=choice.scores, carried=choice.budget.amount)
+    tables = tables_measured(task, known, weights, choice.budget)
+    after = fitted_with_beside(task, known, tables, choice.beside, last=last)
     return Progress(after, choice.scores, weights)
 
 

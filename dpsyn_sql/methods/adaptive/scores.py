@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Kind
+from dpsyn_sql.fit.dispersion import Distance
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reproducible import snapped
 
 _SURE = 2.0
 """Standard errors that mean and spread are lowered by, so that pairs of pure luck are not measured
-(docs/results.md)."""
+(docs/results_details.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,14 @@ class Scores:
     """Rows by which the model is off for each table, less what sampling explains.
 
     ``rows`` may be negative. The noise of all has the same ``deviation`` (rows), Laplace
-    under pure differential privacy, else Gaussian.
+    under pure differential privacy, else Gaussian. ``distances``: those of pairs, of which the scores are
+    made.
     """
 
     rows: Mapping[Scope, float]
     deviation: float
     kind: Kind
+    distances: Mapping[Scope, Distance] = field(default_factory=dict)
 
     def beyond_luck(self, tolerated: float) -> dict[Scope, float]:
         """Scores less the expected luck of the largest of so many noises beyond ``tolerated`` deviations."""
@@ -61,7 +64,11 @@ class Scores:
         first, second = self.deviation**-2, later.deviation**-2
         weight = first / (first + second)
         rows = {pair: weight * self.rows[pair] + (1 - weight) * score for pair, score in later.rows.items()}
-        return Scores(_whole(rows), (first + second) ** -0.5, later.kind)
+        distances = {
+            pair: replace(one, rows=weight * self.distances[pair].rows + (1 - weight) * one.rows)
+            for pair, one in later.distances.items()
+        }
+        return Scores(_whole(rows), (first + second) ** -0.5, later.kind, distances)
 
 
 def _whole(rows: Mapping[Scope, float]) -> dict[Scope, float]:

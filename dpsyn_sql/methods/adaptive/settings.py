@@ -1,7 +1,7 @@
 """The constants of adaptive marginals, each with its reason.
 
-They were chosen on public tables by the mean distance of two-way marginals (docs/results.md, "How constants
-were chosen"). If no other reason is given, the optimum is flat around the value.
+They were chosen on public tables by the mean distance of two-way marginals (docs/results_details.md, "How
+constants were chosen"). If no other reason is given, the optimum is flat around the value.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Settings:
 
     hopeless: float = 5.0
     """Misfit of the last fit above which its three-way tables are left out: a model that misses its tables by
-    so much is worse than that of the pairs. Usual misfits are at most 1 (docs/results.md)."""
+    so much is worse than that of the pairs. Usual misfits are at most 1 (docs/results_details.md)."""
 
     merge_sigmas: float = 3.0
     """Codes below this many sigmas share a bin: their pairs would be noise. The limit is at least
@@ -99,7 +99,7 @@ class Settings:
     """Cells of the junction tree: in the first round 10 times the sum of squared sizes, then a million at
     epsilon 1 on Adult. If more stands out of the noise, more is worth modelling: the cap grows with the power
     1/4 of rho, or of rho N^2 if that is more above Adult's. It does not grow for more than ``cap_rows`` rows:
-    SQL draws them one by one, and larger tables leave the processor's cache (docs/results.md)."""
+    SQL draws them one by one, and larger tables leave the processor's cache (docs/results_details.md)."""
 
     sampling: float = 0.5
     """Share of the expected L1 sampling error that is subtracted from a score, because it is not
@@ -133,4 +133,4 @@ class Settings:
 
     iterations_last: int = 300
     """The most steps of the second. A hundred triples of little noise beside the pairs take up to 240; cut
-    off earlier, the model misses its one-way tables by many times their noise (docs/results.md)."""
+    off earlier, the model misses its one-way tables by many times their noise (docs/results_details.md)."""

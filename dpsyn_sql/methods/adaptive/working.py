@@ -68,6 +68,14 @@ class Working:
         """Bins of each variable."""
         return tuple(variable.size for variable in self.variables)
 
+    def sum_of_sigma(self, variable: int) -> float:
+        """Sum over the bins of a variable of the noise of its one-way table (rows)."""
+        own = self.variables[variable]
+        fine, table = self.variables[own.attribute], self.observed[own.attribute,]
+        squares = np.broadcast_to(table.sigma, table.values.shape) ** 2
+        coarse = own.bins[np.unique(fine.bins, return_index=True)[1]]
+        return float(np.sqrt(np.bincount(coarse, squares)).sum())
+
     def query(self, scope: Scope) -> MarginalQuery:
         """The question for the table over ``scope``, attributes in domain order."""
         chosen = sorted((self.variables[v] for v in scope), key=lambda variable: variable.attribute)

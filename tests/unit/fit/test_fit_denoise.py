@@ -58,7 +58,7 @@ def test_smoothing_helps_where_neighbours_are_alike():
 
 
 @pytest.mark.parametrize("height", [2.0, 3.0, 3.5])
-@pytest.mark.parametrize("size", [5, 8, 12, 60, 100, 300])
+@pytest.mark.parametrize("size", [5, 12, 60, 300])
 def test_smoothing_hardly_hurts_where_every_second_code_is_a_spike(size, height):
     """The details of 2 and 3 sigmas are below the threshold or just at it."""
     truth = np.where(np.arange(size) % 2, 0.0, 30.0 * height)

@@ -10,8 +10,16 @@ from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.dispersion import Dispersions
+from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.methods.adaptive.errors import components
+from dpsyn_sql.methods.adaptive.known import independence
 from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
+from dpsyn_sql.methods.adaptive.task import Task
+from dpsyn_sql.methods.adaptive.working import working_domain
+from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.source.relation import Relation, Source
 
 SETTINGS = Adaptive.constants
@@ -85,3 +93,34 @@ def test_pairs_beside_the_tree_bring_rows_closer_and_marginals_agree(monkeypatch
             for rows in (found, without)
         )
         assert near < 0.04 and near < 0.2 * far
+
+
+def test_a_table_with_a_coarse_twin_adds_no_precision():
+    """It sees sums of working bins, not the cells of the pair: the dispersion that it does not tell is left."""
+    domain = Domain(
+        (
+            Attribute("age", "INTEGER", "categorical", tuple(range(60)), ordered=True),
+            Attribute("sex", "INTEGER", "categorical", (0, 1)),
+        )
+    )
+    plan = Adaptive().plan(SOURCE, domain, Budget.from_epsilon(1, 1e-9))
+    settings = replace(SETTINGS, bins_range=(30.0, 30.0), merge_sigmas=0.0)
+    one_ways = [Observation(np.full(size, 9000 / size), 1.0) for size in domain.shape()]
+    working = working_domain(domain, one_ways, 1e4, settings)
+    assert len(working.variables) == 3  # age has a twin
+    task = Task(plan, FakeCurator(domain, None), Terms(), settings, working, 9000.0, 10**6)
+    told = tuple(Dispersions({(0, 1): k}, 0.0) for k in (5.0, 2.0))
+    first = replace(independence(task), dispersions=told)
+    table = {pair: Observation(np.zeros((2, 2)), 4.0) for pair in ((0, 1), (1, 2))}
+    coarse = components(task, replace(first, tables={(1, 2): table[1, 2]}))
+    fine, twin = (int(np.prod([working.sizes[v] for v in scope])) for scope in ((0, 1), (1, 2)))
+    noise = 4.0**2 * twin**2 / (first.total * fine)
+    assert coarse[0, 1] == Components(5.0 + noise, 0.0)
+    less = tuple(Dispersions({(0, 1): k}, 0.0, {(0, 1): k - 1}) for k in (5.0, 2.0))
+    told_more = replace(first, dispersions=less, tables={(1, 2): table[1, 2]})
+    assert components(task, told_more)[0, 1] == Components(4.0 + noise, 0.0)
+    assert components(task, replace(first, tables=table))[0, 1] == Components(5.0, 1 / 16)
+    assert components(task, first)[0, 1] == Components(2.0, 0.0)
+    residual = Observation(np.zeros((60, 2)), 4.0, filled=True)  # a cell of it has (1 - 1/60) (1 - 1/2) of 16
+    seen = components(task, replace(first, tables={(0, 1): residual}))[0, 1]
+    assert seen.precision == pytest.approx(1 / (16 * 59 / 60 / 2))

@@ -9,7 +9,7 @@ FROM query(
         ),
         ''
     )
-    || 'estimate, noisy, standard_error, basis FROM dpsyn.marginal('
+    || 'estimate, estimate_error, noisy, standard_error, basis FROM dpsyn.marginal('
     || COALESCE('''' || replace(CAST(release AS VARCHAR), '''', '''''') || '''', 'NULL')
     || ', ['
     || array_to_string(
