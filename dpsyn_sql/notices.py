@@ -1,16 +1,20 @@
-"""Warnings to the person who called the package, or to a listener that keeps them; importable from anywhere.
+"""Warnings to the person who called the package, or to a listener that keeps them, and names that are safe to
+show; importable from anywhere.
 
-They depend on public facts and noisy answers only.
+Warnings depend on public facts and noisy answers only.
 """
 
 from __future__ import annotations
 
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories of characters that move, hide or colour text."""
 _OURS = ("dpsyn_sql", "contextlib")
 
 _kept: ContextVar[list[str] | None] = ContextVar("dpsyn_notices", default=None)
@@ -38,3 +42,18 @@ def warn(text: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, stacklevel=level)
+
+
+def printable(text: str, *, lines: bool = True) -> str:
+    r"""``text`` with every character that could move, hide or colour text, as ``\x1b``.
+
+    Args:
+        text: anything.
+        lines: keep ends of lines.
+    """
+    return "".join(
+        char
+        if (lines and char == "\n") or unicodedata.category(char) not in _HIDDEN
+        else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )

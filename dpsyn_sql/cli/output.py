@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,6 +26,7 @@ import typer
 from dpsyn_sql.cli.codes import ExitCode, exit_code
 from dpsyn_sql.cli.words import FIGURES, in_options
 from dpsyn_sql.errors import DomainError, DpsynError, ScheduleError
+from dpsyn_sql.notices import printable
 from dpsyn_sql.progress import listening
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document (docs/command_line.md).")]
@@ -34,8 +34,6 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print errors and what you asked to see, nothing else.")
 ]
 
-_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories of characters that move, hide or colour text."""
 _LEAST = 10
 """Characters that a column of a table gets at least, or all that it needs."""
 _BORDER = 3
@@ -171,21 +169,6 @@ def note_interrupt(interrupt: KeyboardInterrupt, otherwise: str) -> None:
 def json_text(document: Mapping[str, Any]) -> str:
     """JSON in ASCII, so that a terminal can show it whatever the names are; NaN becomes null."""
     return json.dumps(_plain(document), indent=2, ensure_ascii=True, allow_nan=False, default=str)
-
-
-def printable(text: str, *, lines: bool = True) -> str:
-    r"""``text`` with every character that could move, hide or colour text written as ``\x1b``.
-
-    Args:
-        text: anything.
-        lines: keep ends of lines.
-    """
-    return "".join(
-        char
-        if (lines and char == "\n") or unicodedata.category(char) not in _HIDDEN
-        else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
 
 
 class _Nobody:

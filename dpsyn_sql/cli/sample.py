@@ -23,7 +23,7 @@ Stored = Annotated[
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The release, as dpsyn_releases() lists it.")]
 
-_FREE = "Interrupted: this costs nothing, and nothing was written."
+FREE = "Interrupted: this costs nothing, and nothing was written."
 _IN_A_TABLE = 1_000
 _IN_JSON = 100_000
 
@@ -41,7 +41,7 @@ def sample_command(
     quiet: Quiet = False,
 ) -> None:
     """Draw more rows of a stored release. Read neither source nor ledger; spend nothing."""
-    with printing(as_json, quiet, _FREE) as out:
+    with printing(as_json, quiet, FREE) as out:
         from dpsyn_sql.stored import write_sample
 
         if into is not None:
@@ -86,10 +86,11 @@ def marginal_command(
 ) -> None:
     """Print counts of a stored release, as modelled and as measured. Spend nothing.
 
-    estimate: of the model, closest on average. noisy: as measured, unbiased, with its standard error; both
-    in rows. basis: whether exactly this table was measured, larger ones only (summed), or none (modelled).
+    estimate: of the model, closest on average, with its error. noisy: as measured, unbiased, with its
+    standard error; all in rows. basis: whether exactly this table was measured, larger ones only (summed),
+    or none (modelled).
     """
-    with printing(as_json, quiet, _FREE) as out:
+    with printing(as_json, quiet, FREE) as out:
         from dpsyn_sql.stored import load
 
         release = load(source, name)
@@ -122,7 +123,7 @@ def plot_command(
 
     The picture is of the model alone. It needs the extra 'plot' (matplotlib).
     """
-    with printing(as_json, quiet, _FREE) as out:
+    with printing(as_json, quiet, FREE) as out:
         from dpsyn_sql.report.picture import check_ending, write_picture
         from dpsyn_sql.stored import load
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from dpsyn_sql.domain.attributes import OTHER, Attribute, edge_ticks
+from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.domain.declared import limits_of
 from dpsyn_sql.domain.hierarchies.leaves import finished_leaves
 from dpsyn_sql.domain.shape import Shape, Undiscovered
@@ -20,15 +20,13 @@ from dpsyn_sql.fit.one_way_counts import OneWayCounts, one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.made import Made
+from dpsyn_sql.report.worth import NOISE, worth_telling
 
 HEAVY = 0.1
 """A bin that holds more than this share of the rows is told if it is wide."""
 
 WIDE = 0.1
 """A bin is wide if it is wider than this part of the range that the other bins cover."""
-
-NOISE = 2.0
-"""Standard errors below which a label cannot be told from one without rows."""
 
 _ONE_VALUE = 0.75
 # A bin hides nothing if discovery found more than this part of its fill to be one value.
@@ -123,12 +121,6 @@ class ColumnLosses:
             return ()
         return self.shares[0], self.shares[attribute.regular - 1]
 
-    def _single(self) -> set[str]:
-        """Labels of the end bins that hold one value: it is written as it is."""
-        several = several_values(self.attribute) if self.ends else []
-        places = (place for place in (0, len(several) - 1) if several and not several[place])
-        return {self.shares[place].label for place in places}
-
     @property
     def facts(self) -> dict[str, Any]:
         """JSON-ready; a key is missing where there is nothing to tell. ``lost``: the same in words, of what
@@ -148,7 +140,7 @@ class ColumnLosses:
         }
         facts = {"name": self.name, "tables": self.tables}
         facts |= {key: part for key, part in parts.items() if part not in (None, [])}
-        words = "; ".join(_words(facts, self._single()))
+        words = "; ".join(_words(facts, single_values(self.attribute)))
         return facts | ({"lost": words} if words else {})
 
 
@@ -291,6 +283,14 @@ def several_values(attribute: Attribute) -> list[bool]:
     return [wide and not one for wide, one in zip(_spanning(attribute), single, strict=True)]
 
 
+def single_values(attribute: Attribute) -> set[str]:
+    """Labels of the end bins that hold one value: it is written as it is."""
+    if attribute.kind == "categorical" or attribute.regular < 2:
+        return set()
+    several, labels = several_values(attribute), code_labels(attribute)
+    return {_text(labels[place]) for place in (0, attribute.regular - 1) if not several[place]}
+
+
 def _known_as_one(attribute: Attribute) -> list[bool]:
     """For each bin whether discovery found one value for more than ``_ONE_VALUE`` of its fill."""
     if attribute.origin != "discovered" or not attribute.fill:
@@ -317,6 +317,15 @@ def _pairs(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLosses:
         for table in tables
         for pair in combinations([name for name in table.attrs if name in several], 2)
     }
+    group = joined_columns(names, tables)
+    connected = sum(group[first] == group[second] for first, second in combinations(names, 2))
+    possible = len(names) * (len(names) - 1) // 2
+    return PairLosses(len(measured), connected - len(measured), possible - connected)
+
+
+def joined_columns(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> dict[str, str]:
+    """Of each column another one that stands for all columns which measured tables join to it, directly or
+    through others."""
     group = {name: name for name in names}
 
     def root(name: str) -> str:
@@ -324,11 +333,11 @@ def _pairs(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLosses:
             name = group[name]
         return name
 
-    for first, second in map(sorted, measured):
-        group[root(first)] = root(second)
-    connected = sum(root(first) == root(second) for first, second in combinations(names, 2))
-    possible = len(names) * (len(names) - 1) // 2
-    return PairLosses(len(measured), connected - len(measured), possible - connected)
+    for table in tables:
+        own = [name for name in table.attrs if name in group]
+        for first, second in pairwise(own):
+            group[root(first)] = root(second)
+    return {name: root(name) for name in names}
 
 
 def _text(label: object) -> str:
@@ -341,10 +350,6 @@ def _short(figure: float) -> float:
 
 
 # -- as a table ---------------------------------------------------------------------------------
-
-_NOTABLE = 0.005
-_HEAVY_END = 0.05
-_MOST_NAMED = 2
 
 
 def facts_of_losses(losses: Losses, warnings: Sequence[str]) -> dict[str, Any]:
@@ -387,33 +392,22 @@ def told_losses(facts: Mapping[str, Any]) -> list[str]:
 
 def _words(column: Mapping[str, Any], single: Collection[str]) -> Iterator[str]:
     """What is worth telling; ``single``: labels of bins of one value."""
-    unwritten = column.get("not_written", [])
-    for key, label in (("other", OTHER), ("null", "NULL")):
-        if _notable(column, key, _NOTABLE):
-            written = ", written as other values" if label in unwritten else ""
-            yield f"{label} {_percent(column[key])}{written}"
-    wide = sorted(column.get("wide_bins", []), key=lambda share: -float(share["share"]))
-    named = {*single, *(share["code"] for share in wide[:_MOST_NAMED])}
-    for key, what in (("first_bin", "first bin"), ("last_bin", "last bin")):
-        if _notable(column, key, _HEAVY_END) and column[key]["code"] not in named:
-            yield f"{what} {column[key]['code']} {_percent(column[key])}"
-    for share in wide[:_MOST_NAMED]:
-        yield f"wide bin {share['code']} {_percent(share)}"
-    if len(wide) > _MOST_NAMED:
-        yield _number(len(wide) - _MOST_NAMED, "more wide bin")
-    prefixes = _notable(column, "prefixes", _NOTABLE)
-    if prefixes:
-        yield f"prefixes alone {_percent(column['prefixes'])}"
-    if "found" in column and ("other" not in column or prefixes or _notable(column, "other", _NOTABLE)):
-        yield f"{_found(column)} found" + _hidden(column)
-    if "in_noise" in column:
-        yield f"{_number(len(column['in_noise']), 'category', 'categories')} in the noise"
-
-
-def _notable(column: Mapping[str, Any], key: str, least: float) -> bool:
-    """Whether a share is worth telling: large enough, and no noise."""
-    share = column.get(key)
-    return share is not None and share["share"] > max(least, NOISE * share["standard_error"])
+    for one in worth_telling(column, single):
+        share = _percent(one.share) if one.share else ""
+        match one.kind:
+            case "other" | "null":
+                written = "" if one.written else ", written as other values"
+                yield f"{one.share['code']} {share}{written}"
+            case "first bin" | "last bin" | "wide bin":
+                yield f"{one.kind} {one.share['code']} {share}"
+            case "wide bins":
+                yield _number(one.number, "more wide bin")
+            case "prefixes":
+                yield f"prefixes alone {share}"
+            case "found":
+                yield f"{_found(column)} found" + _hidden(column)
+            case "in noise":
+                yield f"{_number(one.number, 'category', 'categories')} in the noise"
 
 
 def _number(number: int, one: str, several: str = "") -> str:

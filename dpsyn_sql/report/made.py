@@ -9,6 +9,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.filling import filled
 from dpsyn_sql.fit.one_way_counts import one_way_counts
 from dpsyn_sql.fit.text_types import FoundType
+from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.interfaces import Model
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
@@ -22,7 +23,7 @@ zero. At epsilon 1e-6 noise alone gives ten million rows and more (docs/decision
 @dataclass(frozen=True, slots=True)
 class Made:
     """``shape`` and ``plan`` are complete: nothing is left to be discovered. ``types``: what was found of
-    columns of text without a stated type."""
+    columns of text without a stated type. ``variances``: of the model's estimates."""
 
     shape: Shape
     plan: Plan
@@ -30,6 +31,7 @@ class Made:
     measurements: tuple[NoisyMarginal, ...]
     contributions: NoisyContributions | None
     types: Mapping[str, FoundType] = field(default_factory=dict)
+    variances: Variances = NO_VARIANCES
 
     @property
     def filled(self) -> Made:

@@ -1,0 +1,206 @@
+"""How the release knows what goes with what: every pair of columns, or those that say most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from dpsyn_sql.planning.queries import Map, NoisyMarginal
+from dpsyn_sql.report.losses import joined_columns
+from dpsyn_sql.report.public.accuracy import Exactness, of_estimates, spoken_of
+
+if TYPE_CHECKING:
+    from dpsyn_sql.report.result import Release
+
+FloatArray = NDArray[np.float64]
+Kind = Literal["measured", "modelled", "independent"]
+
+MOST_COLUMNS = 30
+"""Columns of the matrix; of wider tables those in the strongest pairs."""
+
+MOST_PAIRS = 1_500
+"""Measured pairs whose strength is computed in search of the strongest."""
+
+_MOST_CELLS = 400_000
+_LUCK = 1e-3
+"""Noise alone makes an independent pair look clear with this probability."""
+
+_FAINT = 0.01
+"""Below this strength a pair that no table joins counts as independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two columns. ``strength``: Cramer's V of the model's table, 0 to 1; None if it was not computed.
+    ``clear``: of measured pairs, whether the noisy table differs from independence by more than noise does;
+    None if it cannot be said. ``exactness``: of the model's counts, where their errors are known."""
+
+    first: str
+    second: str
+    kind: Kind
+    strength: float | None
+    clear: bool | None
+    exactness: Exactness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """``columns``: those of the matrix, in order. ``found``: pairs by their two names in the order of
+    ``columns``. ``strongest``: pairs by falling strength. ``counted``: number of pairs of each kind.
+    ``computed``: of how many pairs the strength is known, of ``possible``."""
+
+    columns: tuple[str, ...]
+    found: Mapping[tuple[str, str], Pair]
+    strongest: tuple[Pair, ...]
+    counted: Mapping[Kind, int]
+    computed: int
+
+    @property
+    def possible(self) -> int:
+        """Number of pairs of columns with several codes."""
+        return sum(self.counted.values())
+
+    @property
+    def clear(self) -> int:
+        """Measured pairs whose dependence stands out from the noise, of those looked at."""
+        return sum(pair.clear is True for pair in self.strongest)
+
+
+def pairs_of(release: Release) -> Pairs:
+    """The pairs of a release: all of at most ``MOST_COLUMNS`` columns, and the first ``MOST_PAIRS`` measured
+    ones of wider tables."""
+    model, measured = release.model, release.measurements
+    names = [one.name for one in model.domain.attributes if one.size > 1]
+    tables, group = _tables(names, measured), joined_columns(names, measured)
+    together = sum(group[a] == group[b] for a, b in combinations(names, 2))
+    counted: dict[Kind, int] = {
+        "measured": len(tables),
+        "modelled": together - len(tables),
+        "independent": len(names) * (len(names) - 1) // 2 - together,
+    }
+    found: dict[frozenset[str], Pair] = {}
+
+    def look(a: str, b: str) -> None:
+        key = frozenset((a, b))
+        if key not in found:
+            kind: Kind = (
+                "measured" if key in tables else "modelled" if group[a] == group[b] else "independent"
+            )
+            found[key] = _pair(release, a, b, kind, tables.get(key, ()))
+
+    if len(names) > MOST_COLUMNS:
+        for key in list(tables)[:MOST_PAIRS]:
+            look(*sorted(key, key=names.index))
+    shown = _shown(names, found)
+    for a, b in combinations(shown, 2):
+        look(a, b)
+    by_names = {(a, b): found[frozenset((a, b))] for a, b in combinations(shown, 2)}
+    known = [pair for pair in found.values() if pair.strength is not None]
+    ranked = sorted(known, key=lambda pair: -(pair.strength or 0.0))
+    return Pairs(tuple(shown), by_names, tuple(ranked), counted, len(known))
+
+
+def _shown(names: Sequence[str], found: Mapping[frozenset[str], Pair]) -> list[str]:
+    """Columns of the matrix: all, or those of the strongest pairs, in the order of the table."""
+    if len(names) <= MOST_COLUMNS:
+        return list(names)
+    chosen: dict[str, None] = {}
+    for pair in sorted(found.values(), key=lambda pair: -(pair.strength or 0.0)):
+        for name in (pair.first, pair.second):
+            if len(chosen) < MOST_COLUMNS:
+                chosen[name] = None
+    for name in names:
+        if len(chosen) < MOST_COLUMNS:
+            chosen[name] = None
+    return [name for name in names if name in chosen]
+
+
+def _tables(
+    names: Sequence[str], measured: Sequence[NoisyMarginal]
+) -> dict[frozenset[str], list[NoisyMarginal]]:
+    """The measured tables of each pair."""
+    several = set(names)
+    found: dict[frozenset[str], list[NoisyMarginal]] = {}
+    for table in measured:
+        for pair in combinations([name for name in table.attrs if name in several], 2):
+            found.setdefault(frozenset(pair), []).append(table)
+    return found
+
+
+def _pair(release: Release, first: str, second: str, kind: Kind, tables: Sequence[NoisyMarginal]) -> Pair:
+    model = release.model
+    if model.domain.cells((first, second)) > _MOST_CELLS or not model.supports((first, second)):
+        return Pair(first, second, kind, None, None)
+    joint = model.project((first, second))
+    strength = cramers_v(joint)
+    if kind == "independent" and strength is not None and strength > _FAINT:
+        kind = "modelled"
+    clear = _stands_out(joint, first, second, tables) if kind == "measured" else None
+    return Pair(first, second, kind, strength, clear, _exactness(release, first, second, joint))
+
+
+def _exactness(release: Release, first: str, second: str, joint: FloatArray) -> Exactness | None:
+    domain = release.model.domain
+    known = release.variances.of([domain.index(first), domain.index(second)], joint)
+    if known is None:
+        return None
+    return of_estimates(joint, np.sqrt(known), spoken_of(float(joint.sum())))
+
+
+def cramers_v(joint: FloatArray) -> float | None:
+    """sqrt(chi^2 / (n min(r - 1, c - 1))) of a table of expected counts, over its r rows and c columns that
+    are not empty (Cramer 1946); 0 if one of them is alone, None for an empty table."""
+    whole = float(joint.sum())
+    if not whole > 0:
+        return None
+    shares = joint / whole
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    kept = np.ix_(rows > 0, columns > 0)
+    expected = np.outer(rows[rows > 0], columns[columns > 0])
+    least = min(expected.shape) - 1
+    if least == 0:
+        return 0.0
+    square = float(((shares[kept] - expected) ** 2 / expected).sum())
+    return min(1.0, math.sqrt(square / least))
+
+
+def _stands_out(joint: FloatArray, first: str, second: str, tables: Sequence[NoisyMarginal]) -> bool | None:
+    """Whether some noisy table is further from independence than noise alone is with probability ``_LUCK``:
+    under noise the sum of squared differences over the variance is chi-square of (r - 1) (c - 1) degrees."""
+    scores = []
+    for table in tables:
+        places = [table.attrs.index(name) for name in (first, second)]
+        others = tuple(axis for axis in range(table.values.ndim) if axis not in places)
+        if table.composed and others:
+            continue  # its cells share noise
+        noisy = table.values.sum(axis=others).astype(np.float64)
+        noisy = noisy if places[0] < places[1] else noisy.T
+        maps = [table.maps[place] if table.maps else None for place in places]
+        binned = _binned(_binned(joint, maps[0]).T, maps[1]).T
+        whole = float(binned.sum())
+        if binned.shape != noisy.shape or not whole > 0:
+            continue
+        variance = table.sigma**2 * table.values.size / noisy.size
+        expected = np.outer(binned.sum(axis=1), binned.sum(axis=0)) / whole
+        beyond = noisy - expected
+        beyond = beyond - beyond.mean(axis=0) - beyond.mean(axis=1, keepdims=True) + beyond.mean()
+        free = (noisy.shape[0] - 1) * (noisy.shape[1] - 1)
+        if free > 0 and variance > 0:
+            scores.append(float(chdtrc(free, float((beyond**2).sum()) / variance)))
+    return min(scores) < _LUCK if scores else None
+
+
+def _binned(joint: FloatArray, bins: Map | None) -> FloatArray:
+    """The table with the codes of its first axis summed into bins."""
+    if bins is None:
+        return joint
+    summed = np.zeros((max(bins) + 1, joint.shape[1]))
+    np.add.at(summed, np.asarray(bins), joint)
+    return summed

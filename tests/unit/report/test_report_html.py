@@ -1,0 +1,129 @@
+"""Elements, charts and pages: what is text stays text, and nothing outside of the lists can be made."""
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.report.html.charts import Bar, Cell, bars, columns, heat_map
+from dpsyn_sql.report.html.element import ATTRIBUTES, TAGS, element, joined, named
+from dpsyn_sql.report.html.page import Section, page, paragraph, table
+
+
+class Reader(HTMLParser):
+    """Every element, attribute and text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.texts, self.open = set(), [], [], []
+        self.unbalanced = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        self.unbalanced |= not self.open or self.open.pop() != tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def handle_comment(self, data):
+        raise AssertionError("a comment")
+
+    def handle_pi(self, data):
+        raise AssertionError("a processing instruction")
+
+
+def check_harmless(text):
+    """No element or attribute outside of the lists, no address, no character that moves text."""
+    found = Reader(text)
+    assert found.tags <= TAGS | {"html"}
+    assert {name for name, _ in found.attributes} <= {name.lower() for name in ATTRIBUTES}
+    for name, value in found.attributes:
+        assert not name.startswith("on")
+        if name == "href":
+            assert value.startswith("#")
+    assert not found.unbalanced
+    assert not found.open
+    assert "‮" not in text and "\x00" not in text
+    return found
+
+
+@given(st.text(), st.text())
+def test_any_text_stays_text(first, second):
+    made = element("p", first, element("em", second), class_=second)
+    found = check_harmless(made)
+    assert found.tags == {"p", "em"}
+    assert Reader(element("p", "a<b")).texts == ["a<b"]
+
+
+@pytest.mark.parametrize("tag", ["script", "img", "iframe", "object", "form", "link", "base", "use", "image"])
+def test_an_element_that_loads_or_runs_cannot_be_made(tag):
+    with pytest.raises(InternalError, match="no element"):
+        element(tag)
+
+
+@pytest.mark.parametrize("name", ["onclick", "src", "style", "action", "srcset", "xlink_href"])
+def test_an_attribute_that_loads_or_runs_cannot_be_made(name):
+    with pytest.raises(InternalError, match="no attribute"):
+        element("p", **{name: "x"})
+
+
+@pytest.mark.parametrize("target", ["https://example.org", "javascript:alert(1)", "//x", "page.html"])
+def test_a_link_leads_to_the_page_itself(target):
+    with pytest.raises(InternalError, match="leads to the page itself"):
+        element("a", "x", href=target)
+
+
+def test_coordinates_are_finite():
+    with pytest.raises(InternalError, match="finite"):
+        element("rect", x=float("nan"))
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=30), st.floats(0, 1e12), st.floats(0, 1e12)), min_size=0, max_size=8)
+)
+def test_charts_of_any_labels_and_sizes(items):
+    made = [Bar(label, value, max(0.0, value - half), value + half, "x") for label, value, half in items]
+    check_harmless(joined(bars("t", "d", made), columns("t", "d", made)))
+
+
+def test_a_chart_says_in_words_what_it_shows():
+    cells = [[], [Cell(0.5, "measured", "first and second: strength 0.50")]]
+    made = heat_map("Pairs", "One square", ["first", "second"], cells)
+    assert "<title>Pairs</title><desc>One square</desc>" in made
+    assert 'role="img"' in made and "strength 0.50" in made
+
+
+def test_bars_are_as_long_as_their_values():
+    made = bars("t", "d", [Bar("a", 1.0, 1.0, 1.0, ""), Bar("b", 0.5, 0.5, 0.5, ""), Bar("c", 0, 0, 0, "")])
+    widths = [float(value) for name, value in Reader(made).attributes if name == "width" and value != "340"]
+    assert widths[0] == pytest.approx(2 * widths[1])
+    assert widths[2] == 0
+
+
+def test_a_page_may_load_nothing_and_has_its_parts_in_reach_of_the_keyboard():
+    text = page(
+        "T",
+        paragraph("o"),
+        [Section("one", "One", table("c", ["n", "v"], [("a", "1")], numbers=1))],
+        banner="B: x",
+    )
+    found = check_harmless(text)
+    assert ("href", "#content") in found.attributes and ("id", "content") in found.attributes
+    assert ("href", "#one") in found.attributes and ("id", "one") in found.attributes
+    assert any(value and "default-src 'none'" in value for _, value in found.attributes)
+    assert text.index("B: x") < text.index("<h1>")
+    assert "url(" not in text and "@import" not in text
+    assert {"caption", "th"} <= found.tags
+
+
+def test_a_long_name_is_cut_and_a_name_is_kept_apart():
+    assert named("x" * 100, 10) == "<bdi>xxxxxxxxx…</bdi>"
