@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         SourceError,
         TargetError,
     )
+    from dpsyn_sql.evaluation.evaluating import evaluate
     from dpsyn_sql.explanation import Explanation, init, plan, suggest
     from dpsyn_sql.pipeline import release
     from dpsyn_sql.report.result import Release
@@ -67,6 +68,7 @@ __all__ = [
     "attach",
     "audit",
     "errors",
+    "evaluate",
     "init",
     "load",
     "methods",
@@ -82,6 +84,7 @@ _HOMES = {
     "Request": "request",
     "attach": "attached",
     "audit": "auditing",
+    "evaluate": "evaluation.evaluating",
     "init": "explanation",
     "load": "stored",
     "plan": "explanation",

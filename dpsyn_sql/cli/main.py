@@ -11,6 +11,7 @@ import typer
 import dpsyn_sql
 from dpsyn_sql.cli.audit import audit_command
 from dpsyn_sql.cli.check import check_command
+from dpsyn_sql.cli.evaluate import evaluate_command
 from dpsyn_sql.cli.files import check_writable, written
 from dpsyn_sql.cli.group import Commands
 from dpsyn_sql.cli.ledger import ledger_app
@@ -26,6 +27,7 @@ from dpsyn_sql.cli.options import (
     with_options,
 )
 from dpsyn_sql.cli.output import Json, Output, Quiet, interruptible, printing
+from dpsyn_sql.cli.report import report_command
 from dpsyn_sql.cli.sample import marginal_command, plot_command, sample_command
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.words import FIGURES, in_options
@@ -192,6 +194,8 @@ app.command("check")(check_command)
 app.command("sample")(sample_command)
 app.command("marginal")(marginal_command)
 app.command("plot")(plot_command)
+app.command("report")(report_command)
+app.command("evaluate")(evaluate_command)
 app.add_typer(ledger_app, name="ledger")
 app.command("audit", cls=AuditCommand)(audit_command)
 app.command("run")(run_command)

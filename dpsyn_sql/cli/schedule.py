@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpsyn_sql.cli.output import Json, Output, Quiet, printable, printing
+from dpsyn_sql.cli.output import Json, Output, Quiet, printing
+from dpsyn_sql.notices import printable
 
 if TYPE_CHECKING:
     from dpsyn_sql.schedule import Outcome, Preview

@@ -114,8 +114,9 @@ class DuckDBCatalog:
 
     @cached_property
     def _macros(self) -> frozenset[str]:
-        rows = _rows(self._engine.fetch(render("source/macros"), step=_READING))
-        return frozenset(fold(str(row["name"])) for row in rows)
+        """Macros that somebody has made, of values and of tables."""
+        made = (row for row in self._function_rows if "macro" in row.kind and not row.internal)
+        return frozenset(fold(row.name) for row in made)
 
     def refuse_shadowing(self) -> None:
         """Refuse what stands for built-in functions: our own SQL would call it.

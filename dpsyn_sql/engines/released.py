@@ -31,11 +31,13 @@ from dpsyn_sql.source.names import fold, listed, shorten
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified, string_literal
-from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES, columns_of, may_keep
+from dpsyn_sql.sqltext.release_tables import ADDED, SCHEMA, TABLES, columns_of, may_keep
 from dpsyn_sql.sqltext.render import render
 
 _READING = "reading a stored release"
 _DRAWING = "drawing rows of a stored release"
+_NETWORK = ("shares", "variables")
+"""The tables that rows are drawn from, and what the numbers in them mean."""
 _OLDER = "distributions"
 """The table of earlier formats in place of ``shares``."""
 _REMEDY = "The same release with replace=True stores it again and costs nothing more."
@@ -116,9 +118,19 @@ class StoredSession:
         )
 
     def tables(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]]:
-        """The rows of a release in each table, except the tables that rows are drawn from."""
-        read = [table for table in TABLES if table not in ("releases", "shares")]
+        """The rows of a release in each table, except the tables that rows are drawn from and those that its
+        database is too old to have."""
+        there = self._databases()[one.database]
+        read = [table for table in TABLES if table not in ("releases", *_NETWORK) and table in there]
         return {table: self._table(one, table) for table in read}
+
+    def network(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]] | None:
+        """The rows of a release in the tables of its network, ``shares`` and ``variables``: none if its
+        model is no network. None if an earlier version stored it, without what the numbers mean."""
+        there = self._databases()[one.database]
+        if any(table not in there for table in _NETWORK):
+            return None
+        return {table: self._table(one, table) for table in _NETWORK}
 
     def draw(self, one: Stored, rows: int, seed: int | None) -> pd.DataFrame:
         """Rows of a release, by its stored macro.
@@ -200,7 +212,7 @@ class StoredSession:
 
     def _fault(self, tables: dict[str, Identity]) -> str:
         """What is wrong with the tables of a database; empty if nothing is."""
-        missing = [table for table in TABLES if table not in tables]
+        missing = [table for table in TABLES if table not in tables and table not in ADDED]
         if "shares" in missing and _OLDER in tables:
             return (
                 f"The releases in {self.where} are stored in the format of an older version. Their SQL "
@@ -208,7 +220,7 @@ class StoredSession:
             )
         if missing:
             return self._damaged(f"schema {SCHEMA!r} has no table {listed(missing)}")
-        for table in TABLES:
+        for table in (table for table in TABLES if table in tables):
             catalog, schema, name = (literal(part) for part in tables[table])
             described = self._fetched(render("source/columns", catalog=catalog, schema=schema, name=name))
             columns = tuple(zip(map(str, described["name"]), map(str, described["sql_type"]), strict=True))

@@ -128,7 +128,7 @@ class SourceSession:
     def forbidden(self) -> tuple[str, ...]:
         """SQL that names a part of the source; refused everywhere after the last question."""
         names = tuple(qualified(*identity) for identity in self.reads)
-        return names + tuple(literal(text) for text in _spellings(self.paths))
+        return names + tuple(literal(text) for text in spellings(self.paths))
 
     def release_source(self) -> None:
         """After the last question: drop our temporary tables and put the source out of reach."""
@@ -227,9 +227,9 @@ def _open_without_database(
     try:
         session = _resolve(engine, text, owners)
         if session is None:
-            raise _missing(text, [])
+            raise no_source(text, [])
         session.memory_limit = memory_limit
-        instance.lock(engine, _spellings(session.paths))
+        instance.lock(engine, spellings(session.paths))
     except BaseException:
         engine.close()
         raise
@@ -244,7 +244,7 @@ def _open_files(text: str, memory_limit: str | None, strict: bool) -> SourceSess
     try:
         session = _file_session(engine, files, text, strict)
         session.memory_limit = memory_limit
-        instance.lock(engine, _spellings(files.paths))
+        instance.lock(engine, spellings(files.paths))
     except BaseException:
         engine.close()
         raise
@@ -264,12 +264,12 @@ def _open_database_file(
     alias = instance.database_alias(path)
     engine = instance.private_instance(memory_limit)
     try:
-        _attach_source(engine, path, alias)
+        attach_source(engine, path, alias)
         session = _resolve(engine, text, owners)
         if session is not None:
             session.database, session.alias = path, alias
             session.memory_limit = memory_limit
-            instance.lock(engine, (*_spellings(session.paths), str(path), f"{path}.wal"))
+            instance.lock(engine, (*spellings(session.paths), str(path), f"{path}.wal"))
             return session
         near = DuckDBCatalog(engine).near(text)
     except BaseException:
@@ -279,12 +279,17 @@ def _open_database_file(
     return _files_or_missing(text, near, memory_limit, strict)
 
 
-def _spellings(paths: tuple[str, ...]) -> tuple[str, ...]:
+def spellings(paths: Iterable[str]) -> tuple[str, ...]:
     """Each path as it is and as our statements write it; DuckDB allows access by spelling."""
     return tuple(dict.fromkeys(text for path in paths for text in (path, escaped_path(path))))
 
 
-def _attach_source(engine: Engine, path: Path, alias: str) -> None:
+def attach_source(engine: Engine, path: Path, alias: str) -> None:
+    """Attach a database file read-only.
+
+    Raises:
+        SourceError: it cannot be opened.
+    """
     failed = False
     try:
         instance.attach(engine, path, alias, read_only=True)
@@ -306,10 +311,11 @@ def _open_on_connection(
 ) -> SourceSession:
     engine = cursor_of(con)
     try:
-        _refuse_if_shadowed(con, text)
+        refuse_if_shadowed(con, text)
         session = _resolve(engine, text, owners)
         if session is not None:
-            _refuse_if_reads_shadowed(con, session)
+            if session.relation.kind == "query":
+                refuse_if_reads_shadowed(con, session.reads)
             if memory_limit is not None:
                 raise InputError(
                     "memory_limit= would change the settings of your connection. Give the path of the "
@@ -317,7 +323,7 @@ def _open_on_connection(
                 )
             return session
         near = DuckDBCatalog(engine).near(text)
-        _refuse_if_callers_own(con, text)
+        refuse_if_callers_own(con, text)
     except BaseException:
         engine.close()
         raise
@@ -347,7 +353,7 @@ def cursor_of(con: duckdb.DuckDBPyConnection | CallingConnection) -> DuckDBEngin
     )
 
 
-def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection | CallingConnection, text: str) -> None:
+def refuse_if_shadowed(con: duckdb.DuckDBPyConnection | CallingConnection, text: str) -> None:
     """To the caller a temporary relation hides a table of the same name; to our cursor it does not."""
     if not is_query(text) and callers_catalog(con).temporary(text):
         raise SourceError(
@@ -357,14 +363,12 @@ def _refuse_if_shadowed(con: duckdb.DuckDBPyConnection | CallingConnection, text
         )
 
 
-def _refuse_if_reads_shadowed(
-    con: duckdb.DuckDBPyConnection | CallingConnection, session: SourceSession
+def refuse_if_reads_shadowed(
+    con: duckdb.DuckDBPyConnection | CallingConnection, reads: Iterable[Identity]
 ) -> None:
     """The same for what a query or view reads."""
-    if session.relation.kind != "query":
-        return
     temporary = {fold(name) for name in callers_catalog(con).temporary_names}
-    for identity in session.reads:
+    for identity in reads:
         if fold(identity[2]) in temporary:
             raise SourceError(
                 f"The query reads {shorten(identity[2])}, but a temporary table or registered data frame "
@@ -372,7 +376,7 @@ def _refuse_if_reads_shadowed(
             )
 
 
-def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection | CallingConnection, text: str) -> None:
+def refuse_if_callers_own(con: duckdb.DuckDBPyConnection | CallingConnection, text: str) -> None:
     """Say so when only the caller's own connection sees the relation."""
     if callers_catalog(con).look_up(text) is not None:
         raise SourceError(
@@ -384,10 +388,11 @@ def _refuse_if_callers_own(con: duckdb.DuckDBPyConnection | CallingConnection, t
 def _files_or_missing(text: str, near: list[str], memory_limit: str | None, strict: bool) -> SourceSession:
     if not is_query(text) and find_files(text) is not None:
         return _open_files(text, memory_limit, strict)
-    raise _missing(text, near)
+    raise no_source(text, near)
 
 
-def _missing(text: str, near: list[str]) -> SourceError:
+def no_source(text: str, near: list[str]) -> SourceError:
+    """The error for a name that means nothing."""
     hint = f" Did you mean {' or '.join(shorten(name) for name in near)}?" if near else ""
     return SourceError(
         f"There is no table, view or file {shorten(text)!r}.{hint} A query starts with SELECT, FROM or WITH "

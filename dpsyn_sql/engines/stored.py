@@ -51,7 +51,7 @@ def refuse_one_table_twice(tables: Iterable[StoredTable]) -> None:
     for table in tables:
         if table.file is None:
             continue
-        place = (*_storage(table.file), fold(table.identity[1]), fold(table.identity[2]))
+        place = (*storage(table.file), fold(table.identity[1]), fold(table.identity[2]))
         other = seen.setdefault(place, table.identity)
         if other != table.identity:
             names = " and ".join(shorten(display_name(*one)) for one in (other, table.identity))
@@ -61,7 +61,7 @@ def refuse_one_table_twice(tables: Iterable[StoredTable]) -> None:
             )
 
 
-def _storage(file: str) -> tuple[object, ...]:
+def storage(file: str) -> tuple[object, ...]:
     """The same for every path of a file, hard links included; any other address stands for itself."""
     with contextlib.suppress(OSError):
         status = Path(file).stat()

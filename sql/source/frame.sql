@@ -1,5 +1,5 @@
-{#- The rows of a registered data frame under their own names and types, to put after FROM.
-    in:  columns (expressions with their names), frame (qualified name)
+{#- The rows of a registered data frame, or of another relation, under given names and types, to put after FROM.
+    in:  columns (expressions with their names), frame (what stands after FROM)
     out: the columns
 #}
 (

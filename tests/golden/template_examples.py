@@ -146,6 +146,12 @@ def counted_nodes(refined=None):
 
 
 # By template: the case (part of the file's name; "" for the only one) and what it is rendered with.
+DISTRIBUTION = F("temp.main.distribution")
+SIDES = [
+    {"number": number, "value": F("a + 1"), "relation": F(relation)}
+    for number, relation in enumerate(("src", "made", "held"))
+]
+
 EXAMPLES = {
     "count/drop": {"": {"table": CODED}},
     "count/marginal": {"": {"table": qualified("temp", "main", "codes"), "columns": [F("p0"), F("p2")]}},
@@ -193,6 +199,72 @@ EXAMPLES = {
     },
     "attach/dpsyn_plan": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
     "attach/dpsyn_release": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
+    "evaluate/categories": {"": {"table": DISTRIBUTION}},
+    "evaluate/cell_counts": {"": {"table": CODED, "columns": [F("k0"), F("k1"), F("k2")]}},
+    "evaluate/cells": {"": {"table": CODED, "columns": [F("k0"), F("k2")]}},
+    "evaluate/comment": {"": PLACE},
+    "evaluate/correlations": {
+        "": {
+            "relation": SRC,
+            "numbers": [F("v0 AS z0"), F("v3 AS z3")],
+            "pairs": [{"first": F("z0"), "second": F("z3")}],
+        }
+    },
+    "evaluate/distribution": {
+        "": {"table": DISTRIBUTION, "sides": SIDES[:2], "ordered": 0},
+        "ordered": {"table": DISTRIBUTION, "sides": SIDES, "ordered": 1},
+    },
+    "evaluate/drawn": {
+        case: {
+            "relation": SRC,
+            "columns": [F('"a" AS c0'), F('CAST("b" AS VARCHAR) AS c1')],
+            "names": [F("c0"), F("c1")],
+            "seed": literal("lot|1"),
+            "part": part,
+            "highest": 2**64 - 1,
+            "limit": 5,
+        }
+        for case, part in (
+            ("", None),
+            ("held", {"seed": literal("part|1"), "parts": 5, "inside": F("= 0")}),
+        )
+    },
+    "evaluate/encoded": {
+        "": {
+            "sides": SIDES,
+            "values": [F('"a"'), F('CAST("b" AS VARCHAR)')],
+            "codes": [F("CASE WHEN v0 IS NULL THEN 0 ELSE 1 END"), F("coalesce(l1.code, 1)")],
+            "lookups": [F("LEFT JOIN labels AS l1 ON v1 = l1.value")],
+            "more": [F("v0 / 2 AS z0")],
+        }
+    },
+    "evaluate/labels": {
+        "": {"labels": F("labels"), "table": DISTRIBUTION, "most": 100, "first": 4, "rare": 2}
+    },
+    "evaluate/matching": {"": {"relation": SRC, "conditions": [F("v0 > 1"), F("v1 BETWEEN 2 AND 3")]}},
+    "evaluate/materialised": {"": {"table": CODED, "relation": SRC}},
+    "evaluate/nearest": {
+        "": {
+            "relation": SRC,
+            "coordinates": [F('CAST("a" AS DOUBLE)'), F('CAST("b" AS DOUBLE)')],
+            "names": [F("v0"), F("v1")],
+            "nearest": [F("least((v0 - 1) * (v0 - 1) + (v1 - 2) * (v1 - 2))")],
+        }
+    },
+    "evaluate/numbers": {"": {"table": DISTRIBUTION}},
+    "evaluate/quantiles": {"": {"table": DISTRIBUTION, "rows": F("real"), "rows_to": F("real_to")}},
+    "evaluate/ratios": {
+        "": {
+            "relation": SRC,
+            "columns": [{"name": F("k1"), "attribute": 1}, {"name": F("k2"), "attribute": 2}],
+            "numbers": [F("z0"), F("z3")],
+        }
+    },
+    "evaluate/readable": {
+        "": {"relation": SRC, "columns": [{"raw": F('"a"'), "read": F('TRY_CAST("a" AS DATE)')}]}
+    },
+    "evaluate/text_types": {"": {"relation": SRC, "columns": [F('"a"'), F('"b"')]}},
+    "evaluate/values": {"": {"table": DISTRIBUTION}},
     "load/all": {"": {"rows": qualified("d", "main", "it's")}},
     "load/released": {
         "": {
@@ -252,7 +324,7 @@ EXAMPLES = {
         f"macros/{name}": {"": SCHEMA}
         for name in (
             *("attributes", "axes", "codes", "measured_bins", "measured_cells", "measurements"),
-            *("model_cells", "names", "next_release", "releases", "shares"),
+            *("model_cells", "names", "next_release", "releases", "shares", "variables", "variances"),
         )
     },
     "sample/check": {"": {"table": STAGED, "first": 5, "columns": [F("a0"), F("a1")]}},

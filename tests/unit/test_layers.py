@@ -48,6 +48,7 @@ PLANTED = [
     (FRAMEWORKS, "auditing.planted", "benchmarks"),
     ("Only the door imports the noise library", "fit.planted", "opendp"),
     ("Only sqltext imports the template engine", "source.planted", "jinja2"),
+    ("Only evaluation imports scikit-learn", "report.planted", "sklearn"),
     ("Arithmetic is numpy and scipy only", "planning.planted", "pandas"),
 ]
 INDIRECT = ("sample.planted", "dpsyn_sql.methods.planted")
@@ -61,8 +62,6 @@ def told(tmp_path_factory):
     package = copy / "dpsyn_sql"
     shutil.copytree(CHECKOUT / "dpsyn_sql", package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(CHECKOUT / "pyproject.toml", copy)
-    if not (package / "evaluation").is_dir():
-        (package / "evaluation.py").touch()
     for module, line in dict.fromkeys([*(case[1:] for case in PLANTED), INDIRECT, ALLOWED]):
         with (package / f"{module.replace('.', '/')}.py").open("a") as file:
             file.write(f"\nimport {line}\n")

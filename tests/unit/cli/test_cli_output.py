@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from dpsyn_sql.cli.codes import ExitCode
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.cli.output import json_text, printable
+from dpsyn_sql.cli.output import json_text
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.notices import printable
 
 DOMAIN = "columns: {b: {type: categorical, categories: [true, false], other: false}}\n"
 QUICK = ("t.parquet", "--domain", "d.yml", "--method", "independent", "--into", "o.csv")

@@ -51,7 +51,11 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-PLACES = [("w.duckdb", "one"), ("two.parquet", "two"), ("two.parquet.dpsyn.duckdb", "TWO")]
+PLACES = [
+    ("w.duckdb", "one"),
+    pytest.param(("two.parquet", "two"), marks=pytest.mark.slow),
+    pytest.param(("two.parquet.dpsyn.duckdb", "TWO"), marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -140,7 +144,7 @@ def test_a_marginal_has_estimate_noisy_error_and_basis():
     shown = run("marginal", *PLACES[0], "estimate")
     assert shown.exit_code == 0, shown.output
     names, *lines = shown.stdout.splitlines()
-    assert names.split() == ["estimate", "estimate", "noisy", "standard_error", "basis"]
+    assert names.split() == ["estimate", "estimate", "estimate_error", "noisy", "standard_error", "basis"]
     assert [line.split("  ")[0].strip() for line in lines] == ["x", "y, z"]
     table = dpsyn_sql.load(*PLACES[0]).marginal(["price", "estimate"])
     document = json.loads(run("marginal", *PLACES[0], "price", "estimate", "--json").stdout)

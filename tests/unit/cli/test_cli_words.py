@@ -1,7 +1,9 @@
 """Messages on the command line name its own options, never the arguments of Python."""
 
+import contextlib
 import inspect
 import re
+import shutil
 from fractions import Fraction
 
 import duckdb
@@ -24,13 +26,27 @@ KNOWN = ("t.parquet", "--domain", "d.yml")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, tables):
+    shutil.copytree(tables, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DPSYN_LEDGER", raising=False)
-    (tmp_path / "d.yml").write_text(DOMAIN)
-    (tmp_path / "taken.csv").write_text("mine\n")
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """What every case begins with, written once and copied."""
+    folder = tmp_path_factory.mktemp("tables")
+    (folder / "d.yml").write_text(DOMAIN)
+    (folder / "taken.csv").write_text("mine\n")
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+    with contextlib.chdir(folder):
+        write_tables()
+    return folder
+
+
+def write_tables():
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t AS SELECT (i % 10)::INTEGER AS n FROM range(50) AS r(i)")
         con.execute("COPY t TO 't.parquet'")
@@ -41,7 +57,6 @@ def folder(tmp_path, monkeypatch):
         con.execute("CREATE TABLE t AS FROM 't.parquet'; CREATE TABLE o AS FROM t; CREATE VIEW v AS FROM t")
         con.execute("CREATE MACRO twice(a) AS 2 * a")
         con.execute("CREATE TABLE g AS SELECT n, n AS m FROM t")
-    return tmp_path
 
 
 def run(*arguments):

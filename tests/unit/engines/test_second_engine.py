@@ -118,7 +118,12 @@ def released(con, noise, **options):
 
 
 @pytest.mark.parametrize(
-    "options", [{"exclude": ("who",)}, {"privacy_unit": "who", "max_rows_per_unit": K}], ids=["row", "unit"]
+    "options",
+    [
+        pytest.param({"exclude": ("who",)}, marks=pytest.mark.slow),
+        {"privacy_unit": "who", "max_rows_per_unit": K},
+    ],
+    ids=["row", "unit"],
 )
 def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monkeypatch, options):
     first, table = released(con, OpenDPNoise(), **options)

@@ -1,0 +1,190 @@
+"""Open several relations in one engine, to compare them: tables, views, queries and files side by side.
+
+PRIVATE side. Files and database paths are read in an instance of our own. A caller's connection is used
+through a cursor. What is made is temporary and goes at the end; nothing is written into a database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.calling import CallingConnection
+from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.source_session import (
+    Connection,
+    attach_source,
+    cursor_of,
+    no_source,
+    refuse_if_callers_own,
+    refuse_if_reads_shadowed,
+    refuse_if_shadowed,
+    spellings,
+)
+from dpsyn_sql.engines.stored import storage, stored
+from dpsyn_sql.errors import EngineFailure, InputError, SourceError, said
+from dpsyn_sql.source.files import FileSet, file_beside, find_files
+from dpsyn_sql.source.names import fold, is_query, shorten
+from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.query_check import CheckedQuery, check_query, check_view
+from dpsyn_sql.source.relation import Column
+from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
+from dpsyn_sql.sqltext.render import render
+
+Given = str | os.PathLike[str]
+"""The name of a table or view, a query, or the path of files."""
+
+_MADE_HERE = "Synthetic rows, drawn from a model of noisy answers."
+"""How the comment on a table that a release wrote begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One relation: ``sql`` to put after FROM, its ``columns`` in order.
+
+    ``identity`` is equal for two names of one table, file or query. ``untyped``: CSV files, all of whose
+    columns are text. ``stored``: reading it again costs little. ``released``: it says of itself that a
+    release wrote it.
+    """
+
+    name: str
+    sql: Fragment
+    columns: tuple[Column, ...]
+    identity: tuple[object, ...]
+    untyped: bool = False
+    stored: bool = False
+    released: bool = False
+    paths: tuple[str, ...] = field(default=(), repr=False)
+
+
+@contextlib.contextmanager
+def opened_relations(
+    con: Connection, given: Mapping[str, Given], memory_limit: str | None
+) -> Iterator[tuple[DuckDBEngine, dict[str, Opened]]]:
+    """An engine that reads all of ``given``, and what each of them is; all closed at the end.
+
+    Args:
+        con: a DuckDB connection, the path of a DuckDB file, or None (files and queries over files).
+        given: by what they are called in messages.
+        memory_limit: such as ``"4GB"``; only in an instance of our own.
+
+    Raises:
+        SourceError: one is missing, unreadable, or visible to the caller alone.
+        InputError: ``con`` or ``memory_limit`` is wrong.
+    """
+    for called, source in given.items():
+        _check_given(called, source)
+    engine, further = _engine(con, memory_limit)
+    try:
+        catalog = DuckDBCatalog(engine)
+        if con is not None:
+            catalog.refuse_shadowing()
+        found = {called: _resolved(engine, catalog, con, source) for called, source in given.items()}
+        if engine.private:
+            files = [path for one in found.values() for path in one.paths]
+            instance.lock(engine, (*spellings(files), *further))
+        yield engine, found
+    finally:
+        with contextlib.suppress(EngineFailure):  # a connection that is gone has no temporary tables
+            engine.drop_temporary()
+        engine.close()
+
+
+def _check_given(called: str, source: object) -> None:
+    if not isinstance(source, str | os.PathLike) or not isinstance(os.fspath(source), str):
+        raise InputError(
+            f"{called}={said(source)}: give the name of a table or view, a query, or the path of a file"
+        )
+    text = os.fspath(source)
+    if not text.strip() or "\x00" in text:
+        raise InputError(f"{called}= is empty or holds a NUL character: give a table, a file or a query")
+
+
+def _engine(con: Connection, memory_limit: str | None) -> tuple[DuckDBEngine, tuple[str, ...]]:
+    """The engine, and what it has attached already."""
+    if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
+        if memory_limit is not None:
+            raise InputError(
+                "memory_limit= would change the settings of your connection. Give the path of the "
+                "database file instead, or SET memory_limit yourself."
+            )
+        return cursor_of(con), ()
+    if con is None:
+        return instance.private_instance(memory_limit), ()
+    if not isinstance(con, str | os.PathLike) or not isinstance(os.fspath(con), str):
+        raise InputError(f"con={said(con)}: give a DuckDB connection, the path of a DuckDB file, or None")
+    path = Path(con)
+    if "\x00" in os.fspath(con) or not path.is_file():
+        raise SourceError(f"There is no database file {shorten(str(path))!r}.")
+    path = absolute_path(path)
+    engine = instance.private_instance(memory_limit)
+    try:
+        attach_source(engine, path, instance.database_alias(path))
+    except BaseException:
+        engine.close()
+        raise
+    return engine, (str(path), f"{path}.wal")
+
+
+def _resolved(engine: DuckDBEngine, catalog: DuckDBCatalog, con: Connection, source: Given) -> Opened:
+    text = os.fspath(source)
+    if not isinstance(source, str) or (con is None and not is_query(text)):
+        return _files(catalog, text, [])
+    callers = con if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection) else None
+    if callers is not None:
+        refuse_if_shadowed(callers, text)
+    if is_query(text):
+        checked = check_query(text, catalog, trusted=True)
+        one = _query(catalog, text, checked, ("query", " ".join(text.split())))
+    else:
+        found = catalog.look_up(text)
+        if found is None:
+            if callers is not None:
+                refuse_if_callers_own(callers, text)
+            return _files(catalog, text, catalog.near(text))
+        place = stored(catalog, found.identity)
+        where = (fold(found.identity[0]),) if place.file is None else storage(place.file)
+        identity = ("table", *where, *map(fold, found.identity[1:]))
+        if found.kind == "table":
+            columns = catalog.columns(found.identity)
+            made = _is_released(engine, found.identity)
+            return Opened(text, qualified(*found.identity), columns, identity, stored=True, released=made)
+        checked = check_view(found, catalog, trusted=True)
+        one = _query(catalog, text, checked, identity)
+    if callers is not None:
+        refuse_if_reads_shadowed(callers, checked.relations)
+    return one
+
+
+def _query(catalog: DuckDBCatalog, text: str, checked: CheckedQuery, identity: tuple[object, ...]) -> Opened:
+    columns = catalog.describe_query(checked.sql, f"the query or view {shorten(text)!r}")
+    files = [find_files(item) for item in checked.files]
+    paths = tuple(path for one in files if one is not None for path in one.paths)
+    return Opened(text, Fragment(f"(\n{checked.sql}\n)"), columns, identity, paths=paths)
+
+
+def _files(catalog: DuckDBCatalog, text: str, near: list[str]) -> Opened:
+    files: FileSet | None = find_files(text)
+    if files is None:
+        raise no_source(text, near)
+    call = catalog.file_call(files)
+    columns = catalog.describe_files(call, f"the file {shorten(text)!r}")
+    identity = ("files", *sorted(storage(path) for path in files.paths))
+    made = files.single and file_beside(Path(files.paths[0])).is_file()
+    untyped = files.format == "csv"
+    return Opened(text, call, columns, identity, untyped, not untyped, made, files.paths)
+
+
+def _is_released(engine: DuckDBEngine, identity: tuple[str, str, str]) -> bool:
+    """Whether a table bears the comment of a release."""
+    catalog, schema, name = (literal(part) for part in identity)
+    sql = render("evaluate/comment", catalog=catalog, schema=schema, name=name)
+    comments = engine.fetch(sql, step="reading the catalog")["comment"]
+    return any(str(comment).startswith(_MADE_HERE) for comment in comments)

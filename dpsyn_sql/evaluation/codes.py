@@ -1,0 +1,270 @@
+"""PRIVATE: one pass per column over what values occur, then small codes of all rows in one temporary table.
+
+The codes are made from the real table. Numbers and moments with few values have a code per value, others 20
+bins with about equally many real rows. Text has a code for each of the most frequent categories, and one for
+all others. Missing values, values that are not finite, and values that the real table does not have, keep
+codes of their own: they are counted, not dropped. The encoding of releases (``encode/``) knows no difference
+between rare and unseen values, so it is not used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.evaluation.session import Compared, Session
+from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.render import render
+
+MISSING, UNSEEN, RARE, NOT_FINITE, FIRST = range(5)
+"""Codes that every column has; values and bins begin at ``FIRST``. Numbers below and above all real ones have
+the first and the last of these, so that codes keep the order of values."""
+
+BINS = 20
+"""At most so many values or bins of a number."""
+
+MOST_LABELS = 100
+"""So many categories of a text column have a code of their own."""
+
+SIDES = ("real", "synthetic", "holdout")
+
+_LARGEST = 1e100
+"""Squares of larger numbers overflow: they count as not finite."""
+
+_STEP = "comparing columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Facts of the finite values of a column, in its own unit (moments: seconds since 1970).
+
+    ``grid_real``, ``grid_synthetic``: quantiles float64[101] by hundredths, NaN without values.
+    Deviations are those of all rows, not of a sample.
+    """
+
+    rows: tuple[int, int]
+    distinct: int
+    mean: tuple[float, float]
+    deviation: tuple[float, float]
+    least: tuple[float, float]
+    most: tuple[float, float]
+    kolmogorov_smirnov: float
+    wasserstein: float
+    inside: int
+    grid_real: NDArray[np.float64]
+    grid_synthetic: NDArray[np.float64]
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the real values differ, so that they can be standardised."""
+        return 0 < self.deviation[0] < np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """Facts of the values of a column as categories; ``missing``, ``unseen`` are rows."""
+
+    missing: tuple[int, int]
+    unseen: int
+    distinct: int
+    covered: int
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column with its facts and the ``value`` and ``code`` expressions of its codes.
+
+    ``numbers``: of numbers and moments. ``labels``: the table that text is looked up in.
+    """
+
+    column: Compared
+    place: int
+    value: Fragment
+    code: Fragment
+    categories: Categories
+    numbers: Numbers | None = None
+    labels: Fragment | None = None
+
+    @property
+    def key(self) -> Fragment:
+        """The column of codes."""
+        return Fragment(f"k{self.place}")
+
+    @property
+    def ordered(self) -> bool:
+        """Whether codes from ``FIRST`` on are in the order of the values."""
+        return self.numbers is not None
+
+    @property
+    def standardised(self) -> Fragment:
+        """The finite value less the real mean, in real deviations, bounded; NULL for any other."""
+        if self.numbers is None or not self.numbers.scaled:
+            return Fragment("CAST(NULL AS DOUBLE)")
+        mean, deviation = literal(self.numbers.mean[0]), literal(self.numbers.deviation[0])
+        value, bound = f"v{self.place}", literal(_LARGEST)
+        scaled = f"least(greatest(({value} - {mean}) / {deviation}, -{bound}), {bound})"
+        return Fragment(f"CASE WHEN isfinite({value}) THEN {scaled} END")
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The ``table`` of codes of all rows of all tables, and its columns."""
+
+    session: Session
+    table: Fragment
+    columns: tuple[Coded, ...]
+
+    @property
+    def engine(self) -> DuckDBEngine:
+        """That reads it."""
+        return self.session.engine
+
+    def rows(self, **more: Fragment) -> Fragment:
+        """The same rows read anew, with further columns of values under their names."""
+        named = [Fragment(f"{sql} AS {name}") for name, sql in more.items()]
+        return _encoded(self.session, self.columns, named)
+
+
+def encode(session: Session) -> Codes:
+    """Look at each column, then write the table of codes.
+
+    Raises:
+        EngineFailure: the database failed, such as for want of room.
+    """
+    columns = tuple(_look(session, place, column) for place, column in enumerate(session.columns))
+    table = DUCKDB.temporary("codes")
+    rows = _encoded(session, columns, [])
+    session.engine.execute(render("evaluate/materialised", table=table, relation=rows), step="coding rows")
+    return Codes(session, table, columns)
+
+
+def value_of(column: Compared) -> Fragment:
+    """A number (infinity for all that is not finite) or text; NULL if missing."""
+    if column.kind not in ("numeric", "temporal"):
+        return Fragment(f"CAST({column.sql} AS VARCHAR)")
+    number = f"CAST({column.sql} AS DOUBLE)" if column.kind == "numeric" else f"epoch({column.sql})"
+    return Fragment(
+        f"CASE WHEN abs({number}) <= {literal(_LARGEST)} THEN {number} "
+        f"WHEN {column.sql} IS NOT NULL THEN CAST('inf' AS DOUBLE) END"
+    )
+
+
+def _look(session: Session, place: int, column: Compared) -> Coded:
+    engine, value = session.engine, value_of(column)
+    numeric = column.kind in ("numeric", "temporal")
+    table = DUCKDB.temporary("distribution")
+    sides = [
+        {"number": SIDES.index(side), "value": value, "relation": relation}
+        for side, relation in session.tables.items()
+    ]
+    engine.execute(
+        render("evaluate/distribution", table=table, sides=sides, ordered=int(numeric)), step=_STEP
+    )
+    categories = _categories(engine, table)
+    numbers = _numbers(engine, table) if numeric else None
+    if numbers is not None:
+        code, labels = _number_code(place, _cuts(engine, table, numbers), numbers), None
+    else:
+        labels = DUCKDB.temporary("labels")
+        sql = render("evaluate/labels", labels=labels, table=table, most=MOST_LABELS, first=FIRST, rare=RARE)
+        engine.execute(sql, step=_STEP)
+        found = f"coalesce(l{place}.code, {UNSEEN})"
+        code = Fragment(f"CASE WHEN v{place} IS NULL THEN {MISSING} ELSE {found} END")
+    engine.execute(render("count/drop", table=table), step=_STEP)
+    return Coded(column, place, value, code, categories, numbers, labels)
+
+
+def _categories(engine: DuckDBEngine, table: Fragment) -> Categories:
+    row = _row(engine, render("evaluate/categories", table=table))
+    missing = (int(row["missing_real"]), int(row["missing_synthetic"]))
+    unseen, distinct, covered = (int(row[name]) for name in ("unseen", "distinct_values", "covered"))
+    return Categories(missing, unseen, distinct, covered, row["distance"])
+
+
+def _numbers(engine: DuckDBEngine, table: Fragment) -> Numbers:
+    row = _row(engine, render("evaluate/numbers", table=table))
+
+    def both(name: str) -> tuple[float, float]:
+        return row[f"{name}_real"], row[f"{name}_synthetic"]
+
+    counts = [0 if np.isnan(number) else int(number) for number in both("n")]
+    return Numbers(
+        (counts[0], counts[1]),
+        0 if np.isnan(row["distinct_values"]) else int(row["distinct_values"]),
+        both("mean"),
+        both("deviation"),
+        both("least"),
+        both("most"),
+        row["kolmogorov_smirnov"],
+        0.0 if all(counts) and np.isnan(row["wasserstein"]) else row["wasserstein"],
+        0 if np.isnan(row["inside"]) else int(row["inside"]),
+        _grid(engine, table, "real", counts[0]),
+        _grid(engine, table, "synthetic", counts[1]),
+    )
+
+
+def _row(engine: DuckDBEngine, sql: Fragment) -> dict[str, float]:
+    """The only row of a result; NaN for NULL."""
+    found = engine.fetch(sql, step=_STEP)
+    return {
+        name: float("nan") if np.ma.is_masked(cells[0]) else float(cells[0]) for name, cells in found.items()
+    }
+
+
+def _grid(engine: DuckDBEngine, table: Fragment, side: str, rows: int) -> NDArray[np.float64]:
+    """Quantiles by hundredths: of each the least value that so many rows do not exceed."""
+    grid = np.full(101, np.nan)
+    if rows:
+        sql = render("evaluate/quantiles", table=table, rows=Fragment(side), rows_to=Fragment(f"{side}_to"))
+        found = engine.fetch(sql, step=_STEP)
+        steps = np.asarray(found["hundredth"], dtype=np.int64)
+        places = np.searchsorted(steps, np.arange(101))
+        grid = np.asarray(found["value"], dtype=np.float64)[places]
+    return grid
+
+
+def _cuts(engine: DuckDBEngine, table: Fragment, numbers: Numbers) -> NDArray[np.float64] | None:
+    """The values, if they are few; else None."""
+    if not 0 < numbers.distinct <= BINS:
+        return None
+    found = engine.fetch(render("evaluate/values", table=table), step=_STEP)
+    return np.asarray(found["value"], dtype=np.float64)
+
+
+def _number_code(place: int, values: NDArray[np.float64] | None, numbers: Numbers) -> Fragment:
+    name = f"v{place}"
+    cases = [f"WHEN {name} IS NULL THEN {MISSING}", f"WHEN NOT isfinite({name}) THEN {NOT_FINITE}"]
+    if not numbers.rows[0]:
+        return Fragment(f"CASE {' '.join(cases)} ELSE {UNSEEN} END")
+    steps = 100 // BINS
+    edges = np.unique(numbers.grid_real[steps::steps]) if values is None else values
+    compared = "<=" if values is None else "="
+    low, high = (literal(float(bound)) for bound in (numbers.least[0], numbers.most[0]))
+    cases.append(f"WHEN {name} < {low} THEN {FIRST}")
+    listed = enumerate(edges.tolist(), FIRST + 1)
+    cases += [f"WHEN {name} {compared} {literal(edge)} THEN {code}" for code, edge in listed]
+    cases.append(f"WHEN {name} > {high} THEN {FIRST + 1 + len(edges)}")
+    return Fragment(f"CASE {' '.join(cases)} ELSE {UNSEEN} END")
+
+
+def _encoded(session: Session, columns: Sequence[Coded], more: Sequence[Fragment]) -> Fragment:
+    return render(
+        "evaluate/encoded",
+        sides=[
+            {"number": SIDES.index(side), "relation": relation} for side, relation in session.tables.items()
+        ],
+        values=[column.value for column in columns],
+        codes=[column.code for column in columns],
+        lookups=[
+            Fragment(f"LEFT JOIN {one.labels} AS l{one.place} ON v{one.place} = l{one.place}.value")
+            for one in columns
+            if one.labels is not None
+        ],
+        more=list(more),
+    )

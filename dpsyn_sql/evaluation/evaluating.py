@@ -1,0 +1,118 @@
+"""PRIVATE: evaluate(): a synthetic table beside the real one, for the owner of the data alone.
+
+It reads the real table with exact counts and charges nothing, because nothing of it may be published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from dpsyn_sql.engines.compared import Given
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.evaluation.associations import associations
+from dpsyn_sql.evaluation.clusters import clusters, place_columns
+from dpsyn_sql.evaluation.codes import encode
+from dpsyn_sql.evaluation.columns import column_lines
+from dpsyn_sql.evaluation.conditions import broken_conditions, checked_conditions
+from dpsyn_sql.evaluation.efficacy import efficacy, target_column
+from dpsyn_sql.evaluation.learning import need_scikit_learn
+from dpsyn_sql.evaluation.marginals import marginals
+from dpsyn_sql.evaluation.membership import membership
+from dpsyn_sql.evaluation.ranges import range_errors
+from dpsyn_sql.evaluation.result import Evaluation
+from dpsyn_sql.evaluation.session import Session, opened
+from dpsyn_sql.progress import phase
+from dpsyn_sql.report.progress_bar import progress_bar
+
+
+def evaluate(
+    con: Connection,
+    real: Given,
+    synthetic: Given,
+    holdout: Given | None = None,
+    *,
+    never: Sequence[str] = (),
+    target: str | None = None,
+    places: Sequence[str] | None = None,
+    seed: int = 1,
+    memory_limit: str | None = None,
+) -> Evaluation:
+    """Compare a synthetic table with the real one. PRIVATE: the result is as private as the real rows.
+
+    It counts in the database by SQL, so that the tables need not fit in memory. It writes nothing into a
+    database, reads no ledger and charges nothing.
+
+    Args:
+        con: a DuckDB connection, the path of a DuckDB file (opened read-only), or None for files.
+        real: the table of real rows: a table, view, query, or the path of Parquet or CSV files.
+        synthetic: the table to judge, given in the same way, with the same columns.
+        holdout: real rows of the same population that the release did not see. Their distance from
+            ``real`` is what a perfect model could reach; learners are judged on them, and with the stored
+            model of the release they make a membership test.
+        never: SQL conditions that no row should meet, such as those of a domain file.
+        target: a column that learners are to predict from the others; needs ``pip install
+            'dpsyn_sql[ml]'``. Of more than two classes fewer rows are learnt from (200,000 by the number of
+            classes), as time grows with both.
+        places: columns of numbers that are a place together, such as ``("lat", "lon")``, for k-means.
+        seed: of the draw of marginals, range queries and rows.
+        memory_limit: such as ``"4GB"``, where ``con`` is no connection.
+
+    Returns:
+        An ``Evaluation`` with data frames in ``tables``.
+
+    Raises:
+        InputError: the tables are no pair to compare, or an argument is wrong; the message says why.
+        EngineFailure: the database failed.
+    """
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise InputError(f"seed={said(seed)}: give a whole number from 0 up")
+    if target is not None:
+        need_scikit_learn(f"target={said(target)}")
+    with progress_bar(), opened(con, real, synthetic, holdout, memory_limit) as session:
+        checked_conditions(session, never)
+        if target is not None:
+            target_column(session, target)
+        if places is not None:
+            place_columns(session, places)
+        tables = _tables(session, seed)
+        if never:
+            tables["conditions"] = broken_conditions(session, never)
+        uses, notes = _uses(session, target, places, seed)
+        tested, told = membership(session, con, synthetic, seed)
+    rows = (session.rows["real"], session.rows["synthetic"])
+    tables |= uses if tested is None else {**uses, "membership": tested}
+    notes = [*session.notes, *notes, *told]
+    return Evaluation(session.real_name, session.synthetic_name, rows, tables, tuple(notes))
+
+
+def _uses(
+    session: Session, target: str | None, places: Sequence[str] | None, seed: int
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """What the rows are used for, where it is asked for: frames by name, and notes."""
+    tables, notes = dict[str, pd.DataFrame](), list[str]()
+    if target is not None:
+        tables["efficacy"], told = efficacy(session, target, seed)
+        notes += told
+    if places is not None:
+        with phase("places"):
+            tables["clusters"], told = clusters(session, places, seed)
+        notes += told
+    return tables, notes
+
+
+def _tables(session: Session, seed: int) -> dict[str, pd.DataFrame]:
+    """The frames by name."""
+    with phase("columns"):
+        codes = encode(session)
+    compared = marginals(codes, seed)
+    return {
+        "columns": column_lines(codes, compared.one_way),
+        "marginals": compared.marginals,
+        "worst": compared.worst,
+        "conjunctions": compared.conjunctions,
+        "pairs": associations(codes, compared.pairs),
+        "ranges": range_errors(codes, seed),
+    }

@@ -1,0 +1,148 @@
+"""PRIVATE: where the figures of an evaluation may be written, and how.
+
+The name of a file ends in ``.private.html`` or ``.private.json``; nobody but its owner may read it. Nothing
+is overwritten, and nothing is written into a folder whose files may be given away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dpsyn_sql.engines.given_away import holds_releases_alone
+from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.source.files import file_beside
+from dpsyn_sql.source.names import shorten
+from dpsyn_sql.source.paths import absolute_path
+
+PRIVATE_ENDINGS = (".private.html", ".private.json")
+
+_MODEL = file_beside(Path("x")).name[1:]
+_DATABASE_MARK, _MARK_AT = b"DUCK", 8
+_PARQUET, _LENGTH, _MOST_METADATA = b"PAR1", 4, 2**26
+_STATED = re.compile(rb"\x18\x09dpsyn_sql\x18[\x80-\xff]*[\x00-\x7f]Synthetic rows, ")
+# A key of nine bytes and its value, in the compact protocol of Thrift.
+_OWNER_ALONE = 0o600
+
+
+def private_name(path: str | os.PathLike[str]) -> Path:
+    """The path with the ending of a private file: ``report.html`` becomes ``report.private.html``, and a name
+    without an ending is that of a page. A folder stays what it is."""
+    place = Path(path)
+    if place.name.endswith(PRIVATE_ENDINGS) or place.is_dir():
+        return place
+    for ending in PRIVATE_ENDINGS:
+        plain = ending.removeprefix(".private")
+        if place.name.endswith(plain):
+            return place.with_name(place.name.removesuffix(plain) + ending)
+    return place.with_name(f"{place.name}{PRIVATE_ENDINGS[0]}")
+
+
+def checked_place(path: str | os.PathLike[str]) -> Path:
+    """The absolute path of a new private file.
+
+    Raises:
+        InputError: the name has no private ending; it exists, is a folder, or its folder does not exist; or
+        the
+            folder holds public output.
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise InputError(f"path={said(path)}: give the path of a file")
+    text = os.fspath(path)
+    shown = repr(shorten(text))
+    if not text.strip() or "\x00" in text:
+        raise InputError("The path is empty or holds a NUL character: give the path of a new file")
+    place = absolute_path(text)
+    if place.is_dir():
+        inside = shorten(str(Path(text) / f"evaluation{PRIVATE_ENDINGS[0]}"))
+        raise InputError(f"{shown} is a folder: give the path of a file, such as {inside!r}")
+    if not place.name.endswith(PRIVATE_ENDINGS):
+        better = shorten(str(private_name(text)))
+        raise InputError(
+            f"{shown} does not say that it is private: give a name that ends in "
+            f"{' or '.join(PRIVATE_ENDINGS)}, such as {better!r}"
+        )
+    if os.path.lexists(place):
+        raise InputError(f"{shown} exists already: choose another file, or remove it")
+    if not place.parent.is_dir():
+        raise InputError(f"The folder of {shown} does not exist: make it first")
+    _refuse_public(place)
+    return place
+
+
+def _refuse_public(place: Path) -> None:
+    """Whoever gives away a folder of releases must not give away what was counted in real rows."""
+    folder = Path(os.path.realpath(place.parent))
+    found = next(_public(folder), None)
+    if found is not None:
+        beside = shorten(str(folder.parent / "private" / place.name))
+        raise InputError(
+            f"The folder {shorten(str(folder))!r} holds public output ({shorten(found)!r}): an evaluation "
+            f"is as private as the real rows. Write it into a folder of its own, such as {beside!r}"
+        )
+
+
+def _public(folder: Path) -> Iterator[str]:
+    """Names of models beside released files, of released Parquet files that say so, and of databases that
+    hold releases and nothing else."""
+    names = _names(folder)
+    yield from (name for name in names if name.endswith(_MODEL))
+    yield from (name for name in names if name.endswith(".parquet") and _is_released(folder / name))
+    yield from (name for name in names if _is_database(folder / name) and holds_releases_alone(folder / name))
+
+
+def _names(folder: Path) -> Sequence[str]:
+    with contextlib.suppress(OSError):
+        return sorted(entry.name for entry in folder.iterdir())
+    raise InputError(f"The folder {shorten(str(folder))!r} cannot be read: choose another one")
+
+
+def _is_released(path: Path) -> bool:
+    """Whether the metadata at the end of a Parquet file (before its length and PAR1) have our key."""
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                whole = file.seek(0, os.SEEK_END)
+                file.seek(max(0, whole - len(_PARQUET) - _LENGTH))
+                tail = file.read()
+                size = int.from_bytes(tail[:_LENGTH], "little")
+                if tail.endswith(_PARQUET) and size <= min(whole, _MOST_METADATA):
+                    file.seek(max(0, whole - len(tail) - size))
+                    return _STATED.search(file.read(size)) is not None
+    return False
+
+
+def _is_database(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                file.seek(_MARK_AT)
+                return file.read(len(_DATABASE_MARK)) == _DATABASE_MARK
+    return False
+
+
+def write_private(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a new file that nobody but its owner can read.
+
+    Raises:
+        InputError: as ``checked_place``, or the file cannot be written.
+    """
+    place = checked_place(path)
+    made = False
+    try:
+        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ALONE), "wb") as file:
+            made = True
+            file.write(text.encode())
+        return place
+    except OSError:
+        if made:
+            with contextlib.suppress(OSError):
+                place.unlink()
+    except BaseException:
+        if made:
+            place.unlink(missing_ok=True)
+        raise
+    raise InputError(f"{shorten(os.fspath(path))!r} cannot be written: choose another folder")

@@ -1,0 +1,125 @@
+"""PRIVATE: random range queries on one and two numeric columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpsyn_sql.evaluation.codes import Coded, Codes
+from dpsyn_sql.evaluation.distances import Floats
+from dpsyn_sql.progress import phase
+from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.render import render
+
+QUERIES = 200
+"""So many queries for each number of columns."""
+
+_AT_ONCE = 100
+_STEP = "asking range queries"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A query: columns, and the bounds of each, both included. Rows without a value do not match."""
+
+    columns: tuple[Coded, ...]
+    bounds: tuple[tuple[float, float], ...]
+
+    @property
+    def condition(self) -> Fragment:
+        """In SQL, on the values v<place>."""
+        parts = (
+            f"v{column.place} BETWEEN {literal(low)} AND {literal(high)}"
+            for column, (low, high) in zip(self.columns, self.bounds, strict=True)
+        )
+        return Fragment(" AND ".join(parts))
+
+    def __str__(self) -> str:
+        parts = (
+            f"{column.column.name} from {_said(column, low)} to {_said(column, high)}"
+            for column, (low, high) in zip(self.columns, self.bounds, strict=True)
+        )
+        return " and ".join(parts)
+
+
+def _said(column: Coded, value: float) -> str:
+    """A number, or a moment as a date and time (without a zone: UTC)."""
+    if column.column.sql_type == "DATE" or column.column.sql_type.startswith("TIMESTAMP"):
+        moment = np.datetime64(round(value), "s")
+        return str(moment.astype("datetime64[D]") if column.column.sql_type == "DATE" else moment)
+    return f"{value:.6g}"
+
+
+def drawn(codes: Codes, ways: int, seed: int) -> list[Range]:
+    """``QUERIES`` ranges, whose bounds are hundredths of the real values, drawn with a seed."""
+    numbers = [column for column in codes.columns if column.numbers is not None and column.numbers.rows[0]]
+    choices = list(itertools.combinations(numbers, ways))
+    if not choices:
+        return []
+    generator = np.random.default_rng((seed, ways))
+    found = []
+    for _ in range(QUERIES):
+        columns = choices[int(generator.integers(len(choices)))]
+        bounds = []
+        for column in columns:
+            low, high = np.sort(generator.integers(0, 101, 2)).tolist()
+            grid = column.numbers.grid_real if column.numbers is not None else np.zeros(101)
+            bounds.append((float(grid[low]), float(grid[high])))
+        found.append(Range(columns, tuple(bounds)))
+    return found
+
+
+def range_errors(codes: Codes, seed: int) -> pd.DataFrame:
+    """Errors of range queries in shares of the rows; one line per number of columns and what is compared.
+
+    Columns: ``ways``, ``compared`` (``"synthetic"``, perhaps ``"holdout"``, and ``"resample"``: expected of
+    as many rows drawn from the real table), ``queries``, ``mean``, ``median``, ``worst``, ``worst_query``.
+
+    Raises:
+        EngineFailure: the database failed.
+    """
+    lines: list[dict[str, object]] = []
+    names = ("ways", "compared", "queries", "mean", "median", "worst", "worst_query")
+    with phase("ranges"):
+        for ways in (1, 2):
+            queries = drawn(codes, ways, seed)
+            if queries:
+                lines += _lines(codes, ways, queries)
+    return pd.DataFrame(lines, columns=list(names))
+
+
+def _lines(codes: Codes, ways: int, queries: Sequence[Range]) -> list[dict[str, object]]:
+    shares = {side: _shares(codes, side, queries) for side in codes.session.rows}
+    real, rows = shares.pop("real"), codes.session.rows["synthetic"]
+    errors = {side: np.abs(found - real) for side, found in shares.items()}
+    errors["resample"] = np.sqrt(2 * real * (1 - real) / (np.pi * rows))
+    return [
+        {
+            "ways": ways,
+            "compared": compared,
+            "queries": len(queries),
+            "mean": float(found.mean()),
+            "median": float(np.median(found)),
+            "worst": float(found.max()),
+            "worst_query": "" if compared == "resample" else str(queries[int(found.argmax())]),
+        }
+        for compared, found in errors.items()
+    ]
+
+
+def _shares(codes: Codes, side: str, queries: Sequence[Range]) -> Floats:
+    """Share of the rows of a table that match each query, float64[queries]."""
+    found: list[int] = []
+    for start in range(0, len(queries), _AT_ONCE):
+        part = queries[start : start + _AT_ONCE]
+        used = {column.place: column for query in part for column in query.columns}
+        named = [Fragment(f"{column.value} AS v{place}") for place, column in used.items()]
+        relation = render("source/frame", columns=named, frame=codes.session.tables[side])
+        sql = render("evaluate/matching", relation=relation, conditions=[query.condition for query in part])
+        row = codes.engine.fetch(sql, step=_STEP)
+        found += [int(row[f"c{place}"][0]) for place in range(len(part))]
+    return np.array(found, dtype=np.float64) / codes.session.rows[side]

@@ -1,0 +1,325 @@
+"""PRIVATE: open the real and the synthetic table, and a holdout, with the same columns of the same types.
+
+Nothing is written into a database: what is made on the way are temporary tables of our own connection, and
+they go when the session ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dpsyn_sql.domain.types import SqlType, parse_type
+from dpsyn_sql.engines.compared import Given, Opened, opened_relations
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.source.names import fold, listed, shorten
+from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.render import render
+
+Kind = Literal["numeric", "temporal", "text", "boolean"]
+
+_NUMBERS = ("integer", "decimal", "float")
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(_NUMBERS, "numeric"),
+    **dict.fromkeys(("date", "time", "timestamp"), "temporal"),
+    **dict.fromkeys(("text", "enum", "uuid"), "text"),
+    "boolean": "boolean",
+}
+_READING = "reading the tables to compare"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A column that all tables have: its name in the real table, the SQL type and the kind of its values."""
+
+    name: str
+    sql_type: str
+    kind: Kind
+
+    @property
+    def sql(self) -> Fragment:
+        """The quoted name."""
+        return ident(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The tables, each as SQL to put after FROM, with the ``columns`` in order and of their types.
+
+    ``real_name``, ``synthetic_name``: as they were given. ``rows``: by ``"real"``, ``"synthetic"`` and, if
+    there is one, ``"holdout"``. ``notes``: what was left out or could not be read.
+    """
+
+    engine: DuckDBEngine
+    real_name: str
+    synthetic_name: str
+    real: Fragment
+    synthetic: Fragment
+    holdout: Fragment | None
+    columns: tuple[Compared, ...]
+    rows: Mapping[str, int]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def tables(self) -> dict[str, Fragment]:
+        """What stands after FROM, by the keys of ``rows``."""
+        found = {"real": self.real, "synthetic": self.synthetic}
+        return found if self.holdout is None else {**found, "holdout": self.holdout}
+
+
+@contextlib.contextmanager
+def opened(
+    con: Connection,
+    real: Given,
+    synthetic: Given,
+    holdout: Given | None = None,
+    memory_limit: str | None = None,
+) -> Iterator[Session]:
+    """The tables, opened to be compared. Temporary tables go at the end.
+
+    Args:
+        con: a DuckDB connection, the path of a DuckDB file (opened read-only), or None for files.
+        real: a table, view, query, or the path of Parquet or CSV files.
+        synthetic: the same.
+        holdout: real rows of the same population that the release did not see; or None.
+        memory_limit: such as ``"4GB"``, where ``con`` is no connection.
+
+    Raises:
+        InputError: the tables are no pair to compare; the message says why and what to give.
+        EngineFailure: the database could not read them.
+    """
+    given: dict[str, Given] = {"real": real, "synthetic": synthetic}
+    if holdout is not None:
+        given["holdout"] = holdout
+    with opened_relations(con, given, memory_limit) as (engine, found):
+        _refuse_same(found)
+        _refuse_released(found)
+        _refuse_other_columns(found)
+        yield _session(engine, found)
+
+
+def _refuse_same(found: Mapping[str, Opened]) -> None:
+    called = list(found)
+    for place, first in enumerate(called):
+        for second in called[place + 1 :]:
+            if found[first].identity == found[second].identity:
+                raise InputError(
+                    f"{first}={shorten(repr(found[first].name))} and {second}="
+                    f"{shorten(repr(found[second].name))} are the same table: there is nothing to compare. "
+                    "Give another one."
+                )
+
+
+def _refuse_released(found: Mapping[str, Opened]) -> None:
+    for called, one in found.items():
+        if called != "synthetic" and one.released:
+            swapped = " Are real= and synthetic= swapped?" if not found["synthetic"].released else ""
+            raise InputError(
+                f"{called}={shorten(repr(one.name))} is the synthetic output of a release: give the table "
+                f"that holds the real rows.{swapped}"
+            )
+
+
+def _refuse_other_columns(found: Mapping[str, Opened]) -> None:
+    known = {fold(column.name): column.name for column in found["real"].columns}
+    for called, one in found.items():
+        names = {fold(column.name): column.name for column in one.columns}
+        missing = [name for key, name in known.items() if key not in names]
+        extra = [name for key, name in names.items() if key not in known]
+        common = [name for key, name in known.items() if key in names]
+        if not common:
+            raise InputError(
+                f"real= and {called}= have no column in common: real has {listed(known.values(), 10)}; "
+                f"{called} has {listed(names.values(), 10)}. Is it the right pair of tables?"
+            )
+        if missing or extra:
+            parts = [f"{called} lacks {listed(missing)}"] if missing else []
+            parts += [f"{called} has {listed(extra)}, which real lacks"] if extra else []
+            selected = ", ".join(ident(name) for name in common)
+            raise InputError(
+                f"The tables have other columns: {'; '.join(parts)}. To compare the common ones, give "
+                f"queries that select them: real={shorten(repr(f'SELECT {selected} FROM ...'), 1000)}, "
+                "and the same of the other table."
+            )
+
+
+# -- common types -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """How a column of one table is read: the quoted name, and the expression of the common type."""
+
+    raw: Fragment
+    read: Fragment
+
+
+def _session(engine: DuckDBEngine, found: Mapping[str, Opened]) -> Session:
+    types = {
+        called: {fold(column.name): parse_type(column.sql_type) for column in one.columns}
+        for called, one in found.items()
+    }
+    if all(one.untyped for one in found.values()):
+        guessed = _guessed(engine, found)
+        types = {called: {**known, **guessed} for called, known in types.items()}
+    columns, notes = _common(found, types)
+    reads = {called: _reads(one, types[called], columns) for called, one in found.items()}
+    tables, rows = dict[str, Fragment](), dict[str, int]()
+    for called, one in found.items():
+        rows[called], told = _count(engine, called, one, columns, reads[called])
+        notes += told
+        tables[called] = _relation(engine, called, one, columns, reads[called])
+    names = (found["real"].name, found["synthetic"].name)
+    holdout = tables.get("holdout")
+    return Session(engine, *names, tables["real"], tables["synthetic"], holdout, columns, rows, tuple(notes))
+
+
+def _guessed(engine: DuckDBEngine, found: Mapping[str, Opened]) -> dict[str, SqlType | None]:
+    """The narrowest type that reads every text of a column in every CSV file; text if none does."""
+    keys = [fold(column.name) for column in found["real"].columns]
+    counts: list[dict[str, int]] = []
+    for one in found.values():
+        spelled = {fold(column.name): ident(column.name) for column in one.columns}
+        sql = render("evaluate/text_types", relation=one.sql, columns=[spelled[key] for key in keys])
+        counts.append({name: int(cells[0]) for name, cells in engine.fetch(sql, step=_READING).items()})
+    guessed = dict[str, SqlType | None]()
+    for place, key in enumerate(keys):
+        for letter, kind in (("i", "BIGINT"), ("n", "DOUBLE"), ("d", "DATE"), ("t", "TIMESTAMP")):
+            full = all(one[f"{letter}{place}"] == one[f"g{place}"] for one in counts)
+            if full and any(one[f"g{place}"] for one in counts):
+                guessed[key] = parse_type(kind)
+                break
+        else:
+            guessed[key] = parse_type("VARCHAR")
+    return guessed
+
+
+def _common(
+    found: Mapping[str, Opened], types: Mapping[str, Mapping[str, SqlType | None]]
+) -> tuple[tuple[Compared, ...], list[str]]:
+    """The columns under a type that all tables can be read as, and what was left out."""
+    columns, left, faults = list[Compared](), list[str](), list[str]()
+    for column in found["real"].columns:
+        kinds = [types[called][fold(column.name)] for called in found]
+        if any(kind is None for kind in kinds) or column.refused:
+            left.append(column.name)
+            continue
+        common = kinds[0]
+        for kind in kinds[1:]:
+            common = common_type(common, kind) if common is not None and kind is not None else None
+        if common is None:
+            said = [f"{kind.family} in {called}" for called, kind in zip(found, kinds, strict=True) if kind]
+            faults.append(f"{shorten(repr(column.name))} is {', '.join(said)}")
+        else:
+            columns.append(Compared(column.name, common.text, _KINDS[common.family]))
+    if faults:
+        raise InputError(
+            f"The tables have columns of incompatible types: {'; '.join(faults[:10])}. Give queries that "
+            "cast them to the same type, or leave them out."
+        )
+    if not columns:
+        raise InputError(
+            f"None of the columns {listed(left)} has a type that can be compared: numbers, text, booleans, "
+            "ENUMs, dates and times can."
+        )
+    notes = [f"Not compared, because of their types: {listed(left)}."] if left else []
+    return tuple(columns), notes
+
+
+def common_type(first: SqlType, second: SqlType) -> SqlType | None:
+    """What values of two types can both be read as; None if they are not comparable. Text is read as the
+    other type."""
+    if first.text == second.text and first.family != "enum":
+        return first
+    families = {first.family, second.family}
+    if families <= set(_NUMBERS):
+        return parse_type("DOUBLE")
+    if families <= {"text", "enum", "uuid"}:
+        return parse_type("VARCHAR")
+    if families <= {"date", "timestamp"} and not (first.zoned or second.zoned):
+        return parse_type("TIMESTAMP")
+    if "text" in families:
+        return second if first.family == "text" else first
+    return None
+
+
+def _reads(one: Opened, types: Mapping[str, SqlType | None], columns: Sequence[Compared]) -> list[_Read]:
+    declared = {fold(column.name): column for column in one.columns}
+    found = []
+    for column in columns:
+        own = declared[fold(column.name)]
+        raw, kind = ident(own.name), parse_type(own.sql_type)
+        text = kind is not None and kind.family == "text"
+        if own.sql_type == column.sql_type:
+            read = raw
+        elif text and column.kind != "text":
+            read = Fragment(f"TRY_CAST(trim({raw}) AS {column.sql_type})")
+        else:
+            read = Fragment(f"CAST({raw} AS {column.sql_type})")
+        found.append(_Read(raw, read))
+    return found
+
+
+def _relation(
+    engine: DuckDBEngine, called: str, one: Opened, columns: Sequence[Compared], reads: Sequence[_Read]
+) -> Fragment:
+    """The columns under their common types; of text files, queries and views a copy of their rows, as each
+    column is read by itself later on."""
+    named = [Fragment(f"{item.read} AS {column.sql}") for column, item in zip(columns, reads, strict=True)]
+    relation = render("source/frame", columns=named, frame=one.sql)
+    if one.stored:
+        return relation
+    table, made = DUCKDB.temporary(called), False
+    with contextlib.suppress(EngineFailure):
+        sql = render("evaluate/materialised", table=table, relation=relation)
+        engine.execute(sql, step=_READING)
+        made = True
+    if not made:
+        raise _unreadable(called, one)
+    return table
+
+
+def _unreadable(called: str, one: Opened) -> InputError:
+    return InputError(
+        f"{called}={shorten(repr(one.name))} cannot be read by the database. Run its query yourself to see "
+        "why, or give more room for temporary files (TMPDIR)."
+    )
+
+
+def _count(
+    engine: DuckDBEngine, called: str, one: Opened, columns: Sequence[Compared], reads: Sequence[_Read]
+) -> tuple[int, list[str]]:
+    """The number of rows, and notes on values that are not of the common type."""
+    checked = [
+        (column, item)
+        for column, item in zip(columns, reads, strict=True)
+        if item.read.startswith("TRY_CAST")
+    ]
+    sql = render("evaluate/readable", relation=one.sql, columns=[item for _, item in checked])
+    counted: dict[str, Any] | None = None
+    with contextlib.suppress(EngineFailure):
+        counted = engine.fetch(sql, step=_READING)
+    if counted is None:
+        raise _unreadable(called, one)
+    rows = int(counted["rows"][0])
+    if rows == 0:
+        raise InputError(f"{called}={shorten(repr(one.name))} has no rows: there is nothing to compare.")
+    notes = []
+    for place, (column, _) in enumerate(checked):
+        given, unread = int(counted[f"g{place}"][0]), int(counted[f"u{place}"][0])
+        if given and unread == given:
+            raise InputError(
+                f"The tables have incompatible types: no value of {shorten(repr(column.name))} in {called} "
+                f"can be read as {column.sql_type}. Give a query that casts it, or leave it out."
+            )
+        if unread:
+            notes.append(
+                f"{unread} values of {shorten(repr(column.name))} in {called} cannot be read as "
+                f"{column.sql_type}; they count as missing."
+            )
+    return rows, notes

@@ -1,0 +1,3 @@
+CREATE TEMP TABLE coded AS
+SELECT *
+FROM src
