@@ -30,7 +30,7 @@ from typing import NamedTuple
 from adaptive import adult, written
 from comparison import chosen, mean_distances, variations
 from harness import apart, machine, print_table
-from peers import MEASURED_ONCE
+from measured_once import MEASURED_ONCE
 from sweep import TABLES, table_of
 
 DELTA = 1e-9

@@ -1,7 +1,7 @@
 """Accuracy and time of whole releases, by table and method, against figures of other synthesizers.
 
     python benchmarks/adaptive.py [--tables adult] [--methods adaptive copula] [--runs 3]
-        [--epsilon 0.1 1 10] [--delta 1e-9] [--peers]
+        [--epsilon 0.1 1 10] [--delta 1e-9]
 
     adult        Adult discretised: 48,842 rows, 14 attributes of codes
     declared     UCI Adult as it was published, with the domain file of ``domains/``
@@ -28,10 +28,13 @@ import duckdb
 import numpy as np
 from comparison import codes_of, mean_distances
 from harness import DATA, Stopwatch, machine, medians, need, peak_mebibytes, print_table, timed
-from peers import MEASURED_ONCE, Codes, run_peers
+from measured_once import MEASURED_ONCE
+from numpy.typing import NDArray
 from real_tables import REAL_TABLES
 
 import dpsyn_sql
+
+Codes = NDArray[np.int64]
 
 ORDERED = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
 NOT_SCORED = {"split", "education_num"}
@@ -186,7 +189,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--delta", type=float, default=1e-9)
-    parser.add_argument("--peers", action="store_true", help="run other synthesizers where installed: hours")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     tables = {name: TABLES[name]() for name in arguments.tables}
@@ -196,19 +198,8 @@ def main() -> None:
             for name, table in tables.items()
             for method in arguments.methods
         ]
-        if "adult" in tables:
-            with duckdb.connect() as con:
-                tables["adult"].load(con)
-                (real,), sizes = codes_of(con, ("source",), tables["adult"].scored)
-            names = [*tables["adult"].scored]
-            found = (
-                run_peers(names, sizes, real, epsilon, arguments.delta, arguments.runs)
-                if arguments.peers
-                else {}
-            )
-            rows += [[name, *figures, ""] for name, figures in found.items()]
-            if epsilon == 1:
-                rows += [[name, *figures] for name, figures in MEASURED_ONCE.items() if name not in found]
+        if "adult" in tables and epsilon == 1:
+            rows += [[name, *figures] for name, figures in MEASURED_ONCE.items()]
         print_table(
             ["synthesizer", "2-way", "3-way", "2-way, range", "seconds", "of it fit", "sample", "MiB"],
             rows,

@@ -30,6 +30,8 @@ from comparison import codes_of, mean_distances
 from harness import add_methods, apart, machine, methods_wanted, print_table
 from numpy.typing import NDArray
 
+from dpsyn_sql.evaluation.learning import support_vector_machine
+
 TARGETS: Mapping[str, tuple[str, int, int]] = {
     "education": ("education-num", 10, 15),
     "salary": ("income>50K", 1, 1),
@@ -83,8 +85,6 @@ def one_hot(rows: Codes, sizes: list[int], without: int) -> object:
 
 def misclassified(learnt: Codes, tested: Codes, names: list[str], sizes: list[int]) -> dict[str, float]:
     """Share of the tested rows that each classifier gets wrong."""
-    from sklearn.svm import LinearSVC
-
     found = {}
     for target, (name, first, last) in TARGETS.items():
         place = names.index(name)
@@ -92,7 +92,7 @@ def misclassified(learnt: Codes, tested: Codes, names: list[str], sizes: list[in
         if taught.all() or not taught.any():  # noise left one class: there is nothing to learn
             found[target] = float((truth != taught.all()).mean())
             continue
-        machine_ = LinearSVC(C=1.0, loss="hinge", random_state=0, max_iter=2000)
+        machine_ = support_vector_machine()
         machine_.fit(one_hot(learnt, sizes, place), taught)
         found[target] = float((machine_.predict(one_hot(tested, sizes, place)) != truth).mean())
     return found

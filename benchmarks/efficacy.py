@@ -25,19 +25,15 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pandas as pd
 from harness import DATA, machine, print_table
 from real_tables import REAL_TABLES
 from values import is_number
 
 import dpsyn_sql
 from dpsyn_sql.errors import DpsynError
-
-MOST_ROWS = 100_000
-"""So many rows are learnt from, of more a seeded sample."""
-
-MOST_CATEGORIES = 100
-"""Categories of a column that are told apart; the rarer ones are one."""
+from dpsyn_sql.evaluation.drawing import MOST_ROWS
+from dpsyn_sql.evaluation.learning import Examples as Rows
+from dpsyn_sql.evaluation.learning import class_scores, classifiers
 
 
 @dataclass(frozen=True)
@@ -67,14 +63,6 @@ DOMAINS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What is learnt from or tested on: columns, and who is in the class."""
-
-    columns: pd.DataFrame
-    truth: np.ndarray[Any, np.dtype[np.bool_]]
-
-
 def rows_of(con: duckdb.DuckDBPyConnection, name: str, relation: str) -> Rows:
     """Numbers and times as DOUBLE, all others as text; rows whose class is unknown are left out."""
     target = TARGETS[name]
@@ -92,52 +80,10 @@ def rows_of(con: duckdb.DuckDBPyConnection, name: str, relation: str) -> Rows:
     return Rows(frame.drop(columns="truth"), frame["truth"].to_numpy(np.bool_))
 
 
-def learners(columns: pd.DataFrame) -> dict[str, Any]:
-    """Gradient boosting and logistic regression, each with its own treatment of columns."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, QuantileTransformer
-
-    numbers = [name for name in columns if pd.api.types.is_numeric_dtype(columns[name])]
-    texts = [name for name in columns if name not in numbers]
-    codes = OrdinalEncoder(
-        handle_unknown="use_encoded_value",
-        unknown_value=np.nan,
-        encoded_missing_value=np.nan,
-        max_categories=MOST_CATEGORIES,
-    )
-    boosting = HistGradientBoostingClassifier(
-        categorical_features=list(range(len(numbers), len(numbers) + len(texts))), random_state=0
-    )
-    spread = make_pipeline(
-        SimpleImputer(strategy="median", keep_empty_features=True),
-        QuantileTransformer(n_quantiles=100, output_distribution="normal", random_state=0),
-    )
-    one_hot = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES)
-    return {
-        "boosting": make_pipeline(
-            make_column_transformer(("passthrough", numbers), (codes, texts)), boosting
-        ),
-        "logistic": make_pipeline(
-            make_column_transformer((spread, numbers), (one_hot, texts)), LogisticRegression(max_iter=500)
-        ),
-    }
-
-
 def areas(learnt: Rows, tested: Rows) -> list[float]:
     """Area under the ROC curve of each learner; 0.5 where there is only one class to learn."""
-    from sklearn.metrics import roc_auc_score
-
-    if learnt.truth.all() or not learnt.truth.any():
-        return [0.5, 0.5]
-    found = []
-    for learner in learners(learnt.columns).values():
-        learner.fit(learnt.columns, learnt.truth)
-        found.append(float(roc_auc_score(tested.truth, learner.predict_proba(tested.columns)[:, 1])))
-    return found
+    made = classifiers(learnt.columns)
+    return [class_scores(made[name], learnt, tested)["auc"] for name in ("boosting", "logistic")]
 
 
 def hold_back(con: duckdb.DuckDBPyConnection, name: str) -> None:

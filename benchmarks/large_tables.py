@@ -50,7 +50,8 @@ class Shape:
         for index, size in enumerate(self.sizes):
             uniform = f"(hash(xor(i, hash('value {index}'))) >> 40) / 16777216.0"
             code = f"(g * {7 + 2 * index} + CAST(floor({size} * power({uniform}, 3)) AS BIGINT)) % {size}"
-            value = f"'value ' || ({code})" if index < self.texts else f"CAST({code} AS UTINYINT)"
+            kind = "UTINYINT" if size <= 256 else "USMALLINT"
+            value = f"'value ' || ({code})" if index < self.texts else f"CAST({code} AS {kind})"
             columns.append(f"{value} AS a{index}")
         group = (
             f"CAST(floor({GROUPS} * power((hash(xor(i, hash('group'))) >> 40) / 16777216.0, 2)) AS BIGINT)"

@@ -29,8 +29,8 @@ from baselines.lap import answered, gaussian_sigma, laplace_scale, made_shares
 from baselines.mwem import marginal, mwem
 from comparison import TRIPLES, chosen, codes_of, shares, variations
 from harness import add_methods, apart, machine, methods_wanted, peak_mebibytes, print_table
+from measured_once import MEASURED_ONCE
 from numpy.typing import NDArray
-from peers import MEASURED_ONCE
 
 KEPT = ("workclass", "marital-status", "relationship", "race", "sex", "income>50K")
 HEADER = ["synthesizer", "2-way mean", "2-way max", "3-way mean", "3-way max", "seconds", "of it fit", "MiB"]

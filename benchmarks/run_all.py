@@ -24,12 +24,14 @@ TARGETS = [
     ("100 attributes, 50,000 rows", "adaptive.py --tables wide --methods adaptive --epsilon 1"),
     ("5,240,260 rows, 27 attributes", "dss_shape.py --method adaptive"),
     ("100 million rows, 15 attributes", "hundred_million.py"),
+    ("Error bars: how many true counts are within them", "coverage.py"),
     ("Sampling", "sampling.py --one-query 10000000"),
     ("Every method, beside baselines and other synthesizers", "methods.py"),
     (
         "Binary transactions, against noise on every marginal",
         "transactions.py --inputs bms_webview_1 groceries mushroom",
     ),
+    ("Published experiments, beside the papers", "reproduce.py"),
     ("The copula paper's comparison", "copulas.py"),
     ("Places, journeys, strings and codes", "hierarchies.py"),
     ("Believable values", "believable.py"),
@@ -37,7 +39,12 @@ TARGETS = [
     ("Train on synthetic rows, test on real ones", "efficacy.py --releases 1"),
     ("Classifiers trained on synthetic rows", "classifiers.py"),
     ("100 binary attributes x 5 million rows, 30 attributes of 20 values x 1 million", "scaling.py"),
+    ("Evaluation of 5 million rows, 27 columns", "evaluation.py"),
     ("300 million rows x 100 attributes, on paper", "scaling.py --paper"),
+    (
+        "Structure in many columns at once",
+        "high_order.py --remedies --picture docs/pictures/high_order.svg",
+    ),
     (
         "Five other tables, against simpler methods",
         "sweep.py --runs 3 --tables green_taxi income weather german_credit mushroom",
@@ -45,27 +52,38 @@ TARGETS = [
 ]
 """What is measured, and the script with its arguments."""
 
+WITH_PEERS = [
+    (
+        "Other synthesizers, on the same table by the same scorer",
+        "peers.py --epsilon 1 0.1 10 --picture docs/pictures/peers.svg",
+    ),
+    (
+        "Structure in many columns at once, other synthesizers too",
+        "high_order.py --peers all",
+    ),
+]
+"""What installs other people's packages from the network, each in an environment of its own."""
+
 
 def main() -> int:
     """Run them one after the other; returns how many failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--peers", action="store_true", help="run other synthesizers where installed: hours")
+    parser.add_argument("--peers", action="store_true", help="install and run other synthesizers too: hours")
     parser.add_argument("--list", action="store_true", help="only print the commands")
     arguments = parser.parse_args()
     failed = 0
-    for title, command in TARGETS:
+    for title, command in TARGETS + (WITH_PEERS if arguments.peers else []):
         script, *rest = command.split()
-        peers = ["--peers"] if arguments.peers and command == "adaptive.py" else []
-        print(f"## {title} (`{' '.join([command, *peers])}`)\n", flush=True)
+        print(f"## {title} (`{command}`)\n", flush=True)
         if arguments.list:
             continue
         if not (HERE / script).exists():
             print(f"{script} is not here.\n", flush=True)
             continue
         begun = time.perf_counter()
-        code = subprocess.run([sys.executable, str(HERE / script), *rest, *peers], check=False).returncode
+        code = subprocess.run([sys.executable, str(HERE / script), *rest], check=False).returncode
         failed += code != 0
         print(f"{time.perf_counter() - begun:.0f} s in all, exit code {code}\n", flush=True)
     return failed

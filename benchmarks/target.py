@@ -4,8 +4,8 @@
         [--methods adaptive dpsyn privbayes] [--weights 1 target] [--epsilon 1] [--runs 3] [--real]
 
 A release is made of about 80 % of the privacy units (by a hash of the unit, or of the row), with the domain
-file of ``domains/``. Logistic regression on one-hot codes and gradient boosting (scikit-learn, default
-settings) learn from the written table; the area under the curve (AUC) is that of the other units' real rows.
+file of ``domains/``. Logistic regression and gradient boosting (those of ``dpsyn_sql.evaluate``) learn from
+the written table; the area under the curve (AUC) is that of the other units' real rows.
 ``--weights``: 1 is no workload, ``target`` is ``target=``, and any other number is a ``workload=`` of this
 weight for the column. ``--real`` adds the classifiers that learn from the real rows.
 
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from real_tables import REAL_TABLES
 
 import dpsyn_sql
+from dpsyn_sql.evaluation.learning import Examples, class_scores, classifiers
 
 TARGETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "adult_all": ("income", (">50K",)),
@@ -75,42 +76,19 @@ def columns(name: str, frame: pd.DataFrame) -> list[str]:
 
 
 def areas(name: str, learnt: pd.DataFrame, tested: pd.DataFrame) -> list[float]:
-    """AUC of logistic regression and of gradient boosting."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
-
+    """AUC of logistic regression and of gradient boosting; 0.5 where noise left one class."""
     target, property_ = TARGETS[name]
-    used = columns(name, learnt)
-    taught, truth = (frame[target].astype(str).isin(property_) for frame in (learnt, tested))
-    if taught.all() or not taught.any():  # noise left one class
-        return [0.5, 0.5]
+    used = columns(name, tested)
     numbers = [c for c in used if pd.api.types.is_numeric_dtype(tested[c])]
-    texts = [c for c in used if c not in numbers]
-    learnt, tested = (
-        frame[used].assign(
-            **{c: frame[c].astype(str) for c in texts}, **{c: frame[c].fillna(0) for c in numbers}
+    taught, judged = (
+        Examples(
+            pd.DataFrame({c: frame[c].astype(float if c in numbers else object) for c in used}),
+            frame[target].astype(str).isin(property_).to_numpy(),
         )
         for frame in (learnt, tested)
     )
-    linear = make_pipeline(
-        make_column_transformer(
-            (OneHotEncoder(handle_unknown="ignore", min_frequency=10), texts), (StandardScaler(), numbers)
-        ),
-        LogisticRegression(max_iter=300),
-    )
-    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, max_categories=250)
-    boosted = make_pipeline(
-        make_column_transformer((codes, texts), remainder="passthrough"),
-        HistGradientBoostingClassifier(random_state=0),
-    )
-    return [
-        float(roc_auc_score(truth, model.fit(learnt, taught).predict_proba(tested)[:, 1]))
-        for model in (linear, boosted)
-    ]
+    made = classifiers(taught.columns)
+    return [class_scores(made[learner], taught, judged)["auc"] for learner in ("logistic", "boosting")]
 
 
 def pair_distances(name: str, real: pd.DataFrame, copy: pd.DataFrame) -> list[float]:

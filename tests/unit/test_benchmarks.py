@@ -68,15 +68,38 @@ def test_a_plan_on_paper_multiplies_what_grows_and_keeps_what_does_not():
 
 def test_charts_are_svg_with_every_point_and_survive_one_value(tmp_path):
     charts = pytest.importorskip("charts", reason="the benchmarks are not beside the tests")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     lines = {"a < b": [(1, 0.1), (10, 0.001), (5, float("nan"))], "one": [(2, 0.1)], "none": []}
-    charts.write_chart(tmp_path / "pictures" / "x.svg", "t & u", "x", "y", lines)
-    root = ElementTree.parse(tmp_path / "pictures" / "x.svg").getroot()
-    circles = root.findall("{http://www.w3.org/2000/svg}circle")
-    assert len(circles) == 3
-    places = [float(one.get("cx")) for one in circles]
-    assert places[0] == charts.LEFT and places[1] == charts.WIDTH - charts.RIGHT
-    assert "a < b" in {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    charts.write_chart(tmp_path / "pictures" / "x.svg", "t & u", "x", "y (rows)", lines)
+    written = (tmp_path / "pictures" / "x.svg").read_bytes()
+    name = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(written)
+    series = [group for group in root.iter(f"{name}g") if group.get("id", "").startswith("line2d")]
+    markers = [
+        len(group.findall(f".//{name}use")) for group in series if group.find(f"{name}path") is not None
+    ]
+    assert markers.count(2) == 1 and 1 in markers  # two points that are finite, and one
+    texts = {text.text for text in root.iter(f"{name}text")}
+    assert {"a < b", "one", "t & u", "x", "y (rows)"} <= texts and "none" not in texts
+    charts.write_chart(tmp_path / "pictures" / "x.svg", "t & u", "x", "y (rows)", lines)
+    assert (tmp_path / "pictures" / "x.svg").read_bytes() == written
     charts.write_chart(tmp_path / "y.svg", "t", "x", "y", {"same": [(1, 0), (1, 0)]})
+
+
+def test_panels_share_a_legend_and_keep_the_look_of_a_series(tmp_path):
+    charts = pytest.importorskip("charts", reason="the benchmarks are not beside the tests")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    line, paper = charts.Line("ours", [(1, 2)]), charts.Line("paper", [(1, 3)], "paper")
+    first = charts.Panel("p", "x", "y", [line, paper], {"floor": (1.0, "baseline")}, {1.0: "one"})
+    charts.write_panels(tmp_path / "x.svg", "both", [first, charts.Panel("q", "x", "y", [paper, line])])
+    root = ElementTree.parse(tmp_path / "x.svg").getroot()
+    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert all(texts.count(name) == 1 for name in ("ours", "paper", "floor", "one", "p", "q", "both"))
+    looks: dict[str, dict[str, object]] = {}
+    ours, theirs = charts._look("ours", "ours", looks), charts._look("paper", "paper", looks)
+    assert charts._look("ours", "ours", looks) == ours
+    assert theirs["color"] == charts.PAPER != ours["color"] == charts.COLOURS[0]
+    assert charts._look("other", "ours", looks)["color"] == charts.COLOURS[1]
 
 
 def test_transactions_become_a_row_each_with_the_most_frequent_items_first(tmp_path, monkeypatch):
