@@ -235,7 +235,10 @@ UNDECLARED = {
 }
 
 
-@pytest.mark.parametrize("shape", UNDECLARED)
+@pytest.mark.parametrize(
+    "shape",
+    ["alone", "struct", *(pytest.param(one, marks=pytest.mark.slow) for one in ("list", "map", "union"))],
+)
 @pytest.mark.parametrize("call", ["release", "plan", "template", "wrong", "unit"])
 def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call):
     """Such a type may have been made from the values: no message shows its labels."""

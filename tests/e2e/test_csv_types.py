@@ -107,6 +107,7 @@ def test_the_plan_tells_before_anything_is_charged(folder, tmp_path):
     assert text.count("if it is text: values that at least") == 9
 
 
+@pytest.mark.slow
 def test_stated_types_are_not_learnt(folder, tmp_path):
     entry = {name: {"type": "discover", "sql_type": kind} for name, kind in TYPES.items()}
     with pytest.warns(UserWarning) as caught:

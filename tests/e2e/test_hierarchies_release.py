@@ -65,7 +65,7 @@ def counts(con, table, columns):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("delta", [1e-9, 0], ids=["gaussian", "pure"])
+@pytest.mark.parametrize("delta", [1e-9, pytest.param(0, marks=pytest.mark.slow)], ids=["gaussian", "pure"])
 def test_a_whole_table_by_the_default_method(con, delta):
     columns = con.execute("DESCRIBE trips").fetchall()
     release = dpsyn_sql.release(con, "trips", epsilon=100, delta=delta, domain=DOMAIN)
@@ -112,8 +112,13 @@ def test_macros_answer_for_them(con):
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"splitter": one} for one in ("auto", "privtree", "improved", "basic", "direct")),
-        *({"splitter": "improved", "discount": one} for one in ("uniform", "proportional")),
+        {"splitter": "auto"},
+        {"splitter": "improved", "discount": "uniform"},
+        *(
+            pytest.param({"splitter": one}, marks=pytest.mark.slow)
+            for one in ("privtree", "improved", "basic", "direct")
+        ),
+        pytest.param({"splitter": "improved", "discount": "proportional"}, marks=pytest.mark.slow),
     ],
     ids=lambda settings: "-".join(settings.values()),
 )
@@ -234,6 +239,7 @@ def test_a_replay_costs_nothing_and_writes_the_same(con, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_a_csv_file_gives_what_its_table_gives(con, tmp_path):
     con.execute(f"COPY trips TO '{tmp_path / 'trips.csv'}'")
     typed = {"columns": {**DOMAIN["columns"]}}

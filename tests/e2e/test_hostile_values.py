@@ -150,7 +150,7 @@ def check_expected(con, name, epsilon):
         assert share(f"{name} = CAST('{value}' AS {column.sql_type})") == pytest.approx(wanted, abs=far)
 
 
-@pytest.mark.parametrize("domains", ["discovered", "bounds"])
+@pytest.mark.parametrize("domains", ["discovered", pytest.param("bounds", marks=pytest.mark.slow)])
 def test_all_of_them_in_one_table(domains, tmp_path):
     with duckdb.connect() as con:
         bounds = load(con, COLUMNS)

@@ -85,10 +85,12 @@ def digest(path):
 def same_marginal(one, other, names):
     """Seven digits of the model are stored; what was measured is exact, labels and their types too."""
     expected, found = one.marginal(names), other.marginal(names)
-    pd.testing.assert_frame_equal(found.drop(columns="estimate"), expected.drop(columns="estimate"))
+    modelled = ["estimate", "estimate_error"]
+    pd.testing.assert_frame_equal(found.drop(columns=modelled), expected.drop(columns=modelled))
     for name in names:
         assert [type(label) for label in found[name]] == [type(label) for label in expected[name]]
-    np.testing.assert_allclose(found["estimate"], expected["estimate"], rtol=1e-6, atol=1e-9)
+    for figure in modelled:
+        np.testing.assert_allclose(found[figure], expected[figure], rtol=1e-6, atol=1e-9)
 
 
 def refusal(release, names):
@@ -297,6 +299,12 @@ DAMAGE = {f"no {table}": f"DROP TABLE dpsyn.{table}" for table in TABLES} | {
     "a code less": "DELETE FROM dpsyn.codes WHERE code = 1",
     "a code twice": "INSERT INTO dpsyn.codes FROM dpsyn.codes",
     "a bin too far": "UPDATE dpsyn.codes SET bin = bin + 99 WHERE code = 0",
+    "an error of nothing": "UPDATE dpsyn.variances SET precision = 0",
+    "a precision below 0": "UPDATE dpsyn.variances SET precision = -precision",
+    "an endless dispersion": "UPDATE dpsyn.variances SET dispersion = 'inf'",
+    "an error of no attribute": "UPDATE dpsyn.variances SET marginal = '99'",
+    "an error of no marginal": "UPDATE dpsyn.variances SET marginal = 'secret'",
+    "an error twice": "INSERT INTO dpsyn.variances FROM dpsyn.variances",
     "another share": "UPDATE dpsyn.codes SET within = within + 1",
     "an attribute less": "DELETE FROM dpsyn.attributes WHERE attribute = 0",
     "another type": "UPDATE dpsyn.attributes SET sql_type = 'secret'",
@@ -389,6 +397,31 @@ def test_a_release_of_an_older_format_beside_a_new_one_is_loaded_with_its_rows(s
         assert dpsyn_sql.load(con, "r").sample(1)["drawn"].tolist() == [0]
         with pytest.raises(InputError, match="'new' is not a network"):
             dpsyn_sql.load(con, "new").sample(1)
+
+
+def test_a_database_made_before_errors_were_stored_answers_without_them(small, tmp_path):
+    path = tmp_path / "o.duckdb"
+    shutil.copy(small, path)
+    with duckdb.connect(str(path)) as con:
+        whole = dpsyn_sql.load(con, "r").marginal(["city"])
+        assert (whole["estimate_error"] > 0).all()
+        con.execute("DROP TABLE dpsyn.variances")
+        without = dpsyn_sql.load(con, "r").marginal(["city"])
+        assert without["estimate_error"].isna().all()
+        pd.testing.assert_frame_equal(
+            without.drop(columns="estimate_error"), whole.drop(columns="estimate_error")
+        )
+        con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS b FROM range(900) r(i)")
+        new = dpsyn_sql.release(con, "t", name="new")  # adds the table, and renews the macros
+        assert (new.marginal(["b"])["estimate_error"] > 0).all()
+        assert con.execute(
+            "SELECT count(estimate_error), count(*) > 2 FROM dpsyn_marginal('r', ['city'])"
+        ).fetchone() == (0, True)
+        assert con.execute("SELECT count(estimate_error) FROM dpsyn_marginal('new', ['b'])").fetchone() == (
+            2,
+        )
+        again = dpsyn_sql.release(con, "t", name="new", into="again")
+        pd.testing.assert_frame_equal(again.marginal(["b"]), new.marginal(["b"]))
 
 
 def test_what_is_no_stored_release_says_where_releases_are_stored(small, tmp_path):

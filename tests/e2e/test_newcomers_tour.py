@@ -1,12 +1,15 @@
-"""A newcomer's first hour: the README as it stands, every command once, and wrong calls that end in one clear line."""
+"""A newcomer's first hour: the README and the page of releases as they stand, every command once, and wrong
+calls that end in one clear line."""
 
+import json
 import re
-import shlex
 import shutil
 from pathlib import Path
 
 import duckdb
 import pytest
+from support import pages
+from support.commands import search_path
 from typer.testing import CliRunner
 
 from dpsyn_sql.cli.main import app
@@ -15,11 +18,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 DOMAIN = "examples/adult.domain.yml"
-
-
-def blocks(language):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def run(*arguments):
@@ -37,18 +35,22 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
+PAGES = {"README.md": 3, "docs/releases.md": 4}
+"""Pages of a checkout, and how many of their blocks run."""
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_readme_runs_as_it_stands_and_its_second_run_costs_nothing(checkout):
-    (command,) = re.findall(r"&& (dpsyn release .*)", "".join(blocks("")))
-    for again in (False, True):
-        done = run(*shlex.split(command)[1:])
-        assert done.exit_code == 0, done.output
-        assert ("Replayed" in done.output) == again
-        for program in blocks("python"):
-            exec(program, {})
-    for source, releases in (("examples/adult.parquet", 2), ("warehouse.duckdb", 1)):
-        shown = run("ledger", "show", source)
-        assert shown.exit_code == 0 and shown.output.count("\nRelease ") == releases
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_runs_as_it_stands_and_its_second_run_costs_nothing(page, checkout, monkeypatch):
+    monkeypatch.setenv("PATH", search_path(checkout))
+    spent = []
+    for _ in range(2):
+        assert pages.run(ROOT / page, checkout) == PAGES[page]
+        ledgers = sorted(str(path) for path in checkout.rglob("*ledger") if path.is_file())
+        shown = [json.loads(run("ledger", "show", ledger, "--json").output) for ledger in ledgers]
+        spent.append([(one["accounts"], one["releases"]) for one in shown])
+    assert spent[0] == spent[1]
+    assert sum(len(releases) for _, releases in spent[0]) == {"README.md": 2, "docs/releases.md": 3}[page]
 
 
 def test_each_command_once(checkout):

@@ -112,7 +112,7 @@ CALENDARS = pytest.mark.parametrize(
     [
         (4, None, "sum", 4),
         pytest.param(24, 1, "tree", 24, marks=pytest.mark.slow),
-        (170, 2, "tree", 4),
+        pytest.param(170, 2, "tree", 4, marks=pytest.mark.slow),
     ],
 )
 

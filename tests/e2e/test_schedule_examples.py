@@ -12,12 +12,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.commands import search_path
 
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "schedule"
-DPSYN = "#!/bin/sh\nPYTHONPATH='{}' exec '{}' -c 'from dpsyn_sql.cli.start import main; main()' \"$@\"\n"
-PATHS = os.environ.get("PYTHONPATH", "")
 ELSEWHERE = os.environ.get("DPSYN_TEST_DAGSTER", "")
 DAGSTER = [sys.executable, "-m", "dagster"] if ELSEWHERE else ["dagster"]
 
@@ -30,10 +29,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("DPSYN_LEDGER", raising=False)
     shutil.copytree(EXAMPLE, tmp_path / "clinic", ignore=shutil.ignore_patterns("clinic.*", "visits_*"))
     subprocess.run([sys.executable, str(tmp_path / "clinic" / "make_data.py")], check=True)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "dpsyn").write_text(DPSYN.format(PATHS, sys.executable))
-    (tmp_path / "bin" / "dpsyn").chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", search_path(tmp_path))
     return tmp_path / "clinic"
 
 
@@ -78,7 +74,7 @@ def test_dagster_runs_it_and_a_second_run_costs_nothing(folder, tmp_path):
     environment = {
         "DAGSTER_HOME": str(tmp_path / "home"),
         "DAGSTER_DISABLE_TELEMETRY": "true",
-        "PYTHONPATH": os.pathsep.join(path for path in (ELSEWHERE, PATHS) if path),
+        "PYTHONPATH": os.pathsep.join(path for path in (ELSEWHERE, os.environ.get("PYTHONPATH")) if path),
     }
     for _ in range(2):
         code, text = called(folder, *recipe, **environment)

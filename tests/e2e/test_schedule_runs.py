@@ -180,7 +180,11 @@ def test_a_person_in_at_most_two_windows_pays_two(folder):
 
 
 @pytest.mark.parametrize(
-    "changed", [("windows_per_unit: 1", "windows_per_unit: 2"), ("epsilon: 1", "epsilon: 2")]
+    "changed",
+    [
+        ("windows_per_unit: 1", "windows_per_unit: 2"),
+        pytest.param(("epsilon: 1", "epsilon: 2"), marks=pytest.mark.slow),
+    ],
 )
 def test_a_preview_says_what_a_changed_panel_costs(folder, changed):
     bounded = "privacy_unit: who, max_rows_per_unit: 3, windows_per_unit: 1, epsilon: 1, method:"

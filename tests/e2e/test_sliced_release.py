@@ -191,7 +191,16 @@ def test_rows_of_a_partition_have_its_value(place, domain):
     assert (done.marginal(["region"])["estimate"] > 1000).all()
 
 
-@pytest.mark.parametrize("source", ["seen", "SELECT a, id, CAST(met AS DATE) AS day FROM made", "made"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "seen",
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("SELECT a, id, CAST(met AS DATE) AS day FROM made", "made")
+        ),
+    ],
+)
 def test_another_time_zone_makes_other_windows(tmp_path, source):
     """The last hour of January in UTC is February in Tokyo: rows would be in both windows for the price of one."""
     con = duckdb.connect(tmp_path / "zones.duckdb")
