@@ -25,6 +25,10 @@ types:
 contracts:
     lint-imports
 
+# the documentation site, in build/site (pip install --editable '.[docs]')
+docs:
+    sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/site
+
 # everything a change must pass, in a fresh virtual environment
 ci:
     .ci/run
