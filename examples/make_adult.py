@@ -1,4 +1,4 @@
-"""Make examples/adult.parquet: a release of UCI Adult by this package, with its certificate beside it.
+"""Make examples/adult.parquet: a release of UCI Adult by this package, with its certificate and its report.
 
     python examples/make_adult.py path/to/adult_all.parquet
 
@@ -29,6 +29,7 @@ def main(source: str) -> None:
     )
     certificate = json.dumps(release.certificate(), indent=2) + "\n"
     (FOLDER / "adult.certificate.json").write_text(certificate)
+    release.report(FOLDER / "adult.report.html")
     print(release)
 
 
