@@ -1,4 +1,4 @@
-"""Every error a user can meet, as one tree; importable from anywhere.
+"""Every error a user can meet, as one tree; importable from anywhere::
 
     DpsynError
     ├── InputError                 the call cannot be carried out as written; nothing was read or charged

@@ -142,4 +142,5 @@ def _kept(job: Job, entry: LedgerEntry, made: Made, drawn: Drawn, facts: dict[st
         drawn=drawn,
         measurements=made.measurements,
         labels=[code_labels(attribute) for attribute in made.shape.domain.attributes],
+        variances=made.variances,
     )

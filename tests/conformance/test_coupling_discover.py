@@ -230,7 +230,7 @@ def test_neighbours_show_the_same(unit, kind, **neighbours):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 @pytest.mark.parametrize("unit", sorted(UNITS))
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=25)
 @given(**NEIGHBOURS)
 def test_many_neighbours_show_the_same(unit, kind, **neighbours):
     check_neighbours(unit, kind, **neighbours)

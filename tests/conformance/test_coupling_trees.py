@@ -129,7 +129,7 @@ def test_neighbours_show_the_same(splitter, unit, kind, neighbours):
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @pytest.mark.parametrize("splitter", SPLITTERS)
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=25)
 @given(**NEIGHBOURS)
 def test_many_neighbours_show_the_same(splitter, unit, kind, **neighbours):
     check_neighbours(splitter, unit, kind, **neighbours)

@@ -33,12 +33,19 @@ def _loaded_from():
 _FOLDERS = _loaded_from()
 
 
+def _below(file):
+    folder, _, path = file.partition("/")
+    return _FOLDERS[folder] / path
+
+
+_FAULTY = {_below(file) for file, _, _ in _edits}
+
+
 def changed(path, text):
     """The text of a file with the edits of the fault."""
     for edit in _edits:
         file, old, new = edit
-        folder, _, below = file.partition("/")
-        if Path(path).resolve() == _FOLDERS[folder] / below:
+        if Path(path).resolve() == _below(file):
             if text.count(old) != 1:
                 raise pytest.UsageError(f"{old!r} occurs {text.count(old)} times in {file}")
             text = text.replace(old, new)
@@ -58,7 +65,7 @@ class _Finder(MetaPathFinder):
         if not fullname.startswith("dpsyn_sql."):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+        if spec is not None and spec.origin and Path(spec.origin).resolve() in _FAULTY:
             spec.loader = _Loader(fullname, spec.origin)
         return spec
 
