@@ -82,11 +82,14 @@ def _texts_by_name(value: object) -> bool:
     return isinstance(value, dict) and all(map(_text, value.values()))
 
 
-_SHARE = _with(share=_number(-_LARGEST))
+_SHARE = _with(share=_number(-_LARGEST), standard_error=_number(-_LARGEST))
 _LOST = _with(
     name=_text,
     lost=_maybe(_text),
     other=_maybe(_SHARE),
+    null=_maybe(_SHARE),
+    first_bin=_maybe(_SHARE),
+    last_bin=_maybe(_SHARE),
     prefixes=_maybe(_SHARE),
     wide_bins=_maybe(_list_of(_SHARE)),
 )

@@ -417,9 +417,8 @@ def test_a_database_made_before_errors_were_stored_answers_without_them(small, t
         assert con.execute(
             "SELECT count(estimate_error), count(*) > 2 FROM dpsyn_marginal('r', ['city'])"
         ).fetchone() == (0, True)
-        assert con.execute("SELECT count(estimate_error) FROM dpsyn_marginal('new', ['b'])").fetchone() == (
-            2,
-        )
+        known = con.execute("SELECT count(estimate_error) = count(*) FROM dpsyn_marginal('new', ['b'])")
+        assert known.fetchone() == (True,)
         again = dpsyn_sql.release(con, "t", name="new", into="again")
         pd.testing.assert_frame_equal(again.marginal(["b"]), new.marginal(["b"]))
 
