@@ -42,7 +42,7 @@ def evaluate(
 ) -> Evaluation:
     """Compare a synthetic table with the real one. PRIVATE: the result is as private as the real rows.
 
-    It counts in the database by SQL, so that the tables need not fit in memory. It writes nothing into a
+    It counts in the database by SQL, which can spill to disk. It writes nothing into a
     database, reads no ledger and charges nothing.
 
     Args:
