@@ -11,6 +11,8 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
 
+pytestmark = pytest.mark.slow
+
 ROWS = 20_000
 DOMAIN = {
     "columns": {

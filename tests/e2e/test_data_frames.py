@@ -15,7 +15,7 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.slices import Partition
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 DOMAIN = {
     "columns": {
@@ -107,7 +107,9 @@ def test_a_unit_column(people, ledger):
     [
         None,
         "file.parquet",
-        *(pytest.param(into, marks=pytest.mark.slow) for into in ("table", "file.csv", "file.csv.gz")),
+        "table",
+        "file.csv",
+        "file.csv.gz",
     ],
 )
 @pytest.mark.parametrize("source", ["frame", "table"])

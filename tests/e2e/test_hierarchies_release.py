@@ -8,6 +8,8 @@ import dpsyn_sql
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS
 
+pytestmark = pytest.mark.slow
+
 ROWS = 6000
 PLACES = {"x": (40.2, -73.8), "y": (40.5, -73.2), "z": (40.8, -73.5)}
 POINT = {"type": "point", "columns": {"lat": [40, 41], "lon": [-74, -73]}, "depth": 8, "nullable": False}
@@ -65,7 +67,7 @@ def counts(con, table, columns):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("delta", [1e-9, pytest.param(0, marks=pytest.mark.slow)], ids=["gaussian", "pure"])
+@pytest.mark.parametrize("delta", [1e-9, 0], ids=["gaussian", "pure"])
 def test_a_whole_table_by_the_default_method(con, delta):
     columns = con.execute("DESCRIBE trips").fetchall()
     release = dpsyn_sql.release(con, "trips", epsilon=100, delta=delta, domain=DOMAIN)
@@ -80,7 +82,6 @@ def test_a_whole_table_by_the_default_method(con, delta):
     assert con.execute("SELECT avg(tip) FROM trips_synthetic").fetchone()[0] == pytest.approx(4, abs=0.5)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_takes_them(con, method):
@@ -114,11 +115,8 @@ def test_macros_answer_for_them(con):
     [
         {"splitter": "auto"},
         {"splitter": "improved", "discount": "uniform"},
-        *(
-            pytest.param({"splitter": one}, marks=pytest.mark.slow)
-            for one in ("privtree", "improved", "basic", "direct")
-        ),
-        pytest.param({"splitter": "improved", "discount": "proportional"}, marks=pytest.mark.slow),
+        *({"splitter": one} for one in ("privtree", "improved", "basic", "direct")),
+        {"splitter": "improved", "discount": "proportional"},
     ],
     ids=lambda settings: "-".join(settings.values()),
 )
@@ -239,7 +237,6 @@ def test_a_replay_costs_nothing_and_writes_the_same(con, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.slow
 def test_a_csv_file_gives_what_its_table_gives(con, tmp_path):
     con.execute(f"COPY trips TO '{tmp_path / 'trips.csv'}'")
     typed = {"columns": {**DOMAIN["columns"]}}

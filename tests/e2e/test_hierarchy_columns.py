@@ -33,6 +33,8 @@ from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.write.persist import StoredRelease, drawn_from, persist
 
+pytestmark = pytest.mark.slow
+
 SPEC = {
     "columns": {
         "place": {"type": "point", "columns": {"lat": [40.0, 41.0], "lon": [-75.0, -73.0]}},
@@ -129,9 +131,7 @@ def test_a_table_with_every_kind_is_released_whole(con, tmp_path):
     assert "leaves of the hierarchy 'place'" in comment
 
 
-@pytest.mark.parametrize(
-    "ending", ["parquet", *(pytest.param(one, marks=pytest.mark.slow) for one in ("csv", "csv.gz"))]
-)
+@pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz"])
 def test_files_hold_the_columns_and_come_back_as_frames(con, tmp_path, ending):
     made = released(con, tmp_path, into=tmp_path / f"out.{ending}")
     frame = made.to_df()
@@ -140,7 +140,6 @@ def test_files_hold_the_columns_and_come_back_as_frames(con, tmp_path, ending):
     assert read == (len(frame),)
 
 
-@pytest.mark.slow
 def test_a_frame_and_a_file_of_text_are_sources(con, tmp_path):
     frame = con.execute("FROM trips").df()
     made = dpsyn_sql.release(frame, "trips", epsilon=8, domain=spec(), ledger=tmp_path / "l")

@@ -10,6 +10,8 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.measure.noise import OpenDPNoise
 from dpsyn_sql.methods import METHODS
 
+pytestmark = pytest.mark.slow
+
 SPEC = {
     "columns": {
         "icd": {

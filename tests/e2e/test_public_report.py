@@ -21,6 +21,8 @@ from dpsyn_sql.report.public import pairs
 from dpsyn_sql.report.public.whole import report_page
 from dpsyn_sql.report.public.words import rounded_up
 
+pytestmark = pytest.mark.slow
+
 DOMAIN = {
     "columns": {
         "a": {"type": "numeric", "lower": 0, "upper": 4},

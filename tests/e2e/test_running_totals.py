@@ -28,6 +28,8 @@ from dpsyn_sql.schedule import preview, run, status
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.totals import running_total
 
+pytestmark = pytest.mark.slow
+
 DOMAIN = {
     "columns": {
         "kind": {"type": "categorical", "categories": ["a", "b"]},
@@ -111,8 +113,8 @@ CALENDARS = pytest.mark.parametrize(
     ("periods", "most", "way", "last"),
     [
         (4, None, "sum", 4),
-        pytest.param(24, 1, "tree", 24, marks=pytest.mark.slow),
-        pytest.param(170, 2, "tree", 4, marks=pytest.mark.slow),
+        (24, 1, "tree", 24),
+        (170, 2, "tree", 4),
     ],
 )
 
@@ -152,7 +154,6 @@ def test_totals_are_the_sums_of_stored_answers_and_cost_the_budget_once(path, pe
         ledger.verify()
 
 
-@pytest.mark.slow
 @CALENDARS
 def test_a_total_counts_all_rows_so_far_and_no_later_ones(path, periods, most, way, last):
     """With so large an epsilon the noise is less than a row."""
@@ -264,7 +265,6 @@ releases:
 """
 
 
-@pytest.mark.slow
 def test_a_schedule_makes_a_total_of_each_period_within_the_limit_for_all(path, tmp_path, monkeypatch):
     monkeypatch.delenv("DPSYN_LEDGER", raising=False)
     make(path, 4)
@@ -300,7 +300,6 @@ def test_a_schedule_makes_a_total_of_each_period_within_the_limit_for_all(path, 
     assert 0.999999 < spent / Budget.of_release(1, 1e-9).amount <= 1
 
 
-@pytest.mark.slow
 def test_a_total_that_its_budget_refuses_stops_the_later_ones_which_would_measure_it(
     path, tmp_path, monkeypatch
 ):
@@ -371,7 +370,6 @@ for death in deaths:
 """
 
 
-@pytest.mark.slow
 def test_a_killed_total_continues_by_the_same_call_and_each_node_is_debited_once(tmp_path):
     """Three nodes are measured by one call; it dies at a change of the ledger, here or there."""
     deaths = [*range(2, 80, 11), 1000]

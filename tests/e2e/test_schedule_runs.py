@@ -14,6 +14,8 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.schedule import preview, run, status
 from dpsyn_sql.schedule.lock import alone
 
+pytestmark = pytest.mark.slow
+
 DOMAIN = "columns: {n: {type: numeric, lower: 0, upper: 9, bins: 2}, at: {type: temporal, lower: 2100-01-01, upper: 2103-01-01, bins: 2}, who: {type: numeric, lower: 0, upper: 9, bins: 2}, c: {type: categorical, categories: [a, 'b''x'], other: true}}"
 HEAD = """ledger: ledger
 accounts:
@@ -183,7 +185,7 @@ def test_a_person_in_at_most_two_windows_pays_two(folder):
     "changed",
     [
         ("windows_per_unit: 1", "windows_per_unit: 2"),
-        pytest.param(("epsilon: 1", "epsilon: 2"), marks=pytest.mark.slow),
+        ("epsilon: 1", "epsilon: 2"),
     ],
 )
 def test_a_preview_says_what_a_changed_panel_costs(folder, changed):
@@ -251,7 +253,6 @@ releases:
 """
 
 
-@pytest.mark.slow
 def test_hostile_names_and_values_reach_tables_as_they_are(folder):
     """Names of columns, a query, names of outputs and values of partitions: none is read as SQL or a template."""
     columns = ", ".join(f"i % 3 AS {quoted(name)}" for name in NAMES if name != 'a"b;--')

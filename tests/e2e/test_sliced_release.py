@@ -13,6 +13,8 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.slices import Partition, Window
 
+pytestmark = pytest.mark.slow
+
 EDGES = ("2013-01-01", "2013-02-01", "2013-03-01", "2013-04-01", "2013-05-01")
 DOMAIN = {"columns": {"a": {"type": "categorical", "categories": ["x", "y"]}}}
 
@@ -72,7 +74,6 @@ def line(plan, label):
     return next(text for text in str(plan).splitlines() if text.startswith(label))
 
 
-@pytest.mark.slow
 def test_a_month_at_a_time_of_rows_costs_one_month(place):
     sums = []
     for index in range(4):
@@ -102,7 +103,6 @@ def test_customers_count_in_their_first_month_alone(place):
     assert spent(place) > first
 
 
-@pytest.mark.slow
 def test_without_a_bound_each_month_is_charged_and_the_plan_says_so(place):
     sums = []
     for index in range(3):
@@ -195,10 +195,8 @@ def test_rows_of_a_partition_have_its_value(place, domain):
     "source",
     [
         "seen",
-        *(
-            pytest.param(one, marks=pytest.mark.slow)
-            for one in ("SELECT a, id, CAST(met AS DATE) AS day FROM made", "made")
-        ),
+        "SELECT a, id, CAST(met AS DATE) AS day FROM made",
+        "made",
     ],
 )
 def test_another_time_zone_makes_other_windows(tmp_path, source):

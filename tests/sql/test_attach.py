@@ -15,6 +15,8 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.request import OPTIONS
 from dpsyn_sql.source.files import file_beside
 
+pytestmark = pytest.mark.slow
+
 CANARY = "canary6f1d0b"
 RELEASE = "dpsyn_release('people', 'synthetic', method := 'independent')"
 HOSTILE = [
@@ -134,13 +136,13 @@ def test_planning_a_query_releases_nothing(con):
         f"EXPLAIN ANALYZE FROM {RELEASE}",
         f"SELECT count(*) FROM {RELEASE}",
         f"SELECT a.release_id = b.release_id, a.replayed = b.replayed FROM {RELEASE} AS a, {RELEASE} AS b",
-        pytest.param(f"WITH x AS (FROM {RELEASE}) FROM x AS a JOIN x AS b ON a = b", marks=pytest.mark.slow),
-        pytest.param(f"PIVOT (FROM {RELEASE}) ON release_id USING count(*)", marks=pytest.mark.slow),
-        pytest.param(f"FROM {RELEASE} UNION ALL FROM {RELEASE}", marks=pytest.mark.slow),
-        pytest.param(f"SUMMARIZE FROM {RELEASE}", marks=pytest.mark.slow),
-        pytest.param(f"CREATE TABLE log AS FROM {RELEASE}", marks=pytest.mark.slow),
+        f"WITH x AS (FROM {RELEASE}) FROM x AS a JOIN x AS b ON a = b",
+        f"PIVOT (FROM {RELEASE}) ON release_id USING count(*)",
+        f"FROM {RELEASE} UNION ALL FROM {RELEASE}",
+        f"SUMMARIZE FROM {RELEASE}",
+        f"CREATE TABLE log AS FROM {RELEASE}",
         f"SELECT (SELECT release_id FROM {RELEASE}) FROM numbers",
-        pytest.param(f"SELECT release_id FROM numbers, {RELEASE}", marks=pytest.mark.slow),
+        f"SELECT release_id FROM numbers, {RELEASE}",
         f"SELECT name FROM numbers WHERE EXISTS (FROM {RELEASE} WHERE release_id <> name)",
     ],
 )
@@ -338,7 +340,6 @@ def test_names_are_looked_up_as_the_connection_does(con):
     assert row["output"] == "d.s.inside_synthetic"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_every_argument_is_text(con, text):
     quoted = "'" + text.replace("'", "''") + "'"

@@ -33,6 +33,8 @@ from dpsyn_sql.report.stored import attribute_of_facts
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
+pytestmark = pytest.mark.slow
+
 QUICK = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NUMBER = Attribute("row", "BIGINT", "numeric", edges=tuple(range(2_001)))
 
@@ -210,7 +212,7 @@ def put(con, types, rows):
 
 
 @pytest.mark.parametrize("nullable", [False, True])
-@pytest.mark.parametrize("most", [1, pytest.param(7, marks=pytest.mark.slow), 400])
+@pytest.mark.parametrize("most", [1, 7, 400])
 def test_codes_of_points_are_those_of_the_last_leaf_that_begins_before(con, nullable, most):
     """Few codes by comparisons, many by a join; NULL, NaN and values outside have codes of their own."""
     rng = np.random.default_rng(most)

@@ -14,7 +14,7 @@ import dpsyn_sql
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.source.files import file_beside
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 HOSTILE = """it's "x"; -- {{ y }} /* z\nw' || error('!') || '"""
 NAME = HOSTILE.replace("\n", "")

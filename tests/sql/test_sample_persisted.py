@@ -31,6 +31,8 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
 from dpsyn_sql.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = """it's "x"); DROP TABLE kept; --|"""
 SEED = 2**64 - 1
 RNG = np.random.default_rng(0)

@@ -24,6 +24,8 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
+pytestmark = pytest.mark.slow
+
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 KEY, K = 11, 3
 UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("id", K)}

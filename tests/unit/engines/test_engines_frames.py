@@ -112,6 +112,7 @@ def equal_counts(frame, sql, values, spec, tmp_path):
     assert plan.domain == other.domain and plan.steps == other.steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", PANDAS)
 def test_a_pandas_column_counts_as_the_same_values_in_a_table(tmp_path, case):
     column, sql, values, spec = PANDAS[case]
@@ -125,6 +126,7 @@ def types_of(frame):
         return [column.sql_type for column in session.relation.columns]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", PANDAS)
 def test_types_of_a_pandas_frame_do_not_depend_on_its_rows(case):
     frame = pd.DataFrame({"x": PANDAS[case][0]})
@@ -153,6 +155,7 @@ def arrow_type(pa, kind):
     return pa.timestamp(kind[10:-1]) if kind.startswith("timestamp") else pa.type_for_alias(kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form",
     ["table", *(pytest.param(form, marks=pytest.mark.slow) for form in ("batch", "dictionary", "pandas"))],
@@ -193,6 +196,7 @@ POLARS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", POLARS)
 def test_a_polars_column_counts_as_the_same_values_in_a_table(tmp_path, kind):
     pl = pytest.importorskip("polars", reason="Polars is not installed")

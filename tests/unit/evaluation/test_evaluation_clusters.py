@@ -9,6 +9,8 @@ from dpsyn_sql.evaluation.clusters import CENTRES, centres_of, clusters, mean_co
 from dpsyn_sql.evaluation.drawing import drawn
 from dpsyn_sql.evaluation.session import opened
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def con():

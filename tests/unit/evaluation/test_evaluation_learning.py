@@ -29,7 +29,7 @@ from dpsyn_sql.evaluation.learning import (
 )
 from dpsyn_sql.evaluation.session import opened
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ from scipy import stats
 from dpsyn_sql.evaluation import distances
 from dpsyn_sql.evaluation.evaluating import evaluate
 
+pytestmark = pytest.mark.slow
+
 MADE = """
 CREATE TABLE real AS
 SELECT
