@@ -37,7 +37,7 @@ def test_values_are_believable(bounds):
         true, copy = both("avg(CAST(counter = 511 AS INTEGER))")
         assert copy == pytest.approx(true, abs=0.01)
         assert both("count(*) FILTER (rate > 1)")[1] < 0.01 * ROWS
-        # Noise may leave a thin bin between two values: a handful of rows may lie there.
+        # Noise may leave a thin bin between two values: some rows may lie there.
         steps = "floors NOT IN (1, 1.5, 2, 2.5, 3, 3.5)"
         assert both(f"count(*) FILTER ({steps})")[1] < 0.01 * ROWS
         assert both("count(DISTINCT floors) FILTER (floors IN (1, 1.5, 2, 2.5, 3, 3.5))")[1] == 6
