@@ -1,6 +1,6 @@
 """An attack on our own noise: can a table be told from the same table with one unit more?
 
-The real method asks the real door (curator, calibration, in-memory ledger, OpenDP's noise) many times, on
+The real method asks the real door (curator, calibration, in-memory ledger, noise) many times, on
 toy rows and on the same rows plus k identical ones. A test guesses which table it was. It uses the
 likelihood ratio of the whole transcript, given the references of its own run; no test is more powerful.
 The counted errors give a lower bound of the privacy parameter, to compare with the claim. No row of a

@@ -17,7 +17,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Curator, LedgerEntry
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.questions.residuals import whole_residuals
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.plan import Plan
@@ -71,7 +71,7 @@ class Door:
         key = ReleaseKey(f"audit {self._opened}", "audit", None, {})
         with self._ledger.open_release(key, self._plan.budget) as entry:
             domain, limit = self._plan.domain, self._plan.source.unit.max_rows
-            yield LocalCurator(self._counters[within], domain, limit, entry, OpenDPNoise()), entry
+            yield LocalCurator(self._counters[within], domain, limit, entry, ExactNoise()), entry
 
 
 class Witness:

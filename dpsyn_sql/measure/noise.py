@@ -1,13 +1,11 @@
-"""Integer noise by OpenDP, and rows drawn at random. There is no seed: the randomness is the operating
-system's."""
+"""Integer noise, private choices by OpenDP, and rows drawn at random. There is no seed: the randomness is the
+operating system's."""
 
 from __future__ import annotations
 
-import os
 import random
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,8 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Kind
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.interfaces import NoiseSource
+from dpsyn_sql.measure.drawing import drawn
+from dpsyn_sql.measure.laws import gaussian_law, laplace_law
 
 MOST_ROWS = 2**58
 """A count above it is taken for this one, so that neither steps of a lattice nor their noise overflow. That
@@ -27,33 +27,27 @@ dp.enable_features("contrib")
 _KEPT = 100
 """Mechanisms that are kept. A mechanism has no state: each call draws fresh noise. Making one is slow."""
 
+_MOST_SCALE = 2.0**36
+"""Of noise in steps. From it on OpenDP draws: 31 bits do not hold a place in a block."""
+
 _AT_ONCE = 20_000
-"""Cells that get their noise in one call. More are shared out among threads: OpenDP draws without holding
-Python's lock, and cells are independent."""
+"""Cells that OpenDP is handed in one call, as Python's integers."""
 
 _RANDOM = random.SystemRandom()
 
 _COUNTS = dp.vector_domain(dp.atom_domain(T=dp.i64))
 
 
-def _gaussian(sigma: float) -> Any:
-    return dp.m.make_gaussian(_COUNTS, dp.l2_distance(T=float), sigma)
-
-
-def _laplace(scale: float) -> Any:
-    return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
-
-
 @lru_cache(maxsize=_KEPT)
 def gaussian_mechanism(sigma: float) -> Any:
     """OpenDP's discrete Gaussian on integer vectors; ``.map(l2)`` is its rho."""
-    return _gaussian(sigma)
+    return dp.m.make_gaussian(_COUNTS, dp.l2_distance(T=float), sigma)
 
 
 @lru_cache(maxsize=_KEPT)
 def laplace_mechanism(scale: float) -> Any:
     """OpenDP's discrete Laplace on integer vectors; ``.map(l1)`` is its epsilon."""
-    return _laplace(scale)
+    return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -67,16 +61,20 @@ def selection_mechanism(scale: float, kind: Kind, number: int) -> Any:
     return dp.m.make_noisy_top_k(_COUNTS, dp.linf_distance(T=dp.i64), measure, number, scale)
 
 
-class OpenDPNoise:
+class ExactNoise:
     """The noise source of every release."""
 
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
         """Discrete Gaussian of scale ``sigma`` on a flat int64 vector."""
-        return _in_parts(partial(_gaussian, sigma), gaussian_mechanism(sigma), values)
+        if sigma >= _MOST_SCALE:
+            return _by_opendp(gaussian_mechanism(sigma), values)
+        return _sums(values, drawn(gaussian_law(sigma), len(values)))
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Discrete Laplace of ``scale`` on a flat int64 vector."""
-        return _in_parts(partial(_laplace, scale), laplace_mechanism(scale), values)
+        if scale >= _MOST_SCALE:
+            return _by_opendp(laplace_mechanism(scale), values)
+        return _sums(values, drawn(laplace_law(scale), len(values)))
 
     def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
         """Indices of ``number`` candidates with high scores, best first."""
@@ -110,7 +108,10 @@ def whole_rows(steps: NDArray[np.int64], lattice: int) -> NDArray[np.int64]:
     if lattice == 1:
         return steps
     rows, rest = np.divmod(steps, lattice)
-    return np.asarray(rows + (2 * rest + rows % 2 > lattice), dtype=np.int64)
+    rest *= 2
+    rest += rows & 1
+    rows += rest > lattice
+    return rows
 
 
 def drawn_rows(
@@ -136,14 +137,21 @@ def drawn_rows(
     return np.asarray(np.where(kept[groups], counts - found, found), dtype=np.int64)
 
 
-def _in_parts(make: Callable[[], Any], kept: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Noise of ``kept``; in threads where there are many values, each part with a mechanism of its own."""
-    if len(values) <= _AT_ONCE:
-        return _invoke(kept, values)
-    parts = [values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE)]
-    mechanisms = [make() for _ in parts]  # no two threads touch the same one
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.concatenate(list(pool.map(_invoke, mechanisms, parts)))
+def _sums(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Their exact sums, cut at the ends of int64 as OpenDP cuts them. The noise is used up."""
+    sums = values + noise
+    wrapped = (noise < 0) != (sums < values)
+    noise >>= 63  # -1 below zero, else 0
+    noise ^= np.iinfo(np.int64).max  # the end that the sum ran over
+    np.copyto(sums, noise, where=wrapped)
+    return sums
+
+
+def _by_opendp(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    parts = [
+        _invoke(mechanism, values[start : start + _AT_ONCE]) for start in range(0, len(values), _AT_ONCE)
+    ]
+    return np.concatenate([values[:0], *parts])
 
 
 def _invoke(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:

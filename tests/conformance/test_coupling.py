@@ -30,7 +30,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEv
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, Recipe, Static
 from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.planning.plan import MeasureStep
@@ -136,7 +136,7 @@ STYLES = ("noise", "exact", "zero", "low", "high", "mixed")
 
 
 def answers_of(style):
-    return OpenDPNoise() if style == "noise" else Extreme(style)
+    return ExactNoise() if style == "noise" else Extreme(style)
 
 
 @dataclass
@@ -163,7 +163,7 @@ def released(con, source, noise, **options):
         warnings.simplefilter("always")
         for name, method in ADDED_HERE.items():
             patch.setitem(METHODS, name, method)
-        patch.setattr(RELEASE, "OpenDPNoise", lambda: recorder)
+        patch.setattr(RELEASE, "ExactNoise", lambda: recorder)
         patch.setattr(RELEASE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
         patch.setattr(CERTIFICATE, "epsilon_from_events", lambda found, at: epsilon_of(tuple(found), at))
         patch.setattr(DuckDBEngine, "_guarded", traced)
@@ -299,7 +299,7 @@ def test_neighbours_answer_alike(method, unit, neighbours):
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @pytest.mark.parametrize("method", sorted(EVERY))
-@settings(QUICK, max_examples=15)
+@settings(QUICK, max_examples=10)
 @given(**NEIGHBOURS)
 def test_many_neighbours_answer_alike(method, unit, **neighbours):
     check_neighbours(method, unit, **neighbours)
@@ -326,7 +326,7 @@ def test_a_unit_of_k_equal_rows_uses_the_whole_debit(method, delta):
     rows = [("ann", 1, 0.5, "a", "2001-05-05"), ("bob", 9, None, None, None)]
     eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (K + 2)
     run = partial(on_table, method=method, delta=delta, **UNITS["unit"])
-    assert check_coupled(run, rows, rows + eve, OpenDPNoise(), K) > 1 - 1e-9
+    assert check_coupled(run, rows, rows + eve, ExactNoise(), K) > 1 - 1e-9
 
 
 @pytest.mark.parametrize("delta", [1e-9, 0])
@@ -415,4 +415,4 @@ def test_files_of_neighbours_give_the_same_bytes(tmp_path, source, output, metho
         )
 
     extra = (None, 2**31 - 1, -math.inf, "'", "9999-12-31")
-    check_coupled(run, base, [extra, *base], OpenDPNoise(), 1)
+    check_coupled(run, base, [extra, *base], ExactNoise(), 1)

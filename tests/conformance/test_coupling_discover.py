@@ -30,7 +30,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.granularity import steps_of
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.key import ReleaseKey
@@ -186,7 +186,7 @@ class Run:
 
 def run_on(rows, labels, unit, kind):
     with table(rows, labels) as con:
-        return Run(con, labels, unit, kind, OpenDPNoise(), {})
+        return Run(con, labels, unit, kind, ExactNoise(), {})
 
 
 def told(found):
@@ -244,7 +244,7 @@ def check_neighbours(unit, kind, rows, added, place, removed, answers):
 
 
 def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"))):
-    recorder = RecordingNoise(OpenDPNoise())
+    recorder = RecordingNoise(ExactNoise())
     with table(first, labels[0]) as before, table(second, labels[1]) as after:
         # What is counted in only one of the two tables stays below the threshold.
         present = counted(before, labels[0], unit, kind) & counted(after, labels[1], unit, kind)

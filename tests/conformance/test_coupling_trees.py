@@ -22,7 +22,7 @@ from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -139,7 +139,7 @@ def check_neighbours(splitter, unit, kind, rows, added, place, removed):
     added = added[:1] if unit == "row" else [("eve", *row[1:]) for row in added]
     tables = rows, [*rows[:place], *added, *rows[place:]]
     first, second = reversed(tables) if removed else tables
-    recorder = RecordingNoise(OpenDPNoise())
+    recorder = RecordingNoise(ExactNoise())
     with table(first) as before, table(second) as after:
         one = Run(before, splitter, UNITS[unit], kind, recorder)
         two = Run(after, splitter, UNITS[unit], kind, ReplayedNoise(recorder.calls))

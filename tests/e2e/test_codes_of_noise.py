@@ -8,7 +8,7 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,7 @@ def same_noise(monkeypatch):
     def noised(self, values, scale):
         return values + np.rint(rng.normal(0, scale, len(values))).astype(np.int64)
 
-    monkeypatch.setattr(OpenDPNoise, "gaussian", noised)
+    monkeypatch.setattr(ExactNoise, "gaussian", noised)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ RESIDUALS = (
     "tests/statistical/test_residuals.py::test_residuals_have_the_ledgered_variance_and_nothing_in_common"
 )
 FRESH_NOISE = "tests/statistical/test_residuals.py::test_two_releases_of_one_table_share_no_noise"
+PRODUCTS = "tests/unit/count/test_count_products.py"
 CURATOR = "tests/unit/measure/test_measure_curator.py"
 CALIBRATE = "tests/unit/measure/test_measure_calibrate.py"
 SECOND_ACCESS = (
@@ -42,8 +43,14 @@ BOOK = "dpsyn_sql/book.py"
 CERTIFICATE = "dpsyn_sql/report/certificate.py"
 BUDGET = "dpsyn_sql/accounting/budget.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
-DRAW_GAUSSIAN = "return _in_parts(partial(_gaussian, sigma), gaussian_mechanism(sigma), values)"
-DRAW_LAPLACE = "return _in_parts(partial(_laplace, scale), laplace_mechanism(scale), values)"
+DRAW_GAUSSIAN = "return _sums(values, drawn(gaussian_law(sigma), len(values)))"
+DRAW_LAPLACE = "return _sums(values, drawn(laplace_law(scale), len(values)))"
+DRAWING = "dpsyn_sql/measure/drawing.py"
+LAWS = "dpsyn_sql/measure/laws.py"
+DRAWING_TESTS = "tests/unit/measure/test_measure_drawing.py"
+LAWS_TESTS = "tests/unit/measure/test_measure_laws.py"
+CHI_SQUARE = f"{DRAWING_TESTS}::test_chi_square_of_every_value"
+ENTRIES = f"{LAWS_TESTS}::test_every_entry_of_a_table_is_the_floor_of_its_probability"
 GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + smoothing)"
 SECOND_OPINION_GAUSSIAN = " and rho <= share.fraction"
 SECOND_OPINION_SELECTION = " and map_cost <= share.fraction"
@@ -282,7 +289,7 @@ FAULTS = (
     fault(
         "one draw for all cells",
         f"{RESIDUALS}[gaussian]",
-        (NOISE, DRAW_GAUSSIAN, "return values + _invoke(gaussian_mechanism(sigma), values[:1] * 0)"),
+        (NOISE, DRAW_GAUSSIAN, "return _sums(values, np.repeat(drawn(gaussian_law(sigma), 1), len(values)))"),
     ),
     fault(
         "seeded noise",
@@ -292,6 +299,98 @@ FAULTS = (
             DRAW_GAUSSIAN,
             "return values + np.rint(np.random.default_rng(1).normal(0, sigma, len(values))).astype(np.int64)",
         ),
+    ),
+    # -- noise that is not of the law that was charged -----------------------------------------------
+    fault(
+        "an entry of the table counted one word early",
+        f"{DRAWING_TESTS}::test_words_beside_every_entry_of_a_table",
+        (DRAWING, "floors[found + (step - 1)] < words", "floors[found + (step - 1)] <= words"),
+    ),
+    fault(
+        "words that do not decide taken as they are",
+        f"{DRAWING_TESTS}::test_more_bits_decide_at_the_entry_of_a_longer_table",
+        (DRAWING, "        found[index] = _block(law, int(words[index]), bits)\n", "        pass\n"),
+    ),
+    fault(
+        "a tail that ends with the table",
+        f"{DRAWING_TESTS}::test_the_tail_has_no_end",
+        (
+            DRAWING,
+            "            return found\n\n\ndef _kept",
+            "            return min(found, 9)\n\n\ndef _kept",
+        ),
+    ),
+    fault(
+        "zero with two signs",
+        f"{CHI_SQUARE}[gaussian-0.4-1]",
+        (LAWS, "halves = int(law.doublings == 0)", "halves = 0"),
+    ),
+    fault(
+        "zero of a block with two signs",
+        f"{DRAWING_TESTS}::test_a_proposal_is_a_block_a_place_a_sign_and_a_look_at_the_weight",
+        (DRAWING, "    kept &= (magnitudes > 0) | (second & 1 == 0)\n", ""),
+    ),
+    fault(
+        "noise of one sign",
+        f"{CHI_SQUARE}[gaussian-5.0-15]",
+        (DRAWING, "1 - 2 * (words & 1)", "1 - 2 * (words & 0)"),
+    ),
+    fault(
+        "the sign of a word that chose the block",
+        f"{DRAWING_TESTS}::test_small_scales_need_two_words_and_refuse_nothing",
+        (
+            DRAWING,
+            "_signed(_blocks(law, table, first, bits), second)",
+            "_signed(_blocks(law, table, first, bits), first)",
+        ),
+    ),
+    fault(
+        "places of a block alike",
+        f"{DRAWING_TESTS}::test_places_of_a_block_have_the_weights_of_the_law",
+        (DRAWING, "kept = _kept(law, table, blocks, places, third, bits)", "kept = third == third"),
+    ),
+    fault(
+        "place and its weight by one word",
+        f"{CHI_SQUARE}[laplace-90.0-300]",
+        (
+            DRAWING,
+            "_kept(law, table, blocks, places, third, bits)",
+            "_kept(law, table, blocks, places, second, bits)",
+        ),
+    ),
+    fault(
+        "places of too few bits",
+        f"{DRAWING_TESTS}::test_places_of_the_largest_blocks_are_uniform_and_magnitudes_scale",
+        (DRAWING, ".astype(np.int64)\n    magnitudes", ".astype(np.int64) & ~7\n    magnitudes"),
+    ),
+    fault(
+        "the square of an exponent forgotten",
+        f"{DRAWING_TESTS}::test_bounds_in_words_hold_the_exponential_function",
+        (
+            DRAWING,
+            "    high = np.uint64(2**32 + 1) - x + (x * x >> np.uint64(33))\n",
+            "    high = np.uint64(2**32 + 1) - x\n",
+        ),
+    ),
+    fault(
+        "a comparison of words rounded to one side",
+        f"{DRAWING_TESTS}::test_a_comparison_is_that_of_real_numbers",
+        (DRAWING, "if (word + 1) << _GUARD <= low:", "if word << _GUARD <= low:"),
+    ),
+    fault(
+        "a table rounded up",
+        ENTRIES,
+        (LAWS, "found.append(floor)", "found.append(min(last, floor + 1))"),
+    ),
+    fault(
+        "a scale rounded before its law is made",
+        f"{LAWS_TESTS}::test_the_law_is_that_of_the_float_as_it_stands",
+        (LAWS, "    return Fraction(scale)\n", "    return Fraction(scale).limit_denominator(1000)\n"),
+    ),
+    fault(
+        "a series without what is left of it",
+        f"{LAWS_TESTS}::test_bounds_of_the_exponential_function_hold",
+        (LAWS, "max(0, low - term_high), min(one, high + term_high)", "max(0, low), min(one, high)"),
     ),
     fault(
         "empty cells skipped",
@@ -335,6 +434,17 @@ FAULTS = (
             '        "method": plan.method,\n',
             '        "seconds": __import__("time").perf_counter(),\n',
         ),
+    ),
+    fault(
+        "products of more rows than float32 counts",
+        f"{PRODUCTS}::test_sums_leave_float32_before_it_rounds",
+        ("dpsyn_sql/count/products.py", "self._held + rows > self._exact", "self._held > self._exact"),
+    ),
+    fault(
+        "rows of codes read twice",
+        f"{PRODUCTS}::test_equals_group_by[rows-17]",
+        ("dpsyn_sql/count/counter.py", "start, start + _CHUNK)", "start, start + _CHUNK + 1)"),
+        ("dpsyn_sql/count/counter.py", "if sums.rows != rows:", "if sums.rows < rows:"),
     ),
     fault("second access in post-processing", SECOND_ACCESS, (RELEASE, CLOSE, CLOSE + COUNT_ROWS)),
 )

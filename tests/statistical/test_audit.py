@@ -14,7 +14,7 @@ from dpsyn_sql.accounting.tradeoff import fewest_misses, lower_bound, power, run
 from dpsyn_sql.auditing import ERROR, _planned, audit
 from dpsyn_sql.auditing.design import simulated
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS, Static
 
 pytestmark = pytest.mark.slow
@@ -25,8 +25,8 @@ ONE_COLUMN = {"columns": {"a": {"type": "categorical", "categories": ["x"], "oth
 
 def halve_the_noise(monkeypatch):
     for name in ("gaussian", "laplace"):
-        true = getattr(OpenDPNoise, name)
-        monkeypatch.setattr(OpenDPNoise, name, lambda self, v, scale, true=true: true(self, v, scale / 2))
+        true = getattr(ExactNoise, name)
+        monkeypatch.setattr(ExactNoise, name, lambda self, v, scale, true=true: true(self, v, scale / 2))
 
 
 def calibrate_wrongly(monkeypatch, change):

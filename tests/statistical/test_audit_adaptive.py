@@ -13,7 +13,7 @@ from dpsyn_sql.auditing import _planned, audit, prepared
 from dpsyn_sql.auditing.door import Door
 from dpsyn_sql.auditing.toy import toy
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import Adaptive, Independent
 from dpsyn_sql.planning.queries import Choice, Marginals
 from dpsyn_sql.planning.terms import NO_TERMS
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.slow
 
 def halve(monkeypatch, *names):
     for name in names:
-        true = getattr(OpenDPNoise, name)
+        true = getattr(ExactNoise, name)
         monkeypatch.setattr(
-            OpenDPNoise, name, lambda self, v, scale, *rest, true=true: true(self, v, scale / 2, *rest)
+            ExactNoise, name, lambda self, v, scale, *rest, true=true: true(self, v, scale / 2, *rest)
         )
 
 
@@ -88,13 +88,13 @@ def test_the_ratio_of_a_transcript_is_that_of_every_cell_of_both_tables(case, ro
     plan, run = _planned(epsilon, delta, "adaptive", domain, rows)
     door, kind = Door(plan, toy(plan)), plan.budget.kind
     for within in (False, True):
-        heard, other = RecordingNoise(OpenDPNoise()), None
-        monkeypatch.setattr(door_module, "OpenDPNoise", lambda heard=heard: heard)
+        heard, other = RecordingNoise(ExactNoise()), None
+        monkeypatch.setattr(door_module, "ExactNoise", lambda heard=heard: heard)
         answered = door.run(run, within=within).answered
         found = sum(log_ratio(kind, one) for one in answered)
         lattices = [getattr(one.event, "lattice", 1) for one in answered]
         other = RecordingNoise(ReplayedNoise(heard.calls))
-        monkeypatch.setattr(door_module, "OpenDPNoise", lambda other=other: other)
+        monkeypatch.setattr(door_module, "ExactNoise", lambda other=other: other)
         door.run(run, within=not within)
         here, there = (
             sum(

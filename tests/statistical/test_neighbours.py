@@ -13,7 +13,7 @@ import dpsyn_sql
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.domain.file import domain_of
 from dpsyn_sql.engines.source_session import open_source
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.queries import MarginalQuery
 
@@ -51,8 +51,8 @@ def exact_counts(monkeypatch, rows, method):
         seen.append(scores.copy())
         return np.arange(number)
 
-    monkeypatch.setattr(OpenDPNoise, "gaussian", spy)
-    monkeypatch.setattr(OpenDPNoise, "select", chosen)
+    monkeypatch.setattr(ExactNoise, "gaussian", spy)
+    monkeypatch.setattr(ExactNoise, "select", chosen)
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t(n INTEGER, x DOUBLE, s VARCHAR, d DATE)")
         if rows:

@@ -17,7 +17,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, ImprovedEvent, LaplaceEve
 from dpsyn_sql.accounting.likelihood import Answered, log_ratio
 from dpsyn_sql.accounting.tradeoff import lower_bound
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 
 pytestmark = pytest.mark.slow
@@ -65,10 +65,10 @@ class Entry:
 
 
 class Less:
-    """OpenDP's noise, ``times`` as much as is asked for."""
+    """The door's noise, ``times`` as much as is asked for."""
 
     def __init__(self, times):
-        self.inner, self.times = OpenDPNoise(), times
+        self.inner, self.times = ExactNoise(), times
 
     def gaussian(self, values, sigma):
         return self.inner.gaussian(values, sigma * self.times)

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 
 QUICK = ("--method", "independent", "--domain", "d.yml", "--runs", "200")
 
@@ -52,8 +52,8 @@ def test_questions_that_depend_on_answers_are_those_of_a_rehearsal():
 
 
 def test_a_violation_is_exit_code_1(monkeypatch):
-    true = OpenDPNoise.laplace
-    monkeypatch.setattr(OpenDPNoise, "laplace", lambda self, v, scale: true(self, v, scale / 4))
+    true = ExactNoise.laplace
+    monkeypatch.setattr(ExactNoise, "laplace", lambda self, v, scale: true(self, v, scale / 4))
     result = run(*QUICK, "--delta", "0")
     assert result.exit_code == 1 and "VIOLATED" in result.stdout
 

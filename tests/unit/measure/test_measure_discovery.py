@@ -16,7 +16,7 @@ from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise, steps_with_noise
+from dpsyn_sql.measure.noise import ExactNoise, steps_with_noise
 from dpsyn_sql.measure.questions.contributions import contributions_event
 from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
@@ -322,7 +322,7 @@ def test_beyond_amount_or_delta_nothing_is_counted(log, debit):
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
 def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
     release = OneRelease(WHOLE)
-    first = LocalCurator(None, None, 3, release.open(), OpenDPNoise(), FakeColumns(log)).ask(query, SHARE)
+    first = LocalCurator(None, None, 3, release.open(), ExactNoise(), FakeColumns(log)).ask(query, SHARE)
     log.clear()
     again = release.open()
     second = LocalCurator(None, None, 3, again, NoNoise(log), FakeColumns(log)).ask(query, SHARE)
@@ -387,7 +387,7 @@ def test_a_value_of_one_unit_alone_appears_as_often_as_delta_says(lattice):
     """A threshold low enough to be reached: the frequency against the charged probability."""
     event = ThresholdEvent(2.0, 1, 5, lattice)
     draws = 40_000
-    noisy = steps_with_noise(OpenDPNoise(), np.ones(draws, dtype=np.int64), event)
+    noisy = steps_with_noise(ExactNoise(), np.ones(draws, dtype=np.int64), event)
     charged = event.delta_units / 1e18
     shown = int((noisy >= event.threshold * lattice).sum())
     assert abs(shown - draws * charged) < 6 * (draws * charged) ** 0.5

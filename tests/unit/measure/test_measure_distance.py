@@ -10,7 +10,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.measure.counting import Counts
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.queries import Distances, MarginalQuery, Marginals
 from dpsyn_sql.testing.recording import RecordingNoise
 
@@ -77,7 +77,7 @@ def test_a_unit_changes_a_distance_by_at_most_its_rows():
 
 
 def test_the_noise_has_the_scale_charged():
-    curator, entry = door(OpenDPNoise(), budget=Budget("zcdp", 10**18))
+    curator, entry = door(ExactNoise(), budget=Budget("zcdp", 10**18))
     errors = [
         curator.ask(Distances([A, B], [np.array([50, 50]), np.zeros(5, dtype=np.int64)]), BUDGET)[0] - 20
         for _ in range(300)
@@ -95,7 +95,7 @@ def test_nothing_is_counted_beyond_the_budget():
 
 
 def test_a_replay_gives_the_stored_distances_also_when_a_reference_was_rounded_differently():
-    first, again = first_and_again(OpenDPNoise())
+    first, again = first_and_again(ExactNoise())
     answer = first.ask(Distances([A], [np.array([50, 50])]), BUDGET)
     assert again.ask(Distances([A], [np.array([50, 51])]), BUDGET) == answer
 

@@ -14,7 +14,7 @@ from dpsyn_sql.accounting.events import SelectionEvent, cost_units
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise, selection_mechanism
+from dpsyn_sql.measure.noise import ExactNoise, selection_mechanism
 from dpsyn_sql.measure.questions.choice import selection_event
 from dpsyn_sql.planning.queries import Choice, MarginalQuery
 
@@ -50,7 +50,7 @@ def permute_and_flip_of(scores, scale):
 )
 def test_choice_has_the_closed_form(kind, probabilities):
     assert probabilities.sum() == pytest.approx(1)
-    noise = OpenDPNoise()
+    noise = ExactNoise()
     drawn = np.bincount([noise.select(SCORES, SCALE, kind, 1)[0] for _ in range(DRAWS)], minlength=3)
     assert chisquare(drawn, DRAWS * probabilities).pvalue > 1e-7
 
@@ -85,7 +85,7 @@ def test_several_choices_are_peeled_one_after_the_other(kind, number):
     """One-shot Gumbel noise gives the same law as peeled exponential mechanisms (Durfee and Rogers 2019)."""
     expected = peeled(FOUR, SCALE, number, kind)
     assert sum(expected.values()) == pytest.approx(1)
-    noise = OpenDPNoise()
+    noise = ExactNoise()
     drawn = Counter(tuple(noise.select(FOUR, SCALE, kind, number).tolist()) for _ in range(DRAWS))
     assert set(drawn) <= set(expected)
     counted = [drawn[order] for order in expected]
@@ -147,7 +147,7 @@ def tables(query):
 
 
 def curator_of(entry):
-    return LocalCurator(FakeCounter(tables), DOMAIN, 1, entry, OpenDPNoise())
+    return LocalCurator(FakeCounter(tables), DOMAIN, 1, entry, ExactNoise())
 
 
 def curator():

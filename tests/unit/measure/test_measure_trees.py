@@ -16,7 +16,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import BudgetError, InputError, InternalError
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.questions.tree import tree_events
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
@@ -92,7 +92,7 @@ def mixed(con):
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 @pytest.mark.parametrize("splitter", ["privtree", "basic", "improved", "direct"])
 def test_what_is_stored_is_read_as_the_same_tree_without_the_source(mixed, kind, splitter):
-    release, noise = OneRelease(BUDGETS[kind]), OpenDPNoise()
+    release, noise = OneRelease(BUDGETS[kind]), ExactNoise()
     question = TreeQuery((NUMBER, TEXT), splitter, 4)
     counter = SqlDiscoveryCounter(DuckDBEngine(mixed), Fragment("t"))
     entry = release.open()
@@ -198,7 +198,7 @@ def test_what_cannot_be_grown_is_refused_before_the_charge(mixed, question, faul
 @pytest.mark.parametrize("splitter", ["privtree", "basic", "improved", "direct"])
 def test_a_table_of_no_row_or_one(con, rows, splitter):
     con.execute(f"CREATE TABLE t AS SELECT 5 AS x FROM range({rows})")
-    with door(con, noise=OpenDPNoise()) as asking:
+    with door(con, noise=ExactNoise()) as asking:
         tree = asking.ask(TreeQuery((NUMBER,), splitter, 6), half("gdp"))
         leaves = asking.ask(LeafQuery((NUMBER,), tree.levels, tree.nodes), half("gdp"))
     assert len(leaves.values) == len(tree.levels[0]) + 2

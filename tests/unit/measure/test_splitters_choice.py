@@ -14,7 +14,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent
 from dpsyn_sql.accounting.gdp import choice_cost
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.questions.choice import selection_event
 from dpsyn_sql.measure.splitters.choice import chosen_parts
 
@@ -88,10 +88,10 @@ def test_nodes_choose_among_the_attributes_that_refine_them():
     refines = np.array([[False, True, False], [True, True, False], [False] * 3, [True] * 3])
     event = SelectionEvent(0.01, 1)
     for kind in ("gdp", "pure"):
-        found = chosen_parts(largest, refines, event, kind, OpenDPNoise())
+        found = chosen_parts(largest, refines, event, kind, ExactNoise())
         assert found.dtype == np.int64 and found[:3].tolist() == [1, 1, -1] and 0 <= found[3] <= 2
     with pytest.raises(InternalError, match="a score for every node"):
-        chosen_parts(largest[:2], refines, event, "gdp", OpenDPNoise())
+        chosen_parts(largest[:2], refines, event, "gdp", ExactNoise())
 
 
 @pytest.mark.parametrize("kind", ["gdp", "zcdp", "pure"])
@@ -99,7 +99,7 @@ def test_choices_have_the_probabilities_of_the_proof(kind):
     scale, draws = 2.0, 3_000
     largest = np.tile([4, 6], (draws, 1))
     found = chosen_parts(
-        largest, np.ones_like(largest, dtype=np.bool_), SelectionEvent(scale, 1), kind, OpenDPNoise()
+        largest, np.ones_like(largest, dtype=np.bool_), SelectionEvent(scale, 1), kind, ExactNoise()
     )
     law = flipped if kind == "pure" else exponential
     expected = law(np.array([4, 6]), scale)[1]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.small_trees import distribution, level_sums, loss, outcomes, walk
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.splitters.base import Level
 from dpsyn_sql.measure.splitters.basic import Basic
 from dpsyn_sql.measure.splitters.direct import Direct
@@ -121,7 +121,7 @@ def levels_of(splitter, stored, branching):
 )
 def test_direct_commits_children_to_the_count_of_their_parent(counts, scale, threshold, most):
     splitter = Direct(LaplaceEvent(scale, 4), threshold)
-    levels = levels_of(splitter, walk(splitter, 3, 3, counts, OpenDPNoise(), most=most), 3)
+    levels = levels_of(splitter, walk(splitter, 3, 3, counts, ExactNoise(), most=most), 3)
     committed, leaves = levels[0][0].counts, 0
     for (above, _), (level, parents) in itertools.pairwise(levels):
         assert level.counts.min() >= 0
@@ -152,7 +152,7 @@ def test_a_negative_root_commits_to_nothing():
 
 def test_lattice_noise_comes_back_in_whole_rows():
     event = GaussianEvent(3.0, 2, 16)
-    tests = Basic(event, 5).tests(OpenDPNoise())
+    tests = Basic(event, 5).tests(ExactNoise())
     noisy = tests.level(np.full(20_000, 100), np.zeros(20_000, dtype=np.int64))
     assert noisy.dtype == np.int64
     assert np.mean(noisy) == pytest.approx(100, abs=0.2) and np.std(noisy) == pytest.approx(3.02, abs=0.15)

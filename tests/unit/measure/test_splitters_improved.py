@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from support.small_trees import Decided, distribution, level_sums, loss, outcomes, walk, worst_loss
 
 from dpsyn_sql.accounting.events import ImprovedEvent
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.splitters import improved
 from dpsyn_sql.measure.splitters.improved import Improved
 
@@ -270,7 +270,7 @@ def test_real_noise_gives_the_exact_distribution(discount):
     splitter, counts, draws = Improved(ImprovedEvent(2.0, 1), 1, discount), [7, 0, 4, 2], 4_000
     by_draw = discount == "proportional"
     exact = proportional(splitter, 2, 2, counts) if by_draw else distribution(splitter, 2, 2, counts, 0)
-    seen = Counter(walk(splitter, 2, 2, counts, OpenDPNoise()) for _ in range(draws))
+    seen = Counter(walk(splitter, 2, 2, counts, ExactNoise()) for _ in range(draws))
     assert set(seen) <= set(exact)
     expected = [draws * chance for chance in exact.values()]
     assert chisquare([seen[output] for output in exact], expected).pvalue > 1e-7

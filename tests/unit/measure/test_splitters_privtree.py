@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from support.small_trees import distribution, level_sums, loss, walk, worst_loss
 
 from dpsyn_sql.accounting.events import TreeEvent
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.splitters.privtree import PrivTree
 
 SHAPES = [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1), (9, 1)]
@@ -120,7 +120,7 @@ def test_decay_is_the_least_whole_number_that_is_large_enough(branching, scale):
 def test_real_noise_gives_the_exact_distribution():
     splitter, counts, draws = PrivTree(TreeEvent(2.0, 1)), [5, 0, 1, 2], 4_000
     exact = of(counts, 2, 2, splitter)
-    seen = Counter(walk(splitter, 2, 2, counts, OpenDPNoise()) for _ in range(draws))
+    seen = Counter(walk(splitter, 2, 2, counts, ExactNoise()) for _ in range(draws))
     assert set(seen) <= set(exact)
     expected = [draws * chance for chance in exact.values()]
     assert chisquare([seen[output] for output in exact], expected).pvalue > 1e-7

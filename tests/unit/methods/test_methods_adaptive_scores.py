@@ -73,6 +73,38 @@ def test_what_the_best_hold_is_told_within_two_standard_errors():
     assert 3 < low < 5 and np.mean(apart) == pytest.approx(low, abs=0.4)
 
 
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+def test_sparse_dependence_is_told_where_the_spread_of_all_scores_hides_it(kind):
+    """One table in a hundred holds 40 rows beside noise of 10: the best are told within a tenth."""
+    random = np.random.default_rng(7)
+    noise = random.laplace(0, 10 / math.sqrt(2), 20_000) if kind == "pure" else random.normal(0, 10, 20_000)
+    true = np.where(np.arange(20_000) < 200, 40.0, 0.0)
+    scores = scored(5.0 + true + noise, 10.0, kind)
+    best = sorted(scores.rows, key=scores.rows.__getitem__)[-200:]
+    held = sum(5.0 + true[pair[1] - 1] for pair in best)
+    likely, expected = scores.likely(), scores.expected(best)
+    assert sum(likely[pair] for pair in best) == pytest.approx(held, rel=0.1)
+    assert sum(expected.values()) < 0.5 * held < held < 0.95 * sum(scores.rows[pair] for pair in best)
+
+
+def test_pure_luck_of_many_scores_is_likely_to_hold_little():
+    random = np.random.default_rng(8)
+    looked, counted = 0.0, 0.0
+    for _ in range(10):
+        scores = scored(random.normal(0, 10.0, 7_140), 10.0)
+        likely = scores.likely()
+        best = sorted(scores.rows, key=scores.rows.__getitem__)[-100:]
+        looked += sum(scores.rows[pair] for pair in best)
+        counted += sum(likely[pair] for pair in best)
+    assert counted < 0.15 * looked
+
+
+def test_scores_far_beyond_their_noise_stand_for_themselves():
+    rows = [*range(-3, 4)] * 1_000 + [500.0, 10_000.0]
+    likely = list(scored(rows, 2.0).likely().values())
+    assert likely[-2:] == [500.0, 10_000.0] and max(map(abs, likely[:-2])) <= 1
+
+
 @given(
     st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=40),
     st.floats(0.1, 1e9),
@@ -83,6 +115,7 @@ def test_expectations_are_finite_not_negative_and_in_the_order_of_the_scores(row
     found = list(scores.expected(scores.rows).values())
     assert all(math.isfinite(row) and row >= 0 for row in found)
     assert all(found[i] <= found[j] for i in range(len(rows)) for j in range(len(rows)) if rows[i] < rows[j])
+    assert all(math.isfinite(row) for row in scores.likely().values())
 
 
 def test_two_measurements_are_pooled_by_their_precision():
