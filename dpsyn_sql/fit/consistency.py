@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.denoise import denoised
-from dpsyn_sql.fit.shrinkage import shrink_singular_values
+from dpsyn_sql.fit.shrinkage import shrink_many
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 FloatArray = NDArray[np.float64]
@@ -31,6 +32,9 @@ _RAKED = 1e-12
 
 INDEPENDENT_TRACE = 1e-9
 """Weight of independence in a pair table before it is fitted to its margins."""
+
+_MOST_ATTRIBUTES = 2**31
+# Numbers a pair: one number for both attributes.
 
 _SMALLEST_VARIANCE = 1e-6
 # Exact tables (sigma 0, tests only) would otherwise get an infinite weight.
@@ -61,39 +65,131 @@ class PairTable:
 
 
 class Measurements:
-    """Noisy tables indexed by the attributes they contain (subsets of at most two)."""
+    """Noisy tables indexed by the attributes they contain (subsets of at most two).
+
+    Tables of one shape are summed together: with all pairs of a thousand attributes there are half a million.
+    """
 
     def __init__(self, tables: Iterable[NoisyMarginal]) -> None:
-        self._containing: dict[frozenset[str], list[NoisyMarginal]] = {}
+        self._numbers: dict[str, int] = {}
+        self._found: dict[tuple[int, ...], _Sums] = {}
+        alike: dict[tuple[int, ...], list[NoisyMarginal]] = {}
         for table in tables:
+            alike.setdefault(table.values.shape, []).append(table)
+        for group in alike.values():
+            values = np.array([table.values for table in group], dtype=np.float64)
+            sigmas = np.array([table.sigma for table in group])
+            attrs = [[self._number(name) for name in table.attrs] for table in group]
+            numbers = np.array(attrs, dtype=np.int64).reshape(len(group), values.ndim - 1)
             for size in range(3):
-                for subset in combinations(table.attrs, size):
-                    self._containing.setdefault(frozenset(subset), []).append(table)
+                for axes in combinations(range(values.ndim - 1), size):
+                    self._add(values, sigmas, numbers, axes)
+
+    def _number(self, name: str) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def _add(
+        self, values: FloatArray, sigmas: FloatArray, numbers: NDArray[np.int64], axes: tuple[int, ...]
+    ) -> None:
+        """Take in the sums of tables (tables, cells ...) to the attributes at ``axes``."""
+        others = tuple(axis + 1 for axis in range(values.ndim - 1) if axis not in axes)
+        sums = values.sum(axis=others)
+        cells = values[0].size / max(sums[0].size, 1)
+        weights = 1.0 / np.maximum(cells * sigmas**2, _SMALLEST_VARIANCE)
+        if len(axes) < 2:
+            keys = numbers[:, axes[0]] if axes else np.zeros(len(values), dtype=np.int64)
+            self._sums_of(sums.shape[1:]).add(keys, weights, sums)
+            return
+        first, second = (numbers[:, axis] for axis in axes)
+        for ordered, part in ((first < second, sums), (first > second, sums.swapaxes(1, 2))):
+            keys = (np.minimum(first, second) * _MOST_ATTRIBUTES + np.maximum(first, second))[ordered]
+            if keys.size:
+                self._sums_of(part.shape[1:]).add(keys, weights[ordered], part[ordered])
+
+    def _sums_of(self, shape: tuple[int, ...]) -> _Sums:
+        return self._found.setdefault(shape, _Sums(shape))
 
     def contain(self, attrs: Sequence[str]) -> bool:
         """Whether some table was measured that contains all of ``attrs`` (at most two)."""
-        return frozenset(attrs) in self._containing
+        return self._place(attrs) is not None
 
     def estimate(self, attrs: Sequence[str]) -> Estimate:
-        """Inverse-variance weighted average of the marginal over ``attrs`` (at most two)."""
-        tables = self._containing[frozenset(attrs)]
-        sums = [_summed(table, attrs) for table in tables]
-        cells = [table.values.size / max(values.size, 1) for table, values in zip(tables, sums, strict=True)]
-        variances = [
-            max(count * table.sigma**2, _SMALLEST_VARIANCE)
-            for table, count in zip(tables, cells, strict=True)
-        ]
-        weights = 1.0 / np.array(variances)
-        values = sum(weight * part for weight, part in zip(weights, sums, strict=True)) / weights.sum()
-        return Estimate(np.asarray(values, dtype=np.float64), float(1.0 / weights.sum()))
+        """Inverse-variance weighted average of the marginal over ``attrs`` (at most two).
+
+        Raises:
+            InternalError: no table contains them.
+        """
+        place = self._place(attrs)
+        if place is None:
+            raise InternalError("an estimate of attributes that no table contains")
+        sums, row, turned = place
+        values = sums.values[row] / sums.weights[row]
+        return Estimate(values.T if turned else values, float(1.0 / sums.weights[row]))
+
+    def pairs(
+        self, attrs: NDArray[np.int64], names: Sequence[str], shape: tuple[int, int]
+    ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        """Of many pairs of ``shape``, given as places in ``names`` (pairs, 2): which some table contains, and
+        of these the estimates (found, l1, l2) and the variances of a cell (found,)."""
+        numbers = np.array([self._numbers.get(name, -1) for name in names])[attrs]
+        found = np.zeros(len(attrs), dtype=np.bool_)
+        values, variances = np.zeros((len(attrs), *shape)), np.zeros(len(attrs))
+        turned = numbers[:, 0] > numbers[:, 1]
+        for part, own in ((~turned, shape), (turned, shape[::-1])):
+            if own not in self._found:
+                continue
+            sums, low, high = self._found[own], numbers.min(axis=1), numbers.max(axis=1)
+            rows = sums.rows(np.where(low >= 0, low * _MOST_ATTRIBUTES + high, -1))
+            at = np.flatnonzero(part & (rows >= 0))
+            weights = sums.weights[rows[at]]
+            means = sums.values[rows[at]] / weights[:, None, None]
+            found[at], variances[at] = True, 1.0 / weights
+            values[at] = means if own is shape else means.swapaxes(1, 2)
+        return found, values[found], variances[found]
+
+    def _place(self, attrs: Sequence[str]) -> tuple[_Sums, int, bool] | None:
+        numbers = [self._numbers.get(name) for name in attrs]
+        known = sorted(number for number in numbers if number is not None)
+        if len(known) < len(numbers):
+            return None
+        key = known[0] * _MOST_ATTRIBUTES + known[1] if len(known) == 2 else sum(known)
+        for shape, sums in self._found.items():
+            row = int(sums.rows(np.array([key]))[0]) if len(shape) == len(known) else -1
+            if row >= 0:
+                return sums, row, known != numbers
+        return None
 
 
-def _summed(table: NoisyMarginal, attrs: Sequence[str]) -> FloatArray:
-    """The marginal over ``attrs`` (in that order) of a table that contains them."""
-    others = tuple(axis for axis, name in enumerate(table.attrs) if name not in attrs)
-    values = table.values.astype(np.float64).sum(axis=others)
-    kept = [name for name in table.attrs if name in attrs]
-    return np.asarray(np.transpose(values, [kept.index(name) for name in attrs]), dtype=np.float64)
+class _Sums:
+    """Weighted sums of tables of one shape by the attributes they are over, given as one number, the key.
+
+    ``values`` (keys, cells ...) are sums of weight times table, ``weights`` (keys,) those of the weights.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._keys = np.zeros(0, dtype=np.int64)
+        self.weights: FloatArray = np.zeros(0)
+        self.values: FloatArray = np.zeros((0, *shape))
+
+    def add(self, keys: NDArray[np.int64], weights: FloatArray, tables: FloatArray) -> None:
+        """Take in tables (tables, cells ...)."""
+        weighted = tables * weights.reshape(-1, *[1] * (tables.ndim - 1))
+        keys, weighted = np.concatenate([self._keys, keys]), np.concatenate([self.values, weighted])
+        self._keys, places = np.unique(keys, return_inverse=True)
+        all_weights = np.concatenate([self.weights, weights])
+        self.weights = np.asarray(np.bincount(places, all_weights, len(self._keys)), dtype=np.float64)
+        shape = weighted.shape[1:]
+        cells = math.prod(shape)
+        flat = (places[:, None] * cells + np.arange(cells)).ravel()
+        sums = np.bincount(flat, weighted.ravel(), len(self._keys) * cells)
+        self.values = np.asarray(sums, dtype=np.float64).reshape(len(self._keys), *shape)
+
+    def rows(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where each key is; -1 where it is not."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, dtype=np.int64)
+        places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[places] == keys, places, -1)
 
 
 def simplex_projection(values: FloatArray, total: float) -> FloatArray:
@@ -161,17 +257,23 @@ def fit_joint(
     equally); (2) what it says beyond independence is shrunk for its known noise (``shrink_singular_values``);
     (3) projection to the simplex; (4) proportional fitting back to the margins.
     """
-    independent = np.outer(first, second)
-    signal = shrink_singular_values(_double_centred(values - total * independent), sigma)
-    joint = simplex_projection(total * independent + signal, total) / total
-    return raked(joint, first, second)
+    return np.asarray(fit_joints(values[None], np.array([sigma]), first[None], second[None], total)[0])
 
 
-def _double_centred(table: FloatArray) -> FloatArray:
+def fit_joints(
+    values: FloatArray, sigmas: FloatArray, first: FloatArray, second: FloatArray, total: float
+) -> FloatArray:
+    """``fit_joint`` of many tables (tables, l1, l2) with margins (tables, l1) and (tables, l2)."""
+    independent = first[:, :, None] * second[:, None, :]
+    signal = shrink_many(_double_centred(values - total * independent), sigmas)
+    joint = simplex_projections(total * independent + signal, total) / total
+    return _raked_many(joint, first, second)
+
+
+def _double_centred(tables: FloatArray) -> FloatArray:
     """Remove row and column means: the least-squares shift to margins of zero."""
-    return np.asarray(
-        table - table.mean(axis=1, keepdims=True) - table.mean(axis=0, keepdims=True) + table.mean()
-    )
+    rows, columns = tables.mean(axis=2, keepdims=True), tables.mean(axis=1, keepdims=True)
+    return np.asarray(tables - rows - columns + rows.mean(axis=1, keepdims=True))
 
 
 def raked(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
@@ -180,15 +282,22 @@ def raked(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArra
     A trace of independence is mixed in first: without it the cells that a projection left positive
     may be unable to carry the margins.
     """
-    joint = (1.0 - INDEPENDENT_TRACE) * joint + INDEPENDENT_TRACE * np.outer(first, second)
-    rows = joint.sum(axis=1)
+    return np.asarray(_raked_many(joint[None], first[None], second[None])[0])
+
+
+def _raked_many(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    independent = first[:, :, None] * second[:, None, :]
+    joint = (1.0 - INDEPENDENT_TRACE) * joint + INDEPENDENT_TRACE * independent
+    open_ = np.arange(len(joint))
     for _ in range(RAKING_ROUNDS):
-        joint = joint * _ratio(first, rows)[:, None]
-        joint = joint * _ratio(second, joint.sum(axis=0))[None, :]
-        rows = joint.sum(axis=1)
-        if np.abs(rows - first).max() < _RAKED:
+        part = joint[open_]
+        part = part * _ratio(first[open_], part.sum(axis=2))[:, :, None]
+        part = part * _ratio(second[open_], part.sum(axis=1))[:, None, :]
+        joint[open_] = part
+        open_ = open_[np.abs(part.sum(axis=2) - first[open_]).max(axis=1) >= _RAKED]
+        if open_.size == 0:
             break
-    return np.asarray(joint / joint.sum())
+    return np.asarray(joint / joint.sum(axis=(1, 2), keepdims=True))
 
 
 def _ratio(wanted: FloatArray, present: FloatArray) -> FloatArray:

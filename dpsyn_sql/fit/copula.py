@@ -13,19 +13,23 @@ Each code that has a positive probability becomes one binary attribute with one 
 Pairs of codes of the SAME attribute start at 0: one code wins whatever their correlation, so there
 is no target to meet, and the nearest correlation matrix may use these entries as it needs
 (docs/decisions/0002-value-rule.md).
+
+An attribute of two codes has one latent column, for its second code: the first has the same correlations
+with the opposite sign, so only the difference of both would decide which of them wins
+(docs/decisions/0035-a-thousand-columns.md). Pairs of equal shape are fitted together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.consistency import Margins, Measurements, PairTable, fit_margins, fit_pair
+from dpsyn_sql.fit.consistency import Margins, Measurements, fit_joints, fit_margins
 from dpsyn_sql.fit.correlation import floored, nearest_correlation
 from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, latent_correlation
 from dpsyn_sql.fit.offsets import calibrated_offsets
@@ -38,26 +42,35 @@ THRESHOLD_SIGMAS, THRESHOLD_ROWS = 0.5, 2.0
 Without it two rare codes that never meet ask for a correlation of -1, on no evidence, and such
 demands are what spoils the nearest correlation matrix."""
 
-STRENGTHENING = 1.4
-"""Latent correlations are multiplied by this: an argmax over rivals passes on less of a
-correlation than the threshold of equation 6 does."""
+STRENGTHENING = (1.4, 1.4, 1.0)
+"""Latent correlations are multiplied by this, if none, one or both attributes have two codes: an argmax over
+rivals passes on less of a correlation than the threshold of equation 6 does, which two codes have."""
 
 SMALLEST_EIGENVALUE = 1e-4
 _MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 20
+
+_CELLS = 2**20
+# Cells of pairs that are fitted together: some dozens of MB.
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """The latent columns ``start:stop`` of one attribute and the code each stands for.
 
-    ``probabilities`` (float64) belong to ``codes``. An attribute with one code of positive
-    probability has no latent column.
+    ``probabilities`` (float64) belong to ``codes``, those of positive probability. One code has no latent
+    column, two have one together: the second wins where it plus its offset is above 0. Of more the largest
+    wins.
     """
 
     codes: NDArray[np.int64]
     probabilities: FloatArray
     start: int
     stop: int
+
+    @property
+    def of_two(self) -> bool:
+        """Whether two codes share a column."""
+        return self.codes.size == 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,43 +114,94 @@ def commonest_first(probabilities: FloatArray) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
+class FittedPairs:
+    """All pairs of attributes of one shape.
+
+    ``attrs`` (pairs, 2) are positions in the domain, ascending within a pair and from pair to pair;
+    ``probabilities`` (pairs, l1, l2) float64, ``sigmas`` (pairs,) the noise (rows per cell) of what they
+    rest on.
+    """
+
+    attrs: NDArray[np.int64]
+    probabilities: FloatArray
+    sigmas: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
 class FittedCopula:
     """A fitted copula.
 
-    ``pairs`` holds joint probabilities by pair of names in domain order; ``factor`` (k, k) float32
-    is the lower Cholesky factor of the latent correlation, ``offsets`` (k,) float32 are added to
+    ``pairs`` by their shapes, ``places`` of names in the domain; ``factor`` (k, k) float32
+    is the lower Cholesky factor of the latent covariance, ``offsets`` (k,) float32 are added to
     the latent vector before the largest of each block is taken. There is a block an attribute.
     """
 
     margins: Margins
-    pairs: Mapping[tuple[str, str], FloatArray]
+    places: Mapping[str, int]
+    pairs: Mapping[tuple[int, int], FittedPairs]
     blocks: tuple[Block, ...]
     factor: NDArray[np.float32]
     offsets: NDArray[np.float32]
 
     def pair(self, first: str, second: str) -> FloatArray:
         """Joint probabilities of two attributes."""
-        if (first, second) in self.pairs:
-            return self.pairs[first, second]
-        return self.pairs[second, first].T
+        if self.places[first] > self.places[second]:
+            return self.pair(second, first).T
+        sizes = (self.margins.probabilities[first].size, self.margins.probabilities[second].size)
+        own = self.pairs[sizes]
+        low, high = np.searchsorted(own.attrs[:, 0], self.places[first] + np.arange(2))
+        row = low + int(np.searchsorted(own.attrs[low:high, 1], self.places[second]))
+        return np.asarray(own.probabilities[row])
 
 
 def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> FittedCopula:
     """Fit a Gaussian copula to noisy one-way and pair tables (any of which may be missing)."""
     measurements = Measurements(tables)
     margins = fit_margins(domain, measurements)
-    pairs = {pair: fit_pair(measurements, margins, pair) for pair in combinations(domain.names, 2)}
+    pairs = {shape: _fitted(domain, measurements, margins, attrs) for shape, attrs in _by_shape(domain)}
     blocks = _blocks(domain, margins)
     wanted = _latent_correlations(domain, margins, pairs, blocks)
     nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
     correlation = floored(nearest, SMALLEST_EIGENVALUE)
     return FittedCopula(
         margins=margins,
-        pairs={pair: table.probabilities for pair, table in pairs.items()},
+        places={name: place for place, name in enumerate(domain.names)},
+        pairs=pairs,
         blocks=blocks,
         factor=np.linalg.cholesky(correlation).astype(np.float32),
         offsets=_offsets(correlation, blocks),
     )
+
+
+def _by_shape(domain: Domain) -> Iterator[tuple[tuple[int, int], NDArray[np.int64]]]:
+    """All pairs of positions, ascending, by the sizes of their attributes."""
+    first, second = np.triu_indices(len(domain.names), 1)
+    sizes = np.array(domain.shape(), dtype=np.int64)
+    shapes = np.stack([sizes[first], sizes[second]], axis=1) if sizes.size else np.zeros((0, 2), np.int64)
+    kinds, kind = np.unique(shapes, axis=0, return_inverse=True)
+    for number, (left, right) in enumerate(kinds.tolist()):
+        at = np.flatnonzero(kind.ravel() == number)
+        yield (left, right), np.stack([first[at], second[at]], axis=1)
+
+
+def _fitted(
+    domain: Domain, measurements: Measurements, margins: Margins, attrs: NDArray[np.int64]
+) -> FittedPairs:
+    """Pairs of one shape, some of them at a time; those that no table contains are independent."""
+    own = [margins.probabilities[name] for name in domain.names]
+    shape = (own[attrs[0, 0]].size, own[attrs[0, 1]].size)
+    probabilities, sigmas = np.empty((len(attrs), *shape)), np.zeros(len(attrs))
+    step = max(1, _CELLS // (shape[0] * shape[1]))
+    for start in range(0, len(attrs), step):
+        part = slice(start, start + step)
+        first, second = (np.array([own[place] for place in column]) for column in attrs[part].T)
+        joint = first[:, :, None] * second[:, None, :]
+        if margins.total > 0:
+            found, values, variances = measurements.pairs(attrs[part], domain.names, shape)
+            sigmas[part][found] = np.sqrt(variances)
+            joint[found] = fit_joints(values, np.sqrt(variances), first[found], second[found], margins.total)
+        probabilities[part] = joint
+    return FittedPairs(attrs, probabilities, sigmas)
 
 
 def _blocks(domain: Domain, margins: Margins) -> tuple[Block, ...]:
@@ -145,7 +209,7 @@ def _blocks(domain: Domain, margins: Margins) -> tuple[Block, ...]:
     for name in domain.names:
         probabilities = margins.probabilities[name]
         codes = np.flatnonzero(probabilities > 0)
-        stop = start + (codes.size if codes.size > 1 else 0)
+        stop = start + (codes.size if codes.size > 2 else codes.size - 1)
         blocks.append(Block(codes, probabilities[codes] / probabilities[codes].sum(), start, stop))
         start = stop
     return tuple(blocks)
@@ -154,48 +218,62 @@ def _blocks(domain: Domain, margins: Margins) -> tuple[Block, ...]:
 def _latent_correlations(
     domain: Domain,
     margins: Margins,
-    pairs: Mapping[tuple[str, str], PairTable],
+    pairs: Mapping[tuple[int, int], FittedPairs],
     blocks: tuple[Block, ...],
 ) -> FloatArray:
-    """Target correlations of all latent columns (k, k); 0 between codes of one attribute."""
-    columns = blocks[-1].stop if blocks else 0
-    result = np.eye(columns)
-    places, probabilities = [], []
-    for (i, first), (j, second) in combinations(enumerate(blocks), 2):
-        if first.start == first.stop or second.start == second.stop:
-            continue
-        table = pairs[domain.names[i], domain.names[j]]
-        joint = table.probabilities[np.ix_(first.codes, second.codes)]
-        target = _set_aside_small(
-            joint, first.probabilities, second.probabilities, table.sigma, margins.total
-        )
-        rows, cols = np.indices(joint.shape)
-        places.append((first.start + rows.ravel(), second.start + cols.ravel()))
-        p = np.broadcast_to(first.probabilities[:, None], joint.shape).ravel()
-        q = np.broadcast_to(second.probabilities, joint.shape).ravel()
-        probabilities.append((p, q, target.ravel()))
-    if places:
-        at = tuple(np.concatenate(part) for part in zip(*places, strict=True))
-        solved = latent_correlation(*(np.concatenate(part) for part in zip(*probabilities, strict=True)))
-        strong = np.clip(STRENGTHENING * solved, -LARGEST_CORRELATION, LARGEST_CORRELATION)
-        result[at] = strong
-        result[at[::-1]] = strong
+    """Target correlations of all latent columns (k, k); 0 between codes of one attribute.
+
+    A threshold passes on all of a correlation, an argmax less of it: see ``STRENGTHENING``.
+    """
+    result = np.eye(blocks[-1].stop if blocks else 0)
+    shares, columns = zip(*map(_by_code, blocks, domain.shape()), strict=True) if blocks else ((), ())
+    two = np.zeros(len(result), dtype=np.int64)
+    for block in blocks:
+        two[block.start : block.stop] = block.of_two
+    for shape, own in pairs.items():
+        step = max(1, _CELLS // (shape[0] * shape[1]))
+        for start in range(0, len(own.attrs), step):
+            attrs = own.attrs[start : start + step]
+            p, q = (np.array([shares[place] for place in column]) for column in attrs.T)
+            row, column = (np.array([columns[place] for place in side]) for side in attrs.T)
+            target = _set_aside_small(
+                own.probabilities[start : start + step], p, q, own.sigmas[start : start + step], margins.total
+            )
+            row, column = np.broadcast_arrays(row[:, :, None], column[:, None, :])
+            used = (row >= 0) & (column >= 0)
+            at = row[used], column[used]
+            first, second = np.broadcast_arrays(p[:, :, None], q[:, None, :])
+            solved = latent_correlation(first[used], second[used], target[used])
+            strong = solved * np.array(STRENGTHENING)[two[at[0]] + two[at[1]]]
+            result[at] = np.clip(strong, -LARGEST_CORRELATION, LARGEST_CORRELATION)
+            result[at[::-1]] = result[at]
     return result
 
 
+def _by_code(block: Block, size: int) -> tuple[FloatArray, NDArray[np.int64]]:
+    """For every code of an attribute its probability, and its latent column or -1."""
+    shares, columns = np.zeros(size), np.full(size, -1, dtype=np.int64)
+    shares[block.codes] = block.probabilities
+    used = block.codes[block.codes.size - (block.stop - block.start) :]
+    columns[used] = np.arange(block.start, block.stop)
+    return shares, columns
+
+
 def _set_aside_small(
-    joint: FloatArray, first: FloatArray, second: FloatArray, sigma: float, total: float
+    joint: FloatArray, first: FloatArray, second: FloatArray, sigmas: FloatArray, total: float
 ) -> FloatArray:
-    """Soft threshold of what a joint table says beyond independence."""
-    independent = np.outer(first, second)
+    """Soft threshold of what joint tables (tables, l1, l2) say beyond independence."""
+    independent = first[:, :, None] * second[:, None, :]
     deviation = joint - independent
-    threshold = max(THRESHOLD_SIGMAS * sigma, THRESHOLD_ROWS) / max(total, 1.0)
+    threshold = np.maximum(THRESHOLD_SIGMAS * sigmas, THRESHOLD_ROWS)[:, None, None] / max(total, 1.0)
     return np.asarray(independent + np.sign(deviation) * np.maximum(np.abs(deviation) - threshold, 0.0))
 
 
 def _offsets(correlation: FloatArray, blocks: Iterable[Block]) -> NDArray[np.float32]:
     parts = [
-        calibrated_offsets(correlation[b.start : b.stop, b.start : b.stop], b.probabilities)
+        ndtri(b.probabilities[1:])
+        if b.of_two
+        else calibrated_offsets(correlation[b.start : b.stop, b.start : b.stop], b.probabilities)
         for b in blocks
         if b.stop > b.start
     ]

@@ -37,22 +37,21 @@ def one_way_counts(domain: Domain, measurements: Sequence[NoisyMarginal]) -> dic
 
     Tables over the attribute alone are averaged; where there is none, the sums of larger tables are.
     """
-    found = {}
-    for attribute in domain.attributes:
-        name, size = attribute.name, attribute.size
-        holding = [table for table in measurements if _by_codes(table, name, size)]
-        holding = [table for table in holding if len(table.attrs) == 1 or not table.composed]
-        alone = [table for table in holding if len(table.attrs) == 1]
-        if holding:
-            found[name] = _averaged(alone or holding, name, size)
-    return found
+    sizes = dict(zip(domain.names, domain.shape(), strict=True))
+    alone, larger = (dict[str, list[NoisyMarginal]]() for _ in range(2))
+    for table in measurements:
+        if len(table.attrs) == 1 or not table.composed:
+            held = alone if len(table.attrs) == 1 else larger
+            for axis, name in enumerate(table.attrs):
+                if name in sizes and _by_codes(table, axis, sizes[name]):
+                    held.setdefault(name, []).append(table)
+    holding = larger | alone
+    return {name: _averaged(holding[name], name, size) for name, size in sizes.items() if name in holding}
 
 
-def _by_codes(table: NoisyMarginal, name: str, size: int) -> bool:
+def _by_codes(table: NoisyMarginal, axis: int, size: int) -> bool:
     """Whether the table tells the codes of an attribute apart, in their order."""
-    if name not in table.attrs:
-        return False
-    bins = table.maps[table.attrs.index(name)] if table.maps else None
+    bins = table.maps[axis] if table.maps else None
     return bins is None or bins == tuple(range(size))
 
 

@@ -20,11 +20,23 @@ def shrink_singular_values(residual: NDArray[np.float64], sigma: float) -> NDArr
     table and beta = m/n, it becomes sqrt((y^2 - beta - 1)^2 - 4 beta)/y above 1 + sqrt(beta) and 0
     below. Double centring takes one from either side. sigma = 0 changes nothing.
     """
-    if sigma <= 0 or min(residual.shape) < 2:
-        return residual
-    sides = sorted(size - 1 for size in residual.shape)
-    left, singular, right = np.linalg.svd(residual, full_matrices=False)
-    return np.asarray((left * _shrunk(singular, np.asarray(sigma), sides)) @ right)
+    return np.asarray(shrink_many(residual[None], np.array([sigma]))[0])
+
+
+def shrink_many(residuals: NDArray[np.float64], sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same of many doubly centred tables (tables, l1, l2), each with its own noise (tables,)."""
+    shape = residuals.shape[1:]
+    if min(shape) < 2 or not (sigmas > 0).any():
+        return residuals
+    sides, noise = sorted(size - 1 for size in shape), np.where(sigmas > 0, sigmas, 1.0)[:, None]
+    if sides[0] == 1:  # one free side leaves one singular value: the norm
+        norm = np.linalg.norm(residuals, axis=(1, 2))[:, None]
+        kept = _shrunk(norm, noise, sides) / np.where(norm > 0, norm, 1.0)
+        shrunk = residuals * kept[:, :, None]
+    else:
+        left, singular, right = np.linalg.svd(residuals, full_matrices=False)
+        shrunk = (left * _shrunk(singular, noise, sides)[:, None, :]) @ right
+    return np.where((sigmas > 0)[:, None, None], shrunk, residuals)
 
 
 def shrink_contrasts(residuals: NDArray[np.float64], sigmas: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -59,9 +59,10 @@ class CopulaModel:
         total, names, sizes = max(self.total, 1e-300), self.domain.names, self.domain.shape()
         ones, room = affordable(combinations(range(len(names)), 1), sizes)
         pairs, _ = affordable(combinations(range(len(names)), 2), sizes, room)
-        return tables_of_codes(
-            sizes, ((scope, self.project([names[i] for i in scope]) / total) for scope in (*ones, *pairs))
-        )
+        alone = ((scope, self.project([names[scope[0]]]) / total) for scope in ones)
+        share = max(0.0, self.total) / total
+        joint = ((scope, share * self.fitted.pair(*(names[i] for i in scope))) for scope in pairs)
+        return tables_of_codes(sizes, (*alone, *joint))
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> CopulaSampler | ProductSampler | OneNormalSampler:
         """Rows that meet the one-way counts; there is no faster way to draw them."""

@@ -181,13 +181,13 @@ def losses_of(made: Made, hidden: Mapping[str, float], before: Shape) -> Losses:
     domain, tables = made.shape.domain, made.measurements
     counts = one_way_counts(domain, tables)
     sizes = {attribute.name: attribute.size for attribute in domain.attributes}
-    total = made.model.total
+    total, joining = made.model.total, _joining(tables, sizes)
     columns = tuple(
         _column(
             attribute,
             counts.get(attribute.name),
             total,
-            _joining(tables, attribute.name, sizes),
+            joining.get(attribute.name, (0, 0)),
             hidden,
             bounded.get(attribute.name),
         )
@@ -196,10 +196,14 @@ def losses_of(made: Made, hidden: Mapping[str, float], before: Shape) -> Losses:
     return Losses(total, columns, _pairs([name for name, size in sizes.items() if size > 1], tables))
 
 
-def _joining(tables: Sequence[NoisyMarginal], name: str, sizes: Mapping[str, int]) -> tuple[int, int]:
-    """In how many tables a column is, and in how many with another one of several codes."""
-    holding = [table for table in tables if name in table.attrs]
-    return len(holding), sum(any(sizes[n] > 1 for n in table.attrs if n != name) for table in holding)
+def _joining(tables: Sequence[NoisyMarginal], sizes: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """In how many tables each column is, and in how many with another one of several codes."""
+    holding, joined = Counter[str](), Counter[str]()
+    for table in tables:
+        several = sum(sizes[name] > 1 for name in table.attrs)
+        holding.update(table.attrs)
+        joined.update(name for name in table.attrs if several > (sizes[name] > 1))
+    return {name: (held, joined[name]) for name, held in holding.items()}
 
 
 def _column(
@@ -318,7 +322,7 @@ def _pairs(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLosses:
         for pair in combinations([name for name in table.attrs if name in several], 2)
     }
     group = joined_columns(names, tables)
-    connected = sum(group[first] == group[second] for first, second in combinations(names, 2))
+    connected = sum(held * (held - 1) // 2 for held in Counter(group[name] for name in names).values())
     possible = len(names) * (len(names) - 1) // 2
     return PairLosses(len(measured), connected - len(measured), possible - connected)
 
@@ -330,6 +334,7 @@ def joined_columns(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> dic
 
     def root(name: str) -> str:
         while group[name] != name:
+            group[name] = group[group[name]]  # shorter for the next look
             name = group[name]
         return name
 

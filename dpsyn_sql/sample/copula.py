@@ -5,6 +5,7 @@ Algorithm 4 of the Gaussian-copula release, in batches of bounded memory, in flo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +16,15 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import strmm
 
 from dpsyn_sql.fit.copula import FittedCopula, commonest_first
-from dpsyn_sql.sample.quotas import ONE_WAYS_MET, Quotas, batch_sizes, code_type, listed, meet_quotas
+from dpsyn_sql.sample.quotas import (
+    CANDIDATES,
+    ONE_WAYS_MET,
+    Quotas,
+    batch_sizes,
+    code_type,
+    listed,
+    meet_quotas,
+)
 
 BATCH_ROWS = 32768
 """Rows of a batch: a constant, so that a seed means the same rows on every machine. 674 latent
@@ -36,22 +45,42 @@ class CopulaSampler:
         """
         fitted = self.fitted
         factor = np.asfortranarray(fitted.factor)
-        quotas = [Quotas(block.probabilities) for block in fitted.blocks]
+        quotas = [None if block.of_two else Quotas(block.probabilities) for block in fitted.blocks]
         dtype = code_type(max((own.size for own in fitted.margins.probabilities.values()), default=1))
-        sizes = batch_sizes(rows, BATCH_ROWS)
+        sizes, before = batch_sizes(rows, BATCH_ROWS), 0
         for size, normals in zip(sizes, _normals(sizes, len(factor), seed), strict=True):
             latent = _correlated(normals, factor)
-            latent += fitted.offsets
-            codes = np.empty((size, len(fitted.blocks)), dtype=dtype)
-            for column, (block, quota) in enumerate(zip(fitted.blocks, quotas, strict=True)):
+            latent += fitted.offsets[:, None]
+            codes = np.empty((len(fitted.blocks), size), dtype=dtype)
+            for own, block, quota in zip(codes, fitted.blocks, quotas, strict=True):
                 if block.start == block.stop:
-                    codes[:, column] = block.codes[0]
+                    own[:] = block.codes[0]
                     continue
-                scores = latent[:, block.start : block.stop]
+                if quota is None:
+                    wins = _second_wins(latent[block.start], block.probabilities[1], before)
+                    own[:] = np.where(wins, *block.codes[::-1].astype(dtype))
+                    continue
+                scores = np.ascontiguousarray(latent[block.start : block.stop].T)
                 winners = scores.argmax(axis=1)
                 meet_quotas(listed(scores), winners, quota.next(size))
-                codes[:, column] = block.codes[winners]
-            yield codes
+                own[:] = block.codes[winners]
+            before += size
+            yield codes.T
+
+
+def _second_wins(latent: NDArray[np.float32], probability: float, before: int) -> NDArray[np.bool_]:
+    """Of two codes, in which rows the second wins: as often as it should in all rows so far, within one.
+
+    The rows nearest to 0 change sides, chosen among the first few for each that has to (``meet_quotas``).
+    """
+    wanted = math.ceil(probability * (before + latent.size) - 0.5) - math.ceil(probability * before - 0.5)
+    wins = latent > 0
+    surplus = int(np.count_nonzero(wins)) - wanted
+    if surplus:
+        rows = np.flatnonzero(wins if surplus > 0 else ~wins)[: CANDIDATES * abs(surplus)]
+        nearest = np.argpartition(np.abs(latent[rows]), abs(surplus) - 1)[: abs(surplus)]
+        wins[rows[nearest]] = surplus < 0
+    return np.asarray(wins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +109,7 @@ class OneNormalSampler:
 
 
 def _normals(sizes: Sequence[int], columns: int, seed: int) -> Iterator[NDArray[np.float32]]:
-    """Independent normals (size, columns) per batch, drawn one batch ahead on a second core."""
+    """Independent normals (columns, size) per batch, drawn one batch ahead on a second core."""
     with ThreadPoolExecutor(max_workers=1) as ahead:
         pending = None
         for index, size in enumerate(sizes):
@@ -94,12 +123,12 @@ def _normals(sizes: Sequence[int], columns: int, seed: int) -> Iterator[NDArray[
 def _draw(rows: int, columns: int, seed: tuple[int, int]) -> NDArray[np.float32]:
     """Each batch has its own stream, so that the order in which they are drawn does not matter."""
     generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-    return generator.standard_normal((rows, columns), dtype=np.float32)
+    return generator.standard_normal((columns, rows), dtype=np.float32)
 
 
 def _correlated(normals: NDArray[np.float32], factor: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``normals @ factor.T``, overwriting the normals: half the work of a full product."""
+    """``factor @ normals``, overwriting the normals: half the work of a full product."""
     if normals.size == 0:
         return normals
     # The transpose of a C-ordered batch is Fortran-ordered, which BLAS can multiply in place.
-    return np.asarray(strmm(1.0, factor, normals.T, lower=1, overwrite_b=1)).T
+    return np.asarray(strmm(1.0, factor, normals.T, side=1, lower=1, trans_a=1, overwrite_b=1)).T

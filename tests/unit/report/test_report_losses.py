@@ -29,7 +29,9 @@ def lost(attribute, shares, *, hidden=None, tables=(), sigma=SIGMA, more=(), bou
     measured = [NoisyMarginal((attribute.name,), values, sigma), *tables]
     counts, sizes = one_way_counts(domain, measured), {a.name: a.size for a in domain.attributes}
     columns = tuple(
-        _column(a, counts.get(a.name), ROWS, _joining(measured, a.name, sizes), hidden or {}, bounded)
+        _column(
+            a, counts.get(a.name), ROWS, _joining(measured, sizes).get(a.name, (0, 0)), hidden or {}, bounded
+        )
         for a in domain.attributes
     )
     return Losses(ROWS, columns, _pairs([name for name, size in sizes.items() if size > 1], measured))

@@ -1,0 +1,200 @@
+"""Counts by products of matrices: equal to brute force and to GROUP BYs, exact, and chosen by public facts."""
+
+from dataclasses import replace
+from itertools import combinations, permutations
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn_sql.count import counter as counter_module
+from dpsyn_sql.count import products
+from dpsyn_sql.count.cached import CachedCounter
+from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.count.planner import plan_counting
+from dpsyn_sql.count.products import PairSums, byte_packs
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.sqltext.fragments import Fragment
+
+
+def domain_of(*sizes):
+    return Domain(
+        tuple(
+            Attribute(f"a{i}", "INTEGER", "categorical", labels=tuple(range(size - 1)), nullable=True)
+            if size > 1
+            else Attribute(f"a{i}", "INTEGER", "categorical", labels=(0,), other=False)
+            for i, size in enumerate(sizes)
+        )
+    )
+
+
+def asked(domain):
+    """The total, every one-way marginal, and every pair in both orders."""
+    return [MarginalQuery(attrs) for number in range(3) for attrs in permutations(domain.names, number)]
+
+
+def brute(codes, places, shape):
+    table = np.zeros(shape, dtype=np.int64)
+    np.add.at(table, tuple(codes[place] for place in places), 1)
+    return table
+
+
+def packed(domain, packs, codes):
+    return [
+        np.ravel_multi_index([codes[a] for a in pack], [domain.attributes[a].size for a in pack]).astype(
+            np.uint8
+        )
+        for pack in packs
+    ]
+
+
+tables = st.tuples(
+    st.lists(st.integers(1, 5), min_size=1, max_size=7), st.integers(0, 60), st.integers(0, 2**32 - 1)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables, st.integers(1, 9), st.data())
+def test_equals_brute_force_however_rows_are_divided(table, exact, data):
+    sizes, rows, seed = table
+    domain, rng = domain_of(*sizes), np.random.default_rng(seed)
+    codes = [rng.integers(0, size, rows) for size in sizes]
+    packs = byte_packs(range(len(sizes)), domain)
+    sums = PairSums(domain, packs, exact=exact)
+    cuts = sorted(data.draw(st.lists(st.integers(0, rows), max_size=3)))
+    for start, stop in zip([0, *cuts], [*cuts, rows], strict=True):
+        sums.add(packed(domain, packs, [column[start:stop] for column in codes]))
+    found = sums.tables(asked(domain), domain)
+    for query in asked(domain):
+        places = [domain.index(name) for name in query.attrs]
+        expected = brute(codes, places, query.shape(domain)) if places else np.array(rows)
+        np.testing.assert_array_equal(found[query], expected)
+        assert found[query].dtype == np.int64
+
+
+def test_packs_hold_every_attribute_once_and_fit_a_byte():
+    domain = domain_of(2, 2, 2, 2, 2, 2, 2, 2, 2, 300, 5, 5, 5, 5)
+    packs = byte_packs(range(14), domain)
+    assert packs == ((0, 1, 2, 3, 4, 5, 6, 7), (8,), (9,), (10, 11, 12), (13,))
+
+
+def test_sums_leave_float32_before_it_rounds():
+    """2^24 is the last integer that every smaller one reaches exactly: one more row would be lost."""
+    domain = domain_of(2)
+    sums = PairSums(domain, [(0,)])
+    sums._single[...] = products.EXACT_ROWS - 1
+    sums._held = sums.rows = products.EXACT_ROWS - 1
+    for _ in range(3):
+        sums.add([np.ones(1, dtype=np.uint8)])
+    (table,) = sums.tables([MarginalQuery(("a0",))], domain).values()
+    np.testing.assert_array_equal(table, [0, products.EXACT_ROWS + 2])
+    assert np.float32(products.EXACT_ROWS) + np.float32(1) == np.float32(products.EXACT_ROWS)
+
+
+def test_more_rows_than_are_exact_are_refused_at_once():
+    with pytest.raises(InternalError, match="at once"):
+        PairSums(domain_of(2), [(0,)], exact=4)._add([np.zeros(5, dtype=np.uint8)])
+
+
+@pytest.mark.parametrize("bad", [[4], [-1], [0.5], np.ma.masked_array([0], mask=[True])])
+def test_codes_that_cannot_be_are_refused(bad):
+    with pytest.raises(InternalError):
+        PairSums(domain_of(2, 2), [(0, 1)]).add(
+            [np.ma.asarray(bad) if np.ma.is_masked(bad) else np.array(bad)]
+        )
+
+
+@pytest.fixture
+def everywhere(monkeypatch):
+    """Products count all pairs, in chunks of 16 rows."""
+    monkeypatch.setattr(
+        products, "cheaper", lambda queries, domain: all(len(query.attrs) < 3 for query in queries)
+    )
+    monkeypatch.setattr(counter_module, "_CHUNK", 16)
+
+
+SIZES = (2, 3, 2, 5, 4, 2, 2, 2, 2, 2, 6)
+
+
+def engine_with(rows, seed=5):
+    connection = duckdb.connect()
+    columns = ", ".join(
+        f"nullif(CAST(hash(i * 31 + {k} + {seed}) % {size} AS INTEGER), {size - 1}) AS a{k}"
+        for k, size in enumerate(SIZES)
+    )
+    connection.execute(
+        f"CREATE TABLE source AS SELECT {columns}, nullif(i % 23, 22) AS who FROM range({rows}) AS n(i)"
+    )
+    return DuckDBEngine(connection)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 15, 16, 17, 100])
+@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("who", 2)], ids=["rows", "units"])
+def test_equals_group_by(everywhere, rows, unit):
+    domain, engine = domain_of(*SIZES), engine_with(rows)
+    queries = asked(domain)
+    multiplied = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7)
+    assert multiplied.plan.strategy == "products" and not multiplied.plan.groups
+    grouped = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7)
+    # The same packs: the rows of a unit that are kept depend on their codes in these.
+    grouped._plan = replace(multiplied.plan, strategy="packed")
+    for one, other in zip(multiplied.count(queries), grouped.count(queries), strict=True):
+        np.testing.assert_array_equal(one, other)
+    engine.close()
+
+
+def test_behind_the_cache_and_for_further_marginals(everywhere):
+    domain, engine = domain_of(*SIZES), engine_with(100)
+    planned, further = asked(domain)[:40], Further(2, 100, 10_000)
+    binned = MarginalQuery(("a3", "a10"), ((0, 0, 1, 1, 0), (0, 1, 1, 2, 2, 0)))
+    with_further = SqlCounter(engine, Fragment("source"), domain, planned, further=further)
+    counter = CachedCounter(with_further, planned, further=True)
+    tables = counter.count([*planned[:7], planned[3]])
+    whole = SqlCounter(engine, Fragment("source"), domain, asked(domain))
+    for query, table in zip([*planned[:7], planned[3]], tables, strict=True):
+        np.testing.assert_array_equal(table, whole.count([query])[0])
+    (table,) = counter.count([binned])
+    (original,) = whole.count([MarginalQuery(("a3", "a10"))])
+    expected = np.zeros((2, 3), dtype=np.int64)
+    for i, j in np.ndindex(original.shape):
+        expected[binned.maps[0][i], binned.maps[1][j]] += original[i, j]
+    np.testing.assert_array_equal(table, expected)
+    counter.close()
+    engine.close()
+
+
+def test_rows_that_cannot_be_read_by_their_places_are_an_error(everywhere):
+    """Places of rows without gaps are DuckDB's promise of a table that loses no row; it is checked."""
+    domain, engine = domain_of(*SIZES), engine_with(40)
+    counter = SqlCounter(engine, Fragment("source"), domain, asked(domain))
+    fetch = engine.fetch
+
+    def losing(sql, *, step):
+        found = fetch(sql, step=step)
+        return {name: column[1:] for name, column in found.items()} if step == "reading codes" else found
+
+    engine.fetch = losing
+    with pytest.raises(InternalError, match="exactly once"):
+        counter.count(asked(domain))
+
+
+def test_public_sizes_choose():
+    small, large = domain_of(*[2] * 60), domain_of(*[40] * 60)
+    pairs = [MarginalQuery(pair) for pair in combinations(small.names, 2)]
+    assert plan_counting(pairs, small).strategy == "products"
+    assert plan_counting(pairs, small, in_parts=True).strategy == "packed"
+    assert plan_counting([*pairs, MarginalQuery(small.names[:3])], small).strategy == "packed"
+    assert plan_counting(pairs, large).strategy != "products"
+    assert plan_counting(pairs[:900], small).strategy == "packed"
+    bounded = plan_counting(pairs, small, bounded=True)
+    text = "\n".join(bounded.describe())
+    assert "Counting    products (1,770 marginals of one or two small attributes)" in text
+    assert "products of a matrix of 60 indicators; about 0.13 s per million rows" in text
+    assert "privacy unit" in text
