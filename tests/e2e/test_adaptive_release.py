@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:The source is a database in memory")]
@@ -100,14 +100,14 @@ def test_independent_columns_stay_independent():
             assert np.abs(joint - 1 / 16).sum() < 0.2
 
 
-class Below(OpenDPNoise):
+class Below(ExactNoise):
     """The noise of a table whose noisy total comes out below zero."""
 
     def gaussian(self, values, sigma):
         return np.full(len(values), -50)
 
 
-class Quiet(OpenDPNoise):
+class Quiet(ExactNoise):
     """The noise that happens to be none."""
 
     def gaussian(self, values, sigma):
@@ -117,7 +117,7 @@ class Quiet(OpenDPNoise):
 def test_it_is_said_when_the_columns_came_out_independent(monkeypatch, recwarn):
     """300 rows at epsilon 0.1: distances are noisier than the dependence of two identical columns, even
     if, as here, they happen to be right."""
-    monkeypatch.setattr(import_module("dpsyn_sql.pipeline"), "OpenDPNoise", Quiet)
+    monkeypatch.setattr(import_module("dpsyn_sql.pipeline"), "ExactNoise", Quiet)
     _, release = released({"x": X[:300], "y": X[:300]}, {"x": (6,), "y": (6,)}, epsilon=0.1, seed=1)
     said = "No pair of columns stands out from the noise"
     assert [said in note for note in release.notes].count(True) == 1
@@ -134,7 +134,7 @@ def test_an_empty_table_that_was_asked_for_is_not_blamed_on_the_total(recwarn):
 
 
 def test_a_noisy_total_below_zero_gives_an_empty_table_of_the_right_columns(monkeypatch):
-    monkeypatch.setattr(import_module("dpsyn_sql.pipeline"), "OpenDPNoise", Below)
+    monkeypatch.setattr(import_module("dpsyn_sql.pipeline"), "ExactNoise", Below)
     with pytest.warns(UserWarning, match="The noisy total is not above zero"):
         con, release = released({"x": X[:3], "y": X[:3]}, {"x": (6, True), "y": (6,)}, epsilon=0.01)
     assert release.rows == 0 and release.model.total < 0

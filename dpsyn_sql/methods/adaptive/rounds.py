@@ -83,7 +83,8 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
 
 def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], int]:
     """The budgets of the rounds of pairs, and the amount for triples, which comes from the last round."""
-    shares = [round(100 * share) for share in task.constants.rounds]
+    rounds = task.constants.many_rounds if task.many else task.constants.rounds
+    shares = [round(100 * share) for share in rounds]
     if step.further is None:
         return list(step.budget.split(shares)), 0
     share = triple_share(task.rho, task.constants)
@@ -107,7 +108,8 @@ def _choice(task: Task, before: Progress, pairs: Pairs, share: Budget, *, last: 
     stand_out = scores.beyond_luck(task.constants.luck)
     beside = set[Scope]()
     found = _selected(task, known, stand_out, pairs.twins, for_tables, last=last, beside=beside)
-    if not known.tables and not pairs_worth_their_budget(task, scores, pairs.twins, found, pairs.budget):
+    left = for_tables if task.many else pairs.budget  # much of it is spent on the scores of many
+    if not known.tables and not pairs_worth_their_budget(task, scores, pairs.twins, found, left):
         found = {}
     outside = beside_the_tree(task, [*known.tables, *found], beside & found.keys())
     return Choice(scores, found, for_tables, outside)

@@ -46,6 +46,12 @@ class Settings:
     the budget of the scores. With more attributes the largest distances belong to a few groups of dependent
     attributes, and the others would get nothing."""
 
+    many_tables: float = 2.0
+    many_rounds: tuple[float, ...] = (1.0,)
+    """With more attributes than ``preselect_between`` says, noise hides dependence from the scores before it
+    hides it from the tables. The scores' share is then that for which the noise of a score and that of
+    the tables of 2 pairs for each attribute cost least together, and is not divided among rounds."""
+
     triple_share: float = 0.15
     triple_slope: float = 0.055
     triple_most: float = 0.3

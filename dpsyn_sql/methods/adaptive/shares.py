@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 
 from dpsyn_sql.domain.attributes import Domain
@@ -11,6 +12,9 @@ from dpsyn_sql.planning.plan import Further
 
 MAX_TRIPLE_CELLS = 2**20
 """The most cells of a candidate triple of original codes: 8 MB to count."""
+
+_MOST_FOR_SCORES = 97
+# Percent: something is left for the tables.
 
 _FOR_PAIRS = 4
 # Cells of candidate pairs per cell of candidate triples, which are all kept too.
@@ -25,6 +29,27 @@ def one_way_share(rho: float, settings: Settings) -> int:
 def score_share(rho: float, settings: Settings) -> int:
     """A whole percentage of a round."""
     return round(100 * (settings.score_share + settings.score_slope * _powers_below(rho, settings)))
+
+
+def score_share_of_many(sizes: Sequence[int], power: float, settings: Settings) -> int:
+    """A whole percentage of the budget of all rounds, for many attributes.
+
+    With the share s the noise of each of m scores is (m / s)^p, and the L1 noise of M tables of c cells, as
+    far as the choice charges it, is charge c (f M / (1 - s))^p. The sum is least at
+    s / (1 - s) = (m^p / (charge c (f M)^p))^(1 / (1 + p)).
+
+    Args:
+        sizes: working bins of each attribute.
+        power: p, of the law of noise.
+        settings: of the recipe.
+    """
+    own = [size for size in sizes if size > 1]
+    number, size = len(own), sum(own) / len(own)
+    scores = math.pow(number * (number - 1) / 2, power)
+    factor = (1 - 1 / size) ** 2
+    tables = settings.charge * size**2 * math.pow(factor * settings.many_tables * number, power)
+    ratio = math.pow(scores / tables, 1 / (1 + power))
+    return min(round(100 * ratio / (1 + ratio)), _MOST_FOR_SCORES)
 
 
 def triple_share(rho: float, settings: Settings) -> int:

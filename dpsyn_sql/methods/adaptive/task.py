@@ -12,7 +12,7 @@ from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.one_ways import by_residuals
 from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE, NoiseLaw
 from dpsyn_sql.methods.adaptive.settings import Settings
-from dpsyn_sql.methods.adaptive.shares import score_share, tree_cap
+from dpsyn_sql.methods.adaptive.shares import score_share, score_share_of_many, tree_cap
 from dpsyn_sql.methods.adaptive.working import Working, working_domain
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.terms import Terms
@@ -57,9 +57,21 @@ class Task:
         """The rho of the release, for units of one row."""
         return equivalent_rho(self.plan.source, self.plan.domain, self.plan.budget)
 
+    @property
+    def many(self) -> bool:
+        """Whether there are so many attributes that the scores take much of the budget, in one round."""
+        return len(self._sizes) > self.constants.preselect_between[1]
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return self.working.sizes[: len(self.plan.domain.attributes)]
+
     def parts(self, budget: Budget) -> tuple[Budget, Budget]:
         """The budget of a round for the scores, and for the tables that they choose."""
-        share = score_share(self.rho, self.constants)
+        if self.many:
+            share = score_share_of_many(self._sizes, self.noise_law(budget).power, self.constants)
+        else:
+            share = score_share(self.rho, self.constants)
         scores, tables = budget.split((share, 100 - share))
         return scores, tables
 

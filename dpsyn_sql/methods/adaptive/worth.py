@@ -18,23 +18,24 @@ from dpsyn_sql.methods.adaptive.working import pair_weights, table_weights
 def pairs_worth_their_budget(
     task: Task, scores: Scores, twins: Mapping[Scope, Scope], found: Mapping[Scope, float], for_pairs: Budget
 ) -> bool:
-    """Whether the first pairs gain more than the one-way tables would with all of the budget.
+    """Whether the first pairs gain more than the one-way tables would with the budget ``for_pairs``.
 
     The noise of a one-way table is in every pair of its attribute. As in the choice of pairs, the part
     ``charge`` of its L1 norm counts. A coarse twin gains nothing in addition to its fine pair.
     """
     plan, working, workload = task.plan, task.working, task.terms.workload
     weights = pair_weights(working, workload)
-    within = {twins[pair] for pair in found if pair in twins}
-    expected = scores.expected(found.keys() - within)
-    gain = math.fsum(weights.get(pair, 1.0) * rows for pair, rows in expected.items())
+    chosen = found.keys() - {twins[pair] for pair in found if pair in twins}
+    held = scores.likely() if task.many else scores.expected(chosen)
+    gain = math.fsum(weights.get(pair, 1.0) * held[pair] for pair in chosen)
     means, law = workload.means(plan.domain.names), task.noise_law(for_pairs)
     partners = sum(size > 1 for size in plan.domain.shape()) - 1
     noise = math.fsum(
         float(means[name]) * partners * law.mean_absolute * working.observed[index,].sum_of_sigma
         for index, name in enumerate(plan.domain.names)
     )
-    saved = 1 - (1 - for_pairs.amount / plan.budget.amount) ** law.power
+    measured = plan.budget.amount - plan.reserved[0].budget.amount
+    saved = 1 - (measured / (measured + for_pairs.amount)) ** law.power
     return bool(gain > task.constants.charge * saved * noise)
 
 

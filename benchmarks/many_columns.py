@@ -1,0 +1,309 @@
+"""Accuracy and processor time of methods on tables of a hundred to a thousand columns.
+
+    python benchmarks/many_columns.py [--structures factor tree clusters one_hot] [--columns 100 200 300]
+        [--codes mixed binary] [--rows 50000] [--epsilon 0.3 1 3] [--methods adaptive copula auto] [--runs 1]
+        [--whole]
+
+    factor      every column follows five hidden normal variables: what a Gaussian copula describes
+    tree        every column follows one earlier column
+    clusters    half of the columns in groups of ten that follow a hidden class; the rest is independent
+    one_hot     diabetes_130 as one column of two codes for each frequent value: real rows
+
+``mixed`` columns have 2 to 8 codes. The tables are made here from a fixed seed. A line has the mean total
+variation distance of a sample from the table over 2,000 pairs of columns, and over up to 2,000 pairs that
+depend: those whose counts are further than 0.05 from independence. Seconds are those of the processor.
+
+Without ``--whole`` counts are in memory and the noise is numpy's, with a seed (``variants.py``): for
+comparisons of methods. With it each line is a whole release into a database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from adaptive import Codes, codes_declared
+from harness import DATA, Stopwatch, machine, need, peak_mebibytes, print_table, timed
+from numpy.typing import NDArray
+from variants import SOURCE, SeededNoise
+
+import dpsyn_sql
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.interfaces import ReleaseKey
+from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.methods import Adaptive, method_of
+from dpsyn_sql.planning.queries import MarginalQuery
+
+PAIRS = 2_000
+DEPENDENT = 0.05
+"""Total variation distance from independence above which a pair depends."""
+
+PHASES = ("count", "noise", "model", "select", "fit", "sample")
+
+
+def sizes_of(codes: str, columns: int) -> list[int]:
+    """Codes of each column."""
+    return [2] * columns if codes == "binary" else [2 + 5 * index % 7 for index in range(columns)]
+
+
+def cut(values: NDArray[np.float64], size: int, rng: np.random.Generator) -> Codes:
+    """Codes of numbers, with a random margin."""
+    shares = rng.dirichlet(np.full(size, 3.0))
+    return np.searchsorted(np.quantile(values, np.cumsum(shares)[:-1]), values).astype(np.int64)
+
+
+def factor(rows: int, sizes: Sequence[int], rng: np.random.Generator) -> Codes:
+    """Five hidden factors, which explain up to half of a column."""
+    hidden = rng.normal(size=(rows, 5))
+    found = []
+    for size in sizes:
+        loading = rng.normal(size=5)
+        loading *= np.sqrt(rng.uniform(0.0, 0.5)) / np.linalg.norm(loading)
+        own = hidden @ loading + rng.normal(scale=np.sqrt(1 - loading @ loading), size=rows)
+        found.append(cut(own, size, rng))
+    return np.stack(found, axis=1)
+
+
+def tree(rows: int, sizes: Sequence[int], rng: np.random.Generator) -> Codes:
+    """A column follows one of the five before it in a half of the rows."""
+    found = [cut(rng.random(rows), sizes[0], rng)]
+    for place, size in enumerate(sizes[1:], start=1):
+        parent = int(rng.integers(max(0, place - 5), place))
+        told = rng.permutation(size)[found[parent] % size]
+        found.append(np.where(rng.random(rows) < 0.5, told, cut(rng.random(rows), size, rng)))
+    return np.stack(found, axis=1)
+
+
+def clusters(rows: int, sizes: Sequence[int], rng: np.random.Generator) -> Codes:
+    """Of twenty columns ten follow a hidden class of four; the others are independent."""
+    found = []
+    for place, size in enumerate(sizes):
+        if place % 20 == 0:
+            hidden = rng.integers(0, 4, rows)
+        if place % 20 < 10:
+            bounds = np.cumsum(rng.dirichlet(np.full(size, 0.7), 4), axis=1)
+            drawn = (bounds[hidden] < rng.random(rows)[:, None]).sum(axis=1)
+            found.append(np.minimum(drawn, size - 1))
+        else:
+            found.append(cut(rng.random(rows), size, rng))
+    return np.stack(found, axis=1)
+
+
+def one_hot(rows: int, columns: int) -> Codes:
+    """One column for each of the most frequent values of all columns, if a hundredth of the rows has it."""
+    file = need(DATA / "diabetes_130" / "diabetic_data.parquet")
+    with duckdb.connect() as con:
+        names = [name for name, *_ in con.execute(f"DESCRIBE FROM '{file}'").fetchall()]
+        frame = con.execute(f"FROM '{file}' LIMIT {rows}").fetchnumpy()
+    found: list[tuple[float, NDArray[np.bool_]]] = []
+    for name in names:
+        values = np.ma.filled(np.ma.asarray(frame[name]).astype(str), "NULL")
+        for value, count in zip(*np.unique(values, return_counts=True), strict=True):
+            if 0.01 <= count / len(values) <= 0.99:
+                found.append((float(min(count, len(values) - count)), values == value))
+    found.sort(key=lambda one: -one[0])
+    return np.stack([flag for _, flag in found[:columns]], axis=1).astype(np.int64)
+
+
+STRUCTURES: dict[str, Callable[[int, Sequence[int], np.random.Generator], Codes]] = {
+    "factor": factor,
+    "tree": tree,
+    "clusters": clusters,
+}
+
+
+class Matrix:
+    """All two-way tables of codes at once: products of columns of zeros and ones. Counts for a curator."""
+
+    def __init__(self, domain: Domain, codes: Codes) -> None:
+        self.domain, self.codes, self.sizes = domain, codes, domain.shape()
+        self.ends = np.cumsum([0, *self.sizes])
+        self.names = {name: place for place, name in enumerate(domain.names)}
+        self.counts = np.zeros((self.ends[-1], self.ends[-1]), np.int64)
+        for start in range(0, len(codes), 2**13):
+            part = codes[start : start + 2**13]
+            ones = np.zeros((len(part), self.ends[-1]), np.float32)
+            for place in range(codes.shape[1]):
+                ones[np.arange(len(part)), self.ends[place] + part[:, place]] = 1
+            self.counts += (ones.T @ ones).astype(np.int64)
+
+    def table(self, places: Sequence[int]) -> NDArray[np.int64]:
+        """Counts of one or two columns."""
+        first, *others = [slice(self.ends[place], self.ends[place + 1]) for place in places]
+        return self.counts[first, others[0]] if others else np.diag(self.counts)[first]
+
+    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
+        return query.original
+
+    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        return [
+            self.table([self.names[name] for name in query.attrs])
+            if query.attrs
+            else np.asarray(len(self.codes))
+            for query in queries
+        ]
+
+    def dependent(self) -> list[tuple[int, int]]:
+        """Pairs that are far from independence."""
+        rows, found = len(self.codes), []
+        ones = [self.table([place]) / rows for place in range(len(self.sizes))]
+        for pair in combinations(range(len(self.sizes)), 2):
+            apart = np.abs(self.table(pair) / rows - np.outer(ones[pair[0]], ones[pair[1]])).sum() / 2
+            if apart > DEPENDENT:
+                found.append(pair)
+        return found
+
+
+class Table:
+    """A table of codes, and the pairs of columns that a copy is judged by."""
+
+    def __init__(self, structure: str, codes: str, columns: int, rows: int) -> None:
+        rng = np.random.default_rng(columns)
+        if structure == "one_hot":
+            self.codes = one_hot(rows, columns)
+            self.sizes = [2] * self.codes.shape[1]
+        else:
+            self.sizes = sizes_of(codes, columns)
+            self.codes = STRUCTURES[structure](rows, self.sizes, rng)
+        labels = [tuple(range(size)) for size in self.sizes]
+        attributes = (
+            Attribute(f"a{place}", "INTEGER", "categorical", labels=own) for place, own in enumerate(labels)
+        )
+        self.matrix = Matrix(Domain(tuple(attributes)), self.codes)
+        dependent = self.matrix.dependent()
+        self.number = len(dependent)
+        everything = list(combinations(range(len(self.sizes)), 2))
+        self.pairs = [self._some(pairs, rng) for pairs in (everything, dependent)]
+
+    def _some(self, pairs: list[tuple[int, int]], rng: np.random.Generator) -> list[tuple[int, int]]:
+        return [pairs[i] for i in rng.permutation(len(pairs))[:PAIRS]]
+
+    def distances(self, sample: Codes) -> list[float]:
+        """Means over pairs, and over pairs that depend."""
+        found = []
+        for pairs in self.pairs:
+            apart = []
+            for pair in pairs:
+                size = self.sizes[pair[1]]
+                cells = sample[:, pair[0]].astype(np.int64) * size + sample[:, pair[1]]
+                counts = np.bincount(cells, minlength=self.sizes[pair[0]] * size)
+                real = self.matrix.table(pair).ravel() / len(self.codes)
+                apart.append(np.abs(counts / max(len(sample), 1) - real).sum() / 2)
+            found.append(float(np.mean(apart)) if apart else float("nan"))
+        return found
+
+
+def sampled(table: Table, method: Any, budget: Budget, seed: int) -> Codes:
+    """A sample of the model that a method fits."""
+    domain, ledger = table.matrix.domain, MemoryLedger()
+    plan = method.plan(SOURCE, domain, budget)
+    with ledger.open_release(ReleaseKey("many", "many", None, {}), budget) as entry:
+        model = method.run(plan, LocalCurator(table.matrix, domain, 1, entry, SeededNoise(seed)))
+    ledger.close()
+    return np.concatenate([*model.sampler().batches(max(1, round(model.total)), seed)])
+
+
+def written(table: Table, method: Any, epsilon: float, delta: float) -> Codes:
+    """The rows of a whole release."""
+    names = table.matrix.domain.names
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as con:
+        frame = {name: table.codes[:, place].astype(np.uint8) for place, name in enumerate(names)}
+        con.register("frame", frame)
+        con.execute("CREATE TABLE source AS FROM frame")
+        con.unregister("frame")
+        declared = codes_declared(dict(zip(names, table.sizes, strict=True)), set())
+        dpsyn_sql.release(
+            con,
+            "source",
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            domain=declared,
+            ledger=Path(folder) / "ledger",
+        )
+        copy = con.execute("FROM source_synthetic").fetchnumpy()
+        return np.stack([np.asarray(copy[name], np.int64) for name in names], axis=1)
+
+
+def wanted(name: str) -> Any:
+    """A method by its name, or ``adaptive`` with constants: ``adaptive rounds=0.4,0.6 luck=2``."""
+    name, *changes = name.split()
+    if not changes:
+        return method_of(name)
+    values: dict[str, Any] = {}
+    for key, value in (change.split("=") for change in changes):
+        numbers = tuple(float(number) for number in value.split(","))
+        values[key] = numbers if isinstance(getattr(Adaptive.constants, key), tuple) else numbers[0]
+    constants = replace(Adaptive.constants, **values)
+    return type("Varied", (Adaptive,), {"constants": constants, "__slots__": ()})()
+
+
+def line(table: Table, name: str, epsilon: float, arguments: argparse.Namespace) -> list[object]:
+    """Distances and seconds: means of the runs."""
+    scores, watches = list[list[float]](), list[Stopwatch]()
+    for seed in range(arguments.runs):
+        with timed() as watch:
+            if arguments.whole:
+                copy = written(table, wanted(name), epsilon, arguments.delta)
+            else:
+                budget = Budget.from_epsilon(epsilon, arguments.delta).without_thresholds()
+                copy = sampled(table, wanted(name), budget, seed)
+        scores.append(table.distances(copy))
+        watches.append(watch)
+    means = [f"{mean:.4f}" for mean in np.mean(scores, axis=0)]
+    seconds = [
+        f"{statistics.mean(watch.processor[phase] for watch in watches):.1f}" for phase in ("total", *PHASES)
+    ]
+    return [name, f"{epsilon:g}", *means, *seconds, f"{peak_mebibytes():.0f}"]
+
+
+def main() -> None:
+    """Print one table for each structure, kind of codes, and number of columns."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--structures", nargs="+", choices=[*STRUCTURES, "one_hot"], default=[*STRUCTURES])
+    parser.add_argument("--columns", nargs="+", type=int, default=[100, 200, 300])
+    parser.add_argument("--codes", nargs="+", choices=["mixed", "binary"], default=["mixed"])
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0])
+    parser.add_argument("--delta", type=float, default=1e-9)
+    parser.add_argument("--methods", nargs="+", default=["independent", "copula", "adaptive"])
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--whole", action="store_true", help="whole releases into a database")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for columns in arguments.columns:
+        for structure in arguments.structures:
+            for codes in arguments.codes if structure != "one_hot" else ["binary"]:
+                begun = time.process_time()
+                table = Table(structure, codes, columns, arguments.rows)
+                title = f"{structure}, {len(table.sizes)} {codes} columns, {len(table.codes)} rows"
+                print(f"{title}: made in {time.process_time() - begun:.0f} s", flush=True)
+                rows = []
+                for epsilon in arguments.epsilon:
+                    for name in arguments.methods:
+                        rows.append(line(table, name, epsilon, arguments))
+                        print(*rows[-1], flush=True)
+                print_table(
+                    ["method", "epsilon", "pairs", "dependent pairs", "seconds", *PHASES, "MiB"],
+                    rows,
+                    f"{title}, {table.number:,} pairs depend; delta {arguments.delta}, "
+                    f"{arguments.runs} runs; {machine()}",
+                )
+
+
+if __name__ == "__main__":
+    main()
