@@ -22,7 +22,6 @@ from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.request import Request
-from dpsyn_sql.source.frames import Frame
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import Source
@@ -173,9 +172,9 @@ def ledger_place(request: Request, session: SourceSession) -> Ledger | Path | No
     if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
         ledger: Ledger = request.ledger
         return ledger
-    if isinstance(request.source, Frame) and request.ledger is None and variable_place() is None:
+    if session.unplaced and request.ledger is None and variable_place() is None:
         raise LedgerError(
-            "A data frame has no place, so its ledger must be named: give ledger='path/to/file', the same "
+            f"{session.unplaced}, so its ledger must be named: give ledger='path/to/file', the same "
             f"for every release of these data, or set the environment variable {VARIABLE}. Nothing was read."
         )
     databases = [table.file for table in session.tables]

@@ -4,7 +4,7 @@ filled in. No row is read."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Budget
@@ -40,15 +40,13 @@ from dpsyn_sql.request import Request
 from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column
 
-_OWN_ENGINE = "a private instance: what does not fit in memory is written, encrypted, to a private folder"
-_CALLERS_ENGINE = "your connection, with its memory limit, threads and folder for temporary files"
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """What a release would do; ``str()`` gives the text that ``dpsyn plan`` prints.
 
-    ``cost``: what a new debit would add to what its account has spent.
+    ``engine``: lines about where counting happens, by their labels. ``cost``: what a new debit would add to
+    what its account has spent.
     """
 
     plan: Plan
@@ -59,7 +57,7 @@ class Explanation:
     account: str
     outlook: str
     obstacle: str
-    engine: str
+    engine: Mapping[str, str]
     cost: Budget
 
     def __str__(self) -> str:
@@ -70,7 +68,7 @@ class Explanation:
         counting = self.counting.describe(None if further is None else further.together)
         lines = explain(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
         places = {
-            "Engine": self.engine,
+            **self.engine,
             "Ledger": self.ledger,
             "Account": self.account,
             "Release": self.outlook,
@@ -131,18 +129,19 @@ def plan(con: Connection, request: Request) -> Explanation:
         InputError: ``release`` would refuse the same call.
     """
     with prepared(con, request, explaining=True) as job:
-        engine = _OWN_ENGINE if job.session.engine.private else _CALLERS_ENGINE
         bounded = job.plan.source.unit.column is not None
         return Explanation(
             plan=job.plan,
             shape=job.shape,
-            counting=plan_counting(job.plan.queries, job.plan.domain, bounded),
+            counting=plan_counting(
+                job.plan.queries, job.plan.domain, bounded, in_parts=job.session.engine.in_parts
+            ),
             into=job.target.name,
             ledger=ledger_in_words(job.place),
             account=f"{job.outlook.standing} {job.outlook.standing.warning}".strip(),
             outlook=str(job.outlook),
             obstacle=job.obstacle,
-            engine=engine,
+            engine=job.session.told,
             cost=job.outlook.cost or job.plan.budget,
         )
 

@@ -33,19 +33,24 @@ from dpsyn_sql.planning.queries import (
 )
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.source.relation import Source
 from dpsyn_sql.sqltext.dialect import Dialect
 
 if TYPE_CHECKING:  # load numpy, and a ledger is shown without
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
     from dpsyn_sql.domain.hierarchies.base import Hierarchy
     from dpsyn_sql.domain.hierarchies.growth import Nodes
+    from dpsyn_sql.domain.shape import Shape
     from dpsyn_sql.fit.model_tables import ModelTables
     from dpsyn_sql.fit.network import Network
     from dpsyn_sql.fit.variances import Variances
     from dpsyn_sql.planning.growth import Growth
+    from dpsyn_sql.sqltext.fragments import Fragment
 
 
 class Engine(Protocol):
@@ -77,6 +82,126 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Drop what this session made for itself and let the database go; harmless when repeated."""
+
+
+class SourceEngine(Engine, Protocol):
+    """PRIVATE: an engine that holds the rows of a source, in one part or in many parts on many machines.
+
+    Statements about rows are DuckDB's everywhere. What ``execute``, ``fetch`` and ``load`` see is the one
+    database beside the pipeline, which need not hold the rows: only these methods read them.
+    """
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the rows lie in parts: then a pass over them costs more than many statements in one."""
+
+    def sums(
+        self, tallies: Sequence[Tally], *, step: str, over: Encoding | None = None, unit: str | None = None
+    ) -> Iterator[dict[str, NDArray[Any]]]:
+        """Each tally's keys with their sums over all rows, in the order of the tallies, groups in any order.
+
+        ``over``: the encoding that they read, kept or not; None: the source. Codes that are not kept are made
+        in passing. ``unit``: a column of the source whose rows of one value must be in one part; for tallies
+        of the source only. Keys are integers. Columns are numpy arrays by name, ``n`` int64.
+        """
+
+    def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
+        """Make a temporary table of the sums of a tally over the source: its keys (integers or bytes)
+        and ``n`` BIGINT. It is beside the pipeline, where ``execute`` and ``fetch`` read it."""
+
+    def keep(self, encoding: Encoding, *, step: str) -> None:
+        """Make the codes once, for statements to come: every later count sees the same rows."""
+
+    def drop(self, table: Fragment, *, step: str) -> None:
+        """Let what ``keep`` or ``gather`` made go; harmless where there is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatements:
+    """What a task elsewhere runs for a part of the synthetic rows (``write.in_tasks``). ``first``, ``rows``,
+    ``seed`` and ``before`` are the variables ``dpsyn_<name>`` of its session.
+
+    ``room`` makes the table ``staged`` of codes; ``draw`` stages ``rows`` rows by ``seed``, numbered from
+    ``first`` on, from the table ``slots`` (empty if codes are brought). From row ``first`` on, ``check``
+    counts the rows and the complete ones, ``reject`` removes those that cannot be (empty without
+    conditions), ``count`` counts, and ``trim`` keeps the first ``rows`` rows.
+    """
+
+    room: str
+    staged: str
+    draw: str
+    check: str
+    reject: str
+    count: str
+    slots: str
+    trim: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartRows:
+    """Synthetic rows that are made part by part in tasks elsewhere.
+
+    Args:
+        statements: what a task runs.
+        rows: wanted, of all parts (``sample.rounds.parts``).
+        seed: of drawing.
+        gaps: conditions remove rows, so that numbers have gaps.
+        slots: table of the alias tables in the session that writes; None if codes are brought.
+        staged: table of the codes there; None if tasks draw them.
+        left: rows of each part that are left by conditions; None if there are none.
+    """
+
+    statements: PartStatements
+    rows: int
+    seed: int
+    gaps: bool = False
+    slots: Fragment | None = None
+    staged: Fragment | None = None
+    left: tuple[int, ...] | None = None
+
+    @property
+    def kept(self) -> int:
+        """Rows of all parts that are left."""
+        return self.rows if self.left is None else sum(self.left)
+
+
+class RowPublisher(Protocol):
+    """Makes synthetic rows in tasks elsewhere and writes them there, all of them or none."""
+
+    def left(self, engine: Engine, rows: PartRows) -> tuple[int, ...]:
+        """How many rows of each part conditions leave; the parts are drawn for it, and nothing is written.
+
+        ``engine``: the session that holds what ``rows`` names.
+        """
+
+    def publish(
+        self,
+        engine: Engine,
+        rows: PartRows,
+        query: str,
+        shape: Shape,
+        comments: Mapping[str, str],
+        words: str,
+        release: str,
+        model: Path,
+    ) -> None:
+        """Write the rows that ``query`` decodes of each part, then the model, so that the same call repairs
+        what a killed one left.
+
+        Args:
+            engine: the session that holds what ``rows`` names.
+            rows: what is made.
+            query: of a part in its task (``write.in_tasks.part_query``).
+            shape: of the output; complete.
+            comments: of every column.
+            words: what a reader of the rows should know first.
+            release: its id.
+            model: a database file with the model, which is copied.
+
+        Raises:
+            PublishError: the output has appeared, or is not what this release wrote.
+            EngineFailure: it failed.
+        """
 
 
 class Counter(Protocol):

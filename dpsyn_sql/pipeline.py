@@ -31,10 +31,10 @@ from dpsyn_sql.fit.cells import STANDS_OUT
 from dpsyn_sql.fit.composed import shown_tables
 from dpsyn_sql.fit.one_way_counts import one_way_counts
 from dpsyn_sql.fit.recoding import recoded
-from dpsyn_sql.interfaces import Engine, LedgerEntry
+from dpsyn_sql.interfaces import LedgerEntry, SourceEngine
 from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.planned import discovery_events
 from dpsyn_sql.measure.questions.keys import shown_from
 from dpsyn_sql.planning.discovery import Ask
@@ -58,10 +58,11 @@ def release(con: Connection, request: Request) -> Release:
     ``release(con, source, epsilon=...)``, or ``release(con, Request(source, epsilon=...))``.
 
     Args:
-        con: a DuckDB connection, the path of a DuckDB file, or None (files only). A file alone is the
-            source: ``release("people.parquet")``. So is a pandas or Polars data frame or an Arrow table, with
-            the name that the ledger knows its data by: ``release(df, "people", ledger="people.ledger")``.
-            Without ``into`` its synthetic rows are in memory: ``Release.to_df()``.
+        con: a DuckDB connection, the path of a DuckDB file, a Spark session, or None (files only). A file
+            alone is the source: ``release("people.parquet")``. So is a data frame of pandas, Polars or Spark
+            or an Arrow table, with the name that the ledger knows its data by:
+            ``release(df, "people", ledger="people.ledger")``. Without ``into`` its synthetic rows are in
+            memory: ``Release.to_df()``.
         request: the options as one value; or its fields as arguments:
 
     Raises:
@@ -128,7 +129,7 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
     relation, unit = source.relation, source.unit
     csv = relation.kind == "csv" and not relation.strict
     with closing(SqlDiscoveryCounter(engine, relation.sql, csv=csv, unit=unit)) as unknown:
-        door = LocalCurator(None, None, unit.max_rows, entry, OpenDPNoise(), unknown)
+        door = LocalCurator(None, None, unit.max_rows, entry, ExactNoise(), unknown)
         found = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     domain = found.shape.domain
     plan = replace(job.method.plan(source, domain, job.rest, job.terms), counted=found.counted)
@@ -150,7 +151,7 @@ def _counted(plan: Plan) -> tuple[NoisyMarginal, ...]:
 
 
 @contextmanager
-def counted(engine: Engine, plan: Plan) -> Iterator[CachedCounter]:
+def counted(engine: SourceEngine, plan: Plan) -> Iterator[CachedCounter]:
     """PRIVATE: what counts the marginals of a plan, for the door alone."""
     relation, unit = plan.source.relation, plan.source.unit
     asked_once = SqlCounter(
@@ -194,7 +195,7 @@ def _needed(plan: Plan) -> dict[str, float]:
 def _released(
     job: Job, entry: LedgerEntry, made: Made, rows: int, facts: dict[str, Any], notes: tuple[str, ...]
 ) -> Release:
-    kept = job.con if job.target.path is None else job.target.path
+    kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
     return Release(
         table=job.target.name,
         rows=rows,

@@ -148,6 +148,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         for text in session.warnings:
             warn(text)
         protected, shape = _resolved(request, session)
+        _check_account(request, session)
         place = ledger_place(request, session)
         kind = account_kind(con, place, request, session, protected)
         budget, total = request.budget(kind), asked.total(kind)
@@ -159,7 +160,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         chosen = method.chosen(shape.planned(), terms)
         check_model(chosen)
         budget = budget if total is None else total.budget
-        yield _decided(
+        job = _decided(
             con,
             request,
             session,
@@ -171,6 +172,22 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
             budget,
             place,
             explaining=explaining,
+        )
+        if not explaining:
+            session.ready()
+        yield job
+
+
+def _check_account(request: Request, session: SourceSession) -> None:
+    """Only the owner can say whose budget pays for rows that nobody knows the tables of.
+
+    Raises:
+        InputError: she does not.
+    """
+    if session.lineage_unknown and request.account is None:
+        raise InputError(
+            "Spark does not say which tables the source reads, so account='...' must be named: the account "
+            "that is charged for them, the same for every release of their rows. Nothing was read."
         )
 
 

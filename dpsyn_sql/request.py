@@ -65,8 +65,8 @@ class Request:
         default=None,
         metadata=_told(
             "A table or view, a CSV or Parquet path or glob, or a query.",
-            "Or a pandas or Polars data frame or an Arrow table; then ``name`` stands for the data in the "
-            "ledger.",
+            "Or a data frame of pandas, Polars or Spark or an Arrow table; then ``name`` stands for the data "
+            "in the ledger.",
         ),
     )
     _: KW_ONLY

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dpsyn_sql.engines.released import drawing, opened_releases
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.spark.kept import SparkRelease
+from dpsyn_sql.engines.spark.target import spark_output
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.report.result import Release, check_draw
@@ -15,6 +19,7 @@ from dpsyn_sql.report.stored import facts_of, read_parts
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.names import shorten
 from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.sessions import is_spark
 from dpsyn_sql.write.comments import readable_literal, statement_of
 
 _WORK = ".dpsyn-work-"
@@ -32,8 +37,9 @@ def load(con: Connection, name: str | None = None) -> Release:
     Args:
         con: a DuckDB connection (its current database comes first, then the attached ones), the path of a
             DuckDB file, the path of a file that ``release()`` wrote, or of the ``.dpsyn.duckdb`` beside it.
-            Paths are opened read-only.
+            Paths are opened read-only. Or a Spark session.
         name: of the release, as ``dpsyn_releases()`` lists it, in any letter case; None if there is only one.
+            With a Spark session the table or folder that was written: ``load(spark, "db.trips_synthetic")``.
 
     Returns:
         A ``Release``. Its ``marginal()`` gives the same answers as after the release (``estimate`` to seven
@@ -45,8 +51,23 @@ def load(con: Connection, name: str | None = None) -> Release:
         InputError: there is no such release (the message lists all releases), or its stored form
             has an older format, was changed or is damaged.
     """
+    if is_spark(con):
+        return _load_spark(con, name)
     if name is not None and not isinstance(name, str):
         raise InputError(f"name={said(name)}: give the name of a release, or None")
+    return _loaded(con, name, _unread)
+
+
+def _load_spark(con: Any, name: object) -> Release:
+    if not isinstance(name, str | os.PathLike):
+        raise InputError(
+            f"name={said(name)}: give the table or folder that release() wrote: load(spark, 'db.table')"
+        )
+    kept = SparkRelease(spark_output(con, name))
+    return replace(_loaded(kept, None, kept.rows), table=kept.name)
+
+
+def _loaded(con: Connection | SparkRelease, name: str | None, read: Callable[[str], Any]) -> Release:
     with opened_releases(con) as session:
         one = session.find(name)
         parts = read_parts(one.total, one.certificate, session.tables(one))
@@ -65,7 +86,7 @@ def load(con: Connection, name: str | None = None) -> Release:
         replayed=True,
         notes=(),
         draw=drawing(con, one.release_id, one.name),
-        read=_unread,
+        read=read,
         variances=parts.variances,
     )
 

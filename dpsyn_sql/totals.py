@@ -24,7 +24,7 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.interfaces import Ledger, LedgerEntry
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import Static
 from dpsyn_sql.pipeline import counted, finished
 from dpsyn_sql.planning.plan import Plan
@@ -135,7 +135,7 @@ def _measure(job: Job, entry: LedgerEntry) -> Node:
     method, unit = _method(job), job.plan.source.unit
     plan = method.plan(job.plan.source, job.plan.domain, entry.budget, job.terms)
     with counted(job.session.engine, plan) as counter:
-        door = LocalCurator(counter, plan.domain, unit.max_rows, entry, OpenDPNoise())
+        door = LocalCurator(counter, plan.domain, unit.max_rows, entry, ExactNoise())
         tables = method.answers(plan, door)
     return Node(_total(job).period, entry.release_id, tables, entry.events)
 

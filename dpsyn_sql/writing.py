@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import PublishError
-from dpsyn_sql.interfaces import LedgerEntry
+from dpsyn_sql.fit.network import Network
+from dpsyn_sql.interfaces import LedgerEntry, PartRows, RowPublisher
 from dpsyn_sql.measure.planned import planned_events
 from dpsyn_sql.notices import warn
-from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.preparation import Job
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of
@@ -24,12 +26,13 @@ from dpsyn_sql.report.interruption import Course
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.made import Made, rows_wanted
 from dpsyn_sql.sample.compile import INDEPENDENTLY, independent_rows
-from dpsyn_sql.sample.sql_sampler import append_network
+from dpsyn_sql.sample.sql_sampler import append_network, load_slots
 from dpsyn_sql.sample.units import unit_sizes
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.write.in_tasks import part_rows, publish_in_tasks
 from dpsyn_sql.write.persist import Drawn, StoredRelease, drawn_from
 from dpsyn_sql.write.publish import publish
-from dpsyn_sql.write.staging import append, stage_rows
+from dpsyn_sql.write.staging import append, stage_rows, told_few
 
 
 def write_rows(
@@ -52,15 +55,18 @@ def write_rows(
         warn("The noisy total is not above zero: the synthetic table is empty.")
     engine, problem = job.target.open(), ""
     try:
-        staged = qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
-        written, drawn, how = _staged(engine, made, rows, seed, staged, job.deadline)
+        plan, drawn, how = _staged(job, engine, made, rows, seed)
+        written = plan.kept
         sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
         facts = {**_facts(job, entry, made, written, seed, how), "losses": lost}
         kept = _kept(job, entry, made, drawn, facts)
         try:
             with phase("write"), entry.publishing(job.target_name):
                 course.writing()
-                publish(engine, job.target, made.shape, staged, seed, sizes, kept)
+                if job.target.publisher is not None:
+                    publish_in_tasks(engine, job.target.publisher, made.shape, plan, sizes, kept)
+                elif plan.staged is not None:
+                    publish(engine, job.target, made.shape, plan.staged, seed, sizes, kept)
                 course.written(job.target.name)
         except PublishError as error:
             problem = str(error)
@@ -74,29 +80,57 @@ def write_rows(
     return written, facts
 
 
-def _staged(
-    engine: DuckDBEngine, made: Made, rows: int, seed: int, staged: Fragment, deadline: Deadline
-) -> tuple[int, Drawn, str]:
-    """Draw rows of codes and stage them decoded.
+def _staged(job: Job, engine: DuckDBEngine, made: Made, rows: int, seed: int) -> tuple[PartRows, Drawn, str]:
+    """Draw rows of codes and stage them, or prepare tasks to do so.
 
-    Returns the number of rows, what SQL draws rows from, and how these were drawn.
+    Returns the rows, what SQL draws rows from, and how these are drawn.
     """
-    network = independent_rows(made.model, rows, deadline)
-    sampler = made.model.sampler(deadline)
+    network, publisher = independent_rows(made.model, rows, job.deadline), job.target.publisher
     with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
         drawn = beside.submit(drawn_from, made.model)
-        with deadline.running(), phase("sample", rows) as advance:
+        if network is not None and publisher is not None:
+            plan = _planned(engine, publisher, made.shape, network, rows, seed)
+            return plan, drawn.result(), INDEPENDENTLY
+        plan, how = _drawn(job, engine, made, rows, seed, network)
+    return plan, drawn.result(), how
 
-            def draw(number: int, other: int, first: int) -> int:
-                if network is not None:
-                    return append_network(
-                        engine, network, number, other, staged, first=first, advance=advance
-                    )
-                batches = _reported(sampler.batches(number, other), advance)
-                return append(engine, made.shape.domain, batches, staged, first)
 
-            written = stage_rows(engine, made.shape, draw, rows, staged, seed)
-    return written, drawn.result(), sampler.drawn if network is None else INDEPENDENTLY
+def _planned(
+    engine: DuckDBEngine, publisher: RowPublisher, shape: Shape, network: Network, rows: int, seed: int
+) -> PartRows:
+    """Rows that tasks draw, part by part; if conditions may leave fewer, how many those are."""
+    slots = _temporary("slots")
+    with phase("sample", rows) as advance:
+        load_slots(engine, network, slots)
+        plan = part_rows(shape, rows, seed, network, slots)
+        if plan.gaps:
+            plan = replace(plan, left=publisher.left(engine, plan))
+            told_few(plan.kept, rows)
+        advance(rows)
+    return plan
+
+
+def _drawn(
+    job: Job, engine: DuckDBEngine, made: Made, rows: int, seed: int, network: Network | None
+) -> tuple[PartRows, str]:
+    """Rows that are staged in the session that writes, and how they were drawn."""
+    staged, sampler = _temporary("staged"), made.model.sampler(job.deadline)
+    with job.deadline.running(), phase("sample", rows) as advance:
+
+        def draw(number: int, other: int, first: int) -> int:
+            if network is not None:
+                return append_network(engine, network, number, other, staged, first=first, advance=advance)
+            batches = _reported(sampler.batches(number, other), advance)
+            return append(engine, made.shape.domain, batches, staged, first)
+
+        in_parts = network is not None
+        written = stage_rows(engine, made.shape, draw, rows, staged, seed, in_parts=in_parts)
+    plan = part_rows(made.shape, written, seed, staged=staged)
+    return plan, sampler.drawn if network is None else INDEPENDENTLY
+
+
+def _temporary(what: str) -> Fragment:
+    return qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}")
 
 
 def _reported(

@@ -22,8 +22,10 @@ from dpsyn_sql.cli.options import (
     PublicTables,
     RequestFile,
     SourceArgument,
+    Spark,
     TrustQuery,
     asked,
+    connection,
     with_options,
 )
 from dpsyn_sql.cli.output import Json, Output, Quiet, interruptible, printing
@@ -48,6 +50,7 @@ app = typer.Typer(
 def init_command(
     source: SourceArgument,
     database: Database = None,
+    spark: Spark = None,
     into: Annotated[
         Path | None, typer.Option("--into", "-o", help="File to write. Default: print it.")
     ] = None,
@@ -58,7 +61,8 @@ def init_command(
 ) -> None:
     """Write a domain file to fill in, from column names and types. Read no rows."""
     with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
-        text = dpsyn_sql.init(database, source, trust_query=trust_query, public_tables=public_tables or ())
+        with connection(database, spark) as con:
+            text = dpsyn_sql.init(con, source, trust_query=trust_query, public_tables=public_tables or ())
         if into is None:
             out.raw(text + "\n")
         else:
@@ -75,6 +79,7 @@ def plan_command(
     context: typer.Context,
     source: OptionalSource = None,
     database: Database = None,
+    spark: Spark = None,
     request: RequestFile = None,
     set_: Settings = None,
     *,
@@ -84,7 +89,8 @@ def plan_command(
 ) -> None:
     """Say what 'release' would read, ask and write. Read no rows and spend nothing."""
     with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
-        planned = dpsyn_sql.plan(database, asked(context, request, set_))
+        with connection(database, spark) as con:
+            planned = dpsyn_sql.plan(con, asked(context, request, set_))
         # Other lines may quote the owner's SQL, where rows=1 is a condition.
         lines = [_spoken(line) for line in str(planned).splitlines()]
         for line in lines:
@@ -110,6 +116,7 @@ def release_command(
     context: typer.Context,
     source: OptionalSource = None,
     database: Database = None,
+    spark: Spark = None,
     request: RequestFile = None,
     set_: Settings = None,
     *,
@@ -127,8 +134,9 @@ def release_command(
             wanted = asked(context, request, set_)
             if certificate is not None:
                 _check_certificate(certificate, wanted.replace)
-        with interruptible("Interrupted. 'dpsyn ledger show' says what was charged."):
-            result = release(database, wanted)
+        said = "Interrupted. 'dpsyn ledger show' says what was charged."
+        with interruptible(said), connection(database, spark) as con:
+            result = release(con, wanted)
         after = f"Interrupted after {result.table} was written; the same command again costs nothing."
         with interruptible(after):
             if certificate is not None and not written(certificate, _text(result)):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,8 @@ from dpsyn_sql.planning.workload import members_of
 from dpsyn_sql.request import DEFAULTS, OPTIONS, Option, Request
 
 _SOURCE = typer.Argument(
-    metavar="SOURCE", help="A CSV or Parquet file or glob; with --database also a table, view or query."
+    metavar="SOURCE",
+    help="A CSV or Parquet file or glob; with --database also a table, view or query; with --spark a table.",
 )
 SourceArgument = Annotated[str, _SOURCE]
 OptionalSource = Annotated[str | None, _SOURCE]
@@ -24,12 +26,38 @@ Database = Annotated[
     Path | None,
     typer.Option("--database", "-d", help="DuckDB file that holds the source (opened read-only)."),
 ]
+Spark = Annotated[
+    str | None,
+    typer.Option(
+        "--spark",
+        metavar="MASTER",
+        help="Read SOURCE as a table of Spark (catalog.db.table), on a master such as yarn or 'local[4]'.",
+    ),
+]
 RequestFile = Annotated[
     Path | None,
     typer.Option(
         "--request", help="YAML file with SOURCE and options; options of the command replace its values."
     ),
 ]
+
+
+@contextmanager
+def connection(database: Path | None, spark: str | None) -> Iterator[Any]:
+    """What the package's functions take as ``con``: the file, or a Spark session that ends with the command.
+
+    Raises:
+        InputError: both are given, or no session starts.
+    """
+    if spark is None:
+        yield database
+        return
+    if database is not None:
+        raise InputError("--database and --spark: the source is in one of them; leave out the other")
+    from dpsyn_sql.engines.spark.started import started
+
+    with started(spark) as session:
+        yield session
 
 
 _COMPLETED = {"method": method_names}

@@ -18,13 +18,15 @@ from dpsyn_sql.count import statements
 from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.count.planner import CountingPlan, Group, groups_for, plan_counting
+from dpsyn_sql.count.products import PairSums
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.progress import phase
+from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -33,15 +35,19 @@ Pack = tuple[int, ...]
 
 _STEM = "dpsyn_codes"
 
+_CHUNK = 122_880
+# Rows of codes read at a time: a row group of DuckDB, so that a statement reads no other rows.
+
 
 class SqlCounter:
-    """Counts marginals by GROUP BY in the database (implements ``Counter``).
+    """Counts marginals by GROUP BY where the rows lie, or by products (implements ``Counter``).
 
-    The source is encoded on the first count that needs it, into a temporary table of codes that
-    later counts read again; ``close`` drops it. The counter holds no counts between calls.
+    The source is encoded on the first count that needs it; the codes are kept for later counts, and
+    ``close`` drops them. Where rows lie in parts, and one call asks all that can be asked, they are made in
+    passing: one pass over the rows. The counter holds no counts between calls.
 
     Args:
-        engine: a session that can read the source and make temporary tables.
+        engine: holds the rows of the source.
         relation_sql: the text after FROM.
         domain: the public domain.
         queries: the marginals that will be asked for; they decide how to count.
@@ -57,7 +63,7 @@ class SqlCounter:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: SourceEngine,
         relation_sql: Fragment,
         domain: Domain,
         queries: Sequence[MarginalQuery],
@@ -71,12 +77,12 @@ class SqlCounter:
         self._domain = domain
         self._csv = csv
         self._bound = _bound_of(unit, key)
-        self._plan = plan_counting(queries, domain, bounded=self._bound is not None)
+        self._plan = plan_counting(queries, domain, bounded=self._bound is not None, in_parts=engine.in_parts)
         self._planned = frozenset(queries)
         self._further = further
         self._unplanned: set[MarginalQuery] = set()
-        self._table = engine.dialect.temporary(_STEM)
-        self._encoded = False
+        self._encoding: Encoding | None = None
+        self._kept = False
 
     def __repr__(self) -> str:
         return f"SqlCounter({self._plan.strategy})"
@@ -108,9 +114,7 @@ class SqlCounter:
         elif self._plan.strategy == "scan" and self._further is None:
             found = self._scan(queries)
         else:
-            self._prepare()
-            groups = groups_for(queries, self._plan.packs, self._domain)
-            found = self._group(self._table, self._domain, self._plan.packs, groups)
+            found = self._group_planned(queries)
         repeated: set[MarginalQuery] = set()
         answers: list[NDArray[np.int64]] = []
         for query in queries:
@@ -119,10 +123,10 @@ class SqlCounter:
         return answers
 
     def close(self) -> None:
-        """Drop the table of codes; may be called twice."""
-        if self._encoded:
-            self._engine.execute(statements.drop(self._table), step="dropping the encoded table")
-            self._encoded = False
+        """Drop the codes; may be called twice."""
+        if self._kept and self._encoding is not None:
+            self._engine.drop(self._encoding.table, step="dropping the encoded table")
+            self._kept = False
 
     def _scan(self, queries: Sequence[MarginalQuery]) -> Counts:
         """One-way marginals and the total, directly from the source."""
@@ -130,11 +134,13 @@ class SqlCounter:
         attributes = [self._plan.packs[group.packs[0]][0] for group in groups]
         found: Counts = {}
         wanted = dict(zip(attributes, (group.queries for group in groups), strict=True))
+        dialect = self._engine.dialect
+        scans = list(
+            statements.scans(self._relation, self._domain, attributes, csv=self._csv, dialect=dialect)
+        )
         with phase("count", len(attributes)) as advance:
-            for part, sql in statements.scans(
-                self._relation, self._domain, attributes, csv=self._csv, dialect=self._engine.dialect
-            ):
-                result = self._engine.fetch(sql, step="counting one-way marginals")
+            sums = self._engine.sums([tally for _, tally in scans], step="counting one-way marginals")
+            for (part, _), result in zip(scans, sums, strict=True):
                 for attribute in part:
                     histogram = self._histogram(result, attribute)
                     total = np.asarray(histogram.sum(dtype=np.int64))
@@ -150,14 +156,42 @@ class SqlCounter:
         size = self._domain.attributes[attribute].size
         return scatter([result["code"][rows]], result["n"][rows], (size,))
 
+    def _group_planned(self, queries: Sequence[MarginalQuery]) -> Counts:
+        """Planned marginals, from codes that are kept unless nothing more is asked of them."""
+        encoding = self._codes()
+        last = self._further is None and self._planned.issubset(queries)
+        if not (last and self._engine.in_parts):
+            self._keep(encoding)
+        if self._plan.strategy == "products":
+            return self._multiplied(encoding, self._plan, queries)
+        groups = groups_for(queries, self._plan.packs, self._domain)
+        return self._group(encoding, self._domain, self._plan.packs, groups)
+
+    def _multiplied(self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery]) -> Counts:
+        """Marginals of a plan's domain from products of its kept codes."""
+        sums, engine, table = PairSums(plan.domain, plan.packs), self._engine, encoding.table
+        held = engine.fetch(statements.extent(table), step="counting rows of codes")
+        rows, last = int(held["n"][0]), int(held["last"][0])
+        with phase("count", last + 1) as advance:
+            for start in range(0, last + 1, _CHUNK):
+                sql = statements.chunk(table, len(plan.packs), start, start + _CHUNK)
+                codes = engine.fetch(sql, step="reading codes")
+                sums.add([codes[statements.pack_column(pack)] for pack in range(len(plan.packs))])
+                advance(min(_CHUNK, last + 1 - start))
+            if sums.rows != rows:
+                raise InternalError("not every row of the codes was read exactly once")
+            return sums.tables(queries, plan.domain)
+
     def _group(
-        self, table: Fragment, domain: Domain, packs: Sequence[Pack], groups: Sequence[Group]
+        self, encoding: Encoding, domain: Domain, packs: Sequence[Pack], groups: Sequence[Group]
     ) -> Counts:
-        """Marginals of ``domain`` from GROUP BYs over a table of its codes in ``packs``."""
+        """Marginals of ``domain`` from GROUP BYs over its codes in ``packs``."""
+        tallies = [statements.marginal(encoding.table, group.packs) for group in groups]
         found: Counts = {}
         with phase("count", len(groups)) as advance:
-            for group in groups:
-                found.update(self._from_group(table, domain, packs, group))
+            sums = self._engine.sums(tallies, step="counting marginals on the codes", over=encoding)
+            for group, result in zip(groups, sums, strict=True):
+                found.update(_from_group(result, domain, packs, group))
                 advance(1)
         return found
 
@@ -165,18 +199,23 @@ class SqlCounter:
         """Marginals that were not planned: the existing columns are packed again for them alone, as bins."""
         self._check_further(queries)
         binned = BinnedMarginals.of(queries, self._domain)
-        plan = plan_counting(binned.queries, binned.domain, bounded=True)
-        self._prepare()
-        repacked = self._engine.dialect.temporary(_STEM)
-        statement = statements.repack(
-            repacked, self._table, self._domain, self._plan.packs, binned, plan.packs, self._engine.dialect
+        plan = plan_counting(binned.queries, binned.domain, bounded=True, in_parts=self._engine.in_parts)
+        engine, encoding = self._engine, self._codes()
+        self._keep(encoding)
+        table = engine.dialect.temporary(_STEM)
+        repacked = statements.repack(
+            table, encoding, self._domain, self._plan.packs, binned, plan.packs, engine.dialect
         )
-        with phase("encode"):
-            self._engine.execute(statement, step="repacking the codes")
         try:
-            found = self._group(repacked, binned.domain, plan.packs, plan.groups)
+            if not engine.in_parts:
+                with phase("encode"):
+                    engine.keep(repacked, step="repacking the codes")
+            if plan.strategy == "products":
+                found = self._multiplied(repacked, plan, binned.queries)
+            else:
+                found = self._group(repacked, binned.domain, plan.packs, plan.groups)
         finally:
-            self._engine.execute(statements.drop(repacked), step="dropping the repacked table")
+            engine.drop(table, step="dropping the repacked table")
         return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
 
     def _check_further(self, queries: Sequence[MarginalQuery]) -> None:
@@ -193,38 +232,43 @@ class SqlCounter:
             raise InternalError("a marginal is counted that was not planned")
         self._unplanned = asked
 
-    def _prepare(self) -> None:
-        """Encode the source once."""
-        if self._encoded:
-            return
-        sql = statements.encode(
-            self._relation,
-            self._domain,
-            self._plan.packs,
-            self._table,
-            csv=self._csv,
-            bound=self._bound,
-            dialect=self._engine.dialect,
-        )
-        with phase("encode"):
-            self._engine.execute(sql, step="encoding the source")
-        self._encoded = True
+    def _codes(self) -> Encoding:
+        """The codes of the source, made or not."""
+        if self._encoding is None:
+            self._encoding = statements.encode(
+                self._relation,
+                self._domain,
+                self._plan.packs,
+                self._engine.dialect.temporary(_STEM),
+                csv=self._csv,
+                bound=self._bound,
+                dialect=self._engine.dialect,
+            )
+        return self._encoding
 
-    def _from_group(self, table: Fragment, domain: Domain, columns: Sequence[Pack], group: Group) -> Counts:
-        """Run one GROUP BY and take all its marginals from the result."""
-        result = self._engine.fetch(
-            statements.marginal(table, group.packs), step="counting marginals on the codes"
-        )
-        packs = [columns[pack] for pack in group.packs]
-        sizes = [[domain.attributes[attribute].size for attribute in pack] for pack in packs]
-        codes = [result[statements.pack_column(pack)] for pack in group.packs]
-        dense = scatter(codes, result["n"], [math.prod(pack) for pack in sizes])
-        asked = _asked(group.queries, domain, packs)
-        return {
-            query: array.transpose(axes).copy()
-            for kept, array in marginals(dense, sizes, asked)
-            for query, axes in asked[kept]
-        }
+    def _keep(self, encoding: Encoding) -> None:
+        """Encode the source once."""
+        if self._kept:
+            return
+        with phase("encode"):
+            self._engine.keep(encoding, step="encoding the source")
+        self._kept = True
+
+
+def _from_group(
+    result: dict[str, NDArray[Any]], domain: Domain, columns: Sequence[Pack], group: Group
+) -> Counts:
+    """All marginals of one GROUP BY, from its result."""
+    packs = [columns[pack] for pack in group.packs]
+    sizes = [[domain.attributes[attribute].size for attribute in pack] for pack in packs]
+    codes = [result[statements.pack_column(pack)] for pack in group.packs]
+    dense = scatter(codes, result["n"], [math.prod(pack) for pack in sizes])
+    asked = _asked(group.queries, domain, packs)
+    return {
+        query: array.transpose(axes).copy()
+        for kept, array in marginals(dense, sizes, asked)
+        for query, axes in asked[kept]
+    }
 
 
 def _asked(

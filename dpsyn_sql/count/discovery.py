@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.count import statements
 from dpsyn_sql.count.exact import (
     beginning_expression,
     key_expression,
@@ -32,10 +32,12 @@ from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.planning.discovery import Ask, things_per_unit
 from dpsyn_sql.planning.queries import ContributionQuery, Exact, GridQuery, KeyQuery, StepQuery, TypesQuery
+from dpsyn_sql.source.parts import Tally
 from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
@@ -43,13 +45,15 @@ PART = 100_000
 """Keys read at a time."""
 
 _VALUE = Fragment("c")
+_THING = Fragment("thing")
+_KEYS = ("thing",)
 
 
 class SqlDiscoveryCounter:
-    """Counts units by GROUP BY in the database (implements ``DiscoveryCounter``).
+    """Counts units by GROUP BY where the rows lie (implements ``DiscoveryCounter``).
 
     Args:
-        engine: a session that can read the source and make temporary tables.
+        engine: holds the rows of the source.
         relation_sql: the text after FROM.
         csv: whether the columns of the source are text that must be read as their types.
         unit: with a column, units are its values and count for at most ``things_per_unit`` things; otherwise
@@ -59,7 +63,7 @@ class SqlDiscoveryCounter:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: SourceEngine,
         relation_sql: Fragment,
         csv: bool = False,
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
@@ -95,39 +99,42 @@ class SqlDiscoveryCounter:
             if query.beginning is None
             else beginning_expression(query.beginning, _VALUE, self._dialect)
         )
-        table = self._dialect.temporary("dpsyn_keys")
-        text = key_text(kind, Fragment("thing"), self._dialect)
-        counted = self._counted("keys", query.value, kind, key, least)
+        carried = _Carried.of(kind, self._dialect, in_parts=self._engine.in_parts)
+        tally = self._counted("keys", query.value, kind, key, least, carried.spelled)
+        gathered, table = (self._dialect.temporary("dpsyn_keys") for _ in range(2))
         try:
-            sql = render("discover/keys", dialect=self._dialect, table=table, counted=counted)
-            self._engine.execute(sql, step="counting units per key")
-            start, full = 0, True
+            self._engine.gather(gathered, tally, step="counting units per key", unit=self._unit)
+            sql = render(
+                "discover/keys", dialect=self._dialect, table=table, gathered=gathered, order=carried.order
+            )
+            self._engine.execute(sql, step="numbering keys")
+            self._engine.drop(gathered, step="dropping the table of keys")
+            start, full, text = 0, True, carried.text
             while full:
                 sql = render("discover/part", table=table, text=text, start=start, stop=start + PART)
                 found = self._engine.fetch(sql, step="reading keys")
                 texts = [text_of_key(bytes(text)) for text in found["thing"]]
                 held = [place for place, text in enumerate(texts) if text is not None]
                 keys = [key_value(kind, text) for text in texts if text is not None]
-                yield keys, _counts(found["units"])[held]
+                yield keys, _counts(found["n"])[held]
                 start, full = start + PART, len(texts) == PART
         finally:
-            self._engine.execute(statements.drop(table), step="dropping the table of keys")
+            for made in (gathered, table):
+                self._engine.drop(made, step="dropping the table of keys")
 
     def cells(self, query: GridQuery) -> NDArray[np.int64]:
         """Distinct units per code of the grid, int64[grid.size]. PRIVATE."""
         grid = query.grid
         code = Fragment(f"CAST({encode_expression(grid, _VALUE, dialect=self._dialect)} AS BIGINT)")
-        sql = self._counted("grid", grid.value, grid.type, code)
-        found = self._engine.fetch(sql, step="counting units per cell of a grid")
-        return scatter([found["thing"]], found["units"], (grid.size,))
+        tally = self._counted("grid", grid.value, grid.type, code)
+        return self._summed(tally, grid.size, step="counting units per cell of a grid")
 
     def types(self, query: TypesQuery) -> NDArray[np.int64]:
         """Distinct units per class of text, int64[len(CLASSES)]. PRIVATE."""
         trimmed = Fragment(f"trim({ident(query.attr)})")
         code = Fragment(f"CAST({text_class_expression(_VALUE, self._dialect)} AS BIGINT)")
-        sql = self._counted("types", trimmed, supported_type("VARCHAR", query.attr), code)
-        found = self._engine.fetch(sql, step="counting units per type of text")
-        return scatter([found["thing"]], found["units"], (len(CLASSES),))
+        tally = self._counted("types", trimmed, supported_type("VARCHAR", query.attr), code)
+        return self._summed(tally, len(CLASSES), step="counting units per type of text")
 
     def steps(self, query: StepQuery) -> NDArray[np.int64]:
         """Distinct units by the last step that fits, int64[len(query.steps) + 1]. PRIVATE.
@@ -138,9 +145,8 @@ class SqlDiscoveryCounter:
         """
         kind = query.type
         step = step_expression(kind, query.steps, _VALUE, self._dialect)
-        sql = self._counted("steps", query.value, kind, step)
-        found = self._engine.fetch(sql, step="counting units per step of their values")
-        return scatter([found["thing"]], found["units"], (len(query.steps) + 1,))
+        tally = self._counted("steps", query.value, kind, step)
+        return self._summed(tally, len(query.steps) + 1, step="counting units per step of their values")
 
     def contributions(self, query: ContributionQuery) -> NDArray[np.int64]:
         """Units by number of rows after the bound, int64[query.most]. PRIVATE.
@@ -150,14 +156,13 @@ class SqlDiscoveryCounter:
         """
         if self._bound is None or self._bound.max_rows != query.most:
             raise InternalError("rows of units are counted up to the bound of a unit column")
-        sql = render(
+        text = render(
             "discover/contributions",
             relation=self._relation,
             unit=unit_bytes(self._bound.column, self._dialect),
             most=query.most,
         )
-        found = self._engine.fetch(sql, step="counting units by their rows")
-        return scatter([found["thing"]], found["units"], (query.most,))
+        return self._summed(Tally(text, _KEYS), query.most, step="counting units by their rows")
 
     def nodes(self, hierarchies: tuple[Hierarchy, ...], nodes: Nodes) -> NDArray[np.int64]:
         """Rows of each node, int64[nodes], at most k of a unit. PRIVATE."""
@@ -178,11 +183,27 @@ class SqlDiscoveryCounter:
         """Drop what was kept between questions; may be called twice."""
         self._trees.close()
 
+    @property
+    def _unit(self) -> str | None:
+        """The column whose rows of one value must be in one part."""
+        return None if self._bound is None else self._bound.column
+
+    def _summed(self, tally: Tally, size: int, *, step: str) -> NDArray[np.int64]:
+        """The sums of things 0 to size - 1, int64[size]."""
+        (found,) = self._engine.sums([tally], step=step, unit=self._unit)
+        return scatter([found["thing"]], found["n"], (size,))
+
     def _counted(
-        self, ask: Ask, column: Fragment, kind: SqlType, thing: Fragment, least: int = 1
-    ) -> Fragment:
+        self,
+        ask: Ask,
+        column: Fragment,
+        kind: SqlType,
+        thing: Fragment,
+        least: int = 1,
+        spelled: Fragment = _THING,
+    ) -> Tally:
         bound = self._bound
-        return render(
+        query = render(
             "discover/units",
             dialect=self._dialect,
             relation=self._relation,
@@ -190,10 +211,31 @@ class SqlDiscoveryCounter:
             if self._csv and kind.family != "text"
             else column,
             thing=thing,
-            least=least,
+            spelled=spelled,
             unit=None if bound is None else unit_bytes(bound.column, self._dialect),
             bound=None if bound is None else replace(bound, max_rows=things_per_unit(ask, bound.max_rows)),
         )
+        return Tally(query, _KEYS, least)
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """How keys of a type come from the rows, as expressions of ``thing``: ``spelled``, what a tally has as
+    its key; and of that, ``order``, what keys ascend by, and ``text``, the bytes of their one text."""
+
+    spelled: Fragment
+    order: Fragment
+    text: Fragment
+
+    @classmethod
+    def of(cls, kind: SqlType, dialect: Dialect, *, in_parts: bool) -> Self:
+        """As they are; between parts only integers and bytes, so that other numbers are their text there."""
+        text = key_text(kind, _THING, dialect)
+        wide = kind.family == "integer" and not -(2**63) <= kind.low <= kind.high < 2**63
+        if not in_parts or not (wide or kind.family in ("boolean", "decimal", "float")):
+            return cls(_THING, _THING, text)
+        value = Fragment(f"CAST({dialect.text_of_bytes(_THING)} AS {kind.sql})")
+        return cls(text, value, _THING)
 
 
 def _counts(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -30,11 +30,8 @@ def scatter(codes: Sequence[NDArray[Any]], counts: NDArray[Any], shape: Sequence
     """
     flat = np.zeros(len(counts), dtype=np.int64)
     for axis, size in zip(codes, shape, strict=True):
-        places = _whole(axis)
-        if len(places) and not (places.min() >= 0 and places.max() < size):
-            raise InternalError("the database returned a code outside its domain")
         flat *= size
-        flat += places
+        flat += whole_codes(axis, size)
     dense = np.zeros(math.prod(shape), dtype=np.int64)
     np.add.at(dense, flat, _whole(counts))
     return dense.reshape(tuple(shape))
@@ -87,6 +84,18 @@ def _keep(
     kept_cells = math.prod(size for kept, size in runs if kept)
     summed = split.sum(axis=dropped, dtype=np.int64) if dropped else split
     return summed.reshape(*lead, kept_cells, *trail)
+
+
+def whole_codes(values: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """A column of codes below ``size`` as int64.
+
+    Raises:
+        InternalError: a code is missing, not an integer, or outside its axis.
+    """
+    codes = _whole(values)
+    if len(codes) and not (codes.min() >= 0 and codes.max() < size):
+        raise InternalError("the database returned a code outside its domain")
+    return codes
 
 
 def _whole(values: NDArray[Any]) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """How to count the wanted marginals at the lowest cost; only public facts decide.
 
-Three strategies:
+Four strategies:
 
 - ``scan``: all marginals are one-way; they come directly from the source, one scan for every
   63 attributes.
@@ -8,6 +8,8 @@ Three strategies:
   GROUP BY per (maximal) marginal.
 - ``packed``: the same, with several small attributes packed into one mixed-radix column. Grouping
   by sets of packs gives many marginals at once; they are summed out in numpy.
+- ``products``: the packed codes are read, and all pairs counted by products of matrices
+  (``count/products.py``). For many pairs of small attributes, where the rows are at hand.
 
 If the rows of a privacy unit are bounded, ``scan`` is not used: the codes of whole rows decide once, in
 the encoded table, which rows count, so that all marginals count the same rows.
@@ -37,12 +39,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.count import products
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.encode.leaves import has_join
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
 
-Strategy = Literal["scan", "encoded", "packed"]
+Strategy = Literal["scan", "encoded", "packed", "products"]
 
 MAX_MARGINAL_CELLS = 2**24
 """Cells of one marginal, and of one GROUP BY: 128 MB of int64. Beyond it almost every cell of a
@@ -81,9 +84,9 @@ class CountingPlan:
     """How to count the marginals of a plan; public.
 
     ``packs`` are positions of attributes in the domain; together they hold every attribute of the
-    queries exactly once. Within a pack the first attribute is the most significant digit. ``cells`` is
-    the number of cells of all marginals together. ``bounded`` says that the encoded table holds no more
-    rows of a privacy unit than its bound.
+    queries exactly once. Within a pack the first attribute is the most significant digit. There are no
+    ``groups`` if products count. ``cells`` is the number of cells of all marginals together. ``bounded``
+    says that the encoded table holds no more rows of a privacy unit than its bound.
     """
 
     strategy: Strategy
@@ -108,8 +111,15 @@ class CountingPlan:
 
     @property
     def seconds_per_million_rows(self) -> float:
-        """Estimate for the GROUP BY statements on 2 cores, without encoding."""
+        """Estimate on 2 cores, without encoding."""
+        if self.strategy == "products":
+            return products.nanoseconds_per_row(self.indicators) / 1e3
         return _cost(group.cells for group in self.groups) / 1e9
+
+    @property
+    def indicators(self) -> int:
+        """Codes of the attributes but their first ones."""
+        return sum(self.domain.attributes[place].size - 1 for pack in self.packs for place in pack)
 
     def describe(self, together: int | None = None) -> list[str]:
         """Lines for people: what runs and why. ``together``: cells of marginals that may be asked for later;
@@ -125,11 +135,12 @@ class CountingPlan:
             )
         if self.strategy != "scan":
             lines += [f"  column p{i}: {self._pack_text(pack)}" for i, pack in enumerate(self.packs)]
-            lines.append(
-                f"  {len(self.groups):,} GROUP BY {_plural(len(self.groups), 'statement')} on the codes, the "
-                f"largest with {self.largest_group:,} cells; about "
-                f"{self.seconds_per_million_rows:.2g} s per million rows on 2 cores, after encoding"
-            )
+            groups = f"{len(self.groups):,} GROUP BY {_plural(len(self.groups), 'statement')} on the codes"
+            made = f"{groups}, the largest with {self.largest_group:,} cells"
+            if self.strategy == "products":
+                made = f"products of a matrix of {self.indicators:,} indicators"
+            rate = f"{self.seconds_per_million_rows:.2g} s per million rows on 2 cores, after encoding"
+            lines.append(f"  {made}; about {rate}")
         megabytes = (self.cells + self.largest_group) * 8 / 1e6
         lines.append(f"  {self.cells:,} cells in all, {megabytes:,.1f} MB of counts held at once")
         if together is not None:
@@ -142,13 +153,16 @@ class CountingPlan:
         return f"{names} ({math.prod(a.size for a in attributes):,} codes)"
 
 
-def plan_counting(queries: Sequence[MarginalQuery], domain: Domain, bounded: bool = False) -> CountingPlan:
+def plan_counting(
+    queries: Sequence[MarginalQuery], domain: Domain, bounded: bool = False, *, in_parts: bool = False
+) -> CountingPlan:
     """Choose how to count ``queries``.
 
     Args:
         queries: the wanted marginals; repetitions and the total ``MarginalQuery(())`` are allowed.
         domain: the public domain.
         bounded: whether the rows of a privacy unit are bounded; the source must then be encoded.
+        in_parts: whether the rows lie elsewhere, so that only sums can be had of them.
 
     Raises:
         PlanTooLarge: more cells than ``check_size`` allows.
@@ -163,9 +177,13 @@ def plan_counting(queries: Sequence[MarginalQuery], domain: Domain, bounded: boo
         scans = -(-len(wanted) // SCAN_ATTRIBUTES)
         reason = f"all marginals are one-way: {scans} {_plural(scans, 'scan')} of the source"
         return CountingPlan("scan", domain, singles, groups, cells, reason)
+    marginals = f"{len(queries):,} {_plural(len(queries), 'marginal')}"
+    if not in_parts and products.cheaper(queries, domain):
+        packs = products.byte_packs(wanted, domain)
+        reason = f"{marginals} of one or two small attributes"
+        return CountingPlan("products", domain, packs, (), cells, reason, bounded)
     plain = groups_for(queries, singles, domain)
     packs, groups = _cheapest_packing(queries, domain, singles, plain, cells)
-    marginals = f"{len(queries):,} {_plural(len(queries), 'marginal')}"
     if packs == singles:
         reason = f"{marginals} from {len(plain):,} GROUP BY; packing attributes would not be faster"
         return CountingPlan("encoded", domain, singles, plain, cells, reason, bounded)

@@ -1,4 +1,4 @@
-"""The text of every counting statement; pure, runs nothing."""
+"""What is asked of the rows to count them: every encoding and tally; pure, runs nothing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.encode.codes import (
     encode_expression,
-    encode_statement,
+    encode_query,
     key_columns,
     mixed_radix,
     named_columns,
 )
 from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
@@ -45,36 +46,49 @@ def encode(
     csv: bool,
     bound: Bound | None = None,
     dialect: Dialect = DUCKDB,
-) -> Fragment:
-    """Make the temporary table of codes, one column ``p<i>`` per pack; one row per kept source row.
+) -> Encoding:
+    """The codes of the source, one column ``p<i>`` per pack; one row per kept source row.
 
     A bound on the rows of one privacy unit is applied here and nowhere else: every later
-    statement reads this table only.
+    statement reads these codes only.
     """
-    return encode_statement(relation_sql, domain, packs, table, csv, bound, dialect)
+    query = encode_query(relation_sql, domain, packs, csv, bound, dialect)
+    return Encoding(table, query, unit=None if bound is None else bound.column)
 
 
-def marginal(table: Fragment, packs: Sequence[int]) -> Fragment:
+def marginal(table: Fragment, packs: Sequence[int]) -> Tally:
     """Count the cells of one GROUP BY over ``packs`` of the encoded table."""
-    return render("count/marginal", table=table, columns=[pack_column(pack) for pack in packs])
+    columns = [pack_column(pack) for pack in packs]
+    return Tally(render("count/marginal", table=table, columns=columns), tuple(columns))
+
+
+def extent(table: Fragment) -> Fragment:
+    """The number of rows of a table of codes, and the place of the last one."""
+    return render("count/extent", table=table)
+
+
+def chunk(table: Fragment, packs: int, start: int, stop: int) -> Fragment:
+    """All columns of the rows from place ``start`` to before ``stop``."""
+    columns = [pack_column(pack) for pack in range(packs)]
+    return render("count/chunk", table=table, columns=columns, start=start, stop=stop)
 
 
 def repack(
     repacked: Fragment,
-    table: Fragment,
+    encoding: Encoding,
     domain: Domain,
     stored: Sequence[tuple[int, ...]],
     binned: BinnedMarginals,
     packs: Sequence[tuple[int, ...]],
     dialect: Dialect = DUCKDB,
-) -> Fragment:
-    """Make a temporary table of the same rows with bins of their codes, in other packs.
+) -> Encoding:
+    """The same rows with bins of their codes, in other packs.
 
     Args:
-        repacked: the table to make.
-        table: with the columns p0, p1, ... of ``stored``.
+        repacked: quoted name under which statements read the bins.
+        encoding: with the columns p0, p1, ... of ``stored``.
         domain: the public domain.
-        stored: packs of the table, each with its attributes from the most significant digit down.
+        stored: packs of the encoding, each with its attributes from the most significant digit down.
         binned: the wanted attributes; each is one of ``stored``, over its codes or bins.
         packs: the wanted packs of ``binned.domain``, in the same form.
         dialect: of the engine that runs the statement.
@@ -94,7 +108,8 @@ def repack(
         Fragment(f"{mixed_radix(binned.domain, pack, codes, dialect)} AS p{i}")
         for i, pack in enumerate(packs)
     ]
-    return render("count/repack", dialect=dialect, repacked=repacked, table=table, columns=columns)
+    query = render("count/repack", dialect=dialect, table=encoding.table, columns=columns)
+    return Encoding(repacked, query, of=encoding)
 
 
 def _digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:
@@ -116,28 +131,24 @@ def scans(
     *,
     csv: bool,
     dialect: Dialect = DUCKDB,
-) -> Iterator[tuple[Sequence[int], Fragment]]:
-    """One-way counts directly from the source: attributes, at most ``SCAN_ATTRIBUTES``, and statement."""
+) -> Iterator[tuple[Sequence[int], Tally]]:
+    """One-way counts directly from the source: attributes, at most ``SCAN_ATTRIBUTES``, and their tally."""
     for start in range(0, len(attributes), SCAN_ATTRIBUTES):
         part = attributes[start : start + SCAN_ATTRIBUTES]
-        yield (
-            part,
-            render(
-                "count/scan",
-                relation=relation_sql,
-                named=[one for index in part for one in _named(domain, index, dialect, csv=csv)],
-                keys=[
-                    one
-                    for index in part
-                    for one in key_columns(domain.attributes[index], f"c{index}", dialect)
-                ],
-                columns=[_scan_column(domain, index, dialect, csv=csv) for index in part],
-            ),
+        query = render(
+            "count/scan",
+            relation=relation_sql,
+            named=[one for index in part for one in _named(domain, index, dialect, csv=csv)],
+            keys=[
+                one for index in part for one in key_columns(domain.attributes[index], f"c{index}", dialect)
+            ],
+            columns=[_scan_column(domain, index, dialect, csv=csv) for index in part],
         )
+        yield part, Tally(query, ("attribute", "code"))
 
 
 def drop(table: Fragment) -> Fragment:
-    """Drop the encoded table."""
+    """Drop a temporary table of our own."""
     return render("count/drop", table=table)
 
 

@@ -19,7 +19,8 @@ from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn
 from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.types import supported_type
 from dpsyn_sql.encode.unit import Bound, unit_bytes
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.interfaces import SourceEngine
+from dpsyn_sql.source.parts import Tally
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
@@ -55,7 +56,7 @@ class _Shape:
 class TreeCounter:
     """Counts rows by GROUP BY in the database; keeps the keys of the hierarchies it was asked about last."""
 
-    def __init__(self, engine: Engine, relation: Fragment, csv: bool, bound: Bound | None) -> None:
+    def __init__(self, engine: SourceEngine, relation: Fragment, csv: bool, bound: Bound | None) -> None:
         self._engine, self._relation, self._csv, self._bound = engine, relation, csv, bound
         self._kept: tuple[Hierarchies, Fragment] | None = None
 
@@ -92,25 +93,23 @@ class TreeCounter:
     def close(self) -> None:
         """Drop the table of keys; may be called twice."""
         if self._kept is not None:
-            self._engine.execute(statements.drop(self._kept[1]), step="dropping the table of keys")
+            self._engine.drop(self._kept[1], step="dropping the table of keys")
             self._kept = None
 
     def _keys(self, hierarchies: Hierarchies) -> Fragment:
         """The table of keys, made if it is not there."""
         if self._kept is None or self._kept[0] != hierarchies:
             self.close()
-            table = self._dialect.temporary("dpsyn_keyed")
-            self._engine.execute(self._keyed(hierarchies, table), step="encoding rows as keys")
+            table, bound = self._dialect.temporary("dpsyn_keyed"), self._bound
+            tally = keyed_rows(self._relation, hierarchies, self._dialect, csv=self._csv, bound=bound)
+            unit = None if bound is None else bound.column
+            self._engine.gather(table, tally, step="encoding rows as keys", unit=unit)
             self._kept = hierarchies, table
         return self._kept[1]
 
     @property
     def _dialect(self) -> Dialect:
         return self._engine.dialect
-
-    def _keyed(self, hierarchies: Hierarchies, table: Fragment) -> Fragment:
-        bound = self._bound
-        return keyed_statement(self._relation, hierarchies, table, self._dialect, csv=self._csv, bound=bound)
 
     @contextmanager
     def _loaded(
@@ -132,29 +131,26 @@ class TreeCounter:
             self._engine.execute(statements.drop(table), step="dropping the table of nodes")
 
 
-def keyed_statement(
+def keyed_rows(
     relation: Fragment,
     hierarchies: Hierarchies,
-    table: Fragment,
     dialect: Dialect,
     *,
     csv: bool = False,
     bound: Bound | None = None,
-) -> Fragment:
-    """Make the temporary table of keys and their rows."""
+) -> Tally:
+    """Rows per key. Rows without one have NULL as their keys, and say in ``state`` why."""
     columns = [column for one in hierarchies for column in one.columns]
     values = [Fragment(f"c{place}") for place in range(len(columns))]
     own = iter(values)
-    told = [
-        Fragment(f"{one.key([next(own) for _ in one.columns], dialect)} AS k{part}")
-        for part, one in enumerate(hierarchies)
-    ]
     keys = [Fragment(f"k{part}") for part in range(len(hierarchies))]
-    compared = [_compared(one, key, dialect) for one, key in zip(hierarchies, keys, strict=True)]
-    return render(
+    told = [
+        Fragment(f"{_compared(one, one.key([next(own) for _ in one.columns], dialect), dialect)} AS {key}")
+        for one, key in zip(hierarchies, keys, strict=True)
+    ]
+    query = render(
         "discover/keyed",
         dialect=dialect,
-        table=table,
         relation=relation,
         values=[
             Fragment(f"{_value(column, dialect, csv)} AS {name}")
@@ -163,14 +159,10 @@ def keyed_statement(
         told=told,
         missing=_missing(hierarchies, values),
         keys=keys,
-        compared=compared,
-        kept=[
-            Fragment(f"any_value({key}) AS {key}") if one.text else key
-            for one, key in zip(hierarchies, keys, strict=True)
-        ],
         unit=None if bound is None else unit_bytes(bound.column, dialect),
         bound=bound,
     )
+    return Tally(query, (*keys, "state"))
 
 
 def _value(column: HierarchyColumn, dialect: Dialect, csv: bool) -> Fragment:
@@ -215,7 +207,11 @@ def shapes_of(
 def _shape(
     number: int, hierarchies: Hierarchies, levels: Sequence[int], refined: Sequence[int], dialect: Dialect
 ) -> _Shape:
-    keys = [Fragment(f"keyed.k{part}") for part in range(len(hierarchies))]
+    # Keys consist of characters of their alphabet, so that their bytes are text.
+    keys = [
+        dialect.text_of_bytes(f"keyed.k{part}") if one.text else Fragment(f"keyed.k{part}")
+        for part, one in enumerate(hierarchies)
+    ]
 
     def at(part: int, below: int) -> Fragment:
         own = hierarchies[part].at(keys[part], levels[part] + below, dialect)

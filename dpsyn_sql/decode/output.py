@@ -5,6 +5,7 @@ Post-processing: everything is deterministic in the staged codes and the seed.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_FIRST = Fragment("0")
+_ROUNDS = 20  # of a shuffle: two rows side by side stay so with probability 2^-20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +59,35 @@ def units_of(sizes: NDArray[np.int64] | None, rows: int) -> Units:
     return units
 
 
-def output_statement(shape: Shape, staged: Fragment, rows: int, units: Units, seed: int) -> Fragment:
+def output_statement(
+    shape: Shape, staged: Fragment, rows: int, units: Units, seed: int, first: Fragment = _FIRST
+) -> Fragment:
     """The query of all written columns, in source order and exact types, one row per staged row.
+
+    Each row is decoded by itself, so that parts of the rows are decoded apart as they are together.
 
     Args:
         shape: complete and with checked expressions.
-        staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``.
-        rows: number of rows of ``staged``.
+        staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``; of the
+            output's rows all, or a part that follows the parts before it. Without conditions
+            (``shape.never``) rows are numbered from 0 over all parts.
+        rows: number of rows of the output.
         units: how the rows are divided among privacy units.
         seed: of positions inside bins, of keys and of the division.
+        first: how many rows the parts before have; read only if there are conditions, which leave gaps.
     """
     bits = _bits(seed)
     measured = measured_columns(shape.domain, bits)
     roles = {role.name: role for role in shape.roles}
     columns: list[Fragment] = []
-    numbers: list[Fragment] = []
+    shuffles: list[_Shuffle] = []
     for name in shape.order:
         role = roles.get(name)
         if isinstance(role, Derived):
             continue
         if isinstance(role, Key | UnitId):
-            number = Fragment(f"n{len(numbers)}")
-            numbers.append(Fragment(f"{_shuffled(role.name, seed)} AS {number}"))
+            number = Fragment(f"n{len(shuffles)}")
+            shuffles.append(_Shuffle(number, role.name, rows, seed))
             value = _fresh(role, number, rows, units, seed)
         elif isinstance(role, Constant):
             value = constant_expression(role)
@@ -88,10 +98,19 @@ def output_statement(shape: Shape, staged: Fragment, rows: int, units: Units, se
     computed = {role.name: _derived_column(role) for role in derived}
     written = [computed.get(name, ident(name)) for name in shape.order] if derived else []
     rows_sql = with_leaves(staged, shape.domain, bits)
-    return render("write/decode", staged=rows_sql, numbers=numbers, columns=columns, written=written)
+    place = Fragment(f'row_number() OVER (ORDER BY "row") - 1 + {first}' if shape.never else '"row"')
+    return render(
+        "write/decode",
+        staged=rows_sql,
+        numbers=[Fragment(f"{place} AS {one.number}") for one in shuffles],
+        rounds=[[one.moved(turn) for one in shuffles] for turn in range(_ROUNDS)],
+        last=_ROUNDS,
+        columns=columns,
+        written=written,
+    )
 
 
-def reject_statement(shape: Shape, staged: Fragment, first: int, seed: int) -> Fragment:
+def reject_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> Fragment:
     """Delete the staged rows, from row number ``first`` on, that meet one of ``shape.never``."""
     measured = measured_columns(shape.domain, _bits(seed))
     columns = [Fragment(f"{value} AS {ident(name)}") for name, value in measured.items()]
@@ -146,11 +165,28 @@ def _bits(seed: int) -> Callable[[Attribute], Fragment]:
     return lambda attribute: position_bits(attribute, ident("row"), seed)
 
 
-def _shuffled(name: str, seed: int) -> Fragment:
-    """The place of a row in a random order, 0..rows-1."""
-    purpose = string_literal(f"{name}|order|{seed}")
-    bits = f'hash(xor(CAST("row" AS UBIGINT), hash({purpose})))'
-    return Fragment(f'row_number() OVER (ORDER BY {bits}, "row") - 1')
+@dataclass(frozen=True, slots=True)
+class _Shuffle:
+    """A random order of the rows: the swap-or-not shuffle (Hoang, Morris and Rogaway 2012). In each round
+    places are paired, x with (k - x) mod rows, and a random bit of a pair says whether its rows swap. So a
+    row's place needs no other row, and rows are shuffled in parts.
+
+    ``number`` is the column that holds the place, 0..rows-1.
+    """
+
+    number: Fragment
+    name: str
+    rows: int
+    seed: int
+
+    def moved(self, turn: int) -> Fragment:
+        """The column after a round."""
+        purpose = f"{self.name}|order|{turn}|{self.seed}"
+        key = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big") % max(self.rows, 1)
+        own = self.number
+        other = f"({key} - {own} + CASE WHEN {own} > {key} THEN {self.rows} ELSE 0 END)"
+        bits = f"hash(xor(CAST(greatest({own}, {other}) AS UBIGINT), hash({string_literal(purpose)})))"
+        return Fragment(f"CASE WHEN ({bits} & 1) = 1 THEN {other} ELSE {own} END AS {own}")
 
 
 def _fresh(role: Key | UnitId, number: Fragment, rows: int, units: Units, seed: int) -> Fragment:

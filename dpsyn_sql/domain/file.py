@@ -131,7 +131,11 @@ class DomainFile:
 
 def _unsupported(kept: Sequence[Column], unit: Column | None) -> list[str]:
     """One fault that names every column of a type that cannot be written."""
-    wrong = [column for column in kept if parse_type(column.sql_type) is None and column != unit]
+    wrong = [
+        column
+        for column in kept
+        if parse_type(column.sql_type) is None and column != unit and not column.refused
+    ]
     if not wrong:
         return []
     columns = ", ".join(f"{column.name!r} (type {_family(column)})" for column in wrong)

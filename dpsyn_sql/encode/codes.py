@@ -6,7 +6,7 @@ BIGINT); a value that no label and no bin covers gets the attribute's fixed fall
 labels that stand for a beginning come between, the longest first. Codes of leaves come from a row's key
 (``encode.leaves``).
 
-Text is looked up in a constant map of its labels; many labels are joined in ``encode_statement``.
+Text is looked up in a constant map of its labels; many labels are joined in ``encode_query``.
 (Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs one
 pass per label.) Bins of one value are found by clipping, short ranges and integer labels by a constant
 list, everything else by a balanced tree of comparisons.
@@ -53,7 +53,23 @@ def encode_expression(
     kind = attribute.type
     if from_text and kind.family != "text":
         column = dialect.guarded_cast(column, kind.sql)
+    if _is_one_of_two(attribute):
+        return _one_of_two(attribute, column)
     return _or_missing(attribute, column, _present(attribute, kind, column, dialect))
+
+
+def _is_one_of_two(attribute: Attribute) -> bool:
+    """Whether an integer or boolean column has two codes in all, one of them for every other value too."""
+    plain = attribute.kind == "categorical" and attribute.type.family in ("integer", "boolean")
+    return plain and attribute.size == 2 and attribute.null_code is None
+
+
+def _one_of_two(attribute: Attribute, column: Fragment) -> Fragment:
+    """One comparison, which NULL fails like every other value; a third of the time of ``_or_missing``."""
+    told = 1 - attribute.fallback_code
+    label = attribute.labels[told]
+    text = literal(label) if isinstance(label, bool) else tick_literal(attribute.type, int(label))
+    return Fragment(f"CASE WHEN {column} = {text} THEN {told} ELSE {attribute.fallback_code} END")
 
 
 def _or_missing(attribute: Attribute, column: Fragment, code: str) -> Fragment:
@@ -165,21 +181,20 @@ def _float_literal(kind: SqlType, value: float) -> Fragment:
     return Fragment(f"CAST('{value!r}' AS {kind.sql})")
 
 
-def encode_statement(
+def encode_query(
     relation_sql: Fragment,
     domain: Domain,
     packs: Sequence[Sequence[int]],
-    table: Fragment,
     csv: bool = False,
     bound: Bound | None = None,
     dialect: Dialect = DUCKDB,
 ) -> Fragment:
-    """The statement that makes the temporary table of codes.
+    """The query that gives the codes of all rows.
 
-    Column ``p<i>`` of ``table`` holds the mixed-radix code of the attributes in ``packs[i]``, first
+    Column ``p<i>`` holds the mixed-radix code of the attributes in ``packs[i]``, first
     attribute most significant: (c0 * size1 + c1) * size2 + c2, in the smallest unsigned type.
 
-    With a ``bound`` at most ``bound.max_rows`` rows of a unit are in ``table``, drawn by ``bound.key``
+    With a ``bound`` at most ``bound.max_rows`` rows of a unit are in it, drawn by ``bound.key``
     from the unit's own value and codes alone (docs/privacy.md, "Units of several rows"); rows
     without a unit are not.
 
@@ -187,7 +202,6 @@ def encode_statement(
         relation_sql: the text after FROM.
         domain: attributes; each is read from the column of its name or from its source expression.
         packs: positions of attributes in the domain; ``((0,), (1,), ...)`` for plain codes.
-        table: quoted name of the table to create.
         csv: the relation's columns are text.
         bound: how many rows of one unit are kept; None keeps all rows.
         dialect: of the engine that runs the statement.
@@ -209,7 +223,6 @@ def encode_statement(
     return render(
         "encode/encode",
         dialect=dialect,
-        table=table,
         relation=relation_sql,
         named=named,
         keys=keys,
@@ -282,10 +295,10 @@ def mixed_radix(
     ``codes`` are expressions of the attributes' own codes, by position in the domain.
     """
     sizes = [domain.attributes[position].size for position in pack]
-    kind = dialect.code_type(math.prod(sizes))
     # Arithmetic in a type that holds the whole pack: small literals would give UTINYINT overflow.
-    wide = "BIGINT" if math.prod(sizes) < 2**63 else "UBIGINT"
+    cells = math.prod(sizes)
+    wide = "INTEGER" if cells < 2**31 else "BIGINT" if cells < 2**63 else "UBIGINT"
     code = f"CAST({codes[pack[0]]} AS {wide})" if len(pack) > 1 else str(codes[pack[0]])
     for position, size in zip(pack[1:], sizes[1:], strict=True):
         code = f"({code} * {size} + {codes[position]})"
-    return Fragment(f"CAST({code} AS {kind})")
+    return Fragment(f"CAST({code} AS {dialect.code_type(cells)})")

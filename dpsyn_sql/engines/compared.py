@@ -35,6 +35,7 @@ from dpsyn_sql.source.names import fold, is_query, shorten
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.query_check import CheckedQuery, check_query, check_view
 from dpsyn_sql.source.relation import Column
+from dpsyn_sql.source.sessions import is_spark, is_spark_frame
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -97,7 +98,15 @@ def opened_relations(
         engine.close()
 
 
+_OF_SPARK = (
+    "evaluate() does not compare tables of Spark: write both to Parquet, df.write.parquet(folder), and give "
+    "the folders with con=None."
+)
+
+
 def _check_given(called: str, source: object) -> None:
+    if is_spark_frame(source):
+        raise InputError(_OF_SPARK)
     if not isinstance(source, str | os.PathLike) or not isinstance(os.fspath(source), str):
         raise InputError(
             f"{called}={said(source)}: give the name of a table or view, a query, or the path of a file"
@@ -116,6 +125,8 @@ def _engine(con: Connection, memory_limit: str | None) -> tuple[DuckDBEngine, tu
                 "database file instead, or SET memory_limit yourself."
             )
         return cursor_of(con), ()
+    if is_spark(con):
+        raise InputError(_OF_SPARK)
     if con is None:
         return instance.private_instance(memory_limit), ()
     if not isinstance(con, str | os.PathLike) or not isinstance(os.fspath(con), str):

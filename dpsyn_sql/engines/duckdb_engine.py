@@ -10,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.engines.filed import FiledTables, own_files
 from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.folders import LockedFolder
+from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB
-from dpsyn_sql.sqltext.fragments import ident, qualified
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
 
 if TYPE_CHECKING:  # takes long to load, and only a sample is a data frame
@@ -31,6 +33,7 @@ _T = TypeVar("_T")
 _DRAIN = 4096
 _INEXACT = ("HUGEINT", "UHUGEINT")
 _INTERRUPTED = "Query interrupted"
+_OUT_OF_MEMORY = "OutOfMemoryException"
 _QUOTED = re.compile(r"--[^\n]*|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'")
 _OPENS = re.compile(
     r"\bread_|\bparquet_|\bsniff_|\bsummarize\b|\battach\b|\bquery|(?:\bfrom|\bjoin)\s*''|\$\$|/\*|\be''"
@@ -45,6 +48,13 @@ def _names(sql: str, fragments: Iterable[str]) -> bool:
     return any(fragment in looked_at for fragment in fragments)
 
 
+def _reaching(tally: Tally) -> Fragment:
+    """The query of a tally where all rows are one part."""
+    if tally.least <= 1:
+        return tally.query
+    return render("count/reaching", query=tally.query, least=tally.least)
+
+
 class DuckDBEngine:
     """One DuckDB connection or cursor of ours; see ``interfaces.Engine``.
 
@@ -53,6 +63,7 @@ class DuckDBEngine:
     """
 
     dialect = DUCKDB
+    _filed: FiledTables | None = None
 
     def __init__(
         self,
@@ -156,6 +167,57 @@ class DuckDBEngine:
 
         self._guarded(run, sql, step)
 
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        """Files that this instance opens for itself, in its private folder."""
+        return () if self._scratch is None else own_files(self._scratch.path)
+
+    @property
+    def in_parts(self) -> bool:
+        """One database holds all rows."""
+        return False
+
+    def sums(
+        self, tallies: Sequence[Tally], *, step: str, over: Encoding | None = None, unit: str | None = None
+    ) -> Iterator[dict[str, NDArray[Any]]]:
+        """As ``interfaces.SourceEngine``; all rows are one part, so a query's counts are the sums.
+
+        Raises:
+            EngineFailure: the database failed.
+            InternalError: as ``fetch``; ``over`` was not kept.
+        """
+        for tally in tallies:
+            yield self.fetch(_reaching(tally), step=step)
+
+    def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
+        """As ``interfaces.SourceEngine``."""
+        self._keep(table, _reaching(tally), step)
+
+    def keep(self, encoding: Encoding, *, step: str) -> None:
+        """As ``interfaces.SourceEngine``: a temporary table."""
+        self._keep(encoding.table, encoding.query, step)
+
+    def _keep(self, table: Fragment, query: Fragment, step: str) -> None:
+        """A temporary table; once one did not fit, a table in a file of our private folder."""
+        failure: EngineFailure | None = None
+        if self._filed is None:
+            try:
+                sql = render("count/keep", dialect=self.dialect, table=table, query=query)
+                self.execute(sql, step=step)
+            except EngineFailure as error:
+                failure = error
+            if failure is None:
+                return
+            if self._scratch is None or failure.kind != _OUT_OF_MEMORY:
+                raise EngineFailure(failure.step, failure.kind, failure.statement)
+            self._filed = FiledTables(self, self._scratch.path)
+        self._filed.keep(table, query, step)
+
+    def drop(self, table: Fragment, *, step: str) -> None:
+        """Let a table that ``keep`` or ``gather`` made go."""
+        if self._filed is None or not self._filed.drop(table, step):
+            self.execute(render("count/drop", table=table), step=step)
+
     @contextlib.contextmanager
     def registered(self, name: str, rows: object) -> Iterator[None]:
         """Python's data as a view of this connection, for as long as the block lasts.
@@ -214,6 +276,9 @@ class DuckDBEngine:
                 path = qualified("temp", str(schema), str(name))
                 sql = render("source/drop_temporary", view=int(kind == "view"), name=path)
                 self.execute(sql, step="dropping temporary tables")
+        if self._filed is not None:
+            self._filed.close()
+            self._filed = None
 
     def close(self) -> None:
         """Close the connection (it is ours) and remove its private folder; harmless when repeated."""
@@ -227,13 +292,17 @@ class DuckDBEngine:
         if self._scratch is not None:
             self._scratch.close()
 
-    def _guarded(self, run: Callable[[], _T], sql: str, step: str) -> _T:
+    def _admit(self, sql: str, step: str) -> None:
+        """Show a statement to ``trace``, unless nobody may run it any more."""
         if self._closed:
             raise InternalError(f"the database session is closed ({step})")
         if self._forbidden and _names(sql.lower(), self._forbidden):
             raise InternalError(f"a statement names the source after the last question ({step})")
         if self.trace is not None:
             self.trace(sql)
+
+    def _guarded(self, run: Callable[[], _T], sql: str, step: str) -> _T:
+        self._admit(sql, step)
         kind = "Error"
         interrupted = False
         try:

@@ -27,6 +27,7 @@ from dpsyn_sql.source.frames import Frame, library_of
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, listed
 from dpsyn_sql.source.relation import Column, Relation
+from dpsyn_sql.source.sessions import is_spark, is_spark_frame
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -41,6 +42,7 @@ _RELEASED_AS = {"TIME_NS": "TIME"}
 class FrameSession(SourceSession):
     """An open data frame; the ledger knows it by its label alone."""
 
+    unplaced = "A data frame has no place"
     let_go: Callable[[], None] = field(default=lambda: None)
 
     def resolved_name(self, home: Home) -> str:
@@ -71,12 +73,18 @@ def open_any_source(
     strict: bool = False,
     unit: str | None = None,
 ) -> SourceSession:
-    """``open_source``, for data frames too.
+    """``open_source``, for data frames and for Spark too.
 
     Raises:
-        InputError: options of queries, with a data frame.
+        InputError: options of queries, with a data frame; what Spark cannot be asked.
         SourceError: as ``open_source``; of a data frame its column names.
     """
+    if is_spark_frame(source.data) if isinstance(source, Frame) else is_spark(con):
+        from dpsyn_sql.engines.spark.session import open_spark  # not without Spark
+
+        return open_spark(
+            con, source, trust_query=trust_query, public_tables=public_tables, memory_limit=memory_limit
+        )
     if not isinstance(source, Frame):
         return open_source(
             con,

@@ -72,9 +72,9 @@ def set_option(engine: Engine, name: str, value: Fragment) -> None:
     engine.execute(render("source/set_option", name=ident(name), value=value), step=f"setting {name}")
 
 
-def lock(engine: Engine, paths: Iterable[str]) -> None:
-    """Shut the file system except ``paths`` and what is attached, and freeze the settings."""
-    allowed = Fragment("[" + comma(literal(path) for path in paths) + "]")
+def lock(engine: DuckDBEngine, paths: Iterable[str]) -> None:
+    """Shut the file system except ``paths``, what is attached and our own file, and freeze the settings."""
+    allowed = Fragment("[" + comma(literal(path) for path in (*paths, *engine.own_files)) + "]")
     set_option(engine, "allowed_paths", allowed)
     set_option(engine, "enable_external_access", literal(False))
     set_option(engine, "lock_configuration", literal(True))

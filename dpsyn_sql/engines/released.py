@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,9 @@ from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, cursor_of
+from dpsyn_sql.engines.spark.kept import SparkRelease
 from dpsyn_sql.errors import EngineFailure, InputError, said
+from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.sample.sql_text import MOST_NODES
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import fold, listed, shorten
@@ -45,6 +48,8 @@ _OUT_OF_ROOM = ("OutOfMemoryException", "MemoryError")
 _NO_ROOM = (*_OUT_OF_ROOM, "IOException")
 _WRITERS = {".parquet": "write/copy_parquet", ".json": "write/copy_json"}
 """Templates by the ending of a file; of all others CSV."""
+
+_COPIES = "dpsyn-model-"
 
 _T = TypeVar("_T")
 
@@ -279,16 +284,21 @@ def _sample(one: Stored, rows: int, seed: int | None) -> Fragment:
 
 
 @contextlib.contextmanager
-def opened_releases(con: Connection, output: Path | None = None) -> Iterator[StoredSession]:
+def opened_releases(con: Connection | SparkRelease, output: Path | None = None) -> Iterator[StoredSession]:
     """A session that reads the releases stored in ``con``, all at one moment. It writes no database.
 
     Args:
-        con: a DuckDB connection, the path of a DuckDB file, or of a released file with such a file beside it.
+        con: a DuckDB connection, the path of a DuckDB file, or of a released file with such a file beside it;
+            or a release in Spark, whose model is copied for as long as the session lasts.
         output: a new file that a session on a path may write.
 
     Raises:
         InputError: there is no such file, or it cannot be opened as a DuckDB database now.
     """
+    if isinstance(con, SparkRelease):
+        with _fetched(con) as session, session.engine.transaction():
+            yield session
+        return
     if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
         session = StoredSession(cursor_of(con), "the databases of this connection")
     elif isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str):
@@ -303,6 +313,17 @@ def opened_releases(con: Connection, output: Path | None = None) -> Iterator[Sto
             yield session
     finally:
         session.engine.close()
+
+
+@contextlib.contextmanager
+def _fetched(kept: SparkRelease) -> Iterator[StoredSession]:
+    """A private copy of the model of a release in Spark, opened; both go at the end."""
+    with locked_folder(Path(tempfile.gettempdir()), _COPIES) as folder:
+        session = _opened_file(str(kept.fetched(folder)), None)
+        try:
+            yield StoredSession(session.engine, repr(shorten(kept.name)))
+        finally:
+            session.engine.close()
 
 
 def standing(con: Connection, release_id: str, table: Fragment | None = None) -> Stored | None:
@@ -325,14 +346,18 @@ def standing(con: Connection, release_id: str, table: Fragment | None = None) ->
         return None
 
 
-def kept_place(con: Connection) -> Connection:
+def kept_place(con: Connection | SparkRelease) -> Connection | SparkRelease:
     """The same database for a later call, from any folder."""
+    if isinstance(con, SparkRelease):
+        return con
     if isinstance(con, CallingConnection):
         return con.con  # the query is over by then
-    return con if con is None or isinstance(con, duckdb.DuckDBPyConnection) else absolute_path(con)
+    return absolute_path(con) if isinstance(con, str | os.PathLike) else con
 
 
-def drawing(con: Connection, release_id: str, name: str) -> Callable[[int, int | None], pd.DataFrame]:
+def drawing(
+    con: Connection | SparkRelease, release_id: str, name: str
+) -> Callable[[int, int | None], pd.DataFrame]:
     """A function of the number of rows and the seed (None: that of ``dpsyn_sample``) that draws rows of a
     stored release. Each call opens ``con``; nothing stays open in between."""
     place = kept_place(con)

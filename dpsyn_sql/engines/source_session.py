@@ -22,19 +22,20 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored import StoredTable, named_query, refuse_one_table_twice, stored
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.interfaces import Engine, SourceEngine
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, is_query, shorten
 from dpsyn_sql.source.paths import absolute_path, absolute_pattern
 from dpsyn_sql.source.query_check import CheckedQuery, Found, Identity, check_query, check_view
 from dpsyn_sql.source.relation import Relation, RelationKind
+from dpsyn_sql.source.sessions import SparkConnection
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
-Connection = duckdb.DuckDBPyConnection | CallingConnection | str | os.PathLike[str] | None
+Connection = duckdb.DuckDBPyConnection | CallingConnection | SparkConnection | str | os.PathLike[str] | None
 
-_TRUSTED = (
+TRUSTED = (
     "trust_query=True: the owner states that each row of the result is computed from the rows of one "
     "privacy unit and public tables only; this was not checked"
 )
@@ -42,6 +43,8 @@ _MULTIPLIES = (
     "a row of a private table can give several rows of the result; without a unit column, a row of the "
     "result is what is protected"
 )
+_OWN_ENGINE = "a private instance: what does not fit in memory is written, encrypted, to a private folder"
+_CALLERS_ENGINE = "your connection, with its memory limit, threads and folder for temporary files"
 _SKIPPED = "Lines of the CSV source that cannot be parsed are skipped; fields that are missing are NULL."
 
 
@@ -57,7 +60,7 @@ class SourceSession:
     ``database`` and ``alias`` are set when the caller gave the path of a database file.
     """
 
-    engine: Engine
+    engine: SourceEngine
     relation: Relation
     default_into: str | None
     warnings: tuple[str, ...]
@@ -73,6 +76,26 @@ class SourceSession:
     alias: str | None = None
     memory_limit: str | None = None
     released: bool = field(default=False, init=False)
+
+    unplaced = ""
+    """Why no ledger has a default place for such a source; empty if one may have."""
+
+    @property
+    def lineage_unknown(self) -> bool:
+        """Whether nothing tells which tables it reads, so that the owner must say which account pays."""
+        return False
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """Lines of the explained plan by their labels: where counting happens, and what it leaves there."""
+        return {"Engine": _OWN_ENGINE if self.engine.private else _CALLERS_ENGINE}
+
+    def ready(self) -> None:
+        """Refuse, before the debit, what only a try can find; looks at no row.
+
+        Raises:
+            SourceError: questions could not be answered.
+        """
 
     def resolved_name(self, home: Home) -> str:
         """The name that stays the same however the source was spelled."""
@@ -210,7 +233,7 @@ def open_source(
     if not isinstance(con, str | os.PathLike):
         raise InputError(
             f"con is a {type(con).__name__}: give a DuckDB connection, a database file, a pandas or Polars "
-            "data frame, an Arrow table (lazy ones after collect()), or None."
+            "data frame, an Arrow table (lazy ones after collect()), a Spark session or data frame, or None."
         )
     return _open_database_file(Path(con), text, owners, memory_limit, strict)
 
@@ -412,7 +435,7 @@ class Owners:
     unit: str | None
 
 
-def _resolve(engine: Engine, text: str, owners: Owners) -> SourceSession | None:
+def _resolve(engine: SourceEngine, text: str, owners: Owners) -> SourceSession | None:
     """The session of a query, table or view; None if the text is neither."""
     catalog = DuckDBCatalog(engine)
     catalog.refuse_shadowing()
@@ -438,7 +461,7 @@ def _resolve(engine: Engine, text: str, owners: Owners) -> SourceSession | None:
 
 
 def _checked_session(
-    engine: Engine,
+    engine: SourceEngine,
     catalog: DuckDBCatalog,
     name: str,
     checked: CheckedQuery,
@@ -448,7 +471,7 @@ def _checked_session(
     sql = Fragment(f"(\n{checked.sql}\n)")
     columns = catalog.describe_query(checked.sql, "the query" if view is None else "the view")
     refuse_clashes(tuple(column.name for column in columns), "The result of the query")
-    statements = [_TRUSTED] if trusted else []
+    statements = [TRUSTED] if trusted else []
     if checked.public:
         named = ", ".join(_display(identity) for identity in checked.public)
         statements.append(f"public_tables: the owner states that {named} hold no private data")
@@ -495,7 +518,7 @@ def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[StoredTable]) -> 
 _NO_FILES = FileSet("", (), "csv", False, False)
 
 
-def _file_session(engine: Engine, files: FileSet, text: str, strict: bool) -> SourceSession:
+def _file_session(engine: SourceEngine, files: FileSet, text: str, strict: bool) -> SourceSession:
     catalog, strict = DuckDBCatalog(engine), strict and files.format == "csv"
     sql = catalog.file_call(files, strict=strict)
     columns = catalog.describe_files(sql, f"the file {shorten(text)!r}")

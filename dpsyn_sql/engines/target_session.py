@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 
@@ -20,12 +20,18 @@ from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
+from dpsyn_sql.engines.spark.kept import SparkRelease
+from dpsyn_sql.engines.spark.outputs import SparkFolder
+from dpsyn_sql.engines.spark.publish import SparkPublisher
+from dpsyn_sql.engines.spark.target import check_output, spark_output
 from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
+from dpsyn_sql.interfaces import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path, real_pattern
 from dpsyn_sql.source.query_check import Identity
+from dpsyn_sql.source.sessions import is_spark
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES, may_keep
 
@@ -34,15 +40,19 @@ from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES, may_keep
 class Output:
     """What is written, for the ledger: a table in a database file (None: in memory), or a file.
 
-    ``spelled`` is its full name or path, as ledgers of the first format have it.
+    ``spelled`` is its full name or path, as ledgers of the first format have it. ``spark``: it is a table or
+    a folder of Spark.
     """
 
     spelled: str
     table: Identity | None = None
     database: str | None = None
+    spark: Literal["", "table", "folder"] = ""
 
     def name(self, home: Home) -> str:
         """The same however ``into`` was spelled, under any alias of the database and in any letter case."""
+        if self.spark:
+            return home.spark(self.spelled) if self.spark == "folder" else home.spark_table(self.spelled)
         if self.table is None:
             return home.output(self.spelled)
         return home.table(self.database, *self.table)
@@ -53,7 +63,8 @@ _MayReplace = Callable[[Output], bool]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A checked output: a table (``sql`` is its quoted full name) or a file (``path``).
+    """A checked output: a table (``sql`` is its quoted full name), a file (``path``), or a table or folder of
+    Spark (``publisher``, and ``kept``: where the release is read again).
 
     ``replace`` says that what exists there is overwritten.
     ``format`` is ``"parquet"`` or ``"csv"`` (a path that ends in .gz is meant compressed), None for
@@ -63,7 +74,7 @@ class Target:
     """
 
     name: str
-    kind: Literal["table", "file"]
+    kind: Literal["table", "file", "spark"]
     sql: Fragment | None
     path: Path | None
     format: Literal["parquet", "csv"] | None
@@ -73,6 +84,8 @@ class Target:
     only_same: bool
     output: Output
     _open: Callable[[], DuckDBEngine]
+    publisher: RowPublisher | None = None
+    kept: SparkRelease | None = None
 
     def open(self) -> DuckDBEngine:
         """The session that writes; it cannot name the source.
@@ -111,6 +124,8 @@ def open_target(
     def may_replace(output: Output) -> bool:
         return replace or written(output)
 
+    if (spark := _spark_of(con, session)) is not None:
+        return _spark_target(spark, into, session, may_replace, replace=replace)
     checked = _checked(con, into, session, may_replace)
     if checked.path is not None and not (replace or checked.replace):
         _check_no_model(file_beside(checked.path))
@@ -133,7 +148,62 @@ def _checked(
         return _file_target(text, session, may_replace)
     if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
         return _connection_target(con, text, session, may_replace)
+    if not isinstance(con, str | os.PathLike):
+        raise TargetError("Spark writes no table here yet: give into= a path that ends in .parquet or .csv.")
     return _database_target(absolute_path(con), text, session, may_replace)
+
+
+# -- Spark --------------------------------------------------------------------------------------
+
+
+def _spark_of(con: object, session: SourceSession) -> Any:
+    """The session of Spark that writes: that of a source that is a data frame of Spark, if no other database
+    is given; None if Spark does not write."""
+    if is_spark(con):
+        return con
+    pinned = getattr(session, "pinned", None)
+    return pinned.frame.sparkSession if con is None and pinned is not None else None
+
+
+def _spark_target(
+    con: Any,
+    into: str | os.PathLike[str] | None,
+    session: SourceSession,
+    may_replace: _MayReplace,
+    *,
+    replace: bool,
+) -> Target:
+    chosen = into if into is not None else session.default_into
+    if chosen is None:
+        raise TargetError(
+            "The source is a query or a data frame: give the table or folder of Spark to write as into=."
+        )
+    place = spark_output(con, chosen)
+    folder = isinstance(place, SparkFolder)
+    output = Output(place.name, spark="folder" if folder else "table")
+    exists = check_output(place, session, lambda: may_replace(output))
+    only_same = exists and not replace
+
+    def opened() -> DuckDBEngine:
+        return _sealed(instance.private_instance(session.memory_limit), session)
+
+    publisher = SparkPublisher(con, place, replace, only_same)
+    kept = SparkRelease(place)
+    return Target(
+        place.name,
+        "spark",
+        None,
+        None,
+        None,
+        replace or exists,
+        None,
+        place.label,
+        only_same,
+        output,
+        opened,
+        publisher,
+        kept,
+    )
 
 
 # -- tables -------------------------------------------------------------------------------------

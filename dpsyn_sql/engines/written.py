@@ -12,6 +12,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.catalog import path_literal
 from dpsyn_sql.engines.released import kept_place, opened_releases
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.spark.kept import SparkRelease
 from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, said
 from dpsyn_sql.interfaces import Engine
@@ -33,6 +34,8 @@ def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> C
         shape: of the output; complete.
         release_id: of the release that wrote it.
     """
+    if target.kept is not None:
+        return _reading_spark(target.kept, release_id)
     place = kept_place(con if target.path is None else target.path)
     query = render("load/all", rows=_rows(target, shape))
     written = _mark(target.path)
@@ -53,6 +56,18 @@ def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> C
                     raise
                 failed = error.kind
         raise InputError(f"{gone} ({failed})")
+
+    return read
+
+
+def _reading_spark(kept: SparkRelease, release_id: str) -> Callable[[str], Any]:
+    def read(kind: str) -> Any:
+        with opened_releases(kept) as session:
+            if all(one.release_id != release_id for one in session.releases()):
+                raise InputError(
+                    f"The rows of the release cannot be read: {kept.name} was replaced, changed or removed."
+                )
+        return kept.rows(kind)
 
     return read
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.encode.codes import encode_statement
+from dpsyn_sql.encode.codes import encode_query
 from dpsyn_sql.engines.released import Stored, StoredSession, opened_releases
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError
@@ -32,7 +31,7 @@ from dpsyn_sql.report.stored import read_parts
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import fold, listed, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path
-from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
+from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
 CONFIDENCE = 0.95
@@ -201,13 +200,8 @@ def _codes(session: Session, relation: Fragment, rows: int, domain: Domain, seed
     drawn = drawn_sql(relation, [value for value, _ in wanted], rows, seed)
     named = [Fragment(f"c{place} AS {name}") for place, (_, name) in enumerate(wanted)]
     typed = render("source/frame", columns=named, frame=Fragment(f"(\n{drawn}\n)"))
-    table = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
     packs = [(place,) for place in range(len(domain.attributes))]
-    session.engine.execute(encode_statement(typed, domain, packs, table), step=_STEP)
-    try:
-        found = session.engine.fetch(render("load/all", rows=table), step=_STEP)
-    finally:
-        session.engine.execute(render("sample/drop", table=table), step=_STEP)
+    found = session.engine.fetch(encode_query(typed, domain, packs), step=_STEP)
     return np.stack([np.asarray(found[f"p{place}"], np.int64) for place in range(len(packs))], axis=1)
 
 

@@ -14,7 +14,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.sample.sql_tables import share_table
-from dpsyn_sql.sample.sql_text import Script, Tables, script_of
+from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -54,21 +54,31 @@ def append_network(
     """
     if rows <= 0:
         return 0
-    model, slots = (qualified("temp", "main", f"dpsyn_{uuid4().hex}") for _ in range(2))
+    slots = _temporary()
     script = script_of(network, Fragment(str(seed)))
     try:
-        load_distributions(engine, network, model)
-        _make_slots(engine, script, Tables(model), slots)
+        load_slots(engine, network, slots)
         for start in range(first, first + rows, CHUNK_ROWS):
             count = min(first + rows - start, CHUNK_ROWS)
-            query = script.iid(Fragment(str(count)), Tables(model, slots=slots), start)
+            query = script.iid(Fragment(str(count)), Tables(slots, slots=slots), start)
             engine.execute(render("sample/insert", staged=table, query=query), step=_STEP)
             advance(count)
         _check(engine, table, len(network.codes), first, rows)
     finally:
-        for made in (model, slots):
-            engine.execute(render("sample/drop", table=made), step="tidying up after sampling")
+        engine.execute(render("sample/drop", table=slots), step="tidying up after sampling")
     return rows
+
+
+def load_slots(engine: Engine, network: Network, table: Fragment) -> None:
+    """Make a temporary table of the slots of all nodes of a network, once for all chunks."""
+    model = _temporary()
+    try:
+        load_distributions(engine, network, model)
+        engine.execute(render("sample/slot_table", table=table), step="loading the model")
+        for query in script_of(network, Fragment("0")).slots(Tables(model)):
+            engine.execute(render("sample/insert", staged=table, query=query), step="loading the model")
+    finally:
+        engine.execute(render("sample/drop", table=model), step="tidying up after sampling")
 
 
 def load_distributions(engine: Engine, network: Network, table: Fragment) -> None:
@@ -79,16 +89,18 @@ def load_distributions(engine: Engine, network: Network, table: Fragment) -> Non
         engine.load(table, columns, step="loading the model")
 
 
-def _make_slots(engine: Engine, script: Script, tables: Tables, slots: Fragment) -> None:
-    """Make a temporary table of the slots of all nodes, once for all chunks."""
-    engine.execute(render("sample/slot_table", table=slots), step="loading the model")
-    for query in script.slots(tables):
-        engine.execute(render("sample/insert", staged=slots, query=query), step="loading the model")
+def _temporary() -> Fragment:
+    return qualified("temp", "main", f"dpsyn_{uuid4().hex}")
+
+
+def check_statement(table: Fragment, attributes: int, first: int | Fragment) -> Fragment:
+    """The query that counts rows (``found``) and those with every code (``complete``), from a number on."""
+    columns = [Fragment(f"a{position}") for position in range(attributes)]
+    return render("sample/check", table=table, first=first, columns=columns)
 
 
 def _check(engine: Engine, table: Fragment, attributes: int, first: int, rows: int) -> None:
     """Every row came through every step, and has every code."""
-    columns = [Fragment(f"a{position}") for position in range(attributes)]
-    found = engine.fetch(render("sample/check", table=table, first=first, columns=columns), step=_STEP)
+    found = engine.fetch(check_statement(table, attributes, first), step=_STEP)
     if (int(found["complete"][0]), int(found["found"][0])) != (rows, rows):
         raise InternalError("sampling in the database lost rows or codes")

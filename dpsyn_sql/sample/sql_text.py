@@ -155,7 +155,7 @@ class Script:
         """One query for all rows, balanced by chunks: columns row, a0, a1, ..."""
         return self._query("sample/low_variance", Fragment(f"range(0, {nrows})"), tables)
 
-    def iid(self, nrows: Fragment, tables: Tables, first: int = 0) -> Fragment:
+    def iid(self, nrows: Fragment, tables: Tables, first: int | Fragment = 0) -> Fragment:
         """One query for rows independent of each other, numbered from ``first``: columns row, a0, a1, ..."""
         return self._query("sample/iid", render("sample/numbers", first=first, rows=nrows), tables)
 

@@ -1,7 +1,7 @@
 """A data frame as a source: which values are one, and by what name the ledger knows it.
 
-A pandas or Polars data frame or an Arrow table has no catalog, no file and no name. So the owner gives it a
-label, which stands for the data in the ledger as the name of a table does.
+A data frame of pandas, Polars or Spark or an Arrow table has no catalog, no file and no name. So the owner
+gives it a label, which stands for the data in the ledger as the name of a table does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.source.names import is_query
+from dpsyn_sql.source.sessions import is_spark_frame
 
 _CLASSES = (
     ("pandas", "DataFrame"),
@@ -22,10 +23,10 @@ _CLASSES = (
 
 
 class DataFrame(Protocol):
-    """A pandas or Polars data frame, or an Arrow table or record batch."""
+    """A data frame of pandas, Polars or Spark, or an Arrow table or record batch."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def columns(self) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -45,7 +46,7 @@ def library_of(value: object) -> str | None:
         kind = getattr(sys.modules.get(library), name, None)
         if isinstance(kind, type) and isinstance(value, kind):
             return library
-    return None
+    return "pyspark" if is_spark_frame(value) else None
 
 
 def is_frame(value: object) -> bool:

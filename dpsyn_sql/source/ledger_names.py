@@ -18,6 +18,9 @@ from dpsyn_sql.source.names import display_name, fold
 SUFFIX = ".dpsyn-ledger"
 """A ledger beside a database file is called ``<database file>.dpsyn-ledger``."""
 
+_ONE_STORE = {"s3a": "s3", "s3n": "s3"}
+"""Schemes of one and the same store."""
+
 _WILDCARD = re.compile(r"[*?\[]")
 
 
@@ -66,6 +69,21 @@ class Home:
     def frame(self, label: str) -> str:
         """The name of a data frame: the owner's label for it, wherever the ledger lies."""
         return f":frame:{display_name(fold(label))}"
+
+    def spark(self, location: str) -> str:
+        """The name of a table of Spark: the place of its files, which two names of one table share."""
+        scheme, _, rest = location.partition(":")
+        if scheme == "file":
+            return f":spark:{self._relative(Path(os.path.realpath('/' + rest.lstrip('/'))))}"
+        return f":spark:{_ONE_STORE.get(scheme, scheme)}:{rest.rstrip('/')}"
+
+    def spark_table(self, name: str) -> str:
+        """The name of a table of Spark that is written, which has no place yet."""
+        return f":spark-table:{fold(name)}"
+
+    def spark_query(self, text: str) -> str:
+        """The name of a view or query of Spark."""
+        return f":spark-query:{text}"
 
     def _relative(self, real: Path) -> str:
         if self.place is not None and real.is_relative_to(self.place.parent):

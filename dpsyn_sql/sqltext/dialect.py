@@ -30,6 +30,7 @@ class Dialect:
         last_start: (ascending starts with a number each, a name, a key) to a join whose ``<name>.code`` is
             the number of the last start that is not above the key, NULL if there is none; each row stays one.
         text_bytes: text to bytes, which have no collation.
+        text_of_bytes: such bytes to their text.
         guarded_cast: (text, type) to a value, NULL if the text is not one.
         matches: (text, pattern of RE2) to whether all of the text fits the pattern.
         epoch: a moment to whole units since 1970-01-01: microseconds, or (True) nanoseconds.
@@ -45,6 +46,7 @@ class Dialect:
     of_places: Callable[[Sequence[int], str], Fragment]
     last_start: Callable[[Sequence[tuple[str, int]], str, str], Fragment]
     text_bytes: Callable[[str], Fragment]
+    text_of_bytes: Callable[[str], Fragment]
     guarded_cast: Callable[[str, str], Fragment]
     matches: Callable[[str, str], Fragment]
     epoch: Callable[[str, bool], Fragment]
@@ -104,6 +106,7 @@ DUCKDB = Dialect(
     of_places=_duckdb_of_places,
     last_start=_duckdb_last_start,
     text_bytes=lambda text: Fragment(f"encode({text})"),
+    text_of_bytes=lambda content: Fragment(f"decode({content})"),
     guarded_cast=_duckdb_guarded_cast,
     matches=lambda text, pattern: Fragment(f"regexp_full_match({text}, {literal(pattern)})"),
     epoch=lambda moment, nanoseconds: Fragment(f"epoch_{'ns' if nanoseconds else 'us'}({moment})"),

@@ -22,11 +22,16 @@ def comment_statements(table: Fragment, shape: Shape, kept: StoredRelease) -> It
     """Statements that comment a new table and each of its columns."""
     shown = f"Certificate: FROM dpsyn_certificate({string_literal(kept.name)});"
     yield _comment("TABLE", table, f"{statement_of(kept.facts, kept.name)} {shown}")
-    described = {column.name: _measured(item) for item in shape.domain.attributes for column in item.columns}
-    described |= {role.name: _made(role) for role in shape.roles}
+    described = column_comments(shape)
     for name in shape.order or described:
         # The space: without it the end of the name could read like the name of a source.
         yield _comment("COLUMN", Fragment(f"{table} .{ident(name)}"), described[name])
+
+
+def column_comments(shape: Shape) -> dict[str, str]:
+    """What a column of the output is, by name."""
+    described = {column.name: _measured(item) for item in shape.domain.attributes for column in item.columns}
+    return described | {role.name: _made(role) for role in shape.roles}
 
 
 def statement_of(facts: Mapping[str, Any], name: str) -> str:

@@ -9,6 +9,7 @@ sees it) takes the place of the earlier one.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,10 +22,11 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.fit.model_tables import Table
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.interfaces import Engine, Model
-from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.sample.sql_tables import share_table, variable_table
 from dpsyn_sql.source.names import fold
@@ -208,17 +210,8 @@ def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:
                 "within": tables.within[index],
             },
         )
-    for number, measurement in enumerate(kept.measurements):
-        yield from _measurement(domain, number, measurement)
-    for number, (scope, table) in enumerate(tables.tables):
-        flat = table.ravel().astype(np.float32)
-        cells = np.flatnonzero(flat)
-        shape = table.shape if table.ndim == len(scope) else (1,) * len(scope)
-        yield "axes", _axes("model", number, scope, shape, [False] * len(scope))
-        yield (
-            "model_cells",
-            {"number": np.full(cells.size, number), "cell": cells, "probability": flat[cells]},
-        )
+    yield from _measurements(domain, kept.measurements)
+    yield from _model(tables.tables)
     yield "shares", kept.drawn.shares
     yield "variances", _variances(kept.variances)
     yield "variables", {} if kept.drawn.network is None else variable_table(kept.drawn.network)
@@ -251,23 +244,42 @@ def _attributes(domain: Domain, bins: Sequence[NDArray[np.int64]]) -> Columns:
     }
 
 
-def _measurement(domain: Domain, number: int, measured: NoisyMarginal) -> Iterator[tuple[str, Columns]]:
-    maps = measured.maps or (None,) * len(measured.attrs)
-    scope = [domain.index(name) for name in measured.attrs]
-    shape = measured.values.shape
-    original = [
-        bins is None and size == domain.attributes[position].size
-        for bins, size, position in zip(maps, shape, scope, strict=True)
-    ]
-    yield (
-        "measurements",
-        {
-            "measurement": np.array([number]),
-            "sigma": np.array([float(measured.sigma)]),
-            "cells": np.array([measured.values.size]),
-        },
-    )
-    yield "axes", _axes("composed" if measured.composed else "measurement", number, scope, shape, original)
+def _measurements(domain: Domain, measured: Sequence[NoisyMarginal]) -> Iterator[tuple[str, Columns]]:
+    """Noisy tables, together if they differ in attributes and values alone: there may be millions."""
+    alike: dict[tuple[str, tuple[int, ...], tuple[bool, ...]], list[int]] = {}
+    scopes = [[domain.index(name) for name in one.attrs] for one in measured]
+    sizes = domain.shape()
+    for number, (one, scope) in enumerate(zip(measured, scopes, strict=True)):
+        maps, shape = one.maps or (None,) * len(scope), one.values.shape
+        original = tuple(
+            bins is None and size == sizes[place]
+            for bins, size, place in zip(maps, shape, scope, strict=True)
+        )
+        kind = "composed" if one.composed else "measurement"
+        alike.setdefault((kind, shape, original), []).append(number)
+        yield from _bins(number, scope, maps)
+    for (kind, shape, original), group in alike.items():
+        numbers, cells = np.array(group), math.prod(shape)
+        yield (
+            "measurements",
+            {
+                "measurement": numbers,
+                "sigma": np.array([measured[number].sigma for number in group], np.float64),
+                "cells": np.full(len(group), cells),
+            },
+        )
+        yield "axes", _axes(kind, numbers, [scopes[number] for number in group], shape, original)
+        yield (
+            "measured_cells",
+            {
+                "measurement": np.repeat(numbers, cells),
+                "cell": np.tile(np.arange(cells), len(group)),
+                "noisy": np.array([measured[number].values for number in group], np.int64).ravel(),
+            },
+        )
+
+
+def _bins(number: int, scope: Sequence[int], maps: Sequence[Map | None]) -> Iterator[tuple[str, Columns]]:
     for position, bins in zip(scope, maps, strict=True):
         if bins is not None:
             codes = np.arange(len(bins))
@@ -280,14 +292,23 @@ def _measurement(domain: Domain, number: int, measured: NoisyMarginal) -> Iterat
                     "bin": np.array(bins, np.int64),
                 },
             )
-    yield (
-        "measured_cells",
-        {
-            "measurement": np.full(measured.values.size, number),
-            "cell": np.arange(measured.values.size),
-            "noisy": np.asarray(measured.values, np.int64).ravel(),
-        },
-    )
+
+
+def _model(tables: Sequence[Table]) -> Iterator[tuple[str, Columns]]:
+    """Joint tables of a model, those of one shape together; cells of probability 0 are left out."""
+    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for number, (scope, table) in enumerate(tables):
+        alike.setdefault((len(scope), table.shape), []).append(number)
+    for (axes, shape), group in alike.items():
+        numbers = np.array(group)
+        sizes = shape if len(shape) == axes else (1,) * axes
+        yield "axes", _axes("model", numbers, [tables[n][0] for n in group], sizes, [False] * axes)
+        flat = np.array([tables[number][1].ravel() for number in group], np.float32)
+        held, cells = np.nonzero(flat)
+        yield (
+            "model_cells",
+            {"number": numbers[held], "cell": cells, "probability": flat[held, cells]},
+        )
 
 
 def _variances(known: Variances) -> Columns:
@@ -300,16 +321,22 @@ def _variances(known: Variances) -> Columns:
 
 
 def _axes(
-    kind: str, number: int, scope: Sequence[int], shape: Sequence[int], original: Sequence[bool]
+    kind: str,
+    numbers: NDArray[np.int64],
+    scopes: Sequence[Sequence[int]],
+    shape: Sequence[int],
+    original: Sequence[bool],
 ) -> Columns:
-    strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    """The axes of tables of one shape, each with the positions of its attributes."""
+    tables, axes = len(numbers), len(shape)
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(axes)]
     return {
-        "kind": _texts([kind] * len(scope)),
-        "number": np.full(len(scope), number),
-        "attribute": np.array(scope, np.int64),
-        "size": np.array(shape, np.int64),
-        "stride": np.array(strides, np.int64),
-        "original": np.array(original, np.bool_),
+        "kind": _texts([kind] * (tables * axes)),
+        "number": np.repeat(numbers, axes),
+        "attribute": np.array(scopes, np.int64).ravel(),
+        "size": np.tile(np.array(shape, np.int64), tables),
+        "stride": np.tile(np.array(strides, np.int64), tables),
+        "original": np.tile(np.array(original, np.bool_), tables),
     }
 
 

@@ -94,7 +94,7 @@ def publish(
     """
     rows = staged_rows(engine, staged)
     shared = units_of(units, rows)
-    _check_capacity(shape, rows, shared.count)
+    check_capacity(shape, rows, shared.count)
     query = output_statement(shape, staged, rows, shared, seed)
     if target.kind == "table":
         _publish_table(engine, target, shape, query, kept)
@@ -102,7 +102,7 @@ def publish(
         _publish_file(engine, target, query, kept)
 
 
-def _check_capacity(shape: Shape, rows: int, units: int) -> None:
+def check_capacity(shape: Shape, rows: int, units: int) -> None:
     """Refuse types that cannot hold as many different values as keys or units are needed."""
     for role in shape.roles:
         if isinstance(role, Key | UnitId):

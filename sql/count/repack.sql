@@ -1,8 +1,7 @@
 -- The codes of an encoded source under other columns, for marginals that were not counted on.
--- in:  repacked (the table to make), table (the encoded source),
+-- in:  table (the encoded source),
 --      columns (mixed-radix codes of digits of its columns: <expression> AS p<i>)
--- out: temporary table with the columns p0, p1, ...; one row a row of the encoded source
-{{ dialect.create_temporary }} {{ repacked }} AS
+-- out: p0, p1, ...; one row a row of the encoded source
 SELECT
 {% for column in columns %}
     {{ column }}{% if not loop.last %},{% endif %}

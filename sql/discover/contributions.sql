@@ -1,6 +1,6 @@
 -- Units by their number of rows, more than the bound counted as the bound.
 -- in:  relation (what stands after FROM), unit (whose row it is, as bytes), most (the bound)
--- out: one row per number that occurs: thing BIGINT (from 0: one row less than the unit has), units BIGINT
+-- out: one row per number that occurs: thing BIGINT (from 0: one row less than the unit has), n BIGINT (units)
 WITH named AS (
     SELECT
         {{ unit }} AS unit
@@ -16,7 +16,7 @@ bounded AS (
 )
 SELECT
     CAST(thing AS BIGINT) AS thing,
-    CAST(count(*) AS BIGINT) AS units
+    CAST(count(*) AS BIGINT) AS n
 FROM bounded
 GROUP BY
     thing

@@ -1,14 +1,12 @@
--- Rows by their keys in hierarchies, once, for all questions about these (private side).
--- in:  table, relation (what stands after FROM),
+-- Rows by their keys in hierarchies, for all questions about these (private side).
+-- in:  relation (what stands after FROM),
 --      values (raw columns under neutral names, text already read as its type: <value> AS c<i>),
 --      told (total functions of one row: <key> AS k<i>), missing (whether a row has no value),
---      keys (the names k<i>), compared (each key in a form that no collation merges),
---      kept (a key of each group of these: <expression> AS k<i>),
+--      keys (the names k<i>: integers or bytes, which no collation merges),
 --      unit (whose row it is, as bytes; none: every row is its own unit),
 --      bound (max_rows: rows kept of one unit; key of the draw among them)
--- out: temporary table: k0, k1, ..., state INTEGER (0: in all hierarchies; else without keys, 1: outside, 2:
+-- out: k0, k1, ..., state INTEGER (0: in all hierarchies; else without keys, 1: outside, 2:
 --      no value), n BIGINT (rows)
-{{ dialect.create_temporary }} {{ table }} AS
 WITH named AS (
     SELECT
 {% if bound %}
@@ -74,7 +72,7 @@ numbered AS (
         row_number() OVER (
             PARTITION BY
                 unit,
-{% for key in compared %}
+{% for key in keys %}
                 {{ key }},
 {% endfor %}
                 state
@@ -90,7 +88,7 @@ drawn AS (
         {{ key }},
 {% endfor %}
         state,
-        {{ dialect.lot(compared + ["state", "copy"], "unit", bound.key) }} AS lot
+        {{ dialect.lot(keys + ["state", "copy"], "unit", bound.key) }} AS lot
     FROM numbered
 ),
 -- Rows that tie in lot, keys and state are identical: the rows kept depend on nothing but the unit's own.
@@ -105,7 +103,7 @@ ranked AS (
                 unit
             ORDER BY
                 lot,
-{% for key in compared %}
+{% for key in keys %}
                 {{ key }},
 {% endfor %}
                 state
@@ -114,7 +112,7 @@ ranked AS (
 ){% endif %}
 
 SELECT
-{% for key in kept %}
+{% for key in keys %}
     {{ key }},
 {% endfor %}
     state,
@@ -126,7 +124,7 @@ WHERE place <= {{ bound.max_rows }}
 FROM settled
 {% endif %}
 GROUP BY
-{% for key in compared %}
+{% for key in keys %}
     {{ key }},
 {% endfor %}
     state

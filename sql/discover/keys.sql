@@ -1,14 +1,12 @@
 -- The keys of a column with their numbers of units, numbered, to be read in parts (private side).
--- in:  table, counted (the statement that counts units per key)
--- out: temporary table: place BIGINT (0, 1, ... in the order of the keys), thing, units BIGINT
+-- in:  table, gathered (the table of thing and n), order (what the keys ascend by, as an expression of thing)
+-- out: temporary table: place BIGINT (0, 1, ... in the order of the keys), thing, n BIGINT (units)
 {{ dialect.create_temporary }} {{ table }} AS
 SELECT
     row_number() OVER (
         ORDER BY
-            thing
+            {{ order }}
     ) - 1 AS place,
     thing,
-    units
-FROM (
-{{ counted }}
-) AS counted
+    n
+FROM {{ gathered }}

@@ -1,10 +1,10 @@
 -- Distinct units per thing (a key, a code of a grid, or a cell), at most so many things of one unit.
 -- in:  relation (what stands after FROM), value (the raw column, text already read as its type),
 --      thing (a total function of one value, as an expression of c; NULL: the row has none),
---      least (units that a thing needs to be counted),
+--      spelled (a thing as a key of the result, as an expression of thing; other things, other keys),
 --      unit (whose row it is, as bytes; none: every row is its own unit),
 --      bound (max_rows: things kept of one unit; key of the draw among them)
--- out: one row per thing: thing, units BIGINT
+-- out: one row per thing: thing, n BIGINT (units)
 WITH named AS (
     SELECT
 {% if unit %}
@@ -54,17 +54,16 @@ ranked AS (
 ){% endif %}
 
 SELECT
-    thing,
-    CAST(count(*) AS BIGINT) AS units
+    {{ spelled }} AS thing,
+    CAST(count(*) AS BIGINT) AS n
 {% if unit %}
 FROM ranked
 WHERE place <= {{ bound.max_rows }}
+GROUP BY
+    ranked.thing
 {% else %}
 FROM told
-WHERE thing IS NOT NULL
-{% endif %}
+WHERE told.thing IS NOT NULL
 GROUP BY
-    thing
-{% if least > 1 %}
-HAVING count(*) >= {{ least }}
+    told.thing
 {% endif %}

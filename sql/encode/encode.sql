@@ -1,5 +1,5 @@
--- Codes of the source's rows, once, for the scans that follow (private side).
--- in:  table, relation (what stands after FROM),
+-- Codes of the source's rows, for the scans that follow (private side).
+-- in:  relation (what stands after FROM),
 --      named (raw columns under neutral names: <column> AS c<i>),
 --      keys (of named values that make up a place in a hierarchy: <expression> AS c<i>; often none),
 --      coded (one total function of one value each: <expression> AS k<i>),
@@ -8,8 +8,7 @@
 --      codes (the names p<i>),
 --      bound (max_rows kept of one unit and the key of the draw among them; none: every row is kept),
 --      unit (whose row it is, as bytes)
--- out: temporary table with the columns p0, p1, ...; one row a row of the relation that is kept
-{{ dialect.create_temporary }} {{ table }} AS
+-- out: p0, p1, ...; one row a row of the relation that is kept
 WITH named AS (
     SELECT
 {% if bound %}

@@ -1,7 +1,8 @@
 -- Synthetic rows as values, with the source's column names, order and types.
 -- Rows are ordered while they are still narrow codes, so that files are the same byte for byte.
 -- in:  staged (table with the columns row, a0, a1, ...),
---      numbers (places of rows in shuffled orders, for keys and unit ids: <window> AS n<i>; often none),
+--      numbers (places of rows, for keys and unit ids: <place> AS n<i>; often none),
+--      rounds (of a shuffle: in each the new places, <place> AS n<i>), last (how many they are),
 --      columns (<expression> AS <column name>),
 --      written (all columns in order, computed ones as <expression> AS <column name>; none: columns are all)
 -- out: one row a staged row, in the order of row
@@ -15,9 +16,21 @@ WITH numbered AS (
 {% endfor %}
     FROM {{ staged }}
 ),
+{% for moved in rounds %}
+round{{ loop.index }} AS (
+    SELECT * REPLACE (
+{% for number in moved %}
+        {{ number }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    )
+    FROM {% if loop.first %}numbered{% else %}round{{ loop.index - 1 }}{% endif %}
+
+),
+{% endfor %}
 ordered AS (
     SELECT *
-    FROM numbered
+    FROM round{{ last }}
     ORDER BY "row"
 )
 {%- else %}

@@ -1,0 +1,185 @@
+"""What a task of Spark runs to make synthetic rows: its own DuckDB draws and decodes the parts it is given.
+
+PUBLIC side: a task sees a model of noisy answers and codes drawn from it. These functions travel to the
+workers by value, so they import the standard library, duckdb and pyarrow only, and ``sample.rounds``, which
+travels with them. An error carries the name of its class only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpsyn_sql.sample.rounds import rows_left
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_BATCH = 2**16  # rows that leave a task together
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How parts of rows are made: the texts of ``write.in_tasks`` and what they read.
+
+    ``slots``: alias tables as an Arrow stream, empty if codes are brought. ``query`` decodes a part.
+    ``schema`` is what Spark expects. ``settings`` are those of the task's DuckDB.
+    """
+
+    room: str
+    staged: str
+    draw: str
+    check: str
+    reject: str
+    count: str
+    trim: str
+    query: str
+    slots_table: str
+    slots: bytes
+    seed: int
+    schema: Any
+    settings: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one part: numbered from ``first`` on, ``rows`` of them, after ``before`` rows of earlier parts.
+
+    ``codes``: an Arrow stream of them; None: they are drawn.
+    """
+
+    first: int
+    rows: int
+    before: int
+    codes: bytes | None = None
+
+
+def decoded(recipe: Recipe) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for ``mapInArrow``: from rows of ``first, rows, before, codes`` to the parts' rows."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _named_only(_decoded(recipe, batches))
+
+    return run
+
+
+def counted(recipe: Recipe) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for ``mapInArrow``: from the same rows to ``first`` and ``rows``, those that are left."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _named_only(_counted(recipe, batches))
+
+    return run
+
+
+def _decoded(recipe: Recipe, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    with _session(recipe) as con:
+        for part in _parts(batches):
+            staged_part(con, recipe, part)
+            con.execute(f"SET VARIABLE dpsyn_before = {part.before}")
+            for batch in con.sql(recipe.query).to_arrow_reader(_BATCH):
+                yield from pa.Table.from_batches([batch]).cast(recipe.schema).to_batches()
+
+
+def _counted(recipe: Recipe, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    with _session(recipe) as con:
+        for part in _parts(batches):
+            kept = staged_part(con, recipe, part)
+            yield pa.RecordBatch.from_pydict(
+                {"first": pa.array([part.first], pa.int64()), "rows": pa.array([kept], pa.int64())}
+            )
+
+
+def staged_part(con: duckdb.DuckDBPyConnection, recipe: Recipe, part: Part) -> int:
+    """Fill the table of codes with a part; how many rows it has."""
+    con.execute(f"DROP TABLE IF EXISTS {recipe.staged}")
+    con.execute(recipe.room)
+    if part.codes is not None:
+        _load(con, recipe.staged, part.codes)
+        return part.rows
+
+    def draw(rows: int, seed: int, first: int) -> int:
+        if rows > 0:
+            _set(con, first, rows, seed)
+            con.execute(recipe.draw)
+            if con.execute(recipe.check).fetchall() != [(rows, rows)]:
+                raise RuntimeError
+        return rows
+
+    def reject(first: int) -> int:
+        _set(con, first, 0, 0)
+        con.execute(recipe.reject)
+        _set(con, part.first, 0, 0)
+        ((kept,),) = con.execute(recipe.count).fetchall()  # to its end: a result left open blocks the next
+        return int(kept)
+
+    def trim(rows: int) -> None:
+        _set(con, part.first, rows, 0)
+        con.execute(recipe.trim)
+
+    if not recipe.reject:
+        return draw(part.rows, recipe.seed, part.first)
+    return rows_left(part.rows, recipe.seed, part.first, draw, reject, trim)
+
+
+def _set(con: duckdb.DuckDBPyConnection, first: int, rows: int, seed: int) -> None:
+    for name, value in (("first", first), ("rows", rows), ("seed", seed)):
+        con.execute(f"SET VARIABLE dpsyn_{name} = {value}")
+
+
+def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield Part(row["first"], row["rows"], row["before"], row["codes"])
+
+
+def _load(con: duckdb.DuckDBPyConnection, table: str, stream: bytes) -> None:
+    import pyarrow as pa
+
+    # A reader decompresses as it is read: the whole table is never held twice.
+    con.register("dpsyn_arriving", pa.ipc.open_stream(io.BytesIO(stream)))
+    con.execute(f"INSERT INTO {table} BY NAME FROM dpsyn_arriving")
+    con.unregister("dpsyn_arriving")
+
+
+@contextlib.contextmanager
+def _session(recipe: Recipe) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB of one thread that spills into a folder of its own, with the model."""
+    import duckdb
+
+    scratch = tempfile.mkdtemp(prefix="dpsyn-scratch-")
+    con = duckdb.connect(":memory:", config={"threads": 1, "temp_directory": scratch})
+    try:
+        for name, value in recipe.settings:
+            con.execute(f"SET {name} = '{value}'")
+        if recipe.slots:
+            con.execute(
+                f"CREATE TEMP TABLE {recipe.slots_table} "
+                "(node INTEGER, position BIGINT, threshold BIGINT, value BIGINT, alias BIGINT)"
+            )
+            _load(con, recipe.slots_table, recipe.slots)
+        yield con
+    finally:
+        con.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _named_only(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows; of an error only the name of its class goes on, as its last words."""
+    failed = ""
+    try:
+        yield from rows
+    except Exception as error:  # noqa: BLE001 - whatever a driver raises may quote values
+        failed = type(error).__name__
+    if failed:
+        raise RuntimeError(f"dpsyn:{failed}")

@@ -1,0 +1,134 @@
+"""Which state of a source all questions see, and how a change of it in between is noticed.
+
+A table of Delta or Iceberg is read at one version. Of other files the list is kept, with sizes and times: it
+must be the same after each time that rows were read, before any of their counts is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlsplit
+
+from dpsyn_sql.engines.spark.catalog import Named, delta_version, iceberg_snapshot
+from dpsyn_sql.engines.spark.guard import asked, tried
+from dpsyn_sql.errors import SourceError
+from dpsyn_sql.source.names import shorten
+
+_LISTING = "listing the files of the source"
+_OPENING = "opening the table"
+_NO_FILES = "none: what is read has no files whose change could be noticed"
+_CHANGED = (
+    "The files of the source changed while they were counted, or cannot be listed any more. Counts of them "
+    "could be of no one state of the table, so nothing was made of them. What was charged stays charged; "
+    "answers that were stored before are used again. Run the release again when nothing writes to the table, "
+    "or use a format that keeps versions, Delta or Iceberg."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A data frame of one state: ``words`` say which, ``check`` raises if it has changed."""
+
+    frame: Any
+    words: str
+    check: Callable[[], None]
+    versioned: bool = False
+
+
+def pinned_table(spark: Any, table: Named) -> Pinned:
+    """A table at its newest state; ``spark`` is the session that will read it.
+
+    Raises:
+        SourceError: its format has no version and no list of files, or nothing was ever written to it.
+        EngineFailure: the table cannot be opened.
+    """
+    find = _VERSIONS.get(table.provider)
+    if find is None and table.provider not in _FILES:
+        raise SourceError(
+            f"The table {shorten(table.shown)} is of the format {table.provider!r}, and no one state "
+            f"of it can be pinned: give a table of {', '.join(sorted([*_VERSIONS, *_FILES]))}, or a data "
+            "frame with trust_query=True."
+        )
+    if find is None:
+        frame = asked(lambda: spark.table(table.sql), _OPENING, table.sql)
+        return pinned_files(spark, frame, files=True)
+    version = find(spark, table)
+    if version is None:
+        raise SourceError(
+            f"The table {shorten(table.shown)} has no version to pin yet: nothing was ever written to it."
+        )
+    sql = f"SELECT * FROM {table.sql} VERSION AS OF {version}"
+    frame = asked(lambda: spark.sql(sql), _OPENING, sql)
+    return Pinned(frame, f"version {version} of the table ({table.provider})", _nothing, versioned=True)
+
+
+_FILES = frozenset({"parquet", "orc", "csv", "json", "text", "avro", "hive"})
+"""Formats of tables whose files Spark lists."""
+
+_VERSIONS: dict[str, Callable[[Any, Named], str | None]] = {
+    "delta": delta_version,
+    "iceberg": iceberg_snapshot,
+}
+
+
+def pinned_files(spark: Any, frame: Any, *, files: bool) -> Pinned:
+    """A data frame of whatever its files hold. ``files``: it has files, even if there are none yet."""
+    first = asked(lambda: _state(spark, frame), _LISTING)
+    if not (first or files):
+        return Pinned(frame, _NO_FILES, _nothing)
+
+    def check() -> None:
+        if tried(lambda: _state(spark, frame)) != first:
+            raise SourceError(_CHANGED)
+
+    return Pinned(frame, "names, sizes and times of files, compared whenever rows were read", check)
+
+
+def _nothing() -> None:
+    """A version does not change."""
+
+
+def _state(spark: Any, frame: Any) -> str:
+    """A digest of names, sizes and times of all files that a data frame reads; empty if it has none.
+
+    Raises:
+        LookupError: a file that would be read is not there.
+    """
+    folders: dict[str, dict[str, str]] = {}
+    for name in frame.inputFiles():
+        folders.setdefault(name.rpartition("/")[0], {})[urlsplit(name).path] = name
+    if not folders:
+        return ""
+    digest = sha256()
+    for folder, names in sorted(folders.items()):
+        listed = dict(_listed(spark, folder))
+        if not listed.keys() >= names.keys():
+            raise LookupError
+        for path in sorted(names):
+            digest.update(f"{names[path]} {listed[path]}\n".encode())
+    return digest.hexdigest()
+
+
+def _listed(spark: Any, folder: str) -> Iterator[tuple[str, str]]:
+    """Path, size and time of what is in a folder; of a folder in it those of all files below."""
+    context = spark.sparkContext
+    place = context._jvm.org.apache.hadoop.fs.Path(context._jvm.java.net.URI(folder))
+    system = place.getFileSystem(context._jsc.hadoopConfiguration())
+    for one in system.listStatus(place):
+        path = str(one.getPath().toUri().getRawPath())
+        yield path, "".join(_below(system, one)) if one.isDirectory() else _told(one)
+
+
+def _below(system: Any, folder: Any) -> list[str]:
+    found, files = [], system.listFiles(folder.getPath(), True)
+    while files.hasNext():
+        one = files.next()
+        found.append(f"{one.getPath().toString()} {_told(one)}\n")
+    return sorted(found)
+
+
+def _told(file: Any) -> str:
+    return f"{file.getLen()} {file.getModificationTime()}"

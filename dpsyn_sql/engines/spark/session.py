@@ -1,0 +1,300 @@
+"""Open a source of Spark: a table, or with the owner's word a view, a query or a data frame.
+
+PRIVATE side. Opening reads catalogs and schemas, never a row. Questions run in tasks of Spark, each in a
+DuckDB of its own (``engine.py``). The driver's DuckDB holds an empty relation of the same columns, so that
+expressions are checked there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from dpsyn_sql.engines.source_session import TRUSTED, SourceSession
+from dpsyn_sql.engines.spark.catalog import Named, look_up
+from dpsyn_sql.engines.spark.columns import columns_of
+from dpsyn_sql.engines.spark.engine import SparkEngine, open_engine
+from dpsyn_sql.engines.spark.guard import asked, tried
+from dpsyn_sql.engines.spark.names import shown
+from dpsyn_sql.engines.spark.pin import Pinned, pinned_files, pinned_table
+from dpsyn_sql.engines.spark.place import Place, private_place
+from dpsyn_sql.engines.spark.rows import SparkRows
+from dpsyn_sql.errors import InputError, InternalError, SourceError
+from dpsyn_sql.source.frames import Frame
+from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.names import display_name, is_query, shorten
+from dpsyn_sql.source.relation import Column, Relation, RelationKind
+from dpsyn_sql.source.sessions import session_of
+from dpsyn_sql.sqltext.fragments import ident
+
+NAME = "dpsyn_rows"
+_TASKS = 32
+"""Tasks per core of the application: a source of many small parts is read in no more of them."""
+_PARTS = 4
+"""Parts per core where all rows of a unit are in one part."""
+_SAME = "; the owner also states that the same rows come whenever they are computed"
+_NEEDS_TRUST = (
+    "Spark does not say which rows it is computed from, so whether each of its rows belongs to one privacy "
+    "unit cannot be checked. Give a table, or add trust_query=True and account='...', the account that is "
+    "charged for what it reads."
+)
+_ENGINE = (
+    "Spark counts in its tasks, each with a private DuckDB; the driver's DuckDB gets their sums alone. A "
+    "pass over the rows takes 7 to 8 times the processor time of one DuckDB"
+)
+_LOGS = "event logs, the Spark UI and query histories hold exact counts: keep them as private as the source"
+
+
+@dataclass
+class SparkSource(SourceSession):
+    """An open source of Spark. ``table``: what it is in a catalog; None for queries and data frames."""
+
+    table: Named | None = None
+    pinned: Pinned | None = None
+    place: Place | None = None
+
+    unplaced = "A Spark application has no lasting place of its own"
+
+    @property
+    def lineage_unknown(self) -> bool:
+        """Anything but a table."""
+        return self.relation.kind != "table"
+
+    def resolved_name(self, home: Home) -> str:
+        """A table by the place of its files, a data frame by its label, all else by its text."""
+        if self.relation.kind == "frame":
+            return home.frame(self.relation.name)
+        if self.table is not None and self.table.location is not None and self.relation.kind == "table":
+            return home.spark(self.table.location)
+        return home.spark_query(self.relation.name)
+
+    def definition(self, home: Home) -> str | None:
+        """What a view is made by, as a digest."""
+        if self.table is None or not self.table.definition:
+            return None
+        return sha256(self.table.definition.encode()).hexdigest()
+
+    @property
+    def resolved_spelling(self) -> str:
+        """Ledgers of the first format know no Spark."""
+        return self.relation.name
+
+    def private_sources(self, home: Home) -> tuple[str, ...]:
+        """The only one."""
+        return (self.resolved_name(home),)
+
+    def private_spellings(self, home: Home) -> tuple[str, ...]:
+        """Ledgers of the first format know no Spark."""
+        return self.private_sources(home)
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """The name under which statements read the rows."""
+        return (ident(NAME),)
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """For the explained plan: who counts, which state, and where counts and codes come to lie."""
+        if self.pinned is None or self.place is None:
+            raise InternalError("a source of Spark was not opened whole")
+        return {
+            "Engine": _ENGINE,
+            "Snapshot": self.pinned.words,
+            "Codes": f"{self.place.words}; removed after the last question",
+            "Private": _LOGS,
+        }
+
+    def ready(self) -> None:
+        """Try a task without any row of the source: do all machines have what tasks need?"""
+        _engine(self).probe()
+
+    def release_source(self) -> None:
+        """After the last question: remove what was kept, and forget the rows."""
+        if not self.released:
+            self._let_go()
+            super().release_source()
+
+    def close(self) -> None:
+        """Harmless when repeated."""
+        try:
+            self._let_go()
+        finally:
+            super().close()
+
+    def _let_go(self) -> None:
+        self.pinned = None
+        try:
+            _engine(self).release_rows()
+        finally:
+            if self.place is not None:
+                self.place.close()
+
+
+def _engine(session: SparkSource) -> SparkEngine:
+    if not isinstance(session.engine, SparkEngine):
+        raise InternalError("a source of Spark has another engine")
+    return session.engine
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What is read, before its columns are known."""
+
+    name: str
+    kind: RelationKind
+    spark: Any
+    pinned: Pinned
+    default: str | None
+    table: Named | None = None
+
+
+def open_spark(
+    con: Any,
+    source: str | os.PathLike[str] | Frame,
+    *,
+    trust_query: bool = False,
+    public_tables: Sequence[str] = (),
+    memory_limit: str | None = None,
+) -> SparkSource:
+    """Resolve a source of Spark and pin its state. Reads no row.
+
+    Args:
+        con: the session; for a data frame its own is used.
+        source: ``catalog.database.table``, or fewer parts, as Spark completes them; a query; a data frame.
+        trust_query: the owner answers for a view, a query or a data frame.
+        public_tables: refused, since no query of Spark is checked.
+        memory_limit: of the driver's DuckDB, such as ``"4GB"``.
+
+    Raises:
+        InputError: the session is stopped, or an option does not fit.
+        SourceError: missing, no table and not trusted, of a format that cannot be pinned, with names of
+            columns that cannot be told apart, or there is no private place for codes.
+        EngineFailure: Spark failed.
+    """
+    if public_tables:
+        raise InputError(
+            "public_tables= is for queries of DuckDB. Queries of Spark are not checked: add trust_query=True."
+        )
+    spark = session_of(source.data) if isinstance(source, Frame) else con
+    _refuse_stopped(spark)
+    if isinstance(source, Frame):
+        opened = _frame(spark, source, trust_query)
+    elif isinstance(source, str) and is_query(source):
+        opened = _query(spark, source, trust_query)
+    else:
+        opened = _named(spark, os.fspath(source), trust_query)
+    return _session(opened, memory_limit)
+
+
+def _refuse_stopped(spark: Any) -> None:
+    """A session whose Java process has ended, or was told to."""
+    stopped = tried(lambda: spark.sparkContext._jsc is None or spark.sparkContext._jsc.sc().isStopped())
+    if stopped is not False:
+        raise InputError(
+            "The Spark session is stopped: start another, SparkSession.builder.getOrCreate(). Nothing was "
+            "read or charged."
+        )
+
+
+# -- what it is ---------------------------------------------------------------------------------
+
+
+def _frame(spark: Any, frame: Frame, trusted: bool) -> _Opened:
+    if not trusted:
+        raise SourceError(f"{shorten(frame.label)} is a data frame. {_NEEDS_TRUST}")
+    _refuse_changing(frame.data, "The data frame")
+    pinned = pinned_files(spark, frame.data, files=False)
+    return _Opened(frame.label, "frame", spark, pinned, display_name(f"{frame.label}_synthetic"))
+
+
+def _query(spark: Any, text: str, trusted: bool) -> _Opened:
+    if not trusted:
+        raise SourceError(f"The source is a query. {_NEEDS_TRUST}")
+    frame = tried(lambda: spark.sql(f"SELECT * FROM (\n{text}\n)"))  # so that it cannot be a command
+    if frame is None:
+        raise SourceError("Spark does not accept the query. Run it yourself with LIMIT 0 to check its names.")
+    _refuse_changing(frame, "The query")
+    return _Opened(text, "query", spark, pinned_files(spark, frame, files=False), None)
+
+
+def _named(spark: Any, text: str, trusted: bool) -> _Opened:
+    found = look_up(spark, text)
+    own = spark if found.kind == "temporary view" else _own_session(spark)
+    default = shown((*found.parts[:-1], f"{found.parts[-1]}_synthetic"))
+    if found.kind == "table" and found.location is not None:
+        return _Opened(found.shown, "table", own, pinned_table(own, found), default, found)
+    what = f"a {found.kind}" if found.kind != "table" else "a table without a place of its own"
+    if not trusted:
+        raise SourceError(f"{shorten(found.shown)} is {what}. {_NEEDS_TRUST}")
+    frame = asked(lambda: own.table(found.sql), "opening the view", found.sql)
+    _refuse_changing(frame, "The view")
+    pinned = pinned_files(own, frame, files=False)
+    return _Opened(found.shown, "view", own, pinned, None if found.kind != "view" else default, found)
+
+
+def _refuse_changing(frame: Any, what: str) -> None:
+    """A second look at such rows would see others, and a task that is repeated would count others."""
+    if asked(lambda: bool(frame.isStreaming), "opening the data frame"):
+        raise SourceError(f"{what} is a stream: write it to a table, and release that.")
+    steady = asked(
+        lambda: bool(frame._jdf.queryExecution().analyzed().deterministic()), "looking at the plan of Spark"
+    )
+    if not steady:
+        raise SourceError(
+            f"{what} uses an expression that gives other values each time, such as rand() or "
+            "monotonically_increasing_id(). Write its result to a table, and release that."
+        )
+
+
+def _own_session(spark: Any) -> Any:
+    """A session of the same application and the same settings, in which parts stay as they are made."""
+
+    def opened() -> Any:
+        own = spark.newSession()
+        for name in (str(row[0]) for row in spark.sql("SET").collect()):
+            if name.startswith("spark.sql.") and spark.conf.get(name) != own.conf.get(name, None):
+                own.conf.set(name, spark.conf.get(name))
+        own.conf.set("spark.sql.adaptive.enabled", "false")
+        return own
+
+    return asked(opened, "opening a session of Spark")
+
+
+# -- the session --------------------------------------------------------------------------------
+
+
+def _session(opened: _Opened, memory_limit: str | None) -> SparkSource:
+    frame = opened.pinned.frame
+    schema = asked(lambda: frame.schema, "reading the schema")
+    what = f"The {opened.kind} {shorten(opened.name)}" if opened.kind != "query" else "The query"
+    columns = columns_of(schema, what, enforced=opened.pinned.versioned)
+    place = private_place(opened.spark)
+    try:
+        engine = open_engine(_rows(opened, columns, place), memory_limit)
+    except BaseException:
+        place.close()
+        raise
+    statements = () if opened.kind == "table" else (TRUSTED + _SAME,)
+    relation = Relation(opened.name, opened.kind, ident(NAME), columns, statements)
+    session = SparkSource(engine, relation, opened.default, (), (), ())
+    session.table, session.pinned, session.place = opened.table, opened.pinned, place
+    session.memory_limit = memory_limit
+    return session
+
+
+def _rows(opened: _Opened, columns: tuple[Column, ...], place: Place) -> SparkRows:
+    """In parts whose number follows from the cores of the application, which are public."""
+    cores = max(1, int(asked(lambda: opened.spark.sparkContext.defaultParallelism, "counting cores")))
+    return SparkRows(
+        spark=opened.spark,
+        # Parts are joined as they come, whatever they hold: no row moves from one to another.
+        frame=asked(lambda: opened.pinned.frame.coalesce(_TASKS * cores), "opening the rows"),
+        columns=columns,
+        relation=ident(NAME),
+        partitions=_PARTS * cores,
+        place=place.uri,
+        unchanged=opened.pinned.check,
+    )

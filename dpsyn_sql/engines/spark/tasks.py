@@ -1,0 +1,265 @@
+"""PRIVATE: what a task does with the rows of its partition: plain functions on Arrow batches.
+
+Workers need DuckDB and pyarrow, not this package: the functions travel by value, and the statements as text.
+So nothing else may be imported here. What a task returns counts once, however often it ran: Spark takes the
+results of one completed attempt, and a further attempt on the same rows gives the same sums. (The same codes
+too: which rows of a unit are kept depends on nothing but the unit's own rows, not on their order.)
+
+An error leaves a task as the name of its class alone: messages of DuckDB and Arrow quote values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import duckdb
+import pyarrow as pa
+
+BATCH = "dpsyn_batch"
+"""The relation of one chunk of rows, with the columns c0, c1, ..."""
+
+FAILED = "dpsyn_sql task failed: "
+"""Before the name of the class of an error."""
+
+CHUNK_ROWS = 2**19
+CHUNK_BYTES = 2**26
+"""Rows and bytes of Arrow data that are looked at together; a batch of Spark is never cut."""
+
+_ENCRYPTED = ("SET force_mbedtls_unsafe = true", "SET temp_file_encryption = true")
+"""Settings by which what is spilled is encrypted."""
+
+_OUT_ROWS = 2**16
+_MEMORY = 2**30
+"""Bytes for the DuckDB of a task, unless Spark limits the memory of its Python workers."""
+
+Batches = Iterable[pa.RecordBatch]
+Task = Callable[[Batches], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a task does, as text of DuckDB that was made on the driver.
+
+    Args:
+        duckdb: the version that must run it: hashes and casts differ between versions.
+        settings: statements for a new instance.
+        prepare: statements before the first chunk is looked at; they see it, but must not read rows of it.
+        each: statements for each chunk.
+        count: statements whenever ``limit`` rows have come, and at the end.
+        result: the query of what the task returns, with the types of Spark.
+        clear: statements after each ``count``, so that no row counts twice.
+        unit: the place of the column that parts were made by, None if they are any rows.
+        limit: rows to be counted together; None: all of the partition.
+        streams: ``result`` is returned after each ``count``, not only once at the end.
+    """
+
+    duckdb: str
+    settings: tuple[str, ...]
+    prepare: tuple[str, ...]
+    each: tuple[str, ...]
+    count: tuple[str, ...]
+    result: str
+    clear: tuple[str, ...]
+    unit: int | None
+    limit: int | None
+    streams: bool
+
+
+class VersionDiffers(Exception):
+    """The worker has another DuckDB than the driver."""
+
+
+def task_of(work: Work) -> Task:
+    """The function that ``mapInArrow`` runs in each task."""
+    return _nameless(partial(_worked, work))
+
+
+def packed() -> Task:
+    """The function that turns rows into few rows of bytes, one column ``packed``, each a stream of Arrow."""
+    return _nameless(_packed)
+
+
+def unpacked(data: bytes) -> pa.Table:
+    """The rows in one of the values that ``packed`` gave."""
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+
+
+def versions(_: Iterable[object]) -> Iterator[tuple[str, str, str]]:
+    """The worker's Python and its versions of DuckDB and pyarrow; empty where one is missing."""
+    import importlib
+    import sys
+
+    found = []
+    for name in ("duckdb", "pyarrow"):
+        try:
+            found.append(str(importlib.import_module(name).__version__))
+        except Exception:  # noqa: BLE001 - whatever stops it, it is not there
+            found.append("")
+    yield sys.executable or "python", found[0], found[1]
+
+
+def _nameless(
+    run: Task,
+) -> Task:
+    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+        kind = ""
+        try:
+            yield from run(batches)
+        except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
+            kind = type(error).__name__
+        if kind:  # outside of the block: an error that was raised inside would carry the first one along
+            raise RuntimeError(FAILED + kind)
+
+    return task
+
+
+def _worked(work: Work, batches: Batches) -> Iterator[pa.RecordBatch]:
+    if duckdb.__version__ != work.duckdb:
+        raise VersionDiffers
+    pending, begun = 0, False
+    with contextlib.ExitStack() as stack:
+        for chunk in _chunks(batches, work.unit):
+            if not begun:  # a partition without rows costs nothing
+                connection = stack.enter_context(_database(work.settings))
+            connection.register(BATCH, chunk)
+            if not begun:
+                _run(connection, work.prepare)
+                begun = True
+            _run(connection, work.each)
+            pending += chunk.num_rows
+            if work.limit is not None and pending >= work.limit:
+                yield from _counted(connection, work)
+                pending = 0
+        if pending:
+            yield from _counted(connection, work)
+        if begun and not work.streams:
+            yield from _returned(connection, work.result)
+
+
+def _counted(connection: duckdb.DuckDBPyConnection, work: Work) -> Iterator[pa.RecordBatch]:
+    _run(connection, work.count)
+    if work.streams:
+        yield from _returned(connection, work.result)
+    _run(connection, work.clear)
+
+
+def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+    for statement in statements:
+        connection.execute(statement)
+
+
+def _returned(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBatch]:
+    for batch in connection.sql(query).to_arrow_reader(_OUT_ROWS):
+        if batch.num_rows:
+            yield batch
+
+
+@contextlib.contextmanager
+def _database(settings: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An instance of one thread, which spills into a folder that only its user can enter; both go at the end.
+
+    The folder lies in the folder that Spark gave the worker, so that of a killed worker it goes with the
+    application's own files.
+    """
+    folder = tempfile.mkdtemp(prefix="dpsyn-task-", dir=_local_folder())  # mode 0700
+    try:
+        with duckdb.connect(
+            ":memory:",
+            config={
+                "threads": "1",  # a task is one of as many as the worker has cores
+                "memory_limit": f"{_memory()}B",
+                "temp_directory": folder,
+                "python_enable_replacements": "false",
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+            },
+        ) as connection:
+            # As on the driver: encryption of what is spilled fails where the cipher cannot be had.
+            with contextlib.suppress(duckdb.Error):
+                _run(connection, _ENCRYPTED)
+            _run(connection, settings)
+            _run(connection, ("SET enable_external_access = false", "SET lock_configuration = true"))
+            yield connection
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _local_folder() -> str | None:
+    """A folder of Spark's own for this worker, None if there is none."""
+    listed = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    return next((folder for folder in listed if folder and os.access(folder, os.W_OK)), None)
+
+
+def _memory() -> int:
+    """Bytes for DuckDB: half of what Spark allows a Python worker (``spark.executor.pyspark.memory``), else a
+    constant."""
+    allowed = os.environ.get("PYSPARK_EXECUTOR_MEMORY_MB", "")
+    return int(allowed) * 2**19 if allowed.isdigit() and int(allowed) else _MEMORY
+
+
+def _chunks(batches: Batches, unit: int | None = None) -> Iterator[pa.Table]:
+    """Batches put together to tables of about ``CHUNK_ROWS`` rows or ``CHUNK_BYTES`` bytes; none is empty."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(_readable(batch, unit))
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            yield pa.Table.from_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _readable(batch: pa.RecordBatch, unit: int | None) -> pa.RecordBatch:
+    """The batch with text that is UTF-8 throughout: Spark passes any bytes, and DuckDB fails on others.
+
+    Bytes that are no text become the replacement character, value by value. Two such values can then be one,
+    and Spark made parts by what they were: a unit must not be one of them, so there it becomes NULL.
+    """
+    columns = [
+        _decoded(column, None if place == unit else "replace") if _is_broken(column) else column
+        for place, column in enumerate(batch.columns)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _is_broken(column: pa.Array) -> bool:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            return True
+    return False
+
+
+def _decoded(column: pa.Array, errors: str | None) -> pa.Array:
+    """Text of bytes; ``errors`` as ``bytes.decode``, or None: what is no text is NULL."""
+    kind = pa.binary() if pa.types.is_string(column.type) else pa.large_binary()
+
+    def text(value: bytes | None) -> str | None:
+        if value is None:
+            return None
+        try:
+            return value.decode("utf-8", errors or "strict")
+        except UnicodeDecodeError:
+            return None
+
+    return pa.array([text(value) for value in column.view(kind).to_pylist()], column.type)
+
+
+def _packed(batches: Batches) -> Iterator[pa.RecordBatch]:
+    for chunk in _chunks(batches):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, chunk.schema) as writer:
+            writer.write_table(chunk)
+        data = sink.getvalue().to_pybytes()
+        yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=["packed"])

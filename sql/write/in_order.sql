@@ -1,0 +1,6 @@
+-- The staged rows in their order.
+-- in:  staged
+-- out: the same rows
+SELECT *
+FROM {{ staged }}
+ORDER BY "row"
