@@ -1,7 +1,19 @@
 """What holds for every test."""
 
 from hypothesis import settings
+from support.spark import LOUD, spark
+
+__all__ = ["spark"]  # a fixture
 
 # A busy machine is slow, not wrong: no example fails by the clock.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say once, in full, that Spark is not tested here, and why."""
+    skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", []) if report.longrepr]
+    reasons = {reason.partition(LOUD)[2] for reason in skipped if LOUD in reason}
+    for reason in sorted(reasons):
+        number = sum(reason in one for one in skipped)
+        terminalreporter.write_line(f"{number} tests of Spark were NOT run: {reason}", yellow=True, bold=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 import pytest
-from test_canary import Watched, everything_of, holding
+from support.canaries import Watched, everything_of, holding
 
 import dpsyn_sql
 from dpsyn_sql.ledger.sqlite import SqliteLedger

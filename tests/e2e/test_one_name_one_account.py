@@ -406,9 +406,9 @@ def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch
 
     into, stage = path.with_name("o.csv"), staging.stage_rows
 
-    def taken(*arguments):
+    def taken(*arguments, **options):
         into.write_text("somebody else's")
-        return stage(*arguments)
+        return stage(*arguments, **options)
 
     monkeypatch.setattr("dpsyn_sql.writing.stage_rows", taken)
     with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into= costs nothing more"):

@@ -7,7 +7,7 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS
 
 pytestmark = pytest.mark.slow
@@ -130,7 +130,7 @@ def test_the_plan_says_what_each_length_can_find(rare):
 
 @pytest.mark.parametrize("question", [1, 2, 3, 4])
 def test_a_run_killed_at_any_length_goes_on_where_it_stopped(rare, tmp_path, monkeypatch, question):
-    true, calls = OpenDPNoise.gaussian, []
+    true, calls = ExactNoise.gaussian, []
 
     def dies(self, values, sigma):
         calls.append(len(values))
@@ -140,7 +140,7 @@ def test_a_run_killed_at_any_length_goes_on_where_it_stopped(rare, tmp_path, mon
 
     ledger = tmp_path / "ledger"
     with monkeypatch.context() as patch:
-        patch.setattr(OpenDPNoise, "gaussian", dies)
+        patch.setattr(ExactNoise, "gaussian", dies)
         with pytest.raises(KeyboardInterrupt):
             learn(rare, ledger=ledger)
     with pytest.warns(UserWarning, match="Resumed"):

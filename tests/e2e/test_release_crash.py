@@ -400,9 +400,9 @@ def test_what_somebody_else_put_there_meanwhile_is_kept_also_by_a_retry(tmp_path
     con = duckdb.connect(str(tmp_path / "w.duckdb"))
     con.execute("CREATE TABLE t AS SELECT true AS b FROM range(100)")
 
-    def slow(*arguments):
+    def slow(*arguments, **options):
         con.execute("CREATE TABLE o AS SELECT 42 AS hers")
-        return stage_rows(*arguments)
+        return stage_rows(*arguments, **options)
 
     monkeypatch.setattr("dpsyn_sql.writing.stage_rows", slow)
     with pytest.raises(PublishError, match="has appeared"):

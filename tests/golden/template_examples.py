@@ -11,7 +11,7 @@ import numpy as np
 from dpsyn_sql.count import statements
 from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.exact import step_expression
-from dpsyn_sql.count.trees import keyed_statement, shapes_of
+from dpsyn_sql.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.decode.leaves import with_leaves
 from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
 from dpsyn_sql.decode.values import decode_statement
@@ -23,11 +23,12 @@ from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.encode.codes import encode_statement
+from dpsyn_sql.encode.codes import encode_query
 from dpsyn_sql.encode.slices import sliced_source
 from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.dialect import DUCKDB
@@ -119,7 +120,7 @@ SAMPLER = {
 }
 QUERY = F("SELECT 1 AS a")
 BINNED = BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
-THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "least": 1}
+THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
 (SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
 (SCAN_LEAVES,) = statements.scans(SRC, LEAVES, [0, 1], csv=False)
 
@@ -133,7 +134,7 @@ BOX = Points(
 )
 WORDS = Texts(HierarchyColumn('b"', "VARCHAR"), "ab", (1, 2), 2)
 BOTH = (BOX, WORDS)
-KEYED = {"table": CODED, "dialect": DUCKDB}
+ENCODED = Encoding(CODED, F("SELECT 1 AS p0"))
 
 
 def counted_nodes(refined=None):
@@ -153,31 +154,41 @@ SIDES = [
 ]
 
 EXAMPLES = {
+    "count/chunk": {"": statements.chunk(CODED, 2, 0, 7)},
     "count/drop": {"": {"table": CODED}},
+    "count/extent": {"": {"table": CODED}},
+    "count/keep": {"": {"table": CODED, "query": QUERY}},
+    "count/keep_filed": {"": {"table": F("dpsyn_filed.main.t0"), "query": QUERY}},
+    "count/view": {"": {"view": CODED, "table": F("dpsyn_filed.main.t0")}},
+    "count/attach_filed": {
+        "": {"path": literal("/scratch/filed.duckdb"), "name": F("dpsyn_filed"), "key": literal("ab12")},
+        "open": {"path": literal("/scratch/filed.duckdb"), "name": F("dpsyn_filed"), "key": None},
+    },
+    "count/reaching": {"": {"query": QUERY, "least": 3}},
     "count/marginal": {"": {"table": qualified("temp", "main", "codes"), "columns": [F("p0"), F("p2")]}},
     "count/repack": {
-        "": statements.repack(F("again"), CODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)])
+        "": statements.repack(F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)]).query
     },
-    "count/scan": {"": SCAN[1], "leaves": SCAN_LEAVES[1]},
+    "count/scan": {"": SCAN[1].query, "leaves": SCAN_LEAVES[1].query},
     "dbt/tell": {"": {"told": literal('{"told": "it\'s"}')}},
     "discover/contributions": {"": {"relation": SRC, "unit": F("encode(id)"), "most": 3}},
     "discover/keyed": {
-        "row": keyed_statement(SRC, (BOX,), **KEYED),
-        "csv": keyed_statement(SRC, (BOX,), **KEYED, csv=True),
-        "unit": keyed_statement(SRC, BOTH, **KEYED, bound=Bound('Who "is"', 3, 2**64 - 1)),
-        "text": keyed_statement(SRC, (WORDS,), **KEYED),
+        "row": keyed_rows(SRC, (BOX,), DUCKDB).query,
+        "csv": keyed_rows(SRC, (BOX,), DUCKDB, csv=True).query,
+        "unit": keyed_rows(SRC, BOTH, DUCKDB, bound=Bound('Who "is"', 3, 2**64 - 1)).query,
+        "text": keyed_rows(SRC, (WORDS,), DUCKDB).query,
     },
     "discover/nodes": {"": counted_nodes()},
     "discover/largest": {"": counted_nodes(np.array([[True, True], [True, True]]))},
     "discover/states": {"": {"keyed": F("keyed_rows")}},
     "discover/node_table": {"": {"table": F("temp.main.nodes"), "text": [0, 1]}},
-    "discover/keys": {"": {"table": F("temp.main.k"), "counted": QUERY}},
+    "discover/keys": {"": {"table": F("temp.main.k"), "gathered": F("temp.main.g"), "order": F("thing")}},
     "discover/part": {
         "": {"table": F("temp.main.k"), "text": F("encode(CAST(thing AS VARCHAR))"), "start": 0, "stop": 5}
     },
     "discover/units": {
         "row": {**THING, "unit": None, "bound": None},
-        "unit": {**THING, "least": 3, "unit": F("encode(id)"), "bound": Bound("id", 2, 7)},
+        "unit": {**THING, "spelled": F("encode(thing)"), "unit": F("encode(id)"), "bound": Bound("id", 2, 7)},
         "steps": {
             **THING,
             "thing": step_expression(parse_type("TIMESTAMP"), (1_000_000, "month"), F("c"), DUCKDB),
@@ -186,11 +197,11 @@ EXAMPLES = {
         },
     },
     "encode/encode": {
-        "row": encode_statement(SRC, DOMAIN, [(0, 2), (1,), (3, 4)], CODED),
-        "csv": encode_statement(SRC, DOMAIN, [(0,), (1,)], CODED, csv=True),
-        "unit": encode_statement(SRC, DOMAIN, [(0,), (1,)], CODED, bound=Bound('Who "is"', 3, 2**64 - 1)),
-        "many": encode_statement(SRC, MANY, [(0,)], CODED),
-        "leaves": encode_statement(SRC, LEAVES, [(0,), (1, 2, 3)], CODED, csv=True),
+        "row": encode_query(SRC, DOMAIN, [(0, 2), (1,), (3, 4)]),
+        "csv": encode_query(SRC, DOMAIN, [(0,), (1,)], csv=True),
+        "unit": encode_query(SRC, DOMAIN, [(0,), (1,)], bound=Bound('Who "is"', 3, 2**64 - 1)),
+        "many": encode_query(SRC, MANY, [(0,)]),
+        "leaves": encode_query(SRC, LEAVES, [(0,), (1, 2, 3)], csv=True),
     },
     "encode/slice": {"": sliced_sql(None), "bounded": sliced_sql("id")},
     "encode/strict": {"": typed_relation(Relation("f", "csv", F("texts"), CSV_COLUMNS), CSV_SHAPE).sql},
@@ -367,6 +378,18 @@ EXAMPLES = {
     "source/table_sql": {"": PLACE},
     "source/conventions": {"": {}},
     "source/use": {"": {"name": ident("x")}},
+    "spark/clear": {"": {"table": CODED}},
+    "spark/codes": {"": {"query": QUERY, "columns": [F("CAST(p0 AS SMALLINT) AS c0")]}},
+    "spark/count": {
+        "": {"table": STAGED, "number": 1, "keys": [ident('a"'), F("NULL"), F("b")], "query": QUERY},
+    },
+    "spark/empty": {"": {"table": CODED, "query": QUERY}},
+    "spark/insert": {"": {"table": CODED, "query": QUERY}},
+    "spark/relation": {"": {"table": SRC, "columns": [F('"a""" INTEGER'), F("b VARCHAR")]}},
+    "spark/sums": {"": {"table": STAGED, "keys": [F("i0"), F("b0")]}},
+    "spark/sums_table": {"": {"table": STAGED, "integers": [F("i0"), F("i1")], "bytes": [F("b0")]}},
+    "spark/tally": {"": {"table": STAGED, "number": 1, "keys": [F("CAST(i0 AS UTINYINT) AS p0")]}},
+    "spark/view": {"": {"name": CODED, "query": QUERY}},
     "write/bind": {"": {"columns": [F('CAST(NULL AS DATE) AS "d"')], "value": F('"d" + 1')}},
     "write/copy_csv": {"": {"path": literal("it's"), "query": QUERY}},
     "write/comment": {
@@ -377,7 +400,9 @@ EXAMPLES = {
         case: {"path": literal("it's"), "query": QUERY, "statement": statement}
         for case, statement in (("", F("")), ("statement", literal("it's {{ x }}")))
     },
-    "write/count_staged": {"": {"staged": STAGED}},
+    "write/in_order": {"": {"staged": STAGED}},
+    "source/setting": {"": {"name": literal("TimeZone")}},
+    "write/count_staged": {"": {"staged": STAGED, "first": 0}},
     "write/create_table": {
         "": {"target": F('"d"."t"'), "replace": 0, "query": QUERY},
         "replace": {"target": F('"d"."t"'), "replace": 1, "query": QUERY},
@@ -392,5 +417,5 @@ EXAMPLES = {
     "write/not_null": {"": {"table": F('"d"."t"'), "column": F('"it""s"')}},
     "write/reject": {"": reject_statement(NEVER, STAGED, 7, 9)},
     "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},
-    "write/trim": {"": {"staged": STAGED, "rows": 5}},
+    "write/trim": {"": {"staged": STAGED, "first": 0, "rows": 5}},
 }

@@ -42,6 +42,15 @@ FAULTS = (
         (UNITS_SQL, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 9"),
     ),
     fault(
+        "a unit of several parts counted in each of them",
+        "tests/sql/test_parts.py::test_discovery[unit]",
+        (
+            "dpsyn_sql/count/discovery.py",
+            "return None if self._bound is None else self._bound.column",
+            "return None",
+        ),
+    ),
+    fault(
         "rows counted instead of units",
         f"{DISCOVERED}::test_neighbours_show_the_same[unit-zcdp]",
         (UNITS_SQL, "SELECT DISTINCT\n", "SELECT\n"),
@@ -141,7 +150,7 @@ FAULTS = (
     fault(
         "values of too few units are read",
         "tests/sql/test_discover_statements.py::test_keys_of_too_few_units_are_not_read[row]",
-        ("sql/discover/units.sql", "HAVING count(*) >= {{ least }}", "HAVING count(*) >= 1"),
+        ("sql/count/reaching.sql", "WHERE n >= {{ least }}", "WHERE n >= 1"),
     ),
     fault(
         "an error of the codec holds the bytes of a row",

@@ -108,6 +108,15 @@ FAULTS = (
     ),
     # -- the bound on a unit's rows ------------------------------------------------------------------
     fault(
+        "a unit torn between parts, each with its own bound",
+        "tests/sql/test_parts.py::test_every_marginal_in_one_pass[unit]",
+        (
+            "dpsyn_sql/count/statements.py",
+            "unit=None if bound is None else bound.column",
+            "unit=None",
+        ),
+    ),
+    fault(
         "one row of a unit too many",
         K_EQUAL_ROWS,
         (ENCODE, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 1"),

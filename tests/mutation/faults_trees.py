@@ -32,6 +32,11 @@ FAULTS = (
         (KEYED_SQL, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 9"),
     ),
     fault(
+        "a unit of several parts counted in each of them in a tree",
+        "tests/sql/test_parts.py::test_trees_read_the_source_once[unit]",
+        (TREE_ROWS, "unit = None if bound is None else bound.column", "unit = None"),
+    ),
+    fault(
         "rows of all units drawn together for a tree",
         f"{TREES_COUNTED}::test_rows_are_counted_once_in_their_leaf[numbers-unit]",
         (
@@ -43,7 +48,8 @@ FAULTS = (
     fault(
         "text of nodes compared by the collation of a session",
         f"{TREES_COUNTED}::test_rows_are_counted_once_in_their_leaf[letters-row]",
-        (TREE_ROWS, "return dialect.text_bytes(id_) if hierarchy.text else id_", "return id_"),
+        (TREE_ROWS, "return _compared(hierarchies[part], own, dialect)", "return own"),
+        (TREE_ROWS, '_compared(one, Fragment(f"nodes.n{part}"), dialect)', 'Fragment(f"nodes.n{part}")'),
     ),
     fault(
         "a row without a key counted in a node",

@@ -30,7 +30,9 @@ def verdict(tests, fault=None):
     os.environ.pop("PYTEST_ADDOPTS", None)  # with -n the tests would run in processes without the fault
     if fault is not None:
         os.environ["DPSYN_FAULT"] = fault
-    options = ["-p", "planting", "-p", "no:cacheprovider", "--tb=short", "-m", ""]
+    # One failure suffices, and nobody reads how its values differ, which can take hours to tell.
+    quick = ["--maxfail=1", "--assert=plain"]
+    options = ["-p", "planting", "-p", "no:cacheprovider", "--tb=short", "-m", "", *quick]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             code = int(pytest.main([*options, *tests]))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.encode.codes import encode_statement
+from dpsyn_sql.encode.codes import encode_query
 from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.plan import Further
@@ -58,7 +58,7 @@ def kept(con, packs, key, max_rows, column="id", relation="source"):
     """The rows of codes that the statement keeps, sorted."""
     con.execute("DROP TABLE IF EXISTS temp.kept")
     bound = Bound(column, max_rows, key)
-    con.execute(encode_statement(Fragment(relation), DOMAIN, packs, Fragment("kept"), bound=bound))
+    con.execute(f"CREATE TEMP TABLE kept AS {encode_query(Fragment(relation), DOMAIN, packs, bound=bound)}")
     return sorted(con.execute("FROM temp.kept").fetchall())
 
 
@@ -275,5 +275,7 @@ def test_a_thousand_attributes(con):
     domain = Domain(tuple(Attribute(name, "BIGINT", "numeric", edges=(0, 1, 2, 3, 4)) for name in names))
     con.execute("DROP TABLE IF EXISTS temp.kept")
     packs = [(i,) for i in range(1000)]
-    con.execute(encode_statement(Fragment("wide"), domain, packs, Fragment("kept"), bound=Bound("id", 2, 1)))
+    con.execute(
+        f"CREATE TEMP TABLE kept AS {encode_query(Fragment('wide'), domain, packs, bound=Bound('id', 2, 1))}"
+    )
     assert con.execute("SELECT count(*) FROM temp.kept").fetchone() == (60,)

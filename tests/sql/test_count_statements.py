@@ -150,8 +150,8 @@ def test_many_packed_attributes(con):
 def test_private_counting_text_needs_nothing_of_one_database_only(con):
     """Portable subset: listed GROUP BY columns, count(*) as BIGINT, no GROUPING()."""
     texts = [
-        statements.marginal(TABLE, [0, 2]),
-        *(text for _, text in statements.scans(Fragment("source"), DOMAIN, [0, 1, 2, 3], csv=False)),
+        statements.marginal(TABLE, [0, 2]).query,
+        *(tally.query for _, tally in statements.scans(Fragment("source"), DOMAIN, [0, 1, 2, 3], csv=False)),
     ]
     for text in texts:
         assert "CAST(count(*) AS BIGINT) AS n" in text

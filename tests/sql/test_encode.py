@@ -16,7 +16,7 @@ from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.file import domain_of
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.encode.codes import encode_expression, encode_statement
+from dpsyn_sql.encode.codes import encode_expression, encode_query
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.dialect import DUCKDB
@@ -67,7 +67,7 @@ def encoded(con, attribute, source="src", csv=False):
     number = Attribute("row", "BIGINT", "numeric", edges=tuple(range(rows + 1)))
     con.execute("DROP TABLE IF EXISTS temp.coded")
     domain = Domain((attribute, number))
-    con.execute(encode_statement(Fragment(source), domain, [(0,), (1,)], Fragment("coded"), csv))
+    con.execute(f"CREATE TEMP TABLE coded AS {encode_query(Fragment(source), domain, [(0,), (1,)], csv)}")
     numbered = con.execute("SELECT p1, p0 FROM coded ORDER BY p1").fetchall()
     assert [row for row, _ in numbered] == list(range(rows))
     codes = [code for _, code in numbered]
@@ -344,6 +344,24 @@ def test_integer_and_boolean_categories(con, nullable):
     check(con, one("BOOLEAN", entry), ["true", "false", None], [True, False, None])
 
 
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize(
+    ("labels", "other"), [((0, 1), False), ((1, 0), False), ((5, -3), False), ((7,), True)]
+)
+def test_two_codes_of_integers(con, labels, other, nullable):
+    """NULL and every unlisted value fall where the contract says, by one comparison or by several."""
+    entry = {"type": "categorical", "categories": list(labels), "other": other, "nullable": nullable}
+    values = [-4, -3, 0, 1, 2, 5, 7, None]
+    check(con, one("INTEGER", entry), [None if v is None else str(v) for v in values], values)
+
+
+@pytest.mark.parametrize("categories", [[True, False], [False, True], [False]])
+@pytest.mark.parametrize("nullable", [True, False])
+def test_two_codes_of_booleans(con, categories, nullable):
+    attribute = one("BOOLEAN", {"type": "categorical", "categories": categories, "nullable": nullable})
+    check(con, attribute, ["true", "false", None], [True, False, None])
+
+
 @pytest.mark.parametrize("sql_type", ["TINYINT", "UTINYINT", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"])
 @pytest.mark.parametrize("other", [True, False])
 @pytest.mark.parametrize("nullable", [True, False])
@@ -413,7 +431,7 @@ def test_csv_text_is_read_as_the_declared_type(con):
     )
     con.execute("DROP TABLE IF EXISTS temp.coded")
     packs = [(i,) for i in range(5)]
-    con.execute(encode_statement(Fragment("src"), domain, packs, Fragment("coded"), True))
+    con.execute(f"CREATE TEMP TABLE coded AS {encode_query(Fragment('src'), domain, packs, True)}")
     assert sorted(con.execute("FROM coded").fetchall(), key=lambda row: (row[0], row[2])) == [
         (3, 1, 1, 1, 1),
         (9, 9, 1, 0, 0),
@@ -438,7 +456,7 @@ def test_packs_are_mixed_radix_codes(con):
     )
     packs = [(0,), (2, 1), (0, 1, 2, 3), (3, 0)]
     con.execute("DROP TABLE IF EXISTS temp.coded")
-    con.execute(encode_statement(Fragment("src"), Domain(attributes), packs, Fragment("coded")))
+    con.execute(f"CREATE TEMP TABLE coded AS {encode_query(Fragment('src'), Domain(attributes), packs)}")
     got = con.execute("FROM coded").fetchnumpy()
     for position, pack in enumerate(packs):
         shape = [sizes[i] for i in pack]
@@ -450,7 +468,7 @@ def test_packs_are_mixed_radix_codes(con):
 def test_a_repeated_label_would_double_rows_and_is_refused():
     attribute = Attribute("v", "VARCHAR", "categorical", labels=("a", "a"))
     with pytest.raises(InternalError):
-        encode_statement(Fragment("src"), Domain((attribute,)), [(0,)], Fragment("coded"))
+        encode_query(Fragment("src"), Domain((attribute,)), [(0,)])
 
 
 def test_code_types_are_the_smallest():
@@ -473,7 +491,7 @@ def test_adult_with_its_public_domain(con):
     packs = [(i,) for i in range(len(domain.attributes) + 1)]
     con.execute("DROP TABLE IF EXISTS temp.coded")
     everything = Domain((*domain.attributes, number))
-    con.execute(encode_statement(numbered, everything, packs, Fragment("coded")))
+    con.execute(f"CREATE TEMP TABLE coded AS {encode_query(numbered, everything, packs)}")
     got = con.execute(f"FROM coded ORDER BY p{len(domain.attributes)}").fetchnumpy()
     names = [column.name for column in columns]
     for position, attribute in enumerate(domain.attributes):

@@ -1,6 +1,7 @@
 """What the output's other columns are: keys, unit ids, constants, computed ones; and what no row may be."""
 
 from decimal import Decimal
+from itertools import pairwise
 
 import duckdb
 import numpy as np
@@ -15,6 +16,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DomainError, InternalError, PublishError
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.write import staging
 from dpsyn_sql.write.expressions import check_expressions
 from dpsyn_sql.write.publish import publish
 from dpsyn_sql.write.staging import append, stage_rows
@@ -265,3 +267,27 @@ def test_an_unchecked_expression_never_runs():
     shape = Shape((AGE,), (Derived("x", "INTEGER", "1"),), ("age", "x"))
     with pytest.raises(InternalError, match="not checked"):
         output_statement(shape, STAGED, 1, units_of(None, 1), 1)
+
+
+@pytest.mark.parametrize("together", [1, 5, 12, 100])
+def test_batches_are_loaded_by_row_groups_in_their_order(engine, monkeypatch, together):
+    """Each code once, whatever the sizes of batches, of several loads and of their last parts."""
+    monkeypatch.setattr(staging, "ROW_GROUP", together)
+    shape = checked(engine)
+    staging.make_room(engine, shape.domain, STAGED)
+    codes = np.random.default_rng(3).integers(0, [AGE.size, WORK.size], (34, 2))
+    loads = []
+    load = engine.load
+
+    def told(table, columns, *, step):
+        loads.append(len(columns["row"]))
+        load(table, columns, step=step)
+
+    monkeypatch.setattr(engine, "load", told)
+    cuts = [0, 4, 4, 11, 20, 21, 34]
+    batches = (codes[start:stop] for start, stop in pairwise(cuts))
+    assert append(engine, shape.domain, batches, STAGED, 7) == len(codes)
+    assert all(rows >= together for rows in loads[:-1])
+    found = engine.fetch(f'SELECT * FROM {STAGED} ORDER BY "row"', step="test")
+    np.testing.assert_array_equal(found["row"], np.arange(7, 41))
+    np.testing.assert_array_equal(np.column_stack([found["a0"], found["a1"]]), codes)

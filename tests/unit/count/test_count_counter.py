@@ -15,6 +15,7 @@ from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.progress import listening
+from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.sqltext.fragments import Fragment
 
 DOMAIN = Domain(
@@ -155,7 +156,7 @@ def test_a_missing_code_is_a_broken_promise_not_a_lost_row(engine, queries, monk
     monkeypatch.setattr(
         statements,
         "encode",
-        lambda *_, **__: Fragment(f"CREATE TEMP TABLE {counter._table} AS SELECT NULL AS p0, 1 AS p1"),
+        lambda *_, **__: Encoding(Fragment("temp.broken"), Fragment("SELECT NULL AS p0, 1 AS p1")),
     )
     counter = SqlCounter(engine, Fragment("source"), DOMAIN, queries)
     with pytest.raises(InternalError, match="missing code"):

@@ -10,6 +10,7 @@ from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.points import Points
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import (
     ContributionQuery,
@@ -33,12 +34,24 @@ ELSEWHERE = replace(
     of_places=lambda values, place: Fragment(f"PLACE_OF({place})"),
     last_start=lambda starts, name, key: Fragment(f"LAST_START {name}"),
     text_bytes=lambda text: Fragment(f"BYTES({text})"),
+    text_of_bytes=lambda content: Fragment(f"TEXT({content})"),
     guarded_cast=lambda text, kind: Fragment(f"GUARDED({text}, {kind})"),
     matches=lambda text, pattern: Fragment(f"FITS({text}, '{pattern}')"),
     epoch=lambda moment, nanoseconds: Fragment(f"SINCE({moment})"),
     lot=lambda drawn, unit, key: Fragment(f"LOT({', '.join(drawn)}, {unit}, {key})"),
 )
-OURS = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "CREATE TEMP", '"temp"', "MAP {", "([", "encode(")
+OURS = (
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "CREATE TEMP",
+    '"temp"',
+    "MAP {",
+    "([",
+    "encode(",
+    "decode(",
+)
 OURS += ("TRY_CAST", "epoch_", "hash(", "xor(", "ASOF")
 
 
@@ -66,6 +79,8 @@ class Elsewhere:
     """Runs nothing: a result has no row."""
 
     dialect = ELSEWHERE
+    in_parts = False
+    _filed = None
 
     def __init__(self):
         self.ran = []
@@ -75,8 +90,12 @@ class Elsewhere:
 
     def fetch(self, sql, *, step):
         self.execute(sql, step=step)
-        names = ("thing", "units", "n", "attribute", "code", "p0", "p1", "p2", "p3")
+        names = ("thing", "n", "attribute", "code", "p0", "p1", "p2", "p3")
         return dict.fromkeys(names, np.zeros(0, dtype=np.int64))
+
+    sums, gather, keep, _keep, drop = (
+        getattr(DuckDBEngine, name) for name in ("sums", "gather", "keep", "_keep", "drop")
+    )
 
 
 @pytest.fixture

@@ -4,15 +4,18 @@ The engine here is DuckDB behind the members of the protocol alone, and it spell
 dialect spells. The exact counts behind the door must not know the difference.
 """
 
+import re
 from dataclasses import replace
 from importlib import import_module
 
 import duckdb
 import pytest
+from support.parts import PartedEngine
 
 import dpsyn_sql
 from dpsyn_sql.engines import source_session
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
@@ -56,9 +59,14 @@ SPEC = {
 
 
 class Second:
-    """``interfaces.Engine`` and nothing more."""
+    """``interfaces.SourceEngine`` and nothing more; all rows are one part, as with DuckDB's own."""
 
     dialect = SECOND
+    in_parts = False
+    _filed = None
+    sums, gather, keep, _keep, drop = (
+        getattr(DuckDBEngine, name) for name in ("sums", "gather", "keep", "_keep", "drop")
+    )
 
     def __init__(self, behind):
         self._behind, self.ran = behind, []
@@ -110,14 +118,14 @@ def con():
 def released(con, noise, **options):
     recorder = RecordingNoise(noise)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RELEASE, "OpenDPNoise", lambda: recorder)
+        patch.setattr(RELEASE, "ExactNoise", lambda: recorder)
         made = dpsyn_sql.release(
             con, "t", domain=SPEC, ledger=RecordingLedger(), replace=True, seed=1, epsilon=20.0, **options
         )
     return recorder.calls, con.execute(f"FROM {made.table}").fetchall()
 
 
-@pytest.mark.parametrize(
+OPTIONS = pytest.mark.parametrize(
     "options",
     [
         pytest.param({"exclude": ("who",)}, marks=pytest.mark.slow),
@@ -125,8 +133,11 @@ def released(con, noise, **options):
     ],
     ids=["row", "unit"],
 )
+
+
+@OPTIONS
 def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monkeypatch, options):
-    first, table = released(con, OpenDPNoise(), **options)
+    first, table = released(con, ExactNoise(), **options)
     opened, made = source_session.cursor_of, []
 
     def second(connection):
@@ -142,3 +153,26 @@ def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monke
     assert [piece for piece in OURS if piece in counting] == []
     spelled = ["INT2", "(CASE WHEN", "from_hex(", "date_diff("] + ["md5("] * ("privacy_unit" in options)
     assert [piece for piece in spelled if piece not in counting] == []
+
+
+@OPTIONS
+def test_counts_of_rows_in_parts_are_the_same_and_so_is_the_release(con, monkeypatch, options):
+    first, table = released(con, ExactNoise(), **options)
+    opened, made, beside = source_session.cursor_of, [], []
+    relation = Fragment('"memory"."main"."t"')
+
+    def parted(connection):
+        unit, driver = options.get("privacy_unit"), opened(connection)._connection
+        made.append(PartedEngine(connection, relation, 3, unit, driver=driver))
+        made[-1].trace = beside.append
+        return made[-1]
+
+    monkeypatch.setattr(source_session, "cursor_of", parted)
+    again, other = released(con, ReplayedNoise(first), **options)
+    assert [call.exact.tolist() for call in again] == [call.exact.tolist() for call in first]
+    assert other == table
+    (engine,) = made
+    assert engine.passes > 1
+    assert engine.holds == 0
+    named = [sql for sql in beside if relation in sql]
+    assert all(re.match(r"(--.*\n)*DESCRIBE ", sql) for sql in named)

@@ -10,7 +10,7 @@ import dpsyn_sql
 from dpsyn_sql.accounting.budget import WEAK_EPSILON, weakness
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.measure.calibrate import mean_error
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 
 LINE = r"a table of (one column|two columns) with ([\d,]+) cells is off by about ([\d,.]+) rows in all: ([\d,.]+) rows in the wrong cell"
 
@@ -28,7 +28,7 @@ def con():
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.3, 0.8, 1.9, 2.1, 30.0])
 def test_the_mean_error_is_that_of_the_noise(scale):
-    zeros, noise = np.zeros(40_000, np.int64), OpenDPNoise()
+    zeros, noise = np.zeros(40_000, np.int64), ExactNoise()
     for event, drawn in (
         (GaussianEvent(scale, 1), noise.gaussian(zeros, scale)),
         (LaplaceEvent(scale, 1), noise.laplace(zeros, scale)),

@@ -1,5 +1,4 @@
-CREATE TEMP TABLE again AS
 SELECT
     CAST((p0 // 3) AS UTINYINT) AS p0,
-    CAST((CAST(([0, 0, 1])[CAST((p0 % 3) AS BIGINT) + 1] AS BIGINT) * 3 + p1) AS UTINYINT) AS p1
+    CAST((CAST(([0, 0, 1])[CAST((p0 % 3) AS BIGINT) + 1] AS INTEGER) * 3 + p1) AS UTINYINT) AS p1
 FROM coded

@@ -13,7 +13,7 @@ bounded AS (
 )
 SELECT
     CAST(thing AS BIGINT) AS thing,
-    CAST(count(*) AS BIGINT) AS units
+    CAST(count(*) AS BIGINT) AS n
 FROM bounded
 GROUP BY
     thing

@@ -1,4 +1,3 @@
-CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
         TRY_CAST(trim("lat") AS DOUBLE) AS c0,

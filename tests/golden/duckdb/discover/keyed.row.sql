@@ -1,4 +1,3 @@
-CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
         "lat" AS c0,

@@ -1,4 +1,3 @@
-CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
         "b""" AS c0
@@ -6,7 +5,7 @@ WITH named AS (
 ),
 told AS (
     SELECT
-        CASE WHEN regexp_full_match(substr(c0, 1, 2), '[ab]*') THEN CASE WHEN length(c0) < 2 THEN c0 || chr(3) ELSE substr(c0, 1, 2) END END AS k0,
+        encode(CASE WHEN regexp_full_match(substr(c0, 1, 2), '[ab]*') THEN CASE WHEN length(c0) < 2 THEN c0 || chr(3) ELSE substr(c0, 1, 2) END END) AS k0,
         FALSE AS missing
     FROM named
 ),
@@ -27,10 +26,10 @@ settled AS (
     FROM placed
 )
 SELECT
-    any_value(k0) AS k0,
+    k0,
     state,
     CAST(count(*) AS BIGINT) AS n
 FROM settled
 GROUP BY
-    encode(k0),
+    k0,
     state

@@ -1,4 +1,3 @@
-CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
         encode(CAST("Who ""is""" AS VARCHAR)) AS unit,
@@ -11,7 +10,7 @@ told AS (
     SELECT
         unit,
         (CAST(([0, 1, 4, 5, 16, 17, 20, 21])[((CASE WHEN c0 >= CAST('40.0' AS DOUBLE) AND c0 <= CAST('41.0' AS DOUBLE) THEN LEAST(CAST(floor((c0 - CAST('40.0' AS DOUBLE)) * CAST('8.0' AS DOUBLE)) AS BIGINT), 7) END) >> 0 & 7) + 1] AS BIGINT) * 2 + CAST(([0, 1, 4, 5, 16, 17, 20, 21])[((CASE WHEN c1 >= CAST('-75.0' AS DOUBLE) AND c1 <= CAST('-74.0' AS DOUBLE) THEN LEAST(CAST(floor((c1 - CAST('-75.0' AS DOUBLE)) * CAST('8.0' AS DOUBLE)) AS BIGINT), 7) END) >> 0 & 7) + 1] AS BIGINT) * 1) AS k0,
-        CASE WHEN regexp_full_match(substr(c2, 1, 2), '[ab]*') THEN CASE WHEN length(c2) < 2 THEN c2 || chr(3) ELSE substr(c2, 1, 2) END END AS k1,
+        encode(CASE WHEN regexp_full_match(substr(c2, 1, 2), '[ab]*') THEN CASE WHEN length(c2) < 2 THEN c2 || chr(3) ELSE substr(c2, 1, 2) END END) AS k1,
         c0 IS NULL OR isnan(c0) OR c1 IS NULL OR isnan(c1) AS missing
     FROM named
     WHERE unit IS NOT NULL
@@ -47,7 +46,7 @@ numbered AS (
             PARTITION BY
                 unit,
                 k0,
-                encode(k1),
+                k1,
                 state
         ) AS copy
     FROM settled
@@ -61,7 +60,7 @@ drawn AS (
         hash(xor(
             hash(
                 k0,
-                encode(k1),
+                k1,
                 state,
                 copy
             ),
@@ -80,19 +79,19 @@ ranked AS (
             ORDER BY
                 lot,
                 k0,
-                encode(k1),
+                k1,
                 state
         ) AS place
     FROM drawn
 )
 SELECT
     k0,
-    any_value(k1) AS k1,
+    k1,
     state,
     CAST(count(*) AS BIGINT) AS n
 FROM ranked
 WHERE place <= 3
 GROUP BY
     k0,
-    encode(k1),
+    k1,
     state

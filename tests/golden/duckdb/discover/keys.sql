@@ -5,7 +5,5 @@ SELECT
             thing
     ) - 1 AS place,
     thing,
-    units
-FROM (
-SELECT 1 AS a
-) AS counted
+    n
+FROM temp.main.g

@@ -10,7 +10,7 @@ FROM (
     INNER JOIN some_nodes AS nodes
         ON nodes.shape = 0
         AND (keyed.k0 >> 4) = nodes.n0
-        AND encode(substr(keyed.k1, 1, 0)) = encode(nodes.n1)
+        AND encode(substr(decode(keyed.k1), 1, 0)) = encode(nodes.n1)
     WHERE keyed.state = 0
     GROUP BY
         nodes.place,
@@ -31,11 +31,11 @@ FROM (
     INNER JOIN some_nodes AS nodes
         ON nodes.shape = 0
         AND (keyed.k0 >> 4) = nodes.n0
-        AND encode(substr(keyed.k1, 1, 0)) = encode(nodes.n1)
+        AND encode(substr(decode(keyed.k1), 1, 0)) = encode(nodes.n1)
     WHERE keyed.state = 0
     GROUP BY
         nodes.place,
-        encode(substr(keyed.k1, 1, 1))
+        encode(substr(decode(keyed.k1), 1, 1))
 ) AS children
 GROUP BY
     place
@@ -52,7 +52,7 @@ FROM (
     INNER JOIN some_nodes AS nodes
         ON nodes.shape = 1
         AND (keyed.k0 >> 2) = nodes.n0
-        AND encode(substr(keyed.k1, 1, 1)) = encode(nodes.n1)
+        AND encode(substr(decode(keyed.k1), 1, 1)) = encode(nodes.n1)
     WHERE keyed.state = 0
     GROUP BY
         nodes.place,
@@ -73,11 +73,11 @@ FROM (
     INNER JOIN some_nodes AS nodes
         ON nodes.shape = 1
         AND (keyed.k0 >> 2) = nodes.n0
-        AND encode(substr(keyed.k1, 1, 1)) = encode(nodes.n1)
+        AND encode(substr(decode(keyed.k1), 1, 1)) = encode(nodes.n1)
     WHERE keyed.state = 0
     GROUP BY
         nodes.place,
-        encode(substr(keyed.k1, 1, 2))
+        encode(substr(decode(keyed.k1), 1, 2))
 ) AS children
 GROUP BY
     place

@@ -1,6 +1,6 @@
 SELECT
     encode(CAST(thing AS VARCHAR)) AS thing,
-    units
+    n
 FROM temp.main.k
 WHERE place >= 0
 AND place < 5

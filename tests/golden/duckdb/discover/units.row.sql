@@ -9,9 +9,9 @@ told AS (
     FROM named
 )
 SELECT
-    thing,
-    CAST(count(*) AS BIGINT) AS units
+    thing AS thing,
+    CAST(count(*) AS BIGINT) AS n
 FROM told
-WHERE thing IS NOT NULL
+WHERE told.thing IS NOT NULL
 GROUP BY
-    thing
+    told.thing

@@ -41,10 +41,9 @@ ranked AS (
     FROM drawn
 )
 SELECT
-    thing,
-    CAST(count(*) AS BIGINT) AS units
+    encode(thing) AS thing,
+    CAST(count(*) AS BIGINT) AS n
 FROM ranked
 WHERE place <= 2
 GROUP BY
-    thing
-HAVING count(*) >= 3
+    ranked.thing

@@ -1,4 +1,3 @@
-CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
         TRY_CAST(trim("x""") AS DOUBLE) AS c0_0,
@@ -26,5 +25,5 @@ coded AS (
 )
 SELECT
     CAST(k0 AS UTINYINT) AS p0,
-    CAST(((CAST(k1 AS BIGINT) * 4 + k2) * 2 + k3) AS UTINYINT) AS p1
+    CAST(((CAST(k1 AS INTEGER) * 4 + k2) * 2 + k3) AS UTINYINT) AS p1
 FROM coded

@@ -1,4 +1,3 @@
-CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
         "a" AS c0

@@ -1,4 +1,3 @@
-CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
         "a" AS c0,
@@ -18,7 +17,7 @@ coded AS (
     FROM named
 )
 SELECT
-    CAST((CAST(k0 AS BIGINT) * 3 + k2) AS UTINYINT) AS p0,
+    CAST((CAST(k0 AS INTEGER) * 3 + k2) AS UTINYINT) AS p0,
     CAST(k1 AS UTINYINT) AS p1,
-    CAST((CAST(k3 AS BIGINT) * 12 + k4) AS UTINYINT) AS p2
+    CAST((CAST(k3 AS INTEGER) * 12 + k4) AS UTINYINT) AS p2
 FROM coded

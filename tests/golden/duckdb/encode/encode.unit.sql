@@ -1,4 +1,3 @@
-CREATE TEMP TABLE coded AS
 WITH named AS (
     SELECT
         encode(CAST("Who ""is""" AS VARCHAR)) AS unit,

@@ -1,3 +1,4 @@
 SELECT
     count(*) AS staged_rows
 FROM staged
+WHERE "row" >= 0

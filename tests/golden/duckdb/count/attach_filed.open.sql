@@ -1,0 +1,1 @@
+ATTACH '/scratch/filed.duckdb' AS dpsyn_filed

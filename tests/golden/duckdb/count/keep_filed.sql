@@ -1,0 +1,2 @@
+CREATE TABLE dpsyn_filed.main.t0 AS
+SELECT 1 AS a

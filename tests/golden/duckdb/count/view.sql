@@ -1,0 +1,2 @@
+CREATE TEMP VIEW coded AS
+FROM dpsyn_filed.main.t0

@@ -1,0 +1,6 @@
+CREATE TEMP TABLE coded AS
+SELECT *
+FROM (
+SELECT 1 AS a
+) AS rows_to_come
+LIMIT 0

@@ -1,0 +1,2 @@
+INSERT INTO coded
+SELECT 1 AS a

@@ -1,0 +1,4 @@
+CREATE TABLE src (
+    "a""" INTEGER,
+    b VARCHAR
+)

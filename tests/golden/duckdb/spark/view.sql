@@ -1,0 +1,2 @@
+CREATE TEMP VIEW coded AS
+SELECT 1 AS a

@@ -1,0 +1,95 @@
+"""Files of a source that change while it is counted: nothing is made of their counts, and no value is shown."""
+
+import shutil
+
+import duckdb
+import pytest
+from support.spark import counted, table_of
+
+import dpsyn_sql
+from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.spark.engine import SparkEngine
+from dpsyn_sql.planning.queries import MarginalQuery
+
+pytestmark = pytest.mark.slow
+
+SPEC = {
+    "columns": {
+        "v": {"type": "categorical", "categories": ["a", "b"]},
+        "n": {"type": "numeric", "lower": 0, "upper": 9},
+    }
+}
+ROWS = "SELECT ['a', 'b', 'canary'][i % 3 + 1] AS v, (i % 10)::INTEGER AS n FROM range(1000) AS r(i)"
+
+
+def replaced(folder):
+    duckdb.sql(
+        f"COPY (SELECT v, 5::INTEGER AS n FROM ({ROWS}) LIMIT 100) TO '{folder}/part-1.parquet' (FORMAT parquet)"
+    )
+
+
+def appended(folder):
+    shutil.copy(folder / "part-0.parquet", folder / "part-9.parquet")
+
+
+def removed(folder):
+    (folder / "part-2.parquet").unlink()
+
+
+CHANGES = {"replaced": replaced, "removed": removed}
+
+
+@pytest.fixture
+def table(spark, db, tmp_path):
+    """Its name and the folder of its files."""
+    name = f"{db}.changing"
+    with duckdb.connect() as con:
+        table_of(spark, name, con, ROWS, tmp_path / "t")
+    yield name, tmp_path / "t"
+    spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_release_stops_and_nothing_is_written(spark, table, db, tmp_path, monkeypatch, change, capfd):
+    """The files change between the debit and the first pass over the rows."""
+    name, folder = table
+    changed = []
+
+    def changing(method):
+        def changing_first(self, *asked, **how):
+            if not changed:
+                changed.append(method)
+                CHANGES[change](folder)
+            return method(self, *asked, **how)
+
+        return changing_first
+
+    for method in ("sums", "gather", "keep"):
+        monkeypatch.setattr(SparkEngine, method, changing(getattr(SparkEngine, method)))
+    into = f"{db}.o_{change}"
+    with pytest.raises((dpsyn_sql.SourceError, dpsyn_sql.EngineFailure)) as caught:
+        dpsyn_sql.release(spark, name, domain=SPEC, into=into, ledger=tmp_path / "l")
+    if change != "removed":  # a file that is gone fails the task that reads it
+        assert isinstance(caught.value, dpsyn_sql.SourceError) and "changed" in str(caught.value)
+    assert changed and "canary" not in str(caught.value) + "".join(capfd.readouterr())
+    assert not spark.catalog.tableExists(into)
+
+
+def test_counts_after_the_change_are_not_given_out_either(spark, table):
+    name, folder = table
+    domain = dpsyn_sql.plan(spark, name, domain=SPEC, into="o", ledger=folder.parent / "l").plan.domain
+    queries = [MarginalQuery(("v",))]
+    with open_any_source(spark, name) as session:
+        assert counted(session, domain, queries)[0].sum() == 1000
+        replaced(folder)
+        with pytest.raises(dpsyn_sql.SourceError):
+            counted(session, domain, queries)
+
+
+def test_a_file_that_is_appended_is_not_read(spark, table):
+    """The list of files is that of the moment in which the source was opened."""
+    name, folder = table
+    domain = dpsyn_sql.plan(spark, name, domain=SPEC, into="o", ledger=folder.parent / "l").plan.domain
+    with open_any_source(spark, name) as session:
+        appended(folder)
+        assert counted(session, domain, [MarginalQuery(("v",))])[0].sum() == 1000

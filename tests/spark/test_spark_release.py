@@ -1,0 +1,198 @@
+"""Whole releases of Spark tables: accuracy, noise, replays, accounts; and question by question beside DuckDB."""
+
+import math
+from collections import Counter
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from support.spark import counted, table_of
+
+import dpsyn_sql
+from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.measure.noise import ExactNoise
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
+
+pytestmark = pytest.mark.slow
+
+RELEASE = import_module("dpsyn_sql.pipeline")  # the package has a function of that name
+ROOT = Path(__file__).resolve().parents[2]
+ADULT, DOMAIN = ROOT / "examples" / "adult.parquet", ROOT / "examples" / "adult.domain.yml"
+
+
+@pytest.fixture(scope="module")
+def con():
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE adult AS FROM '{ADULT}'")
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def adult(spark, db, con, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("adult")
+    table_of(spark, f"{db}.adult", con, "FROM adult", folder / "adult")
+    return f"{db}.adult", folder
+
+
+@pytest.fixture(scope="module")
+def released(spark, adult):
+    """A release at epsilon 1, and the options that gave it."""
+    name, folder = adult
+    options = {"epsilon": 1.0, "domain": DOMAIN, "into": f"{name}_synthetic", "ledger": folder / "ledger"}
+    options["method"] = "dpsyn"  # which measures whole tables, once
+    return dpsyn_sql.release(spark, name, **options), options
+
+
+def shares(rows, name):
+    counts = Counter(rows[name].astype(str))
+    return {value: number / len(rows) for value, number in counts.items()}
+
+
+def distance(one, two, name):
+    """Half of the L1 distance of the shares of a column's values."""
+    here, there = shares(one, name), shares(two, name)
+    return sum(abs(here.get(value, 0) - there.get(value, 0)) for value in here.keys() | there.keys()) / 2
+
+
+def test_the_table_has_the_columns_types_and_shares_of_the_source(spark, con, adult, released):
+    result, options = released
+    source, made = spark.table(adult[0]), spark.table(options["into"])
+    kinds = [(field.name, field.dataType.simpleString()) for field in source.schema]
+    assert [(field.name, field.dataType.simpleString()) for field in made.schema] == kinds
+    assert made.count() == result.rows
+    rows, real = made.toPandas(), con.execute("FROM adult").df()
+    for name in ("sex", "race", "education", "income", "marital_status"):
+        assert distance(rows, real, name) < 0.03, name
+    pairs = [[frame["sex"].astype(str) + frame["income"].astype(str)] for frame in (rows, real)]
+    together = [Counter(pair[0]) for pair in pairs]
+    assert all(abs(together[0][key] / len(rows) - n / len(real)) < 0.02 for key, n in together[1].items())
+
+
+def shape_of(table, domain):
+    """Of the marginal over codes; a table over bins has a smaller one."""
+    return MarginalQuery(table.attrs).shape(domain)
+
+
+def test_answers_are_the_counts_of_duckdb_and_noise_of_the_ledgered_scale(con, released):
+    """A row that Spark counted twice, or not at all, would add up over the cells."""
+    result, _ = released
+    domain = dpsyn_sql.plan(con, "adult", domain=DOMAIN).plan.domain
+    whole = [table for table in result.measurements if table.values.shape == shape_of(table, domain)]
+    with open_any_source(con, "adult") as session:
+        exact = counted(session, domain, [MarginalQuery(table.attrs) for table in whole])
+    scaled = [
+        (table.values - counts).ravel() / table.sigma for table, counts in zip(whole, exact, strict=True)
+    ]
+    noise = np.concatenate(scaled)
+    assert noise.size > 100
+    assert abs(noise.mean()) < 6 / math.sqrt(noise.size)
+    assert abs((noise**2).mean() - 1) < 6 * math.sqrt(2 / noise.size)
+    for part in scaled:
+        assert abs(part.sum()) < 6 * math.sqrt(part.size)
+
+
+def digest(table):
+    """The number of rows, and a sum that tells tables with other rows."""
+    hashed = f"xxhash64({', '.join(table.columns)})"
+    return table.selectExpr("count(*)", f"sum(CAST({hashed} AS DECIMAL(38)))").first()
+
+
+def test_the_same_call_costs_nothing_in_another_session(spark, adult, released):
+    result, options = released
+    before, session = digest(spark.table(options["into"])), spark.newSession()
+    again = dpsyn_sql.release(session, adult[0], **options)
+    assert again.replayed and again.id == result.id
+    assert digest(session.table(options["into"])) == before
+
+
+def test_a_stored_release_is_loaded_from_spark(spark, released):
+    result, options = released
+    loaded = dpsyn_sql.load(spark, options["into"])
+    assert loaded.id == result.id
+    one, two = loaded.marginal(["sex", "income"]), result.marginal(["sex", "income"])
+    assert one[["sex", "income"]].equals(two[["sex", "income"]])
+    numbers = ["estimate", "noisy", "standard_error"]
+    np.testing.assert_allclose(one[numbers], two[numbers], rtol=1e-6)  # a stored model is rounded
+    assert len(loaded.sample(100, seed=3)) == 100
+
+
+def test_two_names_of_one_place_are_one_account(spark, db, adult, released):
+    _, options = released
+    name, folder = adult
+    other = f"{db}.same_place"
+    spark.sql(f"CREATE TABLE {other} USING parquet LOCATION '{(folder / 'adult').as_uri()}'")
+    planned = [
+        dpsyn_sql.plan(spark, one, **{**options, "into": f"{db}.elsewhere", "epsilon": 0.5})
+        for one in (name, other)
+    ]
+    assert planned[0].account == planned[1].account
+
+
+def test_the_ledger_must_be_named(spark, adult, monkeypatch):
+    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
+    with pytest.raises(dpsyn_sql.LedgerError, match="ledger="):
+        dpsyn_sql.release(spark, adult[0], domain=DOMAIN, into=f"{adult[0]}_unledgered")
+
+
+SPEC = {
+    "columns": {
+        "n": {"type": "numeric", "edges": [0, 1, 7, 9, 40]},
+        "c": {"type": "categorical", "categories": [2, 3, 5, 9]},
+        "s": {"type": "categorical", "categories": ["a", "b", "it's"], "nullable": True},
+        "d": {"type": "temporal", "lower": "2001-01-01", "upper": "2001-03-31", "bins": 3},
+        "x": {"type": "numeric", "lower": 0.0, "upper": 1.0, "bins": 3, "nullable": True},
+    }
+}
+TOY = """
+    SELECT
+        (i // 2)::VARCHAR AS who, (i % 41)::INTEGER AS n, [2, 3, 5, 7, 9][i % 5 + 1]::INTEGER AS c,
+        ['a', 'b', 'it''s', 'zz', NULL][i % 7 % 5 + 1] AS s,
+        DATE '2001-01-01' + (i % 90)::INTEGER AS d,
+        ['0.5', 'nan', 'inf', '-inf', NULL, '-0.0'][i % 6 + 1]::DOUBLE AS x,
+        ((i % 2000) / 8)::DECIMAL(9, 2) AS price
+    FROM range(3000) r(i)
+"""
+OPTIONS = {
+    "rows": {"exclude": ("who", "price"), "domain": SPEC},
+    "units": {"privacy_unit": "who", "max_rows_per_unit": 3, "exclude": ("price",), "domain": SPEC},
+    "learnt of units": {
+        "privacy_unit": "who",
+        "max_rows_per_unit": 3,
+        "exclude": ("c", "d"),
+        "epsilon": 50.0,
+    },
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_question_is_answered_from_the_counts_of_duckdb(spark, db, con, tmp_path, options):
+    """The answers of a release of DuckDB are replayed through Spark; what is behind them is compared."""
+    con.execute(f"CREATE OR REPLACE TABLE toy AS {TOY}")
+    name = f"{db}.toy_{options.replace(' ', '_')}"
+    table_of(spark, name, con, "FROM toy", tmp_path / "toy")
+    calls = []
+    for place, source, into, noise in (
+        (con, "toy", "toy_synthetic", lambda: ExactNoise()),
+        (spark, name, f"{name}_synthetic", lambda: ReplayedNoise(calls[0])),
+    ):
+        recorder = RecordingNoise(noise())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RELEASE, "ExactNoise", lambda recorder=recorder: recorder)
+            for counter in (
+                SqlCounter,
+                SqlDiscoveryCounter,
+            ):  # the same lots decide which of a unit's rows count
+                patch.setattr(RELEASE, counter.__name__, partial(counter, key=7))
+            given = {"epsilon": 20.0, "seed": 1, "replace": True, **OPTIONS[options]}
+            dpsyn_sql.release(place, source, into=into, ledger=RecordingLedger(), **given)
+        calls.append(recorder.calls)
+    first, again = calls
+    assert len(first) == len(again) > 3
+    for one, two in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one.exact, two.exact)

@@ -1,0 +1,227 @@
+"""Sources of Spark from end to end: what they are called, what is read of them, and what is refused."""
+
+from contextlib import contextmanager
+from uuid import uuid4
+
+import pytest
+from support.spark import files_under
+
+import dpsyn_sql
+from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.source.frames import Frame
+from dpsyn_sql.source.slices import Partition
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
+
+DOMAIN = {
+    "columns": {
+        "age": {"type": "numeric", "lower": 0, "upper": 99, "bins": 10},
+        "sex": {"type": "categorical", "categories": ["f", "m"], "other": False},
+    }
+}
+OPTIONS = {"domain": DOMAIN, "method": "independent", "epsilon": 2}
+TRUSTED = {"trust_query": True, "account": "everybody"}
+ROWS = "SELECT CAST(id % 100 AS INT) AS age, IF(id % 3 = 0, 'f', 'm') AS sex, CONCAT('p', id DIV 3) AS person"
+
+
+@pytest.fixture
+def db(spark):
+    """A database with ``people``, of 600 rows."""
+    spark.sql("CREATE DATABASE people_db")
+    spark.sql(f"CREATE TABLE people_db.People USING parquet AS {ROWS} FROM range(600)")
+    yield "people_db"
+    spark.catalog.dropTempView("people")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE people_db CASCADE")
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return tmp_path / "people.ledger"
+
+
+@pytest.fixture(autouse=True)
+def private(tmp_path, monkeypatch):
+    """Where codes are kept; nothing may stay."""
+    folder = tmp_path / "private"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    assert files_under(folder) == []
+
+
+@contextmanager
+def no_jobs(spark):
+    """Fails if a job of Spark runs inside."""
+    group = uuid4().hex
+    spark.sparkContext.setJobGroup(group, "")
+    try:
+        yield
+        tracker = spark.sparkContext.statusTracker()
+        assert list(tracker.getJobIdsForGroup(group)) == []
+        spark.range(3).count()
+        assert list(tracker.getJobIdsForGroup(group))  # else nothing would be seen
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+# -- what is told before anything is read ------------------------------------------------------
+
+
+def test_a_plan_reads_no_row_and_tells_what_stays_private(spark, db, ledger, tmp_path):
+    with no_jobs(spark):
+        plan = str(
+            dpsyn_sql.plan(
+                spark,
+                f"{db}.people",
+                into=tmp_path / "o.parquet",
+                ledger=ledger,
+                exclude=["person"],
+                **OPTIONS,
+            )
+        )
+    lines = {line[:12].strip(): line[12:] for line in plan.splitlines()}
+    assert lines["Source"] == "spark_catalog.people_db.people (table)"
+    assert "event logs, the Spark UI and query histories hold exact counts" in lines["Private"]
+    assert "names, sizes and times of files" in lines["Snapshot"]
+    assert "a private folder of this machine" in lines["Codes"]
+    assert "'people_db" not in lines["Account"] and ":spark:" in lines["Account"]
+    assert not ledger.exists()
+
+
+def test_no_row_is_read_of_a_frame_that_cannot_be_computed(spark, ledger, tmp_path):
+    failing = spark.range(9).selectExpr("CAST(raise_error('4711') AS INT) AS age", "'f' AS sex")
+    options = {**OPTIONS, **TRUSTED, "ledger": ledger, "into": tmp_path / "o.parquet"}
+    assert "trust_query=True" in str(dpsyn_sql.plan(failing, "people", **options))
+    assert "age" in dpsyn_sql.init(failing, Frame(failing, "people"), trust_query=True)
+
+
+def test_init_and_suggest(spark, db):
+    with no_jobs(spark):
+        form = dpsyn_sql.init(spark, f"{db}.people")
+        advice = dpsyn_sql.suggest(spark, f"{db}.people", privacy_unit="person")
+    assert "age" in form and "person" in form and "600" not in form
+    assert "age" in str(advice.domain)
+
+
+def test_every_spelling_of_a_table_is_one_account(spark, db, ledger, tmp_path):
+    spark.sql(f"USE {db}")
+    place = spark.sql("DESCRIBE TABLE EXTENDED people").where("col_name = 'Location'").first()[1]
+    spark.sql(f"CREATE TABLE same USING parquet LOCATION '{place}'")
+    accounts = set()
+    for name in ("people", "PEOPLE", f"{db}.people", f"`spark_catalog`.`{db}`.`People`", "same"):
+        plan = dpsyn_sql.plan(
+            spark, name, into=tmp_path / "o.parquet", ledger=ledger, **OPTIONS, exclude=["person"]
+        )
+        accounts.add(str(plan.account))
+    assert len(accounts) == 1
+
+
+def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
+    spark.sql(
+        f"CREATE TABLE {db}.kinds(a TINYINT, b SMALLINT, c INT, d BIGINT, e FLOAT, f DOUBLE, g DECIMAL(10,2), h STRING,"
+        " i CHAR(3), j VARCHAR(4), k BOOLEAN, l DATE, m TIMESTAMP, n TIMESTAMP_NTZ, o BINARY, p ARRAY<INT>, q INTERVAL"
+        " DAY TO SECOND, r STRUCT<x: INT>, s STRING COLLATE UTF8_LCASE) USING parquet"
+    )
+    with open_any_source(spark, f"{db}.kinds") as session:
+        types = {column.name: column.sql_type for column in session.relation.columns}
+    assert " ".join(types[name] for name in "abcdefghijkl") == (
+        "TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE DECIMAL(10,2) VARCHAR VARCHAR VARCHAR BOOLEAN DATE"
+    )
+    assert (types["m"], types["n"]) == ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP")
+    with pytest.raises(dpsyn_sql.DomainError) as caught:
+        dpsyn_sql.plan(spark, f"{db}.kinds", into=tmp_path / "o.parquet", ledger=ledger)
+    told = str(caught.value)
+    for name, kind in {
+        "o": "BLOB",
+        "p": "array<int>",
+        "q": "interval day",
+        "r": "struct<",
+        "s": "UTF8_LCASE",
+    }.items():
+        assert f"'{name}'" in told and kind in told
+    assert "'h'" not in told
+    unread = {"exclude": list("opqrs"), "ledger": ledger, "into": tmp_path / "o.parquet"}
+    dpsyn_sql.plan(spark, f"{db}.kinds", **unread)
+    with pytest.raises(dpsyn_sql.InputError, match="FLOAT, which cannot identify a unit"):
+        dpsyn_sql.plan(spark, f"{db}.kinds", privacy_unit="e", **unread)
+
+
+# -- what is refused before the debit ----------------------------------------------------------
+
+
+def _view(spark, db):
+    spark.sql(f"CREATE VIEW {db}.seen AS SELECT * FROM {db}.people")
+    return spark, f"{db}.seen"
+
+
+def _temporary(spark, db):
+    spark.table(f"{db}.people").createOrReplaceTempView("people")
+    return spark, "people"
+
+
+CASES = {
+    "a view": (_view, {}, "is a view. .*trust_query=True and account="),
+    "a temporary view": (_temporary, {}, "is a temporary view. .*trust_query=True"),
+    "a query": (lambda spark, db: (spark, f"SELECT * FROM {db}.people"), {}, "is a query. .*trust_query"),
+    "a data frame": (
+        lambda spark, db: (spark.table(f"{db}.people"), "people"),
+        {},
+        "is a data frame.*trust_query",
+    ),
+    "no account": (
+        lambda spark, db: (spark.table(f"{db}.people"), "people"),
+        {"trust_query": True},
+        r"account='\.\.\.' must be named",
+    ),
+    "no label": (lambda spark, db: (spark.table(f"{db}.people"), None), TRUSTED, "no name of its own"),
+    "other values each time": (
+        lambda spark, db: (spark.table(f"{db}.people").selectExpr("*", "rand() AS noise"), "people"),
+        TRUSTED,
+        "other values each time",
+    ),
+    "a command": (
+        lambda spark, db: (spark, f"FROM {db}.people INSERT INTO {db}.people SELECT *"),
+        TRUSTED,
+        "not accept",
+    ),
+    "a missing table": (
+        lambda spark, db: (spark, f"{db}.peple"),
+        {},
+        f"no table '{'people_db'}.peple'.*{'people_db'}.people",
+    ),
+    "a path": (lambda spark, db: (spark, "/data/people.parquet"), {}, "no name of a table"),
+    "public tables": (
+        lambda spark, db: (spark, f"{db}.people"),
+        {"public_tables": ["x"]},
+        "queries of DuckDB",
+    ),
+    "memory": (lambda spark, db: (spark, f"{db}.people"), {"memory_limit": "many"}, "memory_limit"),
+    "no ledger": (
+        lambda spark, db: (spark, f"{db}.people"),
+        {"ledger": None},
+        "no lasting place.*ledger must be named",
+    ),
+    "a slice of a frame": (
+        lambda spark, db: (spark.table(f"{db}.people"), "people"),
+        {**TRUSTED, "slice": Partition("sex", "f")},
+        "parts of a table or a file",
+    ),
+    "a stream": (
+        lambda spark, db: (spark.readStream.format("rate").load(), "people"),
+        TRUSTED,
+        "is a stream",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused_before_the_debit(spark, db, ledger, tmp_path, case, monkeypatch):
+    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
+    make, options, message = CASES[case]
+    con, source = make(spark, db)
+    options = {"ledger": ledger, "into": tmp_path / "o.parquet", **OPTIONS, "exclude": ["person"], **options}
+    with pytest.raises(dpsyn_sql.DpsynError, match=message):
+        dpsyn_sql.release(con, source, **options)
+    assert not ledger.exists() and not (tmp_path / "o.parquet").exists()
+    assert spark.table(f"{db}.people").count() == 600
