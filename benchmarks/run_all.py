@@ -26,6 +26,7 @@ TARGETS = [
     ("100 million rows, 15 attributes", "hundred_million.py"),
     ("Error bars: how many true counts are within them", "coverage.py"),
     ("Sampling", "sampling.py --one-query 10000000"),
+    ("Noise", "noise.py"),
     ("Every method, beside baselines and other synthesizers", "methods.py"),
     (
         "Binary transactions, against noise on every marginal",
@@ -38,6 +39,7 @@ TARGETS = [
     ("Correlations", "correlations.py --releases 1"),
     ("Train on synthetic rows, test on real ones", "efficacy.py --releases 1"),
     ("Classifiers trained on synthetic rows", "classifiers.py"),
+    ("1,000 binary attributes", "wide.py --rows 100000"),
     ("100 binary attributes x 5 million rows, 30 attributes of 20 values x 1 million", "scaling.py"),
     ("Evaluation of 5 million rows, 27 columns", "evaluation.py"),
     ("300 million rows x 100 attributes, on paper", "scaling.py --paper"),

@@ -35,7 +35,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.measure.calibrate import standard_deviation
-from dpsyn_sql.measure.noise import OpenDPNoise, add_noise
+from dpsyn_sql.measure.noise import ExactNoise, add_noise
 from dpsyn_sql.measure.questions.marginals import marginals_event
 from dpsyn_sql.methods import Copula
 from dpsyn_sql.planning.running import Running, both_ways
@@ -75,7 +75,7 @@ def measured(running: Running, windows: NDArray[np.int64], budget: Budget, repea
 
 
 def measured_once(running: Running, windows: NDArray[np.int64], budget: Budget) -> Errors:
-    shape_of, noise = domain(), OpenDPNoise()
+    shape_of, noise = domain(), ExactNoise()
     nodes: dict[int, Tables] = {}
     errors = []
     for period in range(1, running.periods + 1):

@@ -23,7 +23,7 @@ from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import OpenDPNoise
+from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.key import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -94,7 +94,7 @@ def grown(con, hierarchy, splitter, epsilon):
         ledger.open_release(key, budget) as entry,
     ):
         began = time.perf_counter()
-        door = LocalCurator(None, None, 1, entry, OpenDPNoise(), Timed(counting))
+        door = LocalCurator(None, None, 1, entry, ExactNoise(), Timed(counting))
         tree = door.ask(TreeQuery((hierarchy,), splitter, hierarchy.depth), share)
         middle = time.perf_counter()
         counts = door.ask(LeafQuery((hierarchy,), tree.levels, tree.nodes), rest)
