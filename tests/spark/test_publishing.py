@@ -288,7 +288,9 @@ def test_a_failing_task_is_a_failure_without_the_words_of_spark_and_leaves_nothi
 def test_a_model_whose_rows_were_dropped_is_not_written_over(spark, database, people, into_spark):
     released(people, f"{database}.t", rows=100)
     spark.sql(f"DROP TABLE {database}.t")
-    with pytest.raises(PublishError, match=r"t_dpsyn', the model of a release, exists without its rows\. Delete"):
+    with pytest.raises(
+        PublishError, match=r"t_dpsyn', the model of a release, exists without its rows\. Delete"
+    ):
         released(people, f"{database}.t", rows=100)
     spark.sql(f"DROP TABLE {database}.t_dpsyn")
     assert released(people, f"{database}.t", rows=100).replayed
