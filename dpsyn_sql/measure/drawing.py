@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.laws import Law, block_floors, exp_bounds
 
 Bits = Callable[[int], bytes]
@@ -120,14 +121,21 @@ def _blocks(law: Law, table: _Table, words: NDArray[np.uint32], bits: Bits) -> N
 
 
 def _block(law: Law, word: int, bits: Bits) -> int:
-    """The block of a U that begins as some F do: more bits of both, until none of them does."""
+    """The block of a U that begins as some F do: more bits of both, until none of them does.
+
+    Raises:
+        InternalError: its numbers do not fit into int64.
+    """
     known = _FIRST
     while True:
         word, known = _lengthened(word, bits), known + _MORE
         floors = block_floors(law, known)
         found = bisect_left(floors, word)
         if floors[found] != word:
-            return found
+            break
+    if found >> (63 - law.doublings):
+        raise InternalError("noise does not fit into 64 bits")
+    return found
 
 
 def _kept(

@@ -45,7 +45,7 @@ class Law:
 
 def gaussian_law(sigma: float) -> Law:
     """The discrete Gaussian (Canonne, Kamath, Steinke 2020, Definition 1) whose scale is exactly the float
-    ``sigma``. A block is less than 1/32 of it, or 1.
+    ``sigma``. A block is at most 1/32 of it, or 1.
 
     Raises:
         InternalError: the scale is not a number above 0.
@@ -54,7 +54,7 @@ def gaussian_law(sigma: float) -> Law:
 
 
 def laplace_law(scale: float) -> Law:
-    """The discrete Laplace whose scale is exactly the float ``scale``. A block is less than 1/16 of it, or 1.
+    """The discrete Laplace whose scale is exactly the float ``scale``. A block is at most 1/16 of it, or 1.
 
     Raises:
         InternalError: the scale is not a number above 0.

@@ -1,5 +1,5 @@
-"""Integer noise, private choices by OpenDP, and rows drawn at random. There is no seed: the randomness is the
-operating system's."""
+"""Integer noise, private choices by OpenDP, and rows drawn at random. No seed can be given: the randomness is
+the operating system's, or that of OpenDP's generator, which the operating system seeds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Kind
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import NoiseSource
 from dpsyn_sql.measure.drawing import drawn
 from dpsyn_sql.measure.laws import gaussian_law, laplace_law
@@ -28,7 +29,7 @@ _KEPT = 100
 """Mechanisms that are kept. A mechanism has no state: each call draws fresh noise. Making one is slow."""
 
 _MOST_SCALE = 2.0**36
-"""Of noise in steps. From it on OpenDP draws: 31 bits do not hold a place in a block."""
+"""Of noise in steps. From it on OpenDP draws: 31 bits do not hold a place in a block of a Laplace."""
 
 _AT_ONCE = 20_000
 """Cells that OpenDP is handed in one call, as Python's integers."""
@@ -98,7 +99,13 @@ def add_noise(
 def steps_with_noise(
     noise: NoiseSource, counts: NDArray[np.int64], event: GaussianEvent | ThresholdEvent
 ) -> NDArray[np.int64]:
-    """A flat vector with noise of the event in every place, in steps of its lattice. PRIVATE counts go in."""
+    """A flat vector with noise of the event in every place, in steps of its lattice. PRIVATE counts go in.
+
+    Raises:
+        InternalError: the steps of a row are no power of two, so that the scale in steps would be rounded.
+    """
+    if event.lattice & (event.lattice - 1):
+        raise InternalError("the steps of a row are no power of two")
     steps = counts if event.lattice == 1 else np.clip(counts, -MOST_ROWS, MOST_ROWS) * event.lattice
     return noise.gaussian(steps, event.sigma * event.lattice)
 

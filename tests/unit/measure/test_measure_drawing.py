@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
 import dpsyn_sql.measure.drawing as drawing
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.drawing import drawn
 from dpsyn_sql.measure.laws import Law, block_floors, gaussian_law, laplace_law
 from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism
@@ -203,6 +204,23 @@ def test_every_byte_is_fresh_and_used_once(law):
     assert asked[:3] == [4 * words * drawing._AT_ONCE] * 3
     assert sum(asked) < 4 * words * number * (1.2 if words == 3 else 1.0001)
     assert len(noise) == number and noise.dtype == np.int64
+
+
+def test_a_block_beyond_int64_is_an_error_and_wraps_nowhere(monkeypatch):
+    class Endless:
+        """A table whose first 2^40 entries every U reaches."""
+
+        def __len__(self):
+            return 2**40
+
+        def __getitem__(self, place):
+            return -1
+
+    monkeypatch.setattr(drawing, "block_floors", lambda law, bits: Endless())
+    law = laplace_law(2.0**36 - 1)
+    with pytest.raises(InternalError, match="64 bits"):
+        drawing._block(law, 5, Script(5))
+    assert drawing._block(laplace_law(2.0), 5, Script(5)) == 2**40
 
 
 def test_a_source_that_fails_or_gives_too_little_is_an_error():

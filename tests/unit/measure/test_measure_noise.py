@@ -128,6 +128,12 @@ def test_steps_are_rounded_to_the_nearest_row_and_of_two_to_the_even_one(steps, 
     assert found == round(Fraction(steps, lattice))
 
 
+@pytest.mark.parametrize("lattice", [3, 10, 24])
+def test_steps_whose_scale_would_be_rounded_are_refused(lattice):
+    with pytest.raises(InternalError, match="power of two"):
+        steps_with_noise(ExactNoise(), np.ones(1, dtype=np.int64), GaussianEvent(0.1, 1, lattice))
+
+
 def test_counts_get_sixteenths_and_come_back_in_rows():
     noise, event = Recorded(), GaussianEvent(2.5, 1, 16)
     tables = [np.array([[1, 2], [0, 7]]), np.array([2**57])]
