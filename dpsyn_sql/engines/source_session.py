@@ -39,7 +39,7 @@ TRUSTED = (
     "trust_query=True: the owner states that each row of the result is computed from the rows of one "
     "privacy unit and public tables only; this was not checked"
 )
-_MULTIPLIES = (
+MULTIPLIES = (
     "a row of a private table can give several rows of the result; without a unit column, a row of the "
     "result is what is protected"
 )
@@ -125,7 +125,7 @@ class SourceSession:
         relation = self.relation
         if relation.multiplies or len(self.tables) < 2:
             return relation.statements
-        return (*relation.statements, _MULTIPLIES)
+        return (*relation.statements, MULTIPLIES)
 
     @property
     def resolved_spelling(self) -> str:
@@ -476,7 +476,7 @@ def _checked_session(
         named = ", ".join(_display(identity) for identity in checked.public)
         statements.append(f"public_tables: the owner states that {named} hold no private data")
     if checked.multiplies:
-        statements.append(_MULTIPLIES)
+        statements.append(MULTIPLIES)
     kind: RelationKind = "query" if view is None else "view"
     relation = Relation(name, kind, sql, columns, tuple(statements), multiplies=checked.multiplies)
     paths = tuple(path for item in checked.files for path in (find_files(item) or _NO_FILES).paths)

@@ -86,6 +86,45 @@ def test_counts_after_the_change_are_not_given_out_either(spark, table):
             counted(session, domain, queries)
 
 
+READ_AS = {
+    "a table": lambda spark, name: (spark, name),
+    "a frame of it": lambda spark, name: (spark.table(name).where("n < 5"), "frame"),
+    "a query with it in a subquery": lambda spark, name: (
+        spark,
+        f"SELECT * FROM {name} AS outer WHERE n < (SELECT max(n) FROM {name})",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", READ_AS)
+def test_a_cache_can_mix_states_and_is_refused(spark, table, tmp_path, case):
+    """One file is cached, another is replaced: rows of the first could count twice, and nobody would see it."""
+    name, _ = table
+    spark.table(name).persist().take(1)
+    con, source = READ_AS[case](spark, name)
+    owners = {"trust_query": True, "account": "a"} if case != "a table" else {}
+    options = {"domain": SPEC, "into": tmp_path / "o.parquet", "ledger": tmp_path / "l", **owners}
+    try:
+        with pytest.raises(dpsyn_sql.SourceError, match="in the cache of Spark.*Nothing was read or charged"):
+            dpsyn_sql.release(con, source, **options)
+    finally:
+        spark.catalog.uncacheTable(name)
+    assert not (tmp_path / "l").exists()
+    dpsyn_sql.plan(*READ_AS[case](spark, name), **options)
+
+
+def test_a_cache_that_comes_in_between_stops_the_release(spark, table):
+    name, folder = table
+    domain = dpsyn_sql.plan(spark, name, domain=SPEC, into="o", ledger=folder.parent / "l").plan.domain
+    with open_any_source(spark, name) as session:
+        spark.table(name).persist().take(1)
+        try:
+            with pytest.raises(dpsyn_sql.SourceError, match="put into the cache of Spark while"):
+                counted(session, domain, [MarginalQuery(("v",))])
+        finally:
+            spark.catalog.uncacheTable(name)
+
+
 def test_a_file_that_is_appended_is_not_read(spark, table):
     """The list of files is that of the moment in which the source was opened."""
     name, folder = table

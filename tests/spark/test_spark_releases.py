@@ -155,6 +155,20 @@ def test_the_owner_answers_for_it(spark, db, places, case):
     spark.catalog.dropTempView("for_a_while")
 
 
+def test_rows_that_nobody_checked_are_rows_of_a_result(spark, db, places):
+    """A query may give several rows for one row of a table, so that one account has not both."""
+    options = {**places, **OPTIONS, "account": "everybody"}
+    twice = f"SELECT * FROM {db}.people UNION ALL SELECT * FROM {db}.people"
+    planned = dpsyn_sql.plan(spark, twice, trust_query=True, **options)
+    assert planned.plan.source.unit_name == "row of result"
+    assert "a row of the result is what is protected" in str(planned)
+    dpsyn_sql.release(spark, f"{db}.people", **options)
+    with pytest.raises(dpsyn_sql.DpsynError, match="this release protects 'row of result'"):
+        dpsyn_sql.release(
+            spark, twice, **{**options, "into": places["into"].with_name("p.parquet")}, trust_query=True
+        )
+
+
 def test_a_frame_without_an_output_is_in_memory(spark, db, tmp_path):
     release = dpsyn_sql.release(
         spark.table(f"{db}.people"), "people", ledger=tmp_path / "l", **OPTIONS, **TRUSTED

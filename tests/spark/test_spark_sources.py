@@ -180,6 +180,16 @@ CASES = {
         TRUSTED,
         "other values each time",
     ),
+    "a sample": (
+        lambda spark, db: (spark, f"SELECT * FROM {db}.people TABLESAMPLE (50 PERCENT)"),
+        TRUSTED,
+        "not the same each time",
+    ),
+    "some rows": (
+        lambda spark, db: (spark.table(f"{db}.people").limit(9), "people"),
+        TRUSTED,
+        "LIMIT, OFFSET",
+    ),
     "a command": (
         lambda spark, db: (spark, f"FROM {db}.people INSERT INTO {db}.people SELECT *"),
         TRUSTED,

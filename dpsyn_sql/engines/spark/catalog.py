@@ -11,6 +11,9 @@ from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.names import near_matches, shorten
 
 _READING = "reading the catalog of Spark"
+_DETAILS = "# Detailed Table Information"
+_HANDLED = "storage_handler="
+# Of Hive tables whose rows another system holds, such as HBase: their folder says nothing.
 _LOOKS_LIKE_PATH = ("/", "\\", ".parquet", ".csv", ".csv.gz")
 
 Kind = Literal["table", "view", "temporary view"]
@@ -62,6 +65,8 @@ def look_up(spark: Any, text: str) -> Named:
     if str(found.tableType).upper().endswith("VIEW"):
         return Named(full, "view", definition=facts.get("View Text", ""))
     location = facts.get("Location") or None
+    if _HANDLED in facts.get("Table Properties", ""):
+        location = None
     return Named(full, "table", facts.get("Provider", "").lower(), location)
 
 
@@ -70,7 +75,8 @@ def _facts(spark: Any, name: str) -> dict[str, str]:
     sql = f"DESCRIBE TABLE EXTENDED {name}"
     lines = asked(lambda: [tuple(row) for row in spark.sql(sql).collect()], _READING, sql)
     labels = [str(line[0]) for line in lines]
-    begins = next((place for place, label in enumerate(labels) if label.startswith("# Detailed")), len(lines))
+    # The last such line: a column before it can have this name too.
+    begins = max((place for place, label in enumerate(labels) if label == _DETAILS), default=len(lines))
     facts: dict[str, str] = {}
     for label, value, *_ in lines[begins + 1 :]:
         facts.setdefault(str(label), str(value or ""))

@@ -1,12 +1,13 @@
 """Which state of a source all questions see, and how a change of it in between is noticed.
 
 A table of Delta or Iceberg is read at one version. Of other files the list is kept, with sizes and times: it
-must be the same after each time that rows were read, before any of their counts is used.
+must be the same after each time that rows were read, before any of their counts is used. What Spark has in
+its cache is refused: each part of it is of the time when it was first read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 from dpsyn_sql.engines.spark.catalog import Named, delta_version, iceberg_snapshot
 from dpsyn_sql.engines.spark.guard import asked, tried
+from dpsyn_sql.engines.spark.plans import files_of, is_cached
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.names import shorten
 
@@ -25,6 +27,16 @@ _CHANGED = (
     "could be of no one state of the table, so nothing was made of them. What was charged stays charged; "
     "answers that were stored before are used again. Run the release again when nothing writes to the table, "
     "or use a format that keeps versions, Delta or Iceberg."
+)
+_IN_CACHE = (
+    "{what} is in the cache of Spark, or reads what is: its parts can be of different times, and files that "
+    "change are not noticed. Call unpersist() or spark.catalog.uncacheTable() for it, or write its rows to a "
+    "new table and release that. Nothing was read or charged."
+)
+_CACHED = (
+    "The source was put into the cache of Spark while it was counted. Its parts can be of different times, "
+    "so nothing was made of the counts. What was charged stays charged; answers that were stored before are "
+    "used again. Call unpersist() or spark.catalog.uncacheTable() for it, and run the release again."
 )
 
 
@@ -54,7 +66,7 @@ def pinned_table(spark: Any, table: Named) -> Pinned:
         )
     if find is None:
         frame = asked(lambda: spark.table(table.sql), _OPENING, table.sql)
-        return pinned_files(spark, frame, files=True)
+        return pinned_files(spark, frame, f"The table {shorten(table.shown)}", files=True)
     version = find(spark, table)
     if version is None:
         raise SourceError(
@@ -62,7 +74,10 @@ def pinned_table(spark: Any, table: Named) -> Pinned:
         )
     sql = f"SELECT * FROM {table.sql} VERSION AS OF {version}"
     frame = asked(lambda: spark.sql(sql), _OPENING, sql)
-    return Pinned(frame, f"version {version} of the table ({table.provider})", _nothing, versioned=True)
+    what = f"The table {shorten(table.shown)}"
+    _refuse_cached(frame, what)
+    words = f"version {version} of the table ({table.provider})"
+    return Pinned(frame, words, lambda: _check_cache(frame), versioned=True)
 
 
 _FILES = frozenset({"parquet", "orc", "csv", "json", "text", "avro", "hive"})
@@ -74,21 +89,34 @@ _VERSIONS: dict[str, Callable[[Any, Named], str | None]] = {
 }
 
 
-def pinned_files(spark: Any, frame: Any, *, files: bool) -> Pinned:
-    """A data frame of whatever its files hold. ``files``: it has files, even if there are none yet."""
+def pinned_files(spark: Any, frame: Any, what: str, *, files: bool) -> Pinned:
+    """A data frame of whatever its files hold. ``files``: it has files, even if there are none yet.
+
+    Raises:
+        SourceError: Spark has it in its cache; ``what`` it is.
+        EngineFailure: its files cannot be listed.
+    """
+    _refuse_cached(frame, what)
     first = asked(lambda: _state(spark, frame), _LISTING)
     if not (first or files):
-        return Pinned(frame, _NO_FILES, _nothing)
+        return Pinned(frame, _NO_FILES, lambda: _check_cache(frame))
 
     def check() -> None:
+        _check_cache(frame)
         if tried(lambda: _state(spark, frame)) != first:
             raise SourceError(_CHANGED)
 
     return Pinned(frame, "names, sizes and times of files, compared whenever rows were read", check)
 
 
-def _nothing() -> None:
-    """A version does not change."""
+def _refuse_cached(frame: Any, what: str) -> None:
+    if asked(lambda: is_cached(frame), _OPENING):
+        raise SourceError(_IN_CACHE.format(what=what))
+
+
+def _check_cache(frame: Any) -> None:
+    if tried(lambda: is_cached(frame)) is not False:
+        raise SourceError(_CACHED)
 
 
 def _state(spark: Any, frame: Any) -> str:
@@ -98,13 +126,13 @@ def _state(spark: Any, frame: Any) -> str:
         LookupError: a file that would be read is not there.
     """
     folders: dict[str, dict[str, str]] = {}
-    for name in frame.inputFiles():
+    for name in files_of(spark, frame):
         folders.setdefault(name.rpartition("/")[0], {})[urlsplit(name).path] = name
     if not folders:
         return ""
     digest = sha256()
     for folder, names in sorted(folders.items()):
-        listed = dict(_listed(spark, folder))
+        listed = dict(_listed(spark, folder, names))
         if not listed.keys() >= names.keys():
             raise LookupError
         for path in sorted(names):
@@ -112,14 +140,15 @@ def _state(spark: Any, frame: Any) -> str:
     return digest.hexdigest()
 
 
-def _listed(spark: Any, folder: str) -> Iterator[tuple[str, str]]:
-    """Path, size and time of what is in a folder; of a folder in it those of all files below."""
+def _listed(spark: Any, folder: str, paths: Container[str]) -> Iterator[tuple[str, str]]:
+    """Path, size and time of those ``paths`` that are in a folder; of a folder those of all files below."""
     context = spark.sparkContext
     place = context._jvm.org.apache.hadoop.fs.Path(context._jvm.java.net.URI(folder))
     system = place.getFileSystem(context._jsc.hadoopConfiguration())
     for one in system.listStatus(place):
         path = str(one.getPath().toUri().getRawPath())
-        yield path, "".join(_below(system, one)) if one.isDirectory() else _told(one)
+        if path in paths:
+            yield path, "".join(_below(system, one)) if one.isDirectory() else _told(one)
 
 
 def _below(system: Any, folder: Any) -> list[str]:

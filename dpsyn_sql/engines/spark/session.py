@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from dpsyn_sql.engines.source_session import TRUSTED, SourceSession
+from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, SourceSession
 from dpsyn_sql.engines.spark.catalog import Named, look_up
 from dpsyn_sql.engines.spark.columns import columns_of
 from dpsyn_sql.engines.spark.engine import SparkEngine, open_engine
@@ -21,6 +21,7 @@ from dpsyn_sql.engines.spark.guard import asked, tried
 from dpsyn_sql.engines.spark.names import shown
 from dpsyn_sql.engines.spark.pin import Pinned, pinned_files, pinned_table
 from dpsyn_sql.engines.spark.place import Place, private_place
+from dpsyn_sql.engines.spark.plans import is_steady
 from dpsyn_sql.engines.spark.rows import SparkRows
 from dpsyn_sql.errors import InputError, InternalError, SourceError
 from dpsyn_sql.source.frames import Frame
@@ -45,7 +46,10 @@ _ENGINE = (
     "Spark counts in its tasks, each with a private DuckDB; the driver's DuckDB gets their sums alone. A "
     "pass over the rows takes 7 to 8 times the processor time of one DuckDB"
 )
-_LOGS = "event logs, the Spark UI and query histories hold exact counts: keep them as private as the source"
+_LOGS = (
+    "event logs, the Spark UI and query histories hold exact counts, and logs of driver and executors can "
+    "quote values: keep them as private as the source"
+)
 
 
 @dataclass
@@ -206,7 +210,7 @@ def _frame(spark: Any, frame: Frame, trusted: bool) -> _Opened:
     if not trusted:
         raise SourceError(f"{shorten(frame.label)} is a data frame. {_NEEDS_TRUST}")
     _refuse_changing(frame.data, "The data frame")
-    pinned = pinned_files(spark, frame.data, files=False)
+    pinned = pinned_files(spark, frame.data, f"The data frame {shorten(frame.label)}", files=False)
     return _Opened(frame.label, "frame", spark, pinned, display_name(f"{frame.label}_synthetic"))
 
 
@@ -217,7 +221,7 @@ def _query(spark: Any, text: str, trusted: bool) -> _Opened:
     if frame is None:
         raise SourceError("Spark does not accept the query. Run it yourself with LIMIT 0 to check its names.")
     _refuse_changing(frame, "The query")
-    return _Opened(text, "query", spark, pinned_files(spark, frame, files=False), None)
+    return _Opened(text, "query", spark, pinned_files(spark, frame, "The query", files=False), None)
 
 
 def _named(spark: Any, text: str, trusted: bool) -> _Opened:
@@ -231,7 +235,7 @@ def _named(spark: Any, text: str, trusted: bool) -> _Opened:
         raise SourceError(f"{shorten(found.shown)} is {what}. {_NEEDS_TRUST}")
     frame = asked(lambda: own.table(found.sql), "opening the view", found.sql)
     _refuse_changing(frame, "The view")
-    pinned = pinned_files(own, frame, files=False)
+    pinned = pinned_files(own, frame, f"The view {shorten(found.shown)}", files=False)
     return _Opened(found.shown, "view", own, pinned, None if found.kind != "view" else default, found)
 
 
@@ -239,13 +243,11 @@ def _refuse_changing(frame: Any, what: str) -> None:
     """A second look at such rows would see others, and a task that is repeated would count others."""
     if asked(lambda: bool(frame.isStreaming), "opening the data frame"):
         raise SourceError(f"{what} is a stream: write it to a table, and release that.")
-    steady = asked(
-        lambda: bool(frame._jdf.queryExecution().analyzed().deterministic()), "looking at the plan of Spark"
-    )
-    if not steady:
+    if not asked(lambda: is_steady(frame), "looking at the plan of Spark"):
         raise SourceError(
             f"{what} uses an expression that gives other values each time, such as rand() or "
-            "monotonically_increasing_id(). Write its result to a table, and release that."
+            "monotonically_increasing_id(), or takes some of the rows and not the same each time: LIMIT, "
+            "OFFSET or a sample. Write its result to a table, and release that."
         )
 
 
@@ -277,8 +279,9 @@ def _session(opened: _Opened, memory_limit: str | None) -> SparkSource:
     except BaseException:
         place.close()
         raise
-    statements = () if opened.kind == "table" else (TRUSTED + _SAME,)
-    relation = Relation(opened.name, opened.kind, ident(NAME), columns, statements)
+    trusted = opened.kind != "table"
+    statements = (TRUSTED + _SAME, MULTIPLIES) if trusted else ()
+    relation = Relation(opened.name, opened.kind, ident(NAME), columns, statements, multiplies=trusted)
     session = SparkSource(engine, relation, opened.default, (), (), ())
     session.table, session.pinned, session.place = opened.table, opened.pinned, place
     session.memory_limit = memory_limit

@@ -17,6 +17,8 @@ from dpsyn_sql.count.planner import plan_counting
 from dpsyn_sql.count.products import PairSums, byte_packs
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.filed import FiledTables
+from dpsyn_sql.engines.instance import private_instance
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
@@ -123,15 +125,17 @@ def everywhere(monkeypatch):
 SIZES = (2, 3, 2, 5, 4, 2, 2, 2, 2, 2, 6)
 
 
-def engine_with(rows, seed=5):
-    connection = duckdb.connect()
+def source_of(rows, seed=5):
     columns = ", ".join(
         f"nullif(CAST(hash(i * 31 + {k} + {seed}) % {size} AS INTEGER), {size - 1}) AS a{k}"
         for k, size in enumerate(SIZES)
     )
-    connection.execute(
-        f"CREATE TABLE source AS SELECT {columns}, nullif(i % 23, 22) AS who FROM range({rows}) AS n(i)"
-    )
+    return f"CREATE TABLE source AS SELECT {columns}, nullif(i % 23, 22) AS who FROM range({rows}) AS n(i)"
+
+
+def engine_with(rows):
+    connection = duckdb.connect()
+    connection.execute(source_of(rows))
     return DuckDBEngine(connection)
 
 
@@ -168,6 +172,22 @@ def test_behind_the_cache_and_for_further_marginals(everywhere):
     np.testing.assert_array_equal(table, expected)
     counter.close()
     engine.close()
+
+
+@pytest.mark.parametrize("rows", [0, 100])
+def test_codes_in_a_file_are_multiplied_too(everywhere, rows):
+    """Where codes did not fit as a temporary table, statements read a view of a table in a file."""
+    domain, memory, engine = domain_of(*SIZES), engine_with(rows), private_instance()
+    engine.execute(source_of(rows), step="making the source")
+    engine._filed = FiledTables(engine, engine._scratch.path)
+    filed = SqlCounter(engine, Fragment("source"), domain, asked(domain))
+    assert filed.plan.strategy == "products"
+    kept = SqlCounter(memory, Fragment("source"), domain, asked(domain))
+    for one, other in zip(filed.count(asked(domain)), kept.count(asked(domain)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    filed.close()
+    engine.close()
+    memory.close()
 
 
 def test_rows_that_cannot_be_read_by_their_places_are_an_error(everywhere):

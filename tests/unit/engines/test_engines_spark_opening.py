@@ -16,6 +16,7 @@ from dpsyn_sql.engines.spark.columns import columns_of, duckdb_type
 from dpsyn_sql.engines.spark.names import parts_of, quoted, shown
 from dpsyn_sql.engines.spark.pin import pinned_files, pinned_table
 from dpsyn_sql.engines.spark.place import private_place
+from dpsyn_sql.engines.spark.plans import files_of, is_steady
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
 from dpsyn_sql.source.frames import library_of
 from dpsyn_sql.source.ledger_names import Home
@@ -191,6 +192,42 @@ def test_a_stopped_session():
 # -- versions -----------------------------------------------------------------------------------
 
 
+class Seq(list):
+    """A sequence of Scala."""
+
+    size, apply = list.__len__, list.__getitem__
+    isEmpty = lambda self: not self  # noqa: E731 - Scala's name
+
+
+def step(kind, *children, **more):
+    """A step of a plan of Spark. ``more``: its other methods, as what they give."""
+    name = SimpleNamespace(getSimpleName=lambda: kind)
+    more = {"children": Seq(children), "subqueries": Seq(), "deterministic": True, **more}
+    return SimpleNamespace(
+        getClass=lambda: name, **{key: (lambda found=one: found) for key, one in more.items()}
+    )
+
+
+class FakeFrame:
+    """A data frame with one plan, in which nothing is cached, and its files."""
+
+    def __init__(self, plan=None, *, cached=None, files=(), text=""):
+        self.plan = step("LogicalRelation") if plan is None else plan
+        self.cached, self.text, self.inputFiles = cached, text, lambda: list(files)
+        self._jdf = SimpleNamespace(queryExecution=lambda: self)
+
+    def select(self, _):
+        return self
+
+    def withCachedData(self):
+        return self.cached or self.plan
+
+    def analyzed(self):
+        return self.plan
+
+    optimizedPlan = analyzed
+
+
 class FakeSpark:
     """Answers statements by what they begin with; keeps what it was asked."""
 
@@ -202,7 +239,9 @@ class FakeSpark:
         found = self.answers.get(text.split()[0], [])
         if isinstance(found, Exception):
             raise found
-        return SimpleNamespace(collect=lambda: found, text=text)
+        frame = FakeFrame(text=text)
+        frame.collect = lambda: found
+        return frame
 
 
 _TABLE = ("c", "d b", "t`s")
@@ -247,10 +286,61 @@ def test_a_table_that_cannot_be_pinned(provider, spark, error, message):
 
 
 def test_a_frame_without_files_has_nothing_to_compare():
-    frame = SimpleNamespace(inputFiles=list)
-    pinned = pinned_files(None, frame, files=False)
+    frame = FakeFrame()
+    pinned = pinned_files(None, frame, "The query", files=False)
     pinned.check()
     assert pinned.words.startswith("none") and pinned.frame is frame
+
+
+def _cached():
+    """A plan whose subquery is cached."""
+    return step(
+        "Filter", step("LogicalRelation"), subqueries=Seq([step("Project", step("InMemoryRelation"))])
+    )
+
+
+def test_what_is_in_the_cache_is_refused_and_noticed():
+    """A version does not change, but parts of the cache can be of another one."""
+    with pytest.raises(SourceError, match="The query is in the cache.*Nothing was read or charged"):
+        pinned_files(None, FakeFrame(cached=_cached()), "The query", files=False)
+    frame = FakeFrame()
+    pinned = pinned_files(None, frame, "The query", files=False)
+    versioned = pinned_table(
+        FakeSpark(DESCRIBE=[{"version": 7}]), Named(_TABLE, "table", "delta", "s3://b/t")
+    )
+    versioned.check()
+    for one in (frame, versioned.frame):
+        one.cached = _cached()
+    for check in (pinned.check, versioned.check):
+        with pytest.raises(SourceError, match="put into the cache of Spark while it was counted"):
+            check()
+
+
+@pytest.mark.parametrize("kind", ["Sample", "GlobalLimit", "LocalLimit", "Offset", "Tail"])
+def test_steps_that_take_other_rows_each_time(kind):
+    assert is_steady(FakeFrame(step("Project", step("LogicalRelation"))))
+    assert not is_steady(FakeFrame(step("Project", step(kind, step("LogicalRelation")))))
+    assert not is_steady(FakeFrame(step("Filter", subqueries=Seq([step(kind)]))))
+    assert not is_steady(FakeFrame(step("Project", deterministic=False)))
+
+
+def test_partitions_of_a_hive_table_lie_anywhere():
+    """Hive's own formats are read from the folders of partitions, of which Spark lists none."""
+    places = ["file:/w/t/p=1", "file:/elsewhere/p2"]
+    table = SimpleNamespace(partitionColumnNames=lambda: Seq(["p"]), identifier=lambda: "t")
+    found = [SimpleNamespace(location=lambda at=at: SimpleNamespace(toString=lambda: at)) for at in places]
+    catalog = SimpleNamespace(listPartitions=lambda name, none: Seq(found if name == "t" else []))
+    state = SimpleNamespace(catalog=lambda: catalog)
+    spark = SimpleNamespace(
+        sparkContext=SimpleNamespace(
+            _jvm=SimpleNamespace(scala=SimpleNamespace(**{"None$": SimpleNamespace(**{"MODULE$": None})}))
+        ),
+        _jsparkSession=SimpleNamespace(sessionState=lambda: state),
+    )
+    plan = step("Project", step("HiveTableRelation", tableMeta=table))
+    assert files_of(spark, FakeFrame(plan, files=["file:/w/t"])) == ["file:/w/t", *places]
+    table.partitionColumnNames = Seq
+    assert files_of(spark, FakeFrame(plan, files=["file:/w/t"])) == ["file:/w/t"]
 
 
 # -- places and names of tables -----------------------------------------------------------------
@@ -275,6 +365,33 @@ def test_one_machine_has_a_folder_of_its_own(tmp_path, monkeypatch):
     place.close()
     place.close()
     assert not list(tmp_path.iterdir())
+
+
+def _described(*lines):
+    """A session whose one table is described by these lines after its columns."""
+    found = SimpleNamespace(isTemporary=False, catalog="c", namespace=["d"], name="t", tableType="EXTERNAL")
+    catalog = SimpleNamespace(tableExists=lambda name: True, getTable=lambda name: found)
+    columns = [
+        ("# Detailed Table Information", "int", ""),
+        ("Location", "string", ""),
+        ("Provider", "int", ""),
+    ]
+    rows = [*columns, ("", "", ""), ("# Detailed Table Information", "", ""), *lines]
+    return SimpleNamespace(catalog=catalog, sql=lambda text: SimpleNamespace(collect=lambda: rows))
+
+
+def test_a_column_is_no_fact_of_the_table():
+    lines = [("Provider", "PARQUET", ""), ("Location", "s3://b/t", ""), ("Location", "no", "")]
+    assert look_up(_described(*lines), "t") == Named(("c", "d", "t"), "table", "parquet", "s3://b/t")
+
+
+def test_rows_that_another_system_holds_have_no_place():
+    lines = [
+        ("Provider", "hive", ""),
+        ("Table Properties", "[storage_handler=org.apache.hadoop.hive.hbase.HBaseStorageHandler]", ""),
+        ("Location", "file:/w/t", ""),
+    ]
+    assert look_up(_described(*lines), "t").location is None
 
 
 def _catalog(*names):
