@@ -15,7 +15,7 @@ import duckdb
 
 from dpsyn_sql.interfaces import Engine
 from dpsyn_sql.source.names import fold
-from dpsyn_sql.source.query_words import ROWWISE_MACROS
+from dpsyn_sql.source.query_words import ROWWISE_MACROS, ZONED_FUNCTIONS
 from dpsyn_sql.sqltext.render import render
 
 Overload = tuple[str, str, bool]
@@ -59,11 +59,21 @@ def overloads(rows: Iterable[Function]) -> dict[str, set[Overload]]:
         name = fold(row.name)
         if row.kind in _IN_EXPRESSIONS:
             rowwise = bool(row.internal) and (
-                (row.kind == "scalar" and row.stability == "CONSISTENT")
+                (row.kind == "scalar" and (row.stability == "CONSISTENT" or _reads_zone_alone(row)))
                 or (row.kind == "macro" and name in ROWWISE_MACROS)
             )
             found.setdefault(name, set()).add((row.kind, str(row.parameters), rowwise))
     return found
+
+
+def _reads_zone_alone(row: Function) -> bool:
+    """Whether the value depends on its arguments and the session's time zone alone."""
+    types = f"{row.parameters} {row.result}"
+    return (
+        row.stability == "CONSISTENT_WITHIN_QUERY"
+        and fold(row.name) in ZONED_FUNCTIONS
+        and ("WITH TIME ZONE" in types or "TIMESTAMPTZ" in types)
+    )
 
 
 @cache

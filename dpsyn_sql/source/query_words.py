@@ -113,6 +113,54 @@ CLOCK_COLUMNS = frozenset(
 ROWWISE_MACROS = frozenset(
     {"nullif", "if", "fdiv", "fmod", "date_add", "split_part", "days_in_month", "round_even", "roundbankers"}
 )
+# Later lines of DuckDB call these consistent within a query where a value has a time zone: they read the
+# session's TimeZone, which nobody changes while a source is open, and nothing else.
+ZONED_FUNCTIONS = frozenset(
+    {
+        "+",
+        "-",
+        "century",
+        "date_diff",
+        "date_part",
+        "date_sub",
+        "date_trunc",
+        "datediff",
+        "datepart",
+        "datesub",
+        "datetrunc",
+        "day",
+        "dayname",
+        "dayofmonth",
+        "dayofweek",
+        "dayofyear",
+        "decade",
+        "era",
+        "hour",
+        "isodow",
+        "isoyear",
+        "julian",
+        "last_day",
+        "make_timestamptz",
+        "microsecond",
+        "millennium",
+        "millisecond",
+        "minute",
+        "month",
+        "monthname",
+        "quarter",
+        "second",
+        "strftime",
+        "time_bucket",
+        "timezone",
+        "timezone_hour",
+        "timezone_minute",
+        "week",
+        "weekday",
+        "weekofyear",
+        "year",
+        "yearweek",
+    }
+)
 # The catalog calls these consistent on some line of DuckDB, but they read the clock, the session,
 # the physical layout or aggregate states, or stop the query.
 NEVER_FUNCTIONS = frozenset(
