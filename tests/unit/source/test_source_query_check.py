@@ -198,7 +198,7 @@ FRIENDLY = [
     "SELECT CAST(a AS VARCHAR) AS s, a::DOUBLE AS f, TRY_CAST(b AS INTEGER) AS i FROM t",
     "SELECT extract(year FROM d) AS y, date_trunc('month', d) AS m, d + INTERVAL 3 DAY AS e FROM t",
     "SELECT strftime(d, '%Y-%m') AS ym, year(d), date_diff('day', d, DATE '2021-01-01') AS n FROM t",
-    "SELECT hour(d::TIMESTAMPTZ) AS h, d::TIMESTAMPTZ + INTERVAL 1 DAY AS e, d::TIMESTAMP AT TIME ZONE 'UTC' AS u FROM t",
+    "SELECT hour(d::TIMESTAMPTZ) AS h, (d::TIMESTAMPTZ + INTERVAL 1 DAY)::VARCHAR AS e FROM t",
     "SELECT a FROM t WHERE a BETWEEN 1 AND 2 AND b IN ('x', 'y') OR NOT (a = 3)",
     "SELECT a FROM t WHERE b LIKE 'x%' OR b ILIKE 'Y' OR b ~ '^z' OR b SIMILAR TO 'q'",
     "SELECT a FROM t WHERE a IS DISTINCT FROM 1 AND a IS NOT DISTINCT FROM 2",
@@ -336,7 +336,7 @@ def test_the_functions_of_an_allowed_query_are_what_the_database_sees(catalog):
     syntax = catalog.syntax("SELECT lower(b), a + 1, random() FROM t WHERE b LIKE 'x'")
     assert {"lower", "+", "random", "~~"} <= syntax.functions
     assert catalog.rowwise("+") and catalog.rowwise("UPPER")
-    for refused in ("lower", "random", "sum", "now", "no_such_function", "harmless", "total", "age", "today"):
+    for refused in ("lower", "random", "sum", "now", "no_such_function", "harmless", "total", "today"):
         assert not catalog.rowwise(refused)
     assert all(catalog.rowwise(name) for name in ZONED_FUNCTIONS)
 
