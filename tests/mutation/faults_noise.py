@@ -316,8 +316,8 @@ FAULTS = (
         f"{DRAWING_TESTS}::test_the_tail_has_no_end",
         (
             DRAWING,
-            "            return found\n\n\ndef _kept",
-            "            return min(found, 9)\n\n\ndef _kept",
+            "    return found\n\n\ndef _kept",
+            "    return min(found, 9)\n\n\ndef _kept",
         ),
     ),
     fault(

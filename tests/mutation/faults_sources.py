@@ -48,7 +48,8 @@ FAULTS = (
     ),
     fault(
         "built-in functions that were made again called",
-        f"{HOSTILE}::test_a_built_in_function_that_was_taken_away_or_made_again_is_refused",
+        "tests/unit/engines/test_engines_builtin.py"
+        "::test_a_function_that_is_made_again_is_younger_than_all_that_duckdb_brings",
         (BUILTIN, " | _made_again(rows))", ")"),
     ),
     fault(
