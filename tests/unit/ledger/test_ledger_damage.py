@@ -90,7 +90,9 @@ def test_flipped_bits_and_bytes_anywhere_in_the_file(full, seed, bits):
         ended = outcomes(full)
         seen.add(ended["verify"])
         if ended["verify"] == "done":
-            assert set(ended.values()) == {"done"}, place
+            # By byte 18 SQLite may only read the file: a whole ledger, which takes nothing more.
+            allowed = {"done", "unusable"} if place == 18 else {"done"}
+            assert set(ended.values()) <= allowed, place
     assert {"done", "damaged"} <= seen
 
 
