@@ -172,6 +172,11 @@ def ledger_place(request: Request, session: SourceSession) -> Ledger | Path | No
     if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
         ledger: Ledger = request.ledger
         return ledger
+    if isinstance(request.ledger, str) and "://" in request.ledger:
+        raise LedgerError(
+            f"ledger={request.ledger!r} is a URL: a ledger is a file on a disk of this machine. Nothing was "
+            "read."
+        )
     if session.unplaced and request.ledger is None and variable_place() is None:
         raise LedgerError(
             f"{session.unplaced}, so its ledger must be named: give ledger='path/to/file', the same "

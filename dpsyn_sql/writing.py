@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.errors import PublishError
+from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.interfaces import LedgerEntry, PartRows, RowPublisher
 from dpsyn_sql.measure.planned import planned_events
@@ -49,7 +49,7 @@ def write_rows(
     ``lost``: of ``facts_of_losses``. Returns the number of rows and the certificate.
 
     Raises:
-        PublishError: something else has appeared in place of the output.
+        PublishError: something else has appeared in place of the output, or Spark cannot write it.
     """
     if rows == 0 and rows_wanted(made) == 0:  # not because the caller asks for none
         warn("The noisy total is not above zero: the synthetic table is empty.")
@@ -70,12 +70,19 @@ def write_rows(
                 course.written(job.target.name)
         except PublishError as error:
             problem = str(error)
+        except EngineFailure as error:
+            if job.target.publisher is None:
+                raise
+            problem = (
+                f"{job.target.name!r} could not be written: Spark failed while {error.step} ({error.kind}). "
+                "Its log says why: whether it may write there, and whether its catalog takes the name."
+            )
     finally:
         engine.close()
     if problem:
         raise PublishError(
-            f"{problem} The debit stands, and the answers are stored: the same call with name={entry.name!r} "
-            "and another into= costs nothing more."
+            f"{problem} The debit stands, and the answers are stored: the same call, or one with "
+            f"name={entry.name!r} and another into=, costs nothing more."
         )
     return written, facts
 

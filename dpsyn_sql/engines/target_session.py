@@ -149,7 +149,7 @@ def _checked(
     if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
         return _connection_target(con, text, session, may_replace)
     if not isinstance(con, str | os.PathLike):
-        raise TargetError("Spark writes no table here yet: give into= a path that ends in .parquet or .csv.")
+        raise InternalError("a table is written by a database or by Spark")
     return _database_target(absolute_path(con), text, session, may_replace)
 
 

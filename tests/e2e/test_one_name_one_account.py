@@ -411,7 +411,7 @@ def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch
         return stage(*arguments, **options)
 
     monkeypatch.setattr("dpsyn_sql.writing.stage_rows", taken)
-    with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into= costs nothing more"):
+    with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into=, costs nothing more"):
         release(path, into=into)
     monkeypatch.undo()
     assert release(path, into=path.with_name("p.csv"), name="o.csv").replayed

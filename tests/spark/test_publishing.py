@@ -16,7 +16,7 @@ import dpsyn_sql
 from dpsyn_sql import preparation
 from dpsyn_sql.engines.spark import outputs
 from dpsyn_sql.engines.target_session import open_target
-from dpsyn_sql.errors import EngineFailure, InputError, PublishError, TargetError
+from dpsyn_sql.errors import InputError, PublishError, TargetError
 from dpsyn_sql.sample import compile as compiled
 from dpsyn_sql.sample import rounds
 
@@ -249,12 +249,17 @@ def rows_at(spark, into):
 def test_an_output_that_cannot_be_is_refused_before_the_debit(spark, database, tmp_path, people, into_spark):
     spark.sql(f"CREATE VIEW {database}.v AS SELECT 1 AS a")
     spark.sql(f"CREATE TABLE {database}.t (a INT) USING parquet")
-    spark.sql(f"CREATE TABLE {database}.m_dpsyn (a INT) USING parquet")
+    spark.sql(f"CREATE TABLE {database}.m_dpsyn (chunk INT, data BINARY) USING parquet")
+    spark.sql(f"CREATE TABLE {database}.n_dpsyn (a INT) USING parquet")
+    (tmp_path / "f.dpsyn.duckdb").write_text("no database of DuckDB")
     for into, why in [
         (f"{database}.v", "is a view"),
         (f"{database}.t", "exists; choose another into=, or add replace=True"),
         (f"{database}.m", "exists without its rows"),
+        (f"{database}.n", "n_dpsyn.* is in the way: .*what stands there is none"),
+        (str(tmp_path / "f"), "f.dpsyn.duckdb.* is in the way: .*what stands there is none"),
         ("nowhere.t", "There is no database"),
+        ("nowhere.at.all", "There is no database nowhere.at"),
         ("a.b.c.d", "is no name of a table"),
         (str(tmp_path / "missing" / "t"), "does not exist"),
         (str(tmp_path / "t.csv"), "folder of Parquet"),
@@ -274,13 +279,13 @@ def test_a_failing_task_is_a_failure_without_the_words_of_spark_and_leaves_nothi
     from dpsyn_sql.write import in_tasks
 
     monkeypatch.setattr(in_tasks, "part_query", lambda *a: "SELECT CAST('secret' AS INTEGER)")
-    with pytest.raises(EngineFailure) as caught:
+    with pytest.raises(PublishError, match="debit stands.*costs nothing more") as caught:
         released(people, f"{database}.t", rows=10)
     assert "secret" not in str(caught.value)
-    assert caught.value.__cause__ is None
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
     assert tables(spark, database) == []
     assert files_under(urlsplit(spark.catalog.getDatabase(database).locationUri).path) == []
-    with pytest.raises(EngineFailure):
+    with pytest.raises(PublishError):
         released(people, str(tmp_path / "t"), rows=10, name="folder")
     assert not list(tmp_path.glob("*_dpsyn_new_*"))
 

@@ -351,6 +351,11 @@ def test_workers_are_looked_at_before_anything_is_read(spark, tmp_path, monkeypa
         monkeypatch.setattr(module.tasks, "versions", lambda _: iter([("python9", "", "")]))
         with pytest.raises(InputError, match=r"\(python9\) has no duckdb and no pyarrow: run"):
             engine.probe()
+        monkeypatch.setattr(module.tasks, "versions", lambda _: 1 / 0)
+        with pytest.raises(
+            InputError, match="No task of Python runs.*PYSPARK_PYTHON.*Nothing was read or charged"
+        ):
+            engine.probe()
 
 
 SECRET = "Zanzibar-77"

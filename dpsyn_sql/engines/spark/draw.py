@@ -1,8 +1,8 @@
 """What a task of Spark runs to make synthetic rows: its own DuckDB draws and decodes the parts it is given.
 
 PUBLIC side: a task sees a model of noisy answers and codes drawn from it. These functions travel to the
-workers by value, so they import the standard library, duckdb and pyarrow only, and ``sample.rounds``, which
-travels with them. An error carries the name of its class only.
+workers by value, so they import the standard library, duckdb and pyarrow only, and ``sample.rounds`` and
+``tasks``, which travel with them. An error carries the name of its class only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpsyn_sql.engines.spark.tasks import local_folder
 from dpsyn_sql.sample.rounds import rows_left
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _session(recipe: Recipe) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB of one thread that spills into a folder of its own, with the model."""
     import duckdb
 
-    scratch = tempfile.mkdtemp(prefix="dpsyn-scratch-")
+    scratch = tempfile.mkdtemp(prefix="dpsyn-scratch-", dir=local_folder())
     con = duckdb.connect(":memory:", config={"threads": 1, "temp_directory": scratch})
     try:
         for name, value in recipe.settings:

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import lock, private_instance
 from dpsyn_sql.engines.spark import tasks
-from dpsyn_sql.engines.spark.guard import silenced, tried
+from dpsyn_sql.engines.spark.guard import is_stopped, silenced, tried
 from dpsyn_sql.engines.spark.names import quoted
 from dpsyn_sql.engines.spark.place import remove
 from dpsyn_sql.engines.spark.rows import SparkRows
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, Types, counting, named_in
 from dpsyn_sql.engines.spark.work import encoding as _encoding
-from dpsyn_sql.errors import EngineFailure, InputError, InternalError
+from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError, said
 from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
@@ -44,6 +44,10 @@ _CARRIED = re.compile(
 
 _FAILED = re.compile(re.escape(tasks.FAILED) + r"(\w+)")
 _MOST_PROBED = 64
+_STOPPED = (
+    "The Spark session was stopped while {step}. What was charged stays charged, and the answers so far are "
+    "stored: the same call with another session goes on from there and costs nothing more."
+)
 # Task results are moved into place when the job commits; the other algorithm lets files of a failed job show.
 _COMMIT = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
 
@@ -157,8 +161,8 @@ class SparkEngine(DuckDBEngine):
         """Check that the workers have DuckDB, of the driver's version, and Arrow; reads no row of the source.
 
         Raises:
-            InputError: they have not; the message says what to install.
-            EngineFailure: Spark cannot run a job.
+            InputError: they have not, or run no Python; the message says what to install.
+            SourceError: the session was stopped.
         """
         context = self._reachable().spark.sparkContext
 
@@ -168,8 +172,18 @@ class SparkEngine(DuckDBEngine):
             told = context.range(parts, numSlices=parts).mapPartitions(tasks.versions)
             return [tuple(one) for one in told.collect()]
 
-        wanted = duckdb.__version__
-        for python, has, arrow in self._asked(found, "", "looking for DuckDB on the workers of Spark"):
+        wanted, kind = duckdb.__version__, ""
+        try:
+            told = self._asked(found, "", "looking for DuckDB on the workers of Spark")
+        except EngineFailure as error:
+            kind = error.kind
+        if kind:
+            raise InputError(
+                f"No task of Python runs on the Spark workers ({kind}). They start "
+                f"{said(context.pythonExec)}. PYSPARK_PYTHON names it, before the session starts, and every "
+                "machine must have it. Nothing was read or charged."
+            )
+        for python, has, arrow in told:
             lacking = [name for name, version in (("duckdb", has), ("pyarrow", arrow)) if not version]
             if not lacking and has == wanted:
                 continue
@@ -304,6 +318,7 @@ class SparkEngine(DuckDBEngine):
 
         Raises:
             EngineFailure: with the class of the error in the task, if it was one of ours.
+            SourceError: the session was stopped.
         """
         rows = self._reachable()
         self._admit(statement, step)
@@ -322,6 +337,8 @@ class SparkEngine(DuckDBEngine):
             kind = _kind(error)
         finally:
             tried(lambda: rows.spark.sparkContext.removeJobTag(tag))
+        if is_stopped(rows.spark):
+            raise SourceError(_STOPPED.format(step=step))
         raise EngineFailure(step, kind, statement)
 
 

@@ -6,9 +6,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from dpsyn_sql.errors import EngineFailure
+from dpsyn_sql.errors import EngineFailure, InputError
 
 _T = TypeVar("_T")
 
@@ -48,6 +48,29 @@ def asked(call: Callable[[], _T], step: str, statement: str = "") -> _T:
     except Exception as error:  # noqa: BLE001 - Py4J, Spark and Java raise many kinds
         kind = type(error).__name__
     raise EngineFailure(step, kind, statement)
+
+
+def is_stopped(spark: Any) -> bool:
+    """Whether the Java process of a session has ended, or was told to."""
+
+    def stopped() -> bool:
+        java = spark.sparkContext._jsc
+        return java is None or bool(java.sc().isStopped())
+
+    return tried(stopped) is not False
+
+
+def refuse_stopped(spark: Any) -> None:
+    """Refuse a session that has ended.
+
+    Raises:
+        InputError: it has.
+    """
+    if is_stopped(spark):
+        raise InputError(
+            "The Spark session is stopped: start another, SparkSession.builder.getOrCreate(). Nothing was "
+            "read or charged."
+        )
 
 
 def tried(call: Callable[[], _T]) -> _T | None:

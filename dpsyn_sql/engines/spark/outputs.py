@@ -20,6 +20,8 @@ from dpsyn_sql.source.names import shorten
 _WRITING, _READING = "writing the synthetic rows with Spark", "looking at the output"
 _BLOB = 2**23
 """Bytes of the model in a row."""
+_MAGIC = b"DUCK"
+"""Of a database file of DuckDB, behind a checksum of 8 bytes."""
 _ONE_COMMIT = ("delta", "iceberg")
 _OWN = "spark_catalog"
 
@@ -47,6 +49,11 @@ class SparkTable:
         """The name of the table with the model."""
         return (*self.parts[:-1], f"{self.parts[-1]}_dpsyn")
 
+    @property
+    def model_name(self) -> str:
+        """That name for people."""
+        return shown(self.model)
+
     def exists(self) -> bool:
         """Whether there is something of the table's name."""
         return self._is(self.parts)
@@ -54,6 +61,11 @@ class SparkTable:
     def has_model(self) -> bool:
         """Whether there is something in place of the model."""
         return self._is(self.model)
+
+    def is_model(self) -> bool:
+        """Whether what is in place of the model has the form of one."""
+        columns = asked(lambda: self.spark.table(quoted(self.model)).columns, _READING)
+        return list(columns) == ["chunk", "data"]
 
     def rows(self) -> Any:
         """The rows that are there."""
@@ -86,13 +98,13 @@ class SparkTable:
         """
         if not tried(self.has_model):
             raise InputError(
-                f"There is no model of a release at {shorten(self.name)!r}: {_no_model(self.model)}"
+                f"There is no model of a release at {shorten(self.name)!r}: {_no_model(self.model_name)}"
             )
         rows = tried(lambda: self.spark.table(quoted(self.model)).select("chunk", "data").collect())
         blobs = sorted((int(row["chunk"]), bytes(row["data"])) for row in rows or ())
         if not blobs or [place for place, _ in blobs] != list(range(len(blobs))):
             raise InputError(
-                f"The table {shorten(shown(self.model))!r} is damaged: it is no model of a release."
+                f"The table {shorten(self.model_name)!r} is damaged: it is no model of a release."
             )
         path = folder / "model.duckdb"
         path.write_bytes(b"".join(data for _, data in blobs))
@@ -175,6 +187,11 @@ class SparkFolder:
         return f"{folder}/{file_beside(Path(name)).name}"
 
     @property
+    def model_name(self) -> str:
+        """That place for people."""
+        return self.model
+
+    @property
     def _files(self) -> Files:
         return Files(self.spark, self.uri)
 
@@ -185,6 +202,10 @@ class SparkFolder:
     def has_model(self) -> bool:
         """Whether there is something in place of the model."""
         return asked(lambda: self._files.exists(self.model), _READING)
+
+    def is_model(self) -> bool:
+        """Whether what is in place of the model is a database file."""
+        return asked(lambda: self._files.begins(self.model, _MAGIC, at=8), _READING)
 
     def rows(self) -> Any:
         """The rows that are there."""
@@ -234,7 +255,7 @@ class SparkFolder:
         path = folder / "model.duckdb"
         if not tried(self.has_model) or tried(lambda: self._files.fetch(self.model, path)) is None:
             raise InputError(
-                f"There is no model of a release at {shorten(self.name)!r}: {_no_model(self.model)}"
+                f"There is no model of a release at {shorten(self.name)!r}: {_no_model(self.model_name)}"
             )
         return path
 
@@ -265,6 +286,17 @@ class Files:
         return bool(self._system.exists(self._path(uri))) and bool(
             self._system.getFileStatus(self._path(uri)).isDirectory()
         )
+
+    def begins(self, uri: str, mark: bytes, *, at: int) -> bool:
+        """Whether a file has these bytes from a place near its beginning on."""
+        if self.is_folder(uri):
+            return False
+        stream = self._system.open(self._path(uri))
+        try:
+            found = [stream.read() for _ in range(at + len(mark))]
+        finally:
+            stream.close()
+        return found[at:] == list(mark)
 
     def delete(self, uri: str) -> None:
         """Remove a file, or a folder with all that is in it; harmless where there is nothing."""
@@ -307,20 +339,18 @@ def _text(words: str) -> str:
     return "'" + words.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _no_model(place: object) -> str:
-    found = place if isinstance(place, str) else shown(place)  # type: ignore[arg-type]
+def _no_model(place: str) -> str:
     return (
-        f"{shorten(found)!r} is missing. If a release was interrupted there, the same call again keeps the "
+        f"{shorten(place)!r} is missing. If a release was interrupted there, the same call again keeps the "
         "model and costs nothing more."
     )
 
 
 def without_rows(output: SparkOutput) -> str:
     """Why rows are not written where a model stands alone."""
-    model = output.model if isinstance(output.model, str) else shown(output.model)
     return (
-        f"{shorten(model)!r}, the model of a release, exists without its rows. Delete it, choose another "
-        "into=, or add replace=True."
+        f"{shorten(output.model_name)!r}, the model of a release, exists without its rows. Delete it, choose "
+        "another into=, or add replace=True."
     )
 
 

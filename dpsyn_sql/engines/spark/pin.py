@@ -61,8 +61,8 @@ def pinned_table(spark: Any, table: Named) -> Pinned:
     if find is None and table.provider not in _FILES:
         raise SourceError(
             f"The table {shorten(table.shown)} is of the format {table.provider!r}, and no one state "
-            f"of it can be pinned: give a table of {', '.join(sorted([*_VERSIONS, *_FILES]))}, or a data "
-            "frame with trust_query=True."
+            f"of it can be pinned: give a table of {', '.join(sorted([*_VERSIONS, *_FILES]))}, or the "
+            "data frame spark.table(...) with trust_query=True and account=."
         )
     if find is None:
         frame = asked(lambda: spark.table(table.sql), _OPENING, table.sql)

@@ -17,7 +17,7 @@ from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, SourceSession
 from dpsyn_sql.engines.spark.catalog import Named, look_up
 from dpsyn_sql.engines.spark.columns import columns_of
 from dpsyn_sql.engines.spark.engine import SparkEngine, open_engine
-from dpsyn_sql.engines.spark.guard import asked, tried
+from dpsyn_sql.engines.spark.guard import asked, refuse_stopped, tried
 from dpsyn_sql.engines.spark.names import shown
 from dpsyn_sql.engines.spark.pin import Pinned, pinned_files, pinned_table
 from dpsyn_sql.engines.spark.place import Place, private_place
@@ -183,7 +183,7 @@ def open_spark(
             "public_tables= is for queries of DuckDB. Queries of Spark are not checked: add trust_query=True."
         )
     spark = session_of(source.data) if isinstance(source, Frame) else con
-    _refuse_stopped(spark)
+    refuse_stopped(spark)
     if isinstance(source, Frame):
         opened = _frame(spark, source, trust_query)
     elif isinstance(source, str) and is_query(source):
@@ -191,16 +191,6 @@ def open_spark(
     else:
         opened = _named(spark, os.fspath(source), trust_query)
     return _session(opened, memory_limit)
-
-
-def _refuse_stopped(spark: Any) -> None:
-    """A session whose Java process has ended, or was told to."""
-    stopped = tried(lambda: spark.sparkContext._jsc is None or spark.sparkContext._jsc.sc().isStopped())
-    if stopped is not False:
-        raise InputError(
-            "The Spark session is stopped: start another, SparkSession.builder.getOrCreate(). Nothing was "
-            "read or charged."
-        )
 
 
 # -- what it is ---------------------------------------------------------------------------------

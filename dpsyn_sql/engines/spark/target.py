@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dpsyn_sql.engines.spark.catalog import look_up
-from dpsyn_sql.engines.spark.guard import asked, tried
+from dpsyn_sql.engines.spark.guard import asked, refuse_stopped, tried
 from dpsyn_sql.engines.spark.names import parts_of, quoted, shown
 from dpsyn_sql.engines.spark.outputs import Files, SparkFolder, SparkOutput, SparkTable, without_rows
 from dpsyn_sql.errors import SourceError, TargetError
@@ -22,9 +22,11 @@ def spark_output(spark: Any, into: str | os.PathLike[str]) -> SparkOutput:
     """What an ``into`` means to a session of Spark: the name of a table, or a path of its file system.
 
     Raises:
+        InputError: the session is stopped.
         TargetError: it is neither, or a path of CSV.
         EngineFailure: Spark failed.
     """
+    refuse_stopped(spark)
     text = os.fspath(into)
     if not isinstance(into, str) or "://" in text or looks_like_path(text) or text.startswith("file:"):
         return SparkFolder(spark, _folder(spark, text))
@@ -62,13 +64,20 @@ def check_output(output: SparkOutput, session: Any, may_replace: Callable[[], bo
         may_replace: whether this output may be overwritten.
 
     Raises:
-        TargetError: it exists, is a view, belongs to the source, has no home, or a model stands there without
-            its rows.
+        TargetError: it exists, is a view, belongs to the source, has no home, a model stands there without
+            its rows, or something else in the place of the model.
         EngineFailure: Spark failed.
     """
+    if isinstance(output, SparkTable):
+        _check_home(output)
     exists = output.exists()
     place = _table(output, exists) if isinstance(output, SparkTable) else _checked_folder(output, exists)
     _check_source(output, place, session)
+    if output.has_model() and not output.is_model():
+        raise TargetError(
+            f"{shorten(output.model_name)!r} is in the way: the model of the release is kept under this "
+            "name, and what stands there is none. Rename it, or choose another into=."
+        )
     if exists and not may_replace():
         what = "table" if isinstance(output, SparkTable) else "folder"
         raise TargetError(
@@ -79,13 +88,17 @@ def check_output(output: SparkOutput, session: Any, may_replace: Callable[[], bo
     return exists
 
 
-def _table(output: SparkTable, exists: bool) -> str | None:
-    """The URI of the files of a table that exists."""
+def _check_home(output: SparkTable) -> None:
+    """An unknown catalog is an error of Spark's."""
     database = output.parts[:-1]
-    if not asked(lambda: bool(output.spark.catalog.databaseExists(quoted(database))), _LOOKING):
+    if not tried(lambda: bool(output.spark.catalog.databaseExists(quoted(database)))):
         raise TargetError(
             f"There is no database {shorten(shown(database))!r} in Spark. Make it, or choose another into=."
         )
+
+
+def _table(output: SparkTable, exists: bool) -> str | None:
+    """The URI of the files of a table that exists."""
     location = None
     for parts in (output.parts, output.model):
         if not asked(lambda name=parts: bool(output.spark.catalog.tableExists(quoted(name))), _LOOKING):  # type: ignore[misc]

@@ -167,7 +167,7 @@ def _database(settings: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     The folder lies in the folder that Spark gave the worker, so that of a killed worker it goes with the
     application's own files.
     """
-    folder = tempfile.mkdtemp(prefix="dpsyn-task-", dir=_local_folder())  # mode 0700
+    folder = tempfile.mkdtemp(prefix="dpsyn-task-", dir=local_folder())  # mode 0700
     try:
         with duckdb.connect(
             ":memory:",
@@ -190,7 +190,7 @@ def _database(settings: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _local_folder() -> str | None:
+def local_folder() -> str | None:
     """A folder of Spark's own for this worker, None if there is none."""
     listed = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     return next((folder for folder in listed if folder and os.access(folder, os.W_OK)), None)
