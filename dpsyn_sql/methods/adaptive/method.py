@@ -53,7 +53,7 @@ class Adaptive(Recipe):
 
     name = "adaptive"
     model = GraphicalModel
-    attributes = 500  # it scores every pair of attributes; more were not measured
+    attributes = 1_000  # it scores every pair of attributes; more were not measured
     takes_workload = takes_target = True
     constants: ClassVar[Settings] = Settings()
 
