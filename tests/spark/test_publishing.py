@@ -259,7 +259,7 @@ def test_an_output_that_cannot_be_is_refused_before_the_debit(spark, database, t
         (f"{database}.n", "n_dpsyn.* is in the way: .*what stands there is none"),
         (str(tmp_path / "f"), "f.dpsyn.duckdb.* is in the way: .*what stands there is none"),
         ("nowhere.t", "There is no database"),
-        ("nowhere.at.all", "There is no database nowhere.at"),
+        ("nowhere.at.all", "There is no database 'nowhere.at'"),
         ("a.b.c.d", "is no name of a table"),
         (str(tmp_path / "missing" / "t"), "does not exist"),
         (str(tmp_path / "t.csv"), "folder of Parquet"),
