@@ -2,7 +2,7 @@
 
 PUBLIC side: a task sees a model of noisy answers and codes drawn from it. These functions travel to the
 workers by value, so they import the standard library, duckdb and pyarrow only, and ``sample.rounds`` and
-``tasks``, which travel with them. An error carries the name of its class only.
+``scratch``, which travel with them. An error carries the name of its class only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpsyn_sql.engines.spark.tasks import local_folder
+from dpsyn_sql.engines.spark.scratch import local_folder
 from dpsyn_sql.sample.rounds import rows_left
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import lock, private_instance
-from dpsyn_sql.engines.spark import tasks
+from dpsyn_sql.engines.spark import scratch, tasks
 from dpsyn_sql.engines.spark.guard import is_stopped, silenced, tried
 from dpsyn_sql.engines.spark.names import quoted
 from dpsyn_sql.engines.spark.place import remove
@@ -386,7 +386,8 @@ def _by_value() -> None:
     """Workers need not have this package: its functions go to them with the job."""
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(tasks)
+    for module in (tasks, scratch):
+        cloudpickle.register_pickle_by_value(module)
 
 
 def _is_class(name: str) -> bool:

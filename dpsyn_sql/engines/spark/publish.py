@@ -9,7 +9,7 @@ from typing import Any
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.spark import draw, tasks
+from dpsyn_sql.engines.spark import draw, scratch
 from dpsyn_sql.engines.spark.guard import asked
 from dpsyn_sql.engines.spark.outputs import SparkOutput, without_rows
 from dpsyn_sql.engines.spark.recipes import parts_of, recipe_of
@@ -73,7 +73,7 @@ class SparkPublisher:
         """A data frame of what tasks give of the parts."""
         from pyspark import cloudpickle
 
-        for module in (draw, rounds, tasks):  # workers have no package of ours
+        for module in (draw, rounds, scratch):  # workers have no package of ours
             cloudpickle.register_pickle_by_value(module)
         sent = [(part.first, part.rows, part.before, part.codes) for part in parts_of(engine, rows)]
         parts = asked(lambda: self.spark.createDataFrame(sent, _SENT), _STEP)

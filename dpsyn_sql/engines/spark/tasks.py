@@ -1,9 +1,10 @@
 """PRIVATE: what a task does with the rows of its partition: plain functions on Arrow batches.
 
 Workers need DuckDB and pyarrow, not this package: the functions travel by value, and the statements as text.
-So nothing else may be imported here. What a task returns counts once, however often it ran: Spark takes the
-results of one completed attempt, and a further attempt on the same rows gives the same sums. (The same codes
-too: which rows of a unit are kept depends on nothing but the unit's own rows, not on their order.)
+So nothing else may be imported here but ``scratch``, which travels too. What a task returns counts once,
+however often it ran: Spark takes the results of one completed attempt, and a further attempt on the same rows
+gives the same sums. (The same codes too: which rows of a unit are kept depends on nothing but the unit's own
+rows, not on their order.)
 
 An error leaves a task as the name of its class alone: messages of DuckDB and Arrow quote values.
 """
@@ -20,6 +21,8 @@ from functools import partial
 
 import duckdb
 import pyarrow as pa
+
+from dpsyn_sql.engines.spark.scratch import local_folder
 
 BATCH = "dpsyn_batch"
 """The relation of one chunk of rows, with the columns c0, c1, ..."""
@@ -188,12 +191,6 @@ def _database(settings: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
             yield connection
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def local_folder() -> str | None:
-    """A folder of Spark's own for this worker, None if there is none."""
-    listed = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
-    return next((folder for folder in listed if folder and os.access(folder, os.W_OK)), None)
 
 
 def _memory() -> int:

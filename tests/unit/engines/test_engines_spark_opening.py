@@ -26,6 +26,13 @@ _FRESH = """
 import sys
 import dpsyn_sql
 print("pyarrow" in sys.modules)  # pandas loads it where it is installed, and a release needs pandas
+
+class Lacking:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyarrow", "pyspark"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Lacking())
 import dpsyn_sql.pipeline, dpsyn_sql.explanation, dpsyn_sql.stored, dpsyn_sql.totals
 print(sorted(name for name in ("pyspark", "py4j") if name in sys.modules))
 """
