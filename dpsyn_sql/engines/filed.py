@@ -1,8 +1,8 @@
 """Tables of a private instance in a file of its folder, for what does not fit under the memory limit.
 
-PRIVATE. A temporary table spills, but DuckDB 2.0.0 holds about a byte of each row in memory for it. A table of a
-database file is compressed and takes none. The file is encrypted with a key that nobody else ever has, where
-DuckDB can encrypt, and goes with the folder.
+PRIVATE. A temporary table spills, but DuckDB 2.0.0 holds about a byte of each row in memory for it. A table
+of a database file is compressed and takes none. The file is encrypted with a key that nobody else ever has,
+where DuckDB can encrypt, and goes with the folder.
 """
 
 from __future__ import annotations
