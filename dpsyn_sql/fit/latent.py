@@ -16,17 +16,21 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.consistency import RAKING_ROUNDS, Margins, fit_joint, simplex_projection
-from dpsyn_sql.fit.correlation import floored, nearest_correlation
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
+from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.denoise import merged_neighbours, within_bins
-from dpsyn_sql.fit.kendall import concordance, concordance_variance, correlation_of, untied
-from dpsyn_sql.fit.reproducible import snapped
+from dpsyn_sql.fit.gaussian import (
+    concordance,
+    concordance_variance,
+    correlation_of,
+    floored,
+    nearest_correlation,
+    untied,
+)
+from dpsyn_sql.fit.projections import RAKING_ROUNDS, fit_joint, simplex_projection
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Pair = tuple[int, int]
 
 _GRID = 2.0**-10

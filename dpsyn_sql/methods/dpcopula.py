@@ -32,9 +32,9 @@ from dpsyn_sql.fit.latent import (
     whole,
 )
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps
+from dpsyn_sql.methods.marginals import LEAST_UNITS, one_way_steps
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.models.latent import LatentModel
+from dpsyn_sql.models.copula import LatentModel
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms

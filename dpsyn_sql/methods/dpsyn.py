@@ -1,10 +1,10 @@
 """DPSyn: noisy views that cover all pairs or triples, made consistent, and rows that meet them.
 
-    one-way tables -> total, working bins                            methods/one_way.py, fit/bins.py
+    one-way tables -> total, working bins                            methods/marginals.py, fit/denoise.py
     views: a covering design, or randomly chosen                     planning/views.py
     measure them, over bins                                          through the door
     agree -> less noise -> not negative                              fit/views.py
-    a graphical model of the strongest views                         fit/strongest.py
+    a graphical model of the strongest views                         fit/reconstruct.py
     any marginal from the views; rows that meet them                 fit/reconstruct.py, sample/views.py
 
 After PriView (Qardaji, Yang, Li, SIGMOD 2014) and DPSyn (Li, Zhang, Wang 2018); docs/decisions/0016 says what
@@ -24,18 +24,15 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
-from dpsyn_sql.fit.bins import Binned, binned
+from dpsyn_sql.fit.denoise import Binned, binned
 from dpsyn_sql.fit.estimate import Observation, pooled, total_of
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.pair_tables import followed_pairs
-from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
-from dpsyn_sql.fit.strongest import graphical_views
-from dpsyn_sql.fit.variances import Variances
+from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS, graphical_views
+from dpsyn_sql.fit.variances import Variances, followed_pairs
 from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
 from dpsyn_sql.interfaces import Curator, Model
-from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
-from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.methods.settings import checked
+from dpsyn_sql.methods.marginals import LEAST_UNITS, one_way_steps, one_way_tables
+from dpsyn_sql.methods.recipe import Recipe, checked
 from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
 from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep, equivalent_rho

@@ -1,18 +1,24 @@
-"""The base of all methods: a value whose fields are its settings, with its description."""
+"""The base of all methods: a value whose fields are its settings, with its description.
+
+Settings of a method: the fields of its dataclass, read from values or from text.
+
+Whether rows can be drawn from the models of a method; checked before anything is charged.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import MISSING, dataclass, fields, replace
+from inspect import isfunction
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.variances import Variances, one_way_components
-from dpsyn_sql.interfaces import Curator, Method, Model
-from dpsyn_sql.methods.settings import Setting, changed_settings
+from dpsyn_sql.interfaces import Curator, MarginalModel, Method, Model
 from dpsyn_sql.planning.growth import Growth
 from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
@@ -123,3 +129,151 @@ class Static(Recipe):
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit."""
         return self.fitted(plan.domain, self.answers(plan, curator))
+
+
+Setting = int | float | bool | str
+Kind = TypeVar("Kind")
+
+_IN_WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
+
+
+def settings_of(kind: type) -> dict[str, type]:
+    """Names and types of the settings that a method has, in order."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def checked(method: Kind) -> Kind:
+    """The method itself, if every setting of few values (``choices``) has one of them.
+
+    Raises:
+        InputError: it names all settings that have another.
+    """
+    faults = [
+        f"{name}={said(getattr(method, name))}; it can be {_listed(map(repr, values))}"
+        for name, values in choices_of(method).items()
+        if getattr(method, name) not in values
+    ]
+    if faults:
+        raise InputError(f"method={method.name!r} has the setting {', and '.join(faults)}")  # type: ignore[attr-defined]
+    return method
+
+
+def choices_of(method: Any) -> Mapping[str, Sequence[Setting]]:
+    """The values of the settings that have few."""
+    found: Mapping[str, Sequence[Setting]] = getattr(method, "choices", {})
+    return found
+
+
+def changed_settings(method: Any) -> dict[str, Setting]:
+    """The settings that are not the default."""
+    return {
+        field.name: getattr(method, field.name)
+        for field in fields(method)
+        if field.default is MISSING or getattr(method, field.name) != field.default
+    }
+
+
+def with_values(method: Kind, given: Mapping[str, Any]) -> Kind:
+    """The same kind of method with these settings.
+
+    Raises:
+        InputError: it has no such setting, a value is of another type, or not one of few that it can have.
+    """
+    known = settings_of(type(method))
+    for name in given:
+        _check_known(method, name, known)
+    read = {name: _value(method, name, value, known[name]) for name, value in given.items()}
+    changed = {name: value for name, value in read.items() if getattr(method, name) is not value}
+    return checked(replace(method, **changed) if changed else method)  # type: ignore[type-var]
+
+
+def with_texts(method: Kind, given: Mapping[str, str]) -> Kind:
+    """The same, from the texts of a command line.
+
+    Raises:
+        InputError: it has no such setting, or a text is not a value of its type.
+    """
+    known = settings_of(type(method))
+    for name in given:
+        _check_known(method, name, known)
+    return with_values(method, {name: _read(text, known[name]) for name, text in given.items()})
+
+
+def in_words(method: Any) -> str:
+    """``settings: degree (a whole number; default 2)``, or ``no settings``."""
+    known, choices = settings_of(type(method)), choices_of(method)
+    told = list[str]()
+    for name, kind in known.items():
+        values = _listed(map(str, choices[name])) if name in choices else _IN_WORDS[kind]
+        told.append(f"{name} ({values}; default {_as_text(getattr(method, name))})")
+    return f"settings: {', '.join(told)}" if told else "no settings"
+
+
+def _as_text(value: Setting) -> str:
+    """As a command line takes it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    """``a, b or c``."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _check_known(method: Any, name: object, known: Mapping[str, type]) -> None:
+    if name not in known:
+        raise InputError(f"method={method.name!r} has no setting {said(name)}; it has {in_words(method)}")
+
+
+def _value(method: Any, name: str, value: Any, kind: type) -> Setting:
+    """A value of the type. A whole number is a number; a truth value is not."""
+    fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value, fits = float(value), True
+    if not fits or (kind is float and not math.isfinite(value)):
+        raise InputError(
+            f"method={method.name!r} has the setting {name}, which is {_IN_WORDS[kind]}, not {said(value)}"
+        )
+    found: Setting = value
+    return found
+
+
+def _read(text: str, kind: type) -> Setting:
+    """The value that a text means, or the text itself if it means none."""
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        number: Setting = kind(text)
+    except ValueError:
+        return text
+    return number
+
+
+NEEDED = tuple(
+    name
+    for name, member in (*vars(MarginalModel).items(), *vars(Model).items())
+    if isfunction(member) and name[0] != "_"
+)
+"""The functions of a model that a release calls."""
+
+
+def check_model(method: Method) -> None:
+    """Refuse a method whose models cannot be released.
+
+    Raises:
+        InputError: it does not name the class of its model, or that class lacks a function.
+    """
+    model = getattr(method, "model", None)
+    if not isinstance(model, type):
+        raise InputError(
+            f"method={method.name!r} does not name the class of its model, so nobody knows whether rows can "
+            "be drawn from it: add the attribute model. Nothing was charged."
+        )
+    lacking = [name for name in NEEDED if not callable(getattr(model, name, None))]
+    if lacking:
+        raise InputError(
+            f"method={method.name!r} fits a model of class {model.__name__}, which has no "
+            f"{' and no '.join(f'{name}()' for name in lacking)}: no rows could be released. Add to the "
+            "class what interfaces.Model requires, or use another method. Nothing was charged."
+        )

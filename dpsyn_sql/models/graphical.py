@@ -8,21 +8,17 @@ from functools import reduce
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, summed
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest
-from dpsyn_sql.fit.network import Network
-from dpsyn_sql.fit.tree_network import tree_network
+from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.models.asked import checked_names, fault
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.graphical import GraphicalSampler
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class GraphicalModel:
     domain: Domain
     total: float
     beliefs: Beliefs
-    bins: tuple[NDArray[np.int64], ...]
+    bins: tuple[IntArray, ...]
     within: tuple[FloatArray, ...]
     beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
     components: Mapping[Scope, Components] = field(default_factory=dict)

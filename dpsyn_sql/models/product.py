@@ -1,4 +1,7 @@
-"""A model of independent attributes."""
+"""A model of independent attributes.
+
+A model of a table that is one key: how many rows each code has.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,14 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.consistency import Margins
-from dpsyn_sql.fit.model_tables import ModelTables
-from dpsyn_sql.fit.network import Network, joined, node_of, proper
+from dpsyn_sql.fit.network import ModelTables, Network, joined, node_of, proper
 from dpsyn_sql.models.asked import checked_names, fault
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.sample.independent import ProductSampler
+from dpsyn_sql.sample.quotas import CountedSampler, ProductSampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class ProductModel:
         return self.margins.total
 
     @property
-    def _probabilities(self) -> tuple[NDArray[np.float64], ...]:
+    def _probabilities(self) -> tuple[FloatArray, ...]:
         """Of each attribute, in domain order."""
         return tuple(self.margins.probabilities[name] for name in self.domain.names)
 
@@ -39,7 +41,7 @@ class ProductModel:
         """Whether they are attributes, each named once."""
         return not fault(self.domain, attrs)
 
-    def project(self, attrs: Sequence[str]) -> NDArray[np.float64]:
+    def project(self, attrs: Sequence[str]) -> FloatArray:
         """Expected counts: the outer product of the margins; sums to max(0, total).
 
         Raises:
@@ -72,3 +74,46 @@ class ProductModel:
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> ProductSampler:
         """Rows that meet the one-way counts; no way is faster."""
         return ProductSampler(self._probabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedModel:
+    """Rows by code of the only attribute of ``domain``.
+
+    ``rows`` (float64[size], none negative) add up to max(0, ``total``). ``exact``: they are whole numbers,
+    and a table of ``total`` rows has just these.
+    """
+
+    domain: Domain
+    total: float
+    rows: FloatArray
+    exact: bool
+
+    @property
+    def _product(self) -> ProductModel:
+        own = proper(self.rows)
+        return ProductModel(self.domain, Margins(self.total, {self.domain.names[0]: own / own.sum()}))
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether it is the attribute, named once."""
+        return self._product.supports(attrs)
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """The rows by code; they sum to max(0, total).
+
+        Raises:
+            InputError: no attribute, one twice, or an unknown one.
+        """
+        return self._product.project(attrs)
+
+    def network(self) -> Network:
+        """One node without parents."""
+        return self._product.network()
+
+    def tables(self) -> ModelTables:
+        """One bin."""
+        return self._product.tables()
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CountedSampler:
+        """Rows that meet the counts; no way is faster."""
+        return CountedSampler(self.rows)

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.models.asked import checked_names, fault
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

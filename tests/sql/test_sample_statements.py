@@ -17,8 +17,7 @@ from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, node_of, slot_bits_of
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample import sql_sampler, sql_text
-from dpsyn_sql.sample.compile import independent_rows
-from dpsyn_sql.sample.sql_sampler import append_network, load_distributions
+from dpsyn_sql.sample.sql_sampler import append_network, independent_rows, load_distributions
 from dpsyn_sql.sample.sql_text import Tables, script_of
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
@@ -317,7 +316,7 @@ def test_many_rows_are_drawn_independently(monkeypatch):
     few, many = model(SCOPES["chain"]), model(SCOPES["chain"]).network()
     assert independent_rows(few, 20_000_000) is None
     assert independent_rows(few, 20_000_001).sizes == many.sizes
-    monkeypatch.setattr("dpsyn_sql.sample.compile.MOST_NODES", 0)
+    monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.MOST_NODES", 0)
     assert independent_rows(few, 20_000_001) is None
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.beside import target
+from dpsyn_sql.fit.centres import target
 from dpsyn_sql.fit.estimate import Observation
 
 

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.consistency import (
-    Margins,
-    Measurements,
-    fit_margins,
-    fit_pair,
-    raked,
-    simplex_projection,
-)
-from dpsyn_sql.fit.shrinkage import shrink_singular_values
+from dpsyn_sql.fit.consistency import Margins, Measurements, fit_margins, fit_pair
+from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 

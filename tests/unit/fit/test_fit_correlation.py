@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsyn_sql.fit.correlation import floored, nearest_correlation
+from dpsyn_sql.fit.gaussian import floored, nearest_correlation
 
 
 def test_the_example_of_the_paper():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from dpsyn_sql.fit.kendall import (
+from dpsyn_sql.fit.gaussian import (
     concordance,
     concordance_variance,
     correlation_of,

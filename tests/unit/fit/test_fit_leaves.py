@@ -14,8 +14,16 @@ from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.branches import Branches, branches_of, estimated, nearest, settled
-from dpsyn_sql.fit.grown import attribute_of_tree, committed_key, key_of_tree
-from dpsyn_sql.fit.leaves import _siblings, coarsened, codes_of_leaves, leaves_of_runs, unique
+from dpsyn_sql.fit.leaves import (
+    _siblings,
+    attribute_of_tree,
+    coarsened,
+    codes_of_leaves,
+    committed_key,
+    key_of_tree,
+    leaves_of_runs,
+    unique,
+)
 from dpsyn_sql.planning.queries import NoisyLeaves, NoisyTree
 
 TREES = st.builds(Even, st.integers(2, 4), st.integers(1, 5), st.booleans())

@@ -9,9 +9,8 @@ import pytest
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.consistency import Margins
-from dpsyn_sql.fit.copula import fit_copula
-from dpsyn_sql.fit.correlation import floored
-from dpsyn_sql.fit.offsets import calibrated_offsets
+from dpsyn_sql.fit.copula import calibrated_offsets, fit_copula
+from dpsyn_sql.fit.gaussian import floored
 from dpsyn_sql.models.asked import checked_names
 from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.models.product import ProductModel

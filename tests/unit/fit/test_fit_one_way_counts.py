@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.one_way_counts import one_way_counts
+from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 
 DOMAIN = Domain(

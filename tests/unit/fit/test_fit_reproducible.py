@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.fit.arrays import snapped
 from dpsyn_sql.fit.denoise import denoised
-from dpsyn_sql.fit.reproducible import snapped
 
 EXACT = st.builds(
     lambda m, k, d: m / 2**k / d, st.integers(-(10**9), 10**9), st.integers(0, 12), st.integers(1, 40)

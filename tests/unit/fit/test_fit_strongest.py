@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.fit.belief import marginals
-from dpsyn_sql.fit.strongest import graphical_views
+from dpsyn_sql.fit.reconstruct import graphical_views
 from dpsyn_sql.planning.deadline import Deadline
 
 SIZES = (4, 3, 5, 2)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsyn_sql.fit.centres import agreeing, one_way_sums, with_sums
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.fit.sums import agreeing, one_way_sums, with_sums
 
 BIN_OF = np.array([0, 0, 1, 1, 1, 2])
 LINKS = {(0, 3): np.where(BIN_OF[:, None] == np.arange(3), 0.0, -1e3)}

@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.dispersion import Distance, dispersions, sampling_distance, shrunk, within_twin
-from dpsyn_sql.fit.pair_tables import followed_pairs
 from dpsyn_sql.fit.variances import (
     NO_VARIANCES,
     Components,
+    Distance,
     Variances,
+    dispersions,
+    followed_pairs,
     one_way_components,
     pair_variance,
+    sampling_distance,
+    shrunk,
+    within_twin,
 )
 from dpsyn_sql.planning.queries import NoisyMarginal
 

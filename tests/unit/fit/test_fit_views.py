@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.ripple import ripple, rippled
-from dpsyn_sql.fit.shrinkage import shrink_singular_values
+from dpsyn_sql.fit.projections import ripple, rippled, shrink_singular_values
 from dpsyn_sql.fit.views import consistent, settled, shrunk, spread, summed_to
 
 SCOPES = st.lists(

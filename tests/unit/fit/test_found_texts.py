@@ -15,8 +15,8 @@ from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
 from dpsyn_sql.domain.hierarchies.leaves import code_starts
 from dpsyn_sql.domain.hierarchies.text import END, Texts
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.fit.found_texts import attribute_of_texts, with_rest
-from dpsyn_sql.fit.one_way_counts import OneWayCounts
+from dpsyn_sql.fit.found_labels import attribute_of_texts, with_rest
+from dpsyn_sql.fit.variances import OneWayCounts
 
 LONGEST = 4
 TEXTS = Texts(HierarchyColumn("name", "VARCHAR"), "abc", (1, 2, 3, 4), LONGEST)

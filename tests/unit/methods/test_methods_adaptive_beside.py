@@ -10,15 +10,13 @@ from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.dispersion import Dispersions
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.fit.variances import Components
+from dpsyn_sql.fit.variances import Components, Dispersions
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.adaptive.errors import components
-from dpsyn_sql.methods.adaptive.known import independence
-from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
-from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.adaptive.working import working_domain
+from dpsyn_sql.methods.adaptive.budget import NoiseLaw
+from dpsyn_sql.methods.adaptive.measure import components
+from dpsyn_sql.methods.adaptive.model import Task, independence, working_domain
+from dpsyn_sql.methods.adaptive.select import selected
 from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.source.relation import Relation, Source
 

@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods import Adaptive
-from dpsyn_sql.methods.adaptive.shares import score_share_of_many
+from dpsyn_sql.methods.adaptive.budget import score_share_of_many
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.relation import Relation, Source
 

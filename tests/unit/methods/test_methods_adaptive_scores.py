@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.methods.adaptive.scores import Scores
+from dpsyn_sql.methods.adaptive.select import Scores
 
 
 def scored(rows, deviation=1.0, kind="gdp"):

@@ -8,10 +8,9 @@ import pytest
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.adaptive.settings import Settings
-from dpsyn_sql.methods.adaptive.shares import tree_cap, triple_share
+from dpsyn_sql.methods.adaptive.budget import Settings, tree_cap, triple_share
 from dpsyn_sql.planning.plan import equivalent_rho
-from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
+from dpsyn_sql.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
 SETTINGS = Settings()

@@ -11,14 +11,9 @@ import pytest
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import cells_of, junction_tree, triangulated
-from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
-from dpsyn_sql.methods.adaptive.settings import Settings
-from dpsyn_sql.methods.adaptive.working import (
-    candidate_pairs,
-    candidate_triples,
-    table_weights,
-    working_domain,
-)
+from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings
+from dpsyn_sql.methods.adaptive.model import working_domain
+from dpsyn_sql.methods.adaptive.select import candidate_pairs, candidate_triples, selected, table_weights
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload

@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
-from dpsyn_sql.methods.adaptive.settings import Settings
-from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS
+from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings
+from dpsyn_sql.methods.adaptive.select import selected
+from dpsyn_sql.methods.marginals import MAX_CANDIDATE_CELLS
 from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits
 from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.planning.workload import read_workload

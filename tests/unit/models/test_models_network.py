@@ -16,7 +16,7 @@ from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, joined, node_of
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.network import NetworkModel
-from dpsyn_sql.sample.network import NetworkSampler
+from dpsyn_sql.sample.systematic import NetworkSampler
 
 
 def domain_of(sizes):

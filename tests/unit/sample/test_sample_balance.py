@@ -11,7 +11,7 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample import graphical, systematic
-from dpsyn_sql.sample.balance import balanced
+from dpsyn_sql.sample.moves import balanced
 
 
 def counts(columns, sizes, pair):

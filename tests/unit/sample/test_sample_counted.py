@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.models.counted import CountedModel
-from dpsyn_sql.sample.compile import independent_rows
-from dpsyn_sql.sample.counted import BATCH_ROWS, CountedSampler
+from dpsyn_sql.models.product import CountedModel
+from dpsyn_sql.sample.quotas import BATCH_ROWS, CountedSampler
+from dpsyn_sql.sample.sql_sampler import independent_rows
 
 
 def drawn(rows: list[float], number: int, seed: int = 7) -> np.ndarray:

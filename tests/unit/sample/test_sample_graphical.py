@@ -9,7 +9,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.sample.cliques import drawn_bins
+from dpsyn_sql.sample.graphical import drawn_bins
 from dpsyn_sql.sample.systematic import stratified
 
 ROWS = 20_000

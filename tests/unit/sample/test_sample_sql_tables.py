@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit import code_nodes
 from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.consistency import Margins
@@ -23,7 +22,7 @@ from dpsyn_sql.fit.network import (
 )
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.sample.sql_tables import (
+from dpsyn_sql.sample.sql_text import (
     FEWEST,
     UNIT,
     layout,
@@ -195,7 +194,7 @@ def test_a_bin_of_very_many_codes_does_not_give_its_slots_to_all(monkeypatch):
     monkeypatch.setattr(networks, "MOST_JOINED", 0)
     found = {}
     for most in (2**20, 0):
-        monkeypatch.setattr(code_nodes, "MOST_EMPTY", most)
+        monkeypatch.setattr(networks, "MOST_EMPTY", most)
         network = skewed.network()
         own = [node for node in network.nodes if node.label in ("x0|block", "x0|code")]
         found[most] = len(own), sum(configurations(n, network.sizes) << slot_bits_of(n) for n in own)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.sample.units import unit_sizes
+from dpsyn_sql.sample.quotas import unit_sizes
 
 
 def rows_of(sizes):

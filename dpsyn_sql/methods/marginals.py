@@ -1,10 +1,16 @@
-"""One-way tables: what every method that needs them asks, and in which shares."""
+"""Marginals that several methods ask for: one-way tables in which shares, and pairs within which limits.
+
+One-way tables: what every method that needs them asks, and in which shares.
+
+Pairs of attributes within limits on cells: what every method that chooses among pairs begins with.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
@@ -12,6 +18,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
@@ -62,3 +69,24 @@ def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep
         for table in curator.ask(Marginals(step.queries), step.budget)
     }
     return [measured[name,] for name in domain.names]
+
+
+MAX_CANDIDATE_CELLS = 2**25
+"""The most cells of all candidates: 256 MB, counted at once for the distances. Smaller pairs first."""
+
+
+def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
+    """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public."""
+    pairs = [
+        pair
+        for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
+        if domain.cells(pair) <= MAX_PAIR_CELLS
+    ]
+    cells = {pair: domain.cells(pair) for pair in pairs}
+    kept, held = set(), 0
+    for pair in sorted(pairs, key=cells.__getitem__):
+        held += cells[pair]
+        if held > most:
+            break
+        kept.add(pair)
+    return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)

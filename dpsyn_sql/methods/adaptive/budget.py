@@ -2,11 +2,24 @@
 
 They were chosen on public tables by the mean distance of two-way marginals (docs/results_details.md, "How
 constants were chosen"). If no other reason is given, the optimum is flat around the value.
+
+What adaptive marginals may ask, and how their budget is divided, from public facts alone.
+
+Noise.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.residuals import cost_factor
+from dpsyn_sql.planning.plan import Further
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +153,118 @@ class Settings:
     iterations_last: int = 300
     """The most steps of the second. A hundred triples of little noise beside the pairs take up to 240; cut
     off earlier, the model misses its one-way tables by many times their noise (docs/results_details.md)."""
+
+
+MAX_TRIPLE_CELLS = 2**20
+"""The most cells of a candidate triple of original codes: 8 MB to count."""
+
+_MOST_FOR_SCORES = 97
+# Percent: something is left for the tables.
+
+_FOR_PAIRS = 4
+# Cells of candidate pairs per cell of candidate triples, which are all kept too.
+
+
+def one_way_share(rho: float, settings: Settings) -> int:
+    """A whole percentage of the budget, so that every machine plans the same."""
+    share = settings.one_way_share + settings.one_way_slope * _powers_below(rho, settings)
+    return round(100 * min(share, settings.one_way_most))
+
+
+def score_share(rho: float, settings: Settings) -> int:
+    """A whole percentage of a round."""
+    return round(100 * (settings.score_share + settings.score_slope * _powers_below(rho, settings)))
+
+
+def score_share_of_many(sizes: Sequence[int], power: float, settings: Settings) -> int:
+    """A whole percentage of the budget of all rounds, for many attributes.
+
+    With the share s the noise of each of m scores is (m / s)^p, and the L1 noise of M tables of c cells, as
+    far as the choice charges it, is charge c (f M / (1 - s))^p. The sum is least at
+    s / (1 - s) = (m^p / (charge c (f M)^p))^(1 / (1 + p)).
+
+    Args:
+        sizes: working bins of each attribute.
+        power: p, of the law of noise.
+        settings: of the recipe.
+    """
+    own = [size for size in sizes if size > 1]
+    number, size = len(own), sum(own) / len(own)
+    scores = math.pow(number * (number - 1) / 2, power)
+    factor = (1 - 1 / size) ** 2
+    tables = settings.charge * size**2 * math.pow(factor * settings.many_tables * number, power)
+    ratio = math.pow(scores / tables, 1 / (1 + power))
+    return min(round(100 * ratio / (1 + ratio)), _MOST_FOR_SCORES)
+
+
+def triple_share(rho: float, settings: Settings) -> int:
+    """A whole percentage of the budget of all rounds."""
+    powers = math.log10(max(rho / settings.one_way_rho, 1.0))
+    return round(100 * min(settings.triple_share + settings.triple_slope * powers, settings.triple_most))
+
+
+def tree_cap(rho: float, total: float, settings: Settings) -> int:
+    """Cells of the junction tree in the last round.
+
+    Args:
+        rho: of the release, for units of one row.
+        total: rows.
+        settings: of the recipe.
+    """
+    counted = total if total <= settings.cap_rows else 0.0
+    stands_out = max(rho / settings.one_way_rho, rho * (counted / settings.bins_strength) ** 2, 1.0)
+    return round(min(settings.cap * math.pow(stands_out, settings.cap_power), settings.cap_most))
+
+
+def _powers_below(rho: float, settings: Settings) -> float:
+    """Powers of ten by which a budget is smaller than epsilon 1; the smallest count as ten."""
+    return min(10.0, max(0.0, math.log10(settings.one_way_rho / max(rho, 1e-30))))
+
+
+def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) -> Further | None:
+    """Three-way tables, if the budget is large enough and their number neither too small nor too large.
+
+    Args:
+        domain: the public domain.
+        rho: of the release, for units of one row.
+        pairs: the most cells of candidate pairs.
+        settings: of the recipe.
+    """
+    sizes = [attribute.size for attribute in domain.attributes if attribute.size > 1]
+    if rho < settings.triple_rho or len(sizes) > settings.triple_attributes:
+        return None
+    there = sum(math.prod(triple) <= MAX_TRIPLE_CELLS for triple in combinations(sizes, 3))
+    return Further(3, MAX_TRIPLE_CELLS, pairs // _FOR_PAIRS) if there >= settings.fewest_triples else None
+
+
+MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
+"""Mean absolute value of a standard normal variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLaw:
+    """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows per cell.
+
+    ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
+    under zCDP and 1 for Laplace noise under pure differential privacy. ``residuals``: tables are measured as
+    residuals, with noise of sqrt(f) times that, f = ``factor``.
+    """
+
+    unit: float
+    power: float
+    residuals: bool = False
+
+    @property
+    def mean_absolute(self) -> float:
+        """Mean absolute value in standard deviations."""
+        return MEAN_ABSOLUTE if self.power == 0.5 else math.sqrt(0.5)
+
+    def factor(self, scope: Scope, sizes: Sequence[int]) -> float:
+        """The cost of a table relative to that of the whole one of the same noise."""
+        return cost_factor([sizes[variable] for variable in scope]) if self.residuals else 1.0
+
+
+def by_residuals(budget: Budget) -> bool:
+    """Whether tables are measured as residuals: all of them, or none. Accounts of zCDP go on to ask for whole
+    tables, so that their stored releases replay."""
+    return budget.kind == "gdp"
