@@ -1,14 +1,12 @@
 """From noisy answers about a column to its attribute: pure post-processing, public in and out.
 
-Numbers and times: pieces of estimated counts (``fit.cells``) become codes, the lightest neighbours together,
-and what is known inside of a code becomes its fill. Categories are in ``fit.found_labels``.
+Numbers and times: pieces of estimated counts (``fit/cells.py``) become codes, the lightest neighbours
+together, and what is known inside of a code becomes its fill. Categories are in ``fit/found_labels.py``.
 
-Which steps a column's values are multiples of, from noisy counts; public in and out.
-
-From noisy numbers of units per class of text to the type of a column: post-processing, public in and out.
-
-The type is the most specific one that holds nearly all values. A column whose values look like codes, or of
-which a part that matters is other text, stays text: numbers in a column of text lose nothing.
+*Granularity*: which steps a column's values are multiples of. *Type*, of a column of text, from noisy numbers
+of units per class of text. The type is the most specific one that holds nearly all values. A column whose
+values look like codes, or of which a part that matters is other text, stays text: numbers in a column of text
+lose nothing.
 """
 
 from __future__ import annotations

@@ -21,21 +21,15 @@ Of a code without rows noise hides some: m counts with the rows that a code of s
 This is in the place of a number for each cell, as survey offices publish variance functions in the place of
 standard errors (Wolter 2007, "Introduction to Variance Estimation", chapter 7).
 
-What all noisy tables together say about the codes of each attribute; public.
+*One-way counts*: what all noisy tables together say about the codes of each attribute. A table of noise sigma
+per cell, summed to one attribute so that c of its cells fall into a code, estimates the count of each code
+with variance c sigma^2. Several tables are averaged with inverse-variance weights.
 
-A table of noise sigma per cell, summed to one attribute so that c of its cells fall into a code, estimates
-the count of each code with variance c sigma^2. Several tables are averaged with inverse-variance weights.
-
-Components of the errors of pairs for models that follow their noisy tables (``fit/variances.py``).
-
-Post-processing of noisy answers only.
-
-How far the counts of pairs are from a model, beyond sampling: their dispersion; post-processing.
-
-The L1 distance D of a table of counts to what a model expects has three parts: the sampling error of the
-counts, A = sum E|count - m| at dispersion 0; noise of the margins that the model was made from, B; and
-dependence that the model has not, which multiplies the sampling variance by 1 + k. Parts of a distance add as
-deviations do, so (1 + k) A^2 + B^2 = D^2.
+*Dispersion*: how far the counts of pairs are from a model, beyond sampling. The L1 distance D of a table of
+counts to what a model expects has three parts: the sampling error of the counts, A = sum E|count - m| at
+dispersion 0; noise of the margins that the model was made from, B; and dependence that the model has not,
+which multiplies the sampling variance by 1 + k. Parts of a distance add as deviations do, so (1 + k) A^2 +
+B^2 = D^2.
 
 Noisy distances are drawn to each other first (empirical Bayes), since the noise of one alone may be far
 larger than A.

@@ -1,14 +1,9 @@
-"""Marginals that several methods ask for: one-way tables in which shares, and pairs within which limits.
-
-One-way tables: what every method that needs them asks, and in which shares.
-
-Pairs of attributes within limits on cells: what every method that chooses among pairs begins with.
-"""
+"""Marginals that several methods ask for: one-way tables in which shares, and pairs within which limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -16,7 +11,8 @@ import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import MeasureStep
@@ -90,3 +86,28 @@ def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
             break
         kept.add(pair)
     return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
+
+
+def asked_again(
+    observed: Sequence[Observation], domain: Domain, curator: Curator, steps: Iterable[MeasureStep]
+) -> list[Observation]:
+    """One-way tables, pooled with those that the steps ask for: they get a budget that nothing else needs."""
+    again = one_way_tables(domain, curator, steps)
+    return [pooled(first, second) for first, second in zip(observed, again, strict=True)]
+
+
+def over_bins(domain: Domain, members: Iterable[tuple[int, IntArray]]) -> MarginalQuery:
+    """The question for a table over attributes (by position), each over the bin of each of its codes."""
+    places, bins = zip(*members, strict=True)
+    maps = tuple(None if int(own.max()) + 1 == own.size else tuple(own.tolist()) for own in bins)
+    return MarginalQuery(tuple(domain.names[place] for place in places), maps if any(maps) else ())
+
+
+def cell_deviation(budget: Budget, tables: int, rows: int) -> float:
+    """Standard deviation (rows) of a cell of so many tables, or distances, that are asked for together.
+
+    A unit has at most ``rows`` rows.
+    """
+    if budget.kind == "pure":
+        return math.sqrt(2) * tables * rows / float(budget.fraction)
+    return rows * math.sqrt(tables / (2 * float(budget.rho)))

@@ -1,9 +1,4 @@
-"""The base of all methods: a value whose fields are its settings, with its description.
-
-Settings of a method: the fields of its dataclass, read from values or from text.
-
-Whether rows can be drawn from the models of a method; checked before anything is charged.
-"""
+"""The base of all methods: a value whose fields are its settings, read from values or from text."""
 
 from __future__ import annotations
 
@@ -20,6 +15,7 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.variances import Variances, one_way_components
 from dpsyn_sql.interfaces import Curator, MarginalModel, Method, Model
 from dpsyn_sql.planning.growth import Growth
+from dpsyn_sql.planning.limits import NO_LIMITS, Limits
 from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
@@ -95,14 +91,31 @@ class Recipe(ABC):
                 f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(names)}"
             )
 
+    def caps(self, limits: Limits) -> dict[str, int]:
+        """The most cells of what it asks for and models, in words, under a limit on memory."""
+        return {}
+
     def particulars(self, terms: Terms) -> Particulars:
-        """Its settings, the workload and the target, which a certificate states even if they are empty."""
-        workload = terms.workload
+        """Its settings, the workload and the target, which a certificate states even if they are empty.
+
+        Also caps that a limit on memory lowers: other questions may follow.
+        """
+        workload, caps = terms.workload, self.caps(terms.limits)
         identity: dict[str, Any] = {"workload": workload.facts()} if workload.sets else {}
         if workload.target:
             identity["target"] = workload.target
+        lines = tuple(workload.lines())
+        if caps != self.caps(NO_LIMITS):
+            identity["caps"] = list(caps.values())
+            told = ", ".join(f"{most} {cells}" for cells, most in caps.items())
+            lines = (f"            within the memory limit: {told}", *lines)
         public = {"workload": workload.facts(), "target": workload.target or None}
-        return Particulars(changed_settings(self), identity, public, tuple(workload.lines()))
+        return Particulars(changed_settings(self), identity, public, lines)
+
+
+def answers_to(curator: Curator, steps: Iterable[MeasureStep]) -> list[NoisyMarginal]:
+    """All tables of the steps, in order."""
+    return [table for step in steps for table in curator.ask(Marginals(step.queries), step.budget)]
 
 
 class Static(Recipe):
@@ -122,13 +135,9 @@ class Static(Recipe):
         """All of ``steps``."""
         return self.planned(source, domain, budget, terms, self.steps(domain, budget))
 
-    def answers(self, plan: Plan, curator: Curator) -> list[NoisyMarginal]:
-        """All tables of ``steps``, in order."""
-        return [table for step in plan.known for table in curator.ask(Marginals(step.queries), step.budget)]
-
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit."""
-        return self.fitted(plan.domain, self.answers(plan, curator))
+        return self.fitted(plan.domain, answers_to(curator, plan.known))
 
 
 Setting = int | float | bool | str

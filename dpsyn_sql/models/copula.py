@@ -1,7 +1,4 @@
-"""The Gaussian copula as a model: the fitted pairs, and rows from latent normals.
-
-DPCopula as a model: a Gaussian copula over ordered codes, in each part of a split.
-"""
+"""Copulas as models: the Gaussian copula, and DPCopula over ordered codes in each part of a split."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
 from dpsyn_sql.fit.gaussian import discretised
 from dpsyn_sql.fit.latent import FittedLatent
 from dpsyn_sql.fit.network import ModelTables, affordable, tables_of_codes
-from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.models.asked import checked_names, fault, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.copula import CopulaSampler, LatentSampler, OneNormalSampler
 from dpsyn_sql.sample.quotas import ProductSampler
@@ -107,12 +104,7 @@ class LatentModel:
         names = checked_names(self.domain, attrs, _MOST_ATTRIBUTES)
         positions = [self.domain.index(name) for name in names]
         ordered, table = self.fitted.ordered, self._over_bins(positions)
-        for axis, position in enumerate(positions):
-            table = table.take(ordered.bins[position], axis=axis)
-        within = ordered.within[positions[0]]
-        if len(positions) == 2:
-            within = np.multiply.outer(within, ordered.within[positions[1]])
-        return np.asarray(max(0.0, self.total) * table * within)
+        return over_codes(max(0.0, self.total) * table, positions, ordered.bins, ordered.within)
 
     def network(self) -> None:
         """Latent normals are not a network of tables."""

@@ -1,7 +1,4 @@
-"""A model of independent attributes.
-
-A model of a table that is one key: how many rows each code has.
-"""
+"""Models of independent attributes: of their margins, or of one key, how many rows each code has."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""Rows of a Gaussian copula: normals, Cholesky factor, offsets, argmax, quotas.
+"""Rows of copulas. Of the Gaussian copula: normals, Cholesky factor, offsets, argmax, quotas. Algorithm 4 of
+the Gaussian-copula release, in batches of bounded memory, in float32.
 
-Algorithm 4 of the Gaussian-copula release, in batches of bounded memory, in float32.
-
-Rows of DPCopula: correlated normals of every part, then the quantile of each one's rank.
-
-The ranks of the rows of a part, shifted by a common jitter, are laid over the codes in order (systematic
-sampling): every code occurs within one row as often as expected, and the order of the normals stays.
+Of DPCopula: correlated normals of every part, then the quantile of each one's rank. The ranks of the rows of
+a part, shifted by a common jitter, are laid over the codes in order (systematic sampling): every code occurs
+within one row as often as expected, and the order of the normals stays.
 """
 
 from __future__ import annotations

@@ -1,16 +1,11 @@
 """Low-variance sampling: every code is drawn as often as the model says, within rounding.
 
-Drawing independently would add an error of sqrt(rows p (1-p)) to each one-way count, as large as
-the privacy noise. Instead each batch gets a quota per code, and the few rows too many of a code
-move to codes that lack some: those rows whose latent score loses least by it.
+Drawing independently would add an error of sqrt(rows p (1-p)) to each one-way count, as large as the privacy
+noise. Instead each batch gets a quota per code, and the few rows too many of a code move to codes that lack
+some: those rows whose latent score loses least by it.
 
-Rows of independent attributes: the right number of each code, shuffled.
-
-Rows of one attribute whose codes have given counts, in random order.
-
-How many privacy units of the output have one row, two rows, ...: from a noisy histogram.
-
-Post-processing, pure and without chance.
+Rows of independent attributes, and of one attribute with given counts, are the right number of each code,
+shuffled.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
 """Systematic sampling: every conditional count close to its expectation.
 
-Independent draws would add an error as large as the privacy noise. Here the rows of one parent
-configuration have their own random order. The numbers 1 to n, shifted by a common jitter, are laid over the
-cumulative distribution, and each outcome gets the rows whose numbers lie in its part (systematic sampling):
-each count is within one row of its expectation, and unbiased.
+Independent draws would add an error as large as the privacy noise. Here the rows of one parent configuration
+have their own random order. The numbers 1 to n, shifted by a common jitter, are laid over the cumulative
+distribution, and each outcome gets the rows whose numbers lie in its part (systematic sampling): each count
+is within one row of its expectation, and unbiased.
 
 Every node, and the codes of every attribute, get a new order. In a shared order two children of one parent
 would move together, which the model does not say.
 
-Which cell of a table each row is in, and tables of whole rows.
-
-Rows of any network: node by node, parents first, by systematic sampling.
+Rows of any network are drawn so, node by node, parents first.
 """
 
 from __future__ import annotations

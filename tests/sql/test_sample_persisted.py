@@ -25,7 +25,7 @@ from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_sampler import load_distributions
-from dpsyn_sql.sample.sql_text import Tables, script_of
+from dpsyn_sql.sample.sql_text import Script, Tables
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
@@ -237,7 +237,7 @@ def released(model, rows, seed, mode):
     with duckdb.connect() as con:
         network, table = model.network(), Fragment("temp.main.model")
         load_distributions(DuckDBEngine(con), network, table)
-        script, number = script_of(network, Fragment(str(seed))), Fragment(str(rows))
+        script, number = Script(network, Fragment(str(seed))), Fragment(str(rows))
         if mode == "iid":
             query = script.iid(number, Tables(table))
         else:

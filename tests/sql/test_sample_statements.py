@@ -18,7 +18,7 @@ from dpsyn_sql.fit.network import Network, node_of, slot_bits_of
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample import sql_sampler, sql_text
 from dpsyn_sql.sample.sql_sampler import append_network, independent_rows, load_distributions
-from dpsyn_sql.sample.sql_text import Tables, script_of
+from dpsyn_sql.sample.sql_text import Script, Tables
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.staging import make_room
@@ -62,7 +62,7 @@ def sampled(network, rows, seed, mode, threads=2, **settings):
             query = f"FROM {STAGED}"
         else:
             load_distributions(engine, network, MODEL.table)
-            query = script_of(network, Fragment(str(seed))).low_variance(Fragment(str(rows)), MODEL)
+            query = Script(network, Fragment(str(seed))).low_variance(Fragment(str(rows)), MODEL)
         columns = con.execute(f"FROM ({query}) ORDER BY row").fetchnumpy()
     assert np.array_equal(columns["row"], np.arange(max(0, rows)))
     return np.stack([columns[f"a{i}"] for i in range(len(network.codes))], axis=1).astype(np.int64)
@@ -357,7 +357,7 @@ def test_slots_draw_every_value_as_often_as_its_stretch_is_long(seed):
     first = node_of("p", (), (0,), np.ones(rows))
     node = node_of("c", (0,), (1,), weights, rng.random(rows) ** 20)
     network, bits = Network((rows, size), (first, node), (0, 1)), slot_bits_of(node)
-    script = script_of(network, Fragment("1"))
+    script = Script(network, Fragment("1"))
     with duckdb.connect() as con:
         load_distributions(DuckDBEngine(con), network, MODEL.table)
         step = script.steps(MODEL)[1]
@@ -424,7 +424,7 @@ DRAWN = 'w0 | (CAST(d.value AS UBIGINT) << 2) AS w0, "row"'
 
 
 def test_the_queries_are_one_step_a_node():
-    script = script_of(TINY, Fragment("7"))
+    script = Script(TINY, Fragment("7"))
     iid = plain(script.iid(Fragment("5"), MODEL, first=9))
     assert iid.startswith(
         'WITH started AS ( SELECT CAST(0 AS UBIGINT) AS w0, CAST(range AS UBIGINT) AS "row" FROM ( '

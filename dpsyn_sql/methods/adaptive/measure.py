@@ -1,15 +1,11 @@
-"""One-way tables as the total and residuals: in which shares, and what they say together.
+"""All questions of adaptive marginals at the door, and what their answers tell of errors.
 
-The total is asked for once, and of each attribute what it says beyond the total. A whole one-way table of k
-codes would measure the total again at 1/k of its cost. Pure budgets ask for whole tables, because Laplace
-noise gains nothing by residuals.
+One-way tables are asked for as the total and residuals: the total once, and of each attribute what it says
+beyond the total. A whole one-way table of k codes would measure the total again at 1/k of its cost. Pure
+budgets ask for whole tables, because Laplace noise gains nothing by residuals.
 
-All questions at the door, and the references of distances.
-
-What the rounds tell of the errors of the estimates of pairs (``fit/variances.py``).
-
-Each round has noisy distances of all pairs to the model: they tell the dispersion around it, of pairs that
-are measured then, too. Post-processing of noisy answers only.
+Each round has noisy distances of all pairs to the model: they tell the dispersion around it
+(``fit/variances.py``), of pairs that are measured then, too.
 """
 
 from __future__ import annotations
@@ -38,12 +34,13 @@ from dpsyn_sql.fit.variances import (
     within_twin,
 )
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.methods.adaptive.budget import MEAN_ABSOLUTE, Settings, by_residuals
+from dpsyn_sql.methods.adaptive.budget import Settings, by_residuals
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
-from dpsyn_sql.methods.marginals import SIZE_POWER, one_way_steps, one_way_tables
-from dpsyn_sql.planning.plan import MeasureStep, Plan
+from dpsyn_sql.methods.marginals import SIZE_POWER, cell_deviation, one_way_steps, one_way_tables
+from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals, NoisyResidual, Residuals
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.planning.workload import Workload
 from dpsyn_sql.progress import phase
 
@@ -170,7 +167,12 @@ def noisy_scores(
         for scope, distance, own in zip(candidates, noisy, sampling, strict=True)
         if len(scope) == 2
     }
-    return Scores(values, _deviation(task.plan, len(candidates), budget), budget.kind, distances)
+    return Scores(
+        values,
+        cell_deviation(budget, len(candidates), task.plan.source.unit.max_rows),
+        budget.kind,
+        distances,
+    )
 
 
 def _preselected(
@@ -225,14 +227,6 @@ def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[
     scale = task.constants.sampling * MEAN_ABSOLUTE * math.sqrt(total)
     chance = {variable: float(np.sqrt(table).sum()) for variable, table in one_way.items()}
     return [scale * math.prod(chance[variable] for variable in scope) for scope in scopes]
-
-
-def _deviation(plan: Plan, number: int, budget: Budget) -> float:
-    """Standard deviation of the noise of so many distances asked together (rows)."""
-    rows = plan.source.unit.max_rows
-    if budget.kind == "pure":
-        return math.sqrt(2) * number * rows / float(budget.fraction)
-    return rows * math.sqrt(number / (2 * float(budget.rho)))
 
 
 def with_dispersions(task: Task, known: Known, scores: Scores) -> Known:

@@ -1,15 +1,11 @@
-"""The variables of a graphical model made from noisy one-way tables: working bins and coarse twins.
+"""What adaptive marginals know after each round: variables in working bins, measured tables, the fitted
+model.
+
+A pair *beside the tree* is worth measuring, but the cap on the junction tree keeps it out of the model. Its
+table is measured in the last round like the others. It is not fitted: the sample meets it by exchanges of
+values (``sample/moves.py``), and the model answers the pair with what the sample aims at.
 
 Post-processing of noisy answers only.
-
-What stays the same in all rounds.
-
-What is known after each round: the measured tables, and the model fitted to them.
-
-Pairs beside the tree: worth measuring, but the cap on the junction tree keeps them out of the model.
-
-Their tables are measured in the last round like the others. They are not fitted: the sample meets them by
-exchanges of values (``sample/moves.py``), and the model answers them with what the sample aims at.
 """
 
 from __future__ import annotations
@@ -33,7 +29,6 @@ from dpsyn_sql.fit.graph import Scope, cells_of, junction_tree
 from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.budget import (
-    MEAN_ABSOLUTE,
     NoiseLaw,
     Settings,
     by_residuals,
@@ -41,9 +36,11 @@ from dpsyn_sql.methods.adaptive.budget import (
     score_share_of_many,
     tree_cap,
 )
+from dpsyn_sql.methods.marginals import over_bins
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.progress import phase
 
 _FORBIDDEN = -1e3
@@ -98,13 +95,7 @@ class Working:
     def query(self, scope: Scope) -> MarginalQuery:
         """The question for the table over ``scope``, attributes in domain order."""
         chosen = sorted((self.variables[v] for v in scope), key=lambda variable: variable.attribute)
-        attributes = [self.domain.attributes[variable.attribute] for variable in chosen]
-        maps = tuple(
-            None if variable.size == attribute.size else tuple(variable.bins.tolist())
-            for variable, attribute in zip(chosen, attributes, strict=True)
-        )
-        names = tuple(attribute.name for attribute in attributes)
-        return MarginalQuery(names, maps if any(maps) else ())
+        return over_bins(self.domain, ((variable.attribute, variable.bins) for variable in chosen))
 
     def turned(self, scope: Scope, table: NDArray[np.generic]) -> FloatArray:
         """A table from the axes of ``query(scope)`` to those of ``scope``, or back: of a pair, or of three

@@ -10,7 +10,7 @@ import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation, total_of
-from dpsyn_sql.fit.graph import cells_of, junction_tree, triangulated
+from dpsyn_sql.fit.graph import Triangulation, junction_tree
 from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings
 from dpsyn_sql.methods.adaptive.model import working_domain
 from dpsyn_sql.methods.adaptive.select import candidate_pairs, candidate_triples, selected, table_weights
@@ -57,7 +57,7 @@ def test_the_tree_stays_under_the_cap():
     scores = {pair: 1e6 - sum(pair) for pair in combinations(range(8), 2)}
     for cap in (1e3, 1e4, 1e5):
         found = choice(scores, sizes, cap=cap)
-        assert found and cells_of(triangulated(sizes, found), sizes) <= cap
+        assert found and Triangulation(sizes, found).cells <= cap
 
 
 def test_a_twin_is_not_measured_beside_its_fine_pair():
