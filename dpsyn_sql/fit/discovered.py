@@ -20,26 +20,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpsyn_sql.domain import text_types
 from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity
 from dpsyn_sql.domain.grids import Cuts, after, binned_kind, edge_of, rounded
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.text_types import (
-    BOOLEAN,
-    CLASSES,
-    CODE,
-    DATE,
-    DECIMALS,
-    EMPTY,
-    INTEGER,
-    LONG,
-    MISSING,
-    NUMBER,
-    TIME,
-    TIMESTAMP,
-    WHOLE,
-    ZONED,
-    decimal_type,
-)
+from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.cells import Piece
@@ -200,14 +185,14 @@ ODD = 0.05
 FINER = 0.005
 """Share of the numbers up to which those with more digits than the type has are rounded."""
 
-_ABSENT = (EMPTY, MISSING)
+_ABSENT = (text_types.EMPTY, text_types.MISSING)
 
 _GROUPS = (
-    (INTEGER, LONG, WHOLE, *DECIMALS, NUMBER),
-    (DATE, TIMESTAMP),
-    (ZONED,),
-    (TIME,),
-    (BOOLEAN,),
+    (text_types.INTEGER, text_types.LONG, text_types.WHOLE, *text_types.DECIMALS, text_types.NUMBER),
+    (text_types.DATE, text_types.TIMESTAMP),
+    (text_types.ZONED,),
+    (text_types.TIME,),
+    (text_types.BOOLEAN,),
 )
 """Classes that one type can hold together."""
 
@@ -239,7 +224,7 @@ def type_from_classes(noisy: IntArray, sigma: float) -> FoundType:
     sums = [_sum(counts, group) for group in _GROUPS]
     best = max(sums)
     values = sum(counts.values())
-    if not best or counts[CODE] or best < (1 - ODD) * values:
+    if not best or counts[text_types.CODE] or best < (1 - ODD) * values:
         return FoundType("VARCHAR", 0.0, sure)
     group = _GROUPS[sums.index(best)]
     return FoundType(_type_of(group, counts), 1 - best / values, sure)
@@ -250,18 +235,18 @@ def _sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
 
 
 def _type_of(group: Sequence[str], counts: Mapping[str, float]) -> str:
-    if BOOLEAN in group:
+    if text_types.BOOLEAN in group:
         return "BOOLEAN"
-    if TIME in group:
+    if text_types.TIME in group:
         return "TIME"
-    if ZONED in group:
-        return "TIMESTAMP WITH TIME ZONE"
+    if text_types.ZONED in group:
+        return "TIMESTAMP WITH text_types.TIME ZONE"
     few = FINER * _sum(counts, group)
-    if DATE in group:
-        return "TIMESTAMP" if counts[TIMESTAMP] > few else "DATE"
-    if counts[NUMBER] > few:
+    if text_types.DATE in group:
+        return "TIMESTAMP" if counts[text_types.TIMESTAMP] > few else "DATE"
+    if counts[text_types.NUMBER] > few:
         return "DOUBLE"
-    for digits in range(len(DECIMALS), 0, -1):
-        if _sum(counts, (*DECIMALS[digits - 1 :], NUMBER)) > few:
-            return "DOUBLE" if counts[LONG] > few else decimal_type(digits)
-    return "HUGEINT" if counts[LONG] > few else "BIGINT"
+    for digits in range(len(text_types.DECIMALS), 0, -1):
+        if _sum(counts, (*text_types.DECIMALS[digits - 1 :], text_types.NUMBER)) > few:
+            return "DOUBLE" if counts[text_types.LONG] > few else text_types.decimal_type(digits)
+    return "HUGEINT" if counts[text_types.LONG] > few else "BIGINT"

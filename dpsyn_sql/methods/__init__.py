@@ -21,7 +21,7 @@ from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.hierarchical import Hierarchical
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.privbayes import PrivBayes
-from dpsyn_sql.methods.recipe import METHODS, Recipe, Static, in_words, with_texts, with_values
+from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
@@ -89,9 +89,9 @@ def method_of(given: object) -> Recipe:
             setting is of another type.
     """
     if isinstance(given, Recipe):
-        return with_values(given, asdict(given))
+        return given.with_values(asdict(given))
     if isinstance(given, Mapping):
-        return with_values(_named(given.get("name")), {k: v for k, v in given.items() if k != "name"})
+        return _named(given.get("name")).with_values({k: v for k, v in given.items() if k != "name"})
     return _named(given)
 
 
@@ -101,7 +101,7 @@ def with_settings(method: object, given: Mapping[str, str]) -> Recipe:
     Raises:
         InputError: as in ``method_of``.
     """
-    return with_texts(method_of(method), given)
+    return method_of(method).with_texts(given)
 
 
 def _named(name: object) -> Recipe:
@@ -127,7 +127,7 @@ def method_help() -> str:
 def described() -> list[str]:
     """One line per method: what it does, and its settings."""
     return [
-        f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {in_words(one)}"
+        f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {one.settings_in_words()}"
         for one in (_AUTO, *METHODS.values(), _OF_KEYS)
     ]
 

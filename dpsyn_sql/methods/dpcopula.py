@@ -20,17 +20,9 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
+from dpsyn_sql.fit import latent
 from dpsyn_sql.fit.consistency import Margins, Measurements, fit_margins
-from dpsyn_sql.fit.latent import (
-    FittedLatent,
-    Ordered,
-    PartTable,
-    fit_correlations,
-    fit_part_margins,
-    fit_parts,
-    in_order,
-    whole,
-)
+from dpsyn_sql.fit.latent import FittedLatent, Ordered, PartTable
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.marginals import LEAST_UNITS, cell_deviation, one_way_steps, over_bins
 from dpsyn_sql.methods.recipe import Recipe, answers_to
@@ -116,7 +108,7 @@ class DPCopula(Recipe):
         domain = plan.domain
         answers = answers_to(curator, plan.known)
         margins = fit_margins(domain, Measurements(answers))
-        ordered = in_order(domain, margins, _least(domain, answers), BINS)
+        ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
         seen = [place for place, share in enumerate(ordered.shares) if share.size > 1]
         left = plan.reserved[0].budget.amount if plan.reserved else 0
         if left < LEAST_UNITS or margins.total <= 0 or len(seen) < 2:
@@ -124,10 +116,12 @@ class DPCopula(Recipe):
                 # No two columns have bins that stand out: one-way tables get everything.
                 answers += answers_to(curator, one_way_steps(domain, plan.reserved[0].budget))
                 margins = fit_margins(domain, Measurements(answers))
-                ordered = in_order(domain, margins, _least(domain, answers), BINS)
+                ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
             return LatentModel(domain, _independent(domain, margins, ordered))
         split = self._split(plan, margins.total, ordered) if self.hybrid else ()
-        ordered = whole(ordered, split, [margins.probabilities[domain.names[place]] for place in split])
+        ordered = latent.whole(
+            ordered, split, [margins.probabilities[domain.names[place]] for place in split]
+        )
         return LatentModel(domain, _fitted(plan, curator, margins, ordered, split))
 
     def _named(self) -> str:
@@ -186,29 +180,30 @@ def _fitted(
 ) -> FittedLatent:
     """Ask for the tables over bins, and fit margins and correlations of every part."""
     domain, total = plan.domain, margins.total
-    latent = tuple(place for place in range(len(domain.names)) if place not in split)
-    seen = [i for i, place in enumerate(latent) if ordered.shares[place].size > 1]
-    pairs = [(seen[i], seen[j]) for i, j in combinations(range(len(seen)), 2)]
+    places = tuple(place for place in range(len(domain.names)) if place not in split)
+    seen = [i for i, place in enumerate(places) if ordered.shares[place].size > 1]
+    pairs = list(combinations(seen, 2))
     for_parts, for_pairs = _pair_budget(plan.reserved[0].budget, bool(split) and bool(pairs))
     if split and for_parts is None:
         for_parts = plan.reserved[0].budget
     sizes, own = None, dict[int, PartTable]()
     if for_parts is not None:
-        asked = [_query(domain, ordered, split, scope) for scope in ((), *((latent[i],) for i in seen))]
+        asked = [_query(domain, ordered, split, scope) for scope in ((), *((places[i],) for i in seen))]
         counts, *tables = curator.ask(Marginals(asked), for_parts)
         sizes = _part_table(counts, 0)
         own = {i: _part_table(table, 1) for i, table in zip(seen, tables, strict=True)}
     found = dict[tuple[int, int], PartTable]()
     if pairs:
-        asked = [_query(domain, ordered, split, (latent[i], latent[j])) for i, j in pairs]
+        asked = [_query(domain, ordered, split, (places[i], places[j])) for i, j in pairs]
         tables = curator.ask(Marginals(asked), for_pairs)
         found = {pair: _part_table(table, 2) for pair, table in zip(pairs, tables, strict=True)}
-    parts = fit_parts([ordered.shares[place] for place in split], sizes, list(own.values()), total)
+    parts = latent.fit_parts([ordered.shares[place] for place in split], sizes, list(own.values()), total)
     of_bins = tuple(
-        fit_part_margins(parts, own.get(i), ordered.shares[place], total) for i, place in enumerate(latent)
+        latent.fit_part_margins(parts, own.get(i), ordered.shares[place], total)
+        for i, place in enumerate(places)
     )
-    correlations = fit_correlations(parts, of_bins, found, total)
-    return FittedLatent(total, ordered, split, parts, latent, of_bins, correlations)
+    correlations = latent.fit_correlations(parts, of_bins, found, total)
+    return FittedLatent(total, ordered, split, parts, places, of_bins, correlations)
 
 
 def _query(domain: Domain, ordered: Ordered, split: tuple[int, ...], scope: tuple[int, ...]) -> MarginalQuery:

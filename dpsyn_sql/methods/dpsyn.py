@@ -32,7 +32,7 @@ from dpsyn_sql.fit.variances import Variances, followed_pairs
 from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
 from dpsyn_sql.interfaces import Curator, Model
 from dpsyn_sql.methods.marginals import LEAST_UNITS, asked_again, one_way_steps, one_way_tables, over_bins
-from dpsyn_sql.methods.recipe import Recipe, checked
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import Limits
 from dpsyn_sql.planning.plan import Further, Plan, ReservedStep, equivalent_rho
@@ -112,7 +112,7 @@ class DPSyn(Recipe):
             InputError: a setting has no such value.
             PlanTooLarge: the views would have too many cells, whatever the bins.
         """
-        if not 0 <= checked(self).theta < math.inf:
+        if not 0 <= self.checked().theta < math.inf:
             raise InputError(
                 f"method={self.name!r} has the setting theta={said(self.theta)}; it can be 0 or "
                 "a positive number"

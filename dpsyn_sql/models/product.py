@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -17,17 +18,18 @@ from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.quotas import CountedSampler, ProductSampler
 
 
-@dataclass(frozen=True, slots=True)
-class ProductModel:
-    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
+class _Independent:
+    """A model of ``margins``, the total and the probabilities of each attribute of ``domain``."""
+
+    __slots__ = ()
 
     domain: Domain
-    margins: Margins
+    total: float
 
     @property
-    def total(self) -> float:
-        """Estimated number of (bounded) rows of the source; may be negative."""
-        return self.margins.total
+    @abstractmethod
+    def margins(self) -> Margins:
+        """What it holds."""
 
     @property
     def _probabilities(self) -> tuple[FloatArray, ...]:
@@ -68,13 +70,26 @@ class ProductModel:
             ((tuple(range(len(sizes))), np.ones(1)),),
         )
 
+
+@dataclass(frozen=True, slots=True)
+class ProductModel(_Independent):
+    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
+
+    domain: Domain
+    margins: Margins
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.margins.total
+
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> ProductSampler:
         """Rows that meet the one-way counts; no way is faster."""
         return ProductSampler(self._probabilities)
 
 
 @dataclass(frozen=True, slots=True)
-class CountedModel:
+class CountedModel(_Independent):
     """Rows by code of the only attribute of ``domain``.
 
     ``rows`` (float64[size], none negative) add up to max(0, ``total``). ``exact``: they are whole numbers,
@@ -87,29 +102,10 @@ class CountedModel:
     exact: bool
 
     @property
-    def _product(self) -> ProductModel:
+    def margins(self) -> Margins:
+        """The shares of the codes."""
         own = proper(self.rows)
-        return ProductModel(self.domain, Margins(self.total, {self.domain.names[0]: own / own.sum()}))
-
-    def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether it is the attribute, named once."""
-        return self._product.supports(attrs)
-
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """The rows by code; they sum to max(0, total).
-
-        Raises:
-            InputError: no attribute, one twice, or an unknown one.
-        """
-        return self._product.project(attrs)
-
-    def network(self) -> Network:
-        """One node without parents."""
-        return self._product.network()
-
-    def tables(self) -> ModelTables:
-        """One bin."""
-        return self._product.tables()
+        return Margins(self.total, {self.domain.names[0]: own / own.sum()})
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> CountedSampler:
         """Rows that meet the counts; no way is faster."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
+from support.domains import domain_of
 
 from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -463,12 +464,7 @@ def wide():
         potentials[attribute, twin] = np.where(coarse[:, None] == np.arange(sizes[twin]), 0.0, -1000.0)
     bins = tuple(np.arange(number) * size // number for size, number in zip(sizes, codes, strict=False))
     within = tuple((1 / np.bincount(own))[own] for own in bins)
-    domain = Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(number)))
-            for i, number in enumerate(codes)
-        )
-    )
+    domain = domain_of(codes)
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
     return GraphicalModel(domain, 48_842.0, beliefs, bins, within)
 

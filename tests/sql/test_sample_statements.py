@@ -7,6 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from support.domains import domain_of
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
@@ -37,7 +38,7 @@ SCOPES = {
 def model(scopes, sizes=(4,) * 5):
     rng = np.random.default_rng(7)
     potentials = {scope: rng.normal(0, 1.5, [sizes[v] for v in scope]) for scope in scopes}
-    domain = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(6))) for i in range(5)))
+    domain = domain_of((6,) * 5)
     bins, within = np.array([0, 1, 1, 2, 3, 3]), np.array([1, 0.3, 0.7, 1, 0.0, 1])
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
     return GraphicalModel(domain, 1000.0, beliefs, (bins,) * 5, (within,) * 5)

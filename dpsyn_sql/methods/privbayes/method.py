@@ -49,7 +49,7 @@ from dpsyn_sql.methods.privbayes.families import (
     largest_number,
 )
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, doubly_centred
-from dpsyn_sql.methods.recipe import Recipe, checked
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.planning.limits import Limits
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
@@ -111,7 +111,7 @@ class PrivBayes(Recipe):
             faults.append(f"theta={self.theta!r}; it can be a number above 0")
         if faults:
             raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
-        checked(self)
+        self.checked()
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the families.
@@ -306,10 +306,9 @@ def _joint_of(task: Task, joints: Mapping[Pair, FloatArray], family: Family) -> 
     for one in range(len(members)):
         for other in range(one + 1, len(members)):
             (a, i), (b, j) = members[one], members[other]
-            pair = joints.get((a, b)) if a < b else None
-            turned = joints.get((b, a)) if a > b else None
-            own = pair if pair is not None else None if turned is None else turned.T
+            own = joints.get((a, b)) if a < b else joints.get((b, a))
             if own is not None:
+                own = own if a < b else own.T
                 rows, columns = encoded.levels[a][i], encoded.levels[b][j]
                 coarse = np.zeros((sizes[one], sizes[other]))
                 np.add.at(coarse, (rows[:, None], columns[None, :]), own)

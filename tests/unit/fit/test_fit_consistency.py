@@ -41,13 +41,6 @@ def test_total_is_weighted_by_the_variance_of_each_sum():
     assert estimate.variance == pytest.approx(1 / (1 / variances).sum())
 
 
-def test_a_margin_uses_every_table_that_contains_the_attribute():
-    parts = np.array([[5, 5, 25], [5, 7, 19], [7, 7, 15]])
-    variances = np.array([9, 2 * 2.25, 4 * 1.0])
-    estimate = Measurements(TABLES).estimate(["b"])
-    np.testing.assert_allclose(estimate.values, (parts / variances[:, None]).sum(0) / (1 / variances).sum())
-
-
 def test_estimates_are_least_squares():
     """Weighted least squares of b's margin, unconstrained, by solving the normal equations."""
     measurements = Measurements(TABLES)

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.methods.adaptive import Adaptive, select
 from dpsyn_sql.methods.adaptive import model as modelling
@@ -43,15 +43,6 @@ def in_pairs(sizes, rng):
     for i in range(1, len(sizes), 2):
         codes[i] = np.where(rng.random(ROWS) < 0.7, codes[i - 1] % sizes[i], codes[i])
     return codes
-
-
-def domain_of(sizes, ordered=False):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(size)), (), False, False, ordered)
-            for i, size in enumerate(sizes)
-        )
-    )
 
 
 def asked_of(
