@@ -3,7 +3,7 @@
     python benchmarks/variants.py [--tables adult weather] [--epsilon 0.1 1] [--seeds 8] [--unordered]
         [--vary luck=1.5 charge=0.35 pairs=never independent]
 
-A variant is a field of ``methods/adaptive/settings.py`` with another value; ``pairs=never`` or
+A variant is a field of ``methods/adaptive/budget.py`` with another value; ``pairs=never`` or
 ``pairs=always``, whatever they are worth; or ``independent``. Everything between counting and writing is the
 real thing, but the counts are in memory and the noise is numpy's, with a seed: no privacy, only for public
 tables. Mean total variation distance of a sample of the model over all two-way and 200 seeded three-way
@@ -34,7 +34,7 @@ from dpsyn_sql.interfaces import Kind, Method, ReleaseKey
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods import Adaptive, Independent
-from dpsyn_sql.methods.adaptive import rounds
+from dpsyn_sql.methods.adaptive import select
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.relation import Relation, Source
 
@@ -119,14 +119,14 @@ def varied(variant: str) -> Iterator[Method]:
     if variant == "independent":
         yield Independent()
     elif name == "pairs":
-        before, rounds.pairs_worth_their_budget = (
-            rounds.pairs_worth_their_budget,
+        before, select.pairs_worth_their_budget = (
+            select.pairs_worth_their_budget,
             lambda *_: value == "always",
         )
         try:
             yield Adaptive()
         finally:
-            rounds.pairs_worth_their_budget = before
+            select.pairs_worth_their_budget = before
     elif value:
         kind = type(getattr(Adaptive.constants, name))
         constants = replace(Adaptive.constants, **{name: kind(float(value))})

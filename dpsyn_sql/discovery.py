@@ -35,12 +35,16 @@ from dpsyn_sql.fit.cells import (
     standing_cells,
     with_atoms,
 )
-from dpsyn_sql.fit.discovered import attribute_of_cuts, attribute_of_pieces
-from dpsyn_sql.fit.found_labels import attribute_of_labels, labels_of_keys, with_stems
-from dpsyn_sql.fit.found_texts import attribute_of_texts
-from dpsyn_sql.fit.granularity import granularity_found, steps_of
-from dpsyn_sql.fit.grown import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
-from dpsyn_sql.fit.text_types import FoundType, type_from_classes
+from dpsyn_sql.fit.discovered import (
+    FoundType,
+    attribute_of_cuts,
+    attribute_of_pieces,
+    granularity_found,
+    steps_of,
+    type_from_classes,
+)
+from dpsyn_sql.fit.found_labels import attribute_of_labels, attribute_of_texts, labels_of_keys, with_stems
+from dpsyn_sql.fit.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, beginnings_of, column_steps
 from dpsyn_sql.planning.plan import Counted

@@ -46,8 +46,7 @@ if TYPE_CHECKING:  # load numpy, and a ledger is shown without
     from dpsyn_sql.domain.hierarchies.base import Hierarchy
     from dpsyn_sql.domain.hierarchies.growth import Nodes
     from dpsyn_sql.domain.shape import Shape
-    from dpsyn_sql.fit.model_tables import ModelTables
-    from dpsyn_sql.fit.network import Network
+    from dpsyn_sql.fit.network import ModelTables, Network
     from dpsyn_sql.fit.variances import Variances
     from dpsyn_sql.planning.growth import Growth
     from dpsyn_sql.sqltext.fragments import Fragment

@@ -28,9 +28,9 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.written import reading
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.cells import STANDS_OUT
-from dpsyn_sql.fit.composed import shown_tables
-from dpsyn_sql.fit.one_way_counts import one_way_counts
 from dpsyn_sql.fit.recoding import recoded
+from dpsyn_sql.fit.residuals import shown_tables
+from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.interfaces import LedgerEntry, SourceEngine
 from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.curator import LocalCurator

@@ -31,7 +31,7 @@ from dpsyn_sql.interfaces import Ledger, Method, Outlook
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.measure.planned import planned_events
 from dpsyn_sql.methods import method_of, static_of
-from dpsyn_sql.methods.check import check_model
+from dpsyn_sql.methods.recipe import check_model
 from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery

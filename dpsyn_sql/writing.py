@@ -25,9 +25,8 @@ from dpsyn_sql.report.found_types import types_facts
 from dpsyn_sql.report.interruption import Course
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.made import Made, rows_wanted
-from dpsyn_sql.sample.compile import INDEPENDENTLY, independent_rows
-from dpsyn_sql.sample.sql_sampler import append_network, load_slots
-from dpsyn_sql.sample.units import unit_sizes
+from dpsyn_sql.sample.quotas import unit_sizes
+from dpsyn_sql.sample.sql_sampler import INDEPENDENTLY, append_network, independent_rows, load_slots
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.write.in_tasks import part_rows, publish_in_tasks
 from dpsyn_sql.write.persist import Drawn, StoredRelease, drawn_from

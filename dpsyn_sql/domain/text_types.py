@@ -2,7 +2,7 @@
 
 A CSV file has no types, and a type that somebody guessed from its rows is not public. So each value of a
 column falls into exactly one of these classes (``count/text_types.py``), noisy numbers of units in each are
-asked for, and the type of the column follows from them (``fit/text_types.py``).
+asked for, and the type of the column follows from them (``fit/discovered.py``).
 """
 
 from __future__ import annotations

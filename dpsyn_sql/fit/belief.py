@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
-
-FloatArray = NDArray[np.float64]
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
 # Factors that contradict each other beyond float64 leave zeros, which must not become NaN.

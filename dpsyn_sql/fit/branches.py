@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.errors import InternalError
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def estimated(
     branches: Branches,
     leaves: FloatArray,
     variance: float,
-    levels: Sequence[NDArray[np.int64]] = (),
+    levels: Sequence[IntArray] = (),
     of_levels: float = 1.0,
 ) -> Estimates:
     """The rows of each node as everything below it says: least squares, from the leaves to the root.

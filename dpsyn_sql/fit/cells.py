@@ -19,9 +19,8 @@ from dpsyn_sql.domain.attributes import Granularity
 from dpsyn_sql.domain.grids import Cuts, after, binned_kind, everyday_cell, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.planning.queries import NoisyKeys
-
-FloatArray = NDArray[np.float64]
 
 STANDS_OUT = 4.5
 """Standard deviations that a cell's noisy count must exceed: of 500 empty cells one does so by luck in one
@@ -152,7 +151,7 @@ def _likeliest_run(deviations: FloatArray, everyday: int, positive: int) -> slic
     return found
 
 
-def _cells_with(values: Sequence[Fraction], cuts: Cuts) -> NDArray[np.int64]:
+def _cells_with(values: Sequence[Fraction], cuts: Cuts) -> IntArray:
     """The cell of each value that lies in one; values are ascending, and so are the cells."""
     inside = [value for value in values if cuts[0] <= value < cuts[-1]]
     places, place = [], 0

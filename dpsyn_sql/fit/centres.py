@@ -1,62 +1,118 @@
-"""Which cells cannot be, and which stand out: centres of potentials, learnt from noisy pair tables.
+"""What the noisy tables of a graphical model make likely together: sums that agree, centres of potentials,
+and pairs that the model does not hold. *One-way sums.* Every table tells the counts of the codes of its
+variables, with independent noise. Their best linear unbiased estimate is the inverse-variance mean; tables of
+a coarse twin correct the sums over the codes of each of its bins, and what is missing to the number of rows
+goes to the codes by their variance. A ridge alone weights tables by 1 / sigma: too much for wide tables,
+whose sums are the noisiest.
 
-A fit draws potentials to 0, independence (``fit/estimate.py``). For a pair that depends strongly this keeps
-about half a sigma of rows in each cell that is empty, together percents of all rows. So after a first fit
-every pair table says what its potentials are near to. With E the rows that the model expects of a block of
-cells without the potentials of this table, the noisy count is y = E r + noise, of known sigma. The
-distribution of log r over the blocks of a table is the one on a grid that makes their counts most likely
-(Kiefer and Wolfowitz 1956), found by expectation maximisation from one that is steep around log r = 0; each
-block gets its posterior mean (empirical Bayes, Jiang and Zhang 2009): of cells that cannot be a low one, of
-a table that is nothing but noise 0.
+*Centres*: which cells cannot be, and which stand out, learnt from noisy pair tables. A fit draws potentials
+to 0, independence (``fit/estimate.py``). For a pair that depends strongly this keeps about half a sigma of
+rows in each cell that is empty, together percents of all rows. So after a first fit every pair table says
+what its potentials are near to. With E the rows that the model expects of a block of cells without the
+potentials of this table, the noisy count is y = E r + noise, of known sigma. The distribution of log r over
+the blocks of a table is the one on a grid that makes their counts most likely (Kiefer and Wolfowitz 1956),
+found by expectation maximisation from one that is steep around log r = 0; each block gets its posterior mean
+(empirical Bayes, Jiang and Zhang 2009): of cells that cannot be a low one, of a table that is nothing but
+noise 0.
 
 Codes in order have neighbours: blocks of 8 codes come first, then those of 4, 2 and 1 within them, each
 relative to what the larger ones found, so that many cells that expect less than their noise are seen
 together. Row and column sums stay those of the model.
 
 Post-processing of noisy answers only.
+
+*Targets*: what a measured pair table makes of the table that a model expects, without changing the model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, marginals
-from dpsyn_sql.fit.consistency import raked
 from dpsyn_sql.fit.estimate import Observation, Potentials
 from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.projections import posterior_means, raked
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+_SMALLEST_VARIANCE = 1e-12
+# Exact tables (tests only) would otherwise get an infinite weight.
 
-_GRID = np.array(
-    [
-        -7,
-        -5,
-        -4,
-        -3,
-        -2.3,
-        -1.7,
-        -1.2,
-        -0.8,
-        -0.5,
-        -0.25,
-        0,
-        0.25,
-        0.5,
-        0.8,
-        1.2,
-        1.7,
-        2.3,
-        3,
-        3.8,
-        4.6,
-        5.5,
-        6.5,
-    ]
-)
+
+def agreeing(
+    observed: Mapping[Scope, Observation], links: Mapping[Scope, FloatArray], total: float
+) -> dict[Scope, Observation]:
+    """Noisy tables (rows), each shifted by least squares to the one-way sums that all of them make best.
+
+    Args:
+        observed: noisy tables by scope.
+        links: of (variable, coarse twin) a table (codes, bins), largest where a code is in a bin.
+        total: rows.
+    """
+    sums = one_way_sums(observed, links, total)
+    return {
+        scope: replace(table, values=with_sums(table.values, [sums[v] for v in scope], total))
+        for scope, table in observed.items()
+    }
+
+
+def one_way_sums(
+    observed: Mapping[Scope, Observation], links: Mapping[Scope, FloatArray], total: float
+) -> dict[int, FloatArray]:
+    """Rows (codes,) of each variable with a table, and of each twin of one; they sum to ``total``.
+
+    ``links`` as for ``agreeing``. Filled tables tell nothing of sums.
+    """
+    observed = {scope: table for scope, table in observed.items() if not table.filled}
+    precision, weighted = dict[int, FloatArray](), dict[int, FloatArray]()
+    for scope, table in observed.items():
+        variance = np.broadcast_to(table.sigma, table.values.shape) ** 2
+        for axis, variable in enumerate(scope):
+            own, none = 1 / np.maximum(_over_others(variance, axis), _SMALLEST_VARIANCE), np.zeros(1)
+            precision[variable] = precision.get(variable, none) + own
+            weighted[variable] = weighted.get(variable, none) + own * _over_others(table.values, axis)
+    twins = {twin for _, twin in links}
+    found = {variable: weighted[variable] / precision[variable] for variable in precision}
+    spread = {variable: 1 / precision[variable] for variable in precision}  # covariances with the total
+    for (variable, twin), link in links.items():
+        if variable not in found:
+            continue
+        bin_of = link.argmax(axis=1)
+        if twin in found:
+            within = np.bincount(bin_of, spread[variable], link.shape[1])
+            gap = found[twin] - np.bincount(bin_of, found[variable], link.shape[1])
+            gain = spread[variable] / (within + 1 / precision[twin])[bin_of]
+            found[variable] = found[variable] + gain * gap[bin_of]
+            spread[variable] = spread[variable] - gain * within[bin_of]
+    for variable in found.keys() - twins:
+        missing = total - found[variable].sum()
+        found[variable] = found[variable] + spread[variable] / spread[variable].sum() * missing
+    for (variable, twin), link in links.items():
+        if variable in found:
+            sums = np.bincount(link.argmax(axis=1), found[variable], link.shape[1])
+            found[twin] = sums.astype(np.float64)
+    return found
+
+
+def with_sums(values: FloatArray, sums: list[FloatArray], total: float) -> FloatArray:
+    """A table (rows) shifted by least squares to these sums (codes,) of each axis, all ``total`` rows."""
+    mean = (total - values.sum()) / values.size
+    moved = values + mean
+    for axis, wanted in enumerate(sums):
+        shift = (wanted - _over_others(values, axis)) * values.shape[axis] / values.size - mean
+        moved = moved + shift.reshape([-1 if other == axis else 1 for other in range(values.ndim)])
+    return np.asarray(moved)
+
+
+def _over_others(values: FloatArray, axis: int) -> FloatArray:
+    """Sums (codes,) over all axes but one."""
+    return np.asarray(values.sum(axis=tuple(other for other in range(values.ndim) if other != axis)))
+
+
+_STEPS_UP = [0.25, 0.5, 0.8, 1.2, 1.7, 2.3, 3]
+_GRID = np.array([-7, -5, -4, *(-step for step in reversed(_STEPS_UP)), 0, *_STEPS_UP, 3.8, 4.6, 5.5, 6.5])
 # Values of log r.
 
 _PRIOR = np.exp(-1.5 * np.abs(_GRID)) / np.exp(-1.5 * np.abs(_GRID)).sum()
@@ -139,10 +195,37 @@ def log_ratios(counts: FloatArray, expected: FloatArray, sigma: FloatArray) -> F
     least = np.maximum(sigma, _SMALLEST**0.25)
     exponents = -0.5 * ((counts[:, None] - expected[:, None] * np.exp(_GRID)) / least[:, None]) ** 2
     likelihood = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    prior = _PRIOR
-    for _ in range(_EM_STEPS):
-        posterior = likelihood * prior
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        prior = (posterior.sum(axis=0) + _PRIOR) / (counts.size + 1)
-    posterior = likelihood * prior
-    return np.asarray((posterior @ _GRID) / posterior.sum(axis=1))
+    return posterior_means(
+        likelihood, _GRID, _PRIOR, _EM_STEPS, lambda found: (found.sum(axis=0) + _PRIOR) / (counts.size + 1)
+    )
+
+
+_STEPS = 60
+_FARTHEST = 30.0
+# Bisection of a log-ratio in [-30, 30].
+
+_LEAST_ROWS = 1e-6
+
+
+def target(table: Observation, expected: FloatArray, ordered: Sequence[bool]) -> FloatArray:
+    """Rows (l1, l2) between those ``expected`` by a model and those of a noisy table, with the sums of rows
+    and columns of the model.
+
+    Each cell is m e^theta with m e^theta + sigma (theta - c) = y: the penalised likelihood of
+    ``fit/estimate.py`` for one table alone, c the centre that the table makes likely (``fit/centres.py``).
+
+    Args:
+        table: noisy counts y of standard deviation sigma.
+        expected: m, not negative.
+        ordered: of each axis, whether neighbouring codes are alike.
+    """
+    means = np.maximum(expected, _LEAST_ROWS)
+    sigma = np.broadcast_to(table.sigma, means.shape)
+    centre = np.log(np.maximum(denoised_pair(table, means, ordered), _LEAST_ROWS**2) / means)
+    low, high = np.full_like(means, -_FARTHEST), np.full_like(means, _FARTHEST)
+    for _ in range(_STEPS):
+        theta = (low + high) / 2
+        above = means * np.exp(theta) + sigma * (theta - centre) > table.values
+        low, high = np.where(above, low, theta), np.where(above, theta, high)
+    found, total = means * np.exp((low + high) / 2), float(expected.sum())
+    return total * raked(found / found.sum(), expected.sum(axis=1) / total, expected.sum(axis=0) / total)

@@ -8,9 +8,8 @@ step. Figure 14 also cuts counts at the total before it adds up, which makes two
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from dpsyn_sql.fit.arrays import IntArray
 
 
 def centred(noisy: IntArray, groups: IntArray, totals: IntArray) -> IntArray:

@@ -18,20 +18,10 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.denoise import denoised
-from dpsyn_sql.fit.shrinkage import shrink_many
+from dpsyn_sql.fit.projections import simplex_projection
 from dpsyn_sql.planning.queries import NoisyMarginal
-
-FloatArray = NDArray[np.float64]
-
-RAKING_ROUNDS = 20
-"""Rounds of proportional fitting that restore the margins after a projection, at most."""
-
-_RAKED = 1e-12
-# Both margins fit to this probability: further rounds change nothing that is seen.
-
-INDEPENDENT_TRACE = 1e-9
-"""Weight of independence in a pair table before it is fitted to its margins."""
 
 _MOST_ATTRIBUTES = 2**31
 # Numbers a pair: one number for both attributes.
@@ -54,14 +44,6 @@ class Margins:
 
     total: float
     probabilities: dict[str, FloatArray]
-
-
-@dataclass(frozen=True, slots=True)
-class PairTable:
-    """Joint probabilities of two attributes and the noise (rows per cell) of what they rest on."""
-
-    probabilities: FloatArray
-    sigma: float
 
 
 class Measurements:
@@ -88,9 +70,7 @@ class Measurements:
     def _number(self, name: str) -> int:
         return self._numbers.setdefault(name, len(self._numbers))
 
-    def _add(
-        self, values: FloatArray, sigmas: FloatArray, numbers: NDArray[np.int64], axes: tuple[int, ...]
-    ) -> None:
+    def _add(self, values: FloatArray, sigmas: FloatArray, numbers: IntArray, axes: tuple[int, ...]) -> None:
         """Take in the sums of tables (tables, cells ...) to the attributes at ``axes``."""
         others = tuple(axis + 1 for axis in range(values.ndim - 1) if axis not in axes)
         sums = values.sum(axis=others)
@@ -110,11 +90,11 @@ class Measurements:
         return self._found.setdefault(shape, _Sums(shape))
 
     def contain(self, attrs: Sequence[str]) -> bool:
-        """Whether some table was measured that contains all of ``attrs`` (at most two)."""
+        """Whether some table was measured that contains ``attrs`` (none or one)."""
         return self._place(attrs) is not None
 
     def estimate(self, attrs: Sequence[str]) -> Estimate:
-        """Inverse-variance weighted average of the marginal over ``attrs`` (at most two).
+        """Inverse-variance weighted average of the marginal over ``attrs`` (none or one).
 
         Raises:
             InternalError: no table contains them.
@@ -122,12 +102,11 @@ class Measurements:
         place = self._place(attrs)
         if place is None:
             raise InternalError("an estimate of attributes that no table contains")
-        sums, row, turned = place
-        values = sums.values[row] / sums.weights[row]
-        return Estimate(values.T if turned else values, float(1.0 / sums.weights[row]))
+        sums, row = place
+        return Estimate(sums.values[row] / sums.weights[row], float(1.0 / sums.weights[row]))
 
     def pairs(
-        self, attrs: NDArray[np.int64], names: Sequence[str], shape: tuple[int, int]
+        self, attrs: IntArray, names: Sequence[str], shape: tuple[int, int]
     ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
         """Of many pairs of ``shape``, given as places in ``names`` (pairs, 2): which some table contains, and
         of these the estimates (found, l1, l2) and the variances of a cell (found,)."""
@@ -147,16 +126,11 @@ class Measurements:
             values[at] = means if own is shape else means.swapaxes(1, 2)
         return found, values[found], variances[found]
 
-    def _place(self, attrs: Sequence[str]) -> tuple[_Sums, int, bool] | None:
-        numbers = [self._numbers.get(name) for name in attrs]
-        known = sorted(number for number in numbers if number is not None)
-        if len(known) < len(numbers):
-            return None
-        key = known[0] * _MOST_ATTRIBUTES + known[1] if len(known) == 2 else sum(known)
+    def _place(self, attrs: Sequence[str]) -> tuple[_Sums, int] | None:
+        key = np.array([self._numbers.get(attrs[0], -1) if attrs else 0])
         for shape, sums in self._found.items():
-            row = int(sums.rows(np.array([key]))[0]) if len(shape) == len(known) else -1
-            if row >= 0:
-                return sums, row, known != numbers
+            if len(shape) == len(attrs) and (row := int(sums.rows(key)[0])) >= 0:
+                return sums, row
         return None
 
 
@@ -171,7 +145,7 @@ class _Sums:
         self.weights: FloatArray = np.zeros(0)
         self.values: FloatArray = np.zeros((0, *shape))
 
-    def add(self, keys: NDArray[np.int64], weights: FloatArray, tables: FloatArray) -> None:
+    def add(self, keys: IntArray, weights: FloatArray, tables: FloatArray) -> None:
         """Take in tables (tables, cells ...)."""
         weighted = tables * weights.reshape(-1, *[1] * (tables.ndim - 1))
         keys, weighted = np.concatenate([self._keys, keys]), np.concatenate([self.values, weighted])
@@ -184,34 +158,12 @@ class _Sums:
         sums = np.bincount(flat, weighted.ravel(), len(self._keys) * cells)
         self.values = np.asarray(sums, dtype=np.float64).reshape(len(self._keys), *shape)
 
-    def rows(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows(self, keys: IntArray) -> IntArray:
         """Where each key is; -1 where it is not."""
         if not len(self._keys):
             return np.full(len(keys), -1, dtype=np.int64)
         places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[places] == keys, places, -1)
-
-
-def simplex_projection(values: FloatArray, total: float) -> FloatArray:
-    """Nearest table (Euclidean) with cells >= 0 that sum to ``total``; zeros if ``total`` <= 0.
-
-    ``values`` may have any shape. Duchi et al. 2008, figure 1: sort, find the one threshold.
-    """
-    return np.asarray(simplex_projections(np.asarray(values)[None], total)[0])
-
-
-def simplex_projections(values: FloatArray, total: float) -> FloatArray:
-    """``simplex_projection`` of many tables of one shape (tables, cells ...)."""
-    if total <= 0 or np.size(values) == 0:
-        return np.zeros_like(values, dtype=np.float64)
-    # Measured from the largest cell, so that huge values keep their small differences.
-    flat = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
-    flat = flat - flat.max(axis=1, keepdims=True)
-    descending = np.sort(flat, axis=1)[:, ::-1]
-    excess = (np.cumsum(descending, axis=1) - total) / np.arange(1, flat.shape[1] + 1)
-    last = flat.shape[1] - 1 - np.argmax((descending > excess)[:, ::-1], axis=1)
-    projected = np.maximum(flat - np.take_along_axis(excess, last[:, None], axis=1), 0.0)
-    return np.asarray(projected * (total / projected.sum(axis=1, keepdims=True))).reshape(np.shape(values))
 
 
 def fit_margins(domain: Domain, measurements: Measurements) -> Margins:
@@ -233,72 +185,3 @@ def fit_margins(domain: Domain, measurements: Measurements) -> Margins:
         else:
             probabilities[attribute.name] = np.full(attribute.size, 1.0 / attribute.size)
     return Margins(total, probabilities)
-
-
-def fit_pair(measurements: Measurements, margins: Margins, attrs: tuple[str, str]) -> PairTable:
-    """Joint probabilities of two attributes, consistent with the margins, denoised (``fit_joint``).
-
-    A pair that no table contains is independent.
-    """
-    first, second = (margins.probabilities[name] for name in attrs)
-    if margins.total <= 0 or not measurements.contain(attrs):
-        return PairTable(np.outer(first, second), 0.0)
-    estimate = measurements.estimate(attrs)
-    sigma = float(np.sqrt(estimate.variance))
-    return PairTable(fit_joint(estimate.values, sigma, first, second, margins.total), sigma)
-
-
-def fit_joint(
-    values: FloatArray, sigma: float, first: FloatArray, second: FloatArray, total: float
-) -> FloatArray:
-    """Joint probabilities (l1, l2) from a noisy table, consistent with the margins, denoised; total > 0.
-
-    In order: (1) the table is shifted to the margins by least squares (every cell of a row or column moves
-    equally); (2) what it says beyond independence is shrunk for its known noise (``shrink_singular_values``);
-    (3) projection to the simplex; (4) proportional fitting back to the margins.
-    """
-    return np.asarray(fit_joints(values[None], np.array([sigma]), first[None], second[None], total)[0])
-
-
-def fit_joints(
-    values: FloatArray, sigmas: FloatArray, first: FloatArray, second: FloatArray, total: float
-) -> FloatArray:
-    """``fit_joint`` of many tables (tables, l1, l2) with margins (tables, l1) and (tables, l2)."""
-    independent = first[:, :, None] * second[:, None, :]
-    signal = shrink_many(_double_centred(values - total * independent), sigmas)
-    joint = simplex_projections(total * independent + signal, total) / total
-    return _raked_many(joint, first, second)
-
-
-def _double_centred(tables: FloatArray) -> FloatArray:
-    """Remove row and column means: the least-squares shift to margins of zero."""
-    rows, columns = tables.mean(axis=2, keepdims=True), tables.mean(axis=1, keepdims=True)
-    return np.asarray(tables - rows - columns + rows.mean(axis=1, keepdims=True))
-
-
-def raked(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Proportional fitting of a joint table (l1, l2) to its margins (Deming, Stephan 1940).
-
-    A trace of independence is mixed in first: without it the cells that a projection left positive
-    may be unable to carry the margins.
-    """
-    return np.asarray(_raked_many(joint[None], first[None], second[None])[0])
-
-
-def _raked_many(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    independent = first[:, :, None] * second[:, None, :]
-    joint = (1.0 - INDEPENDENT_TRACE) * joint + INDEPENDENT_TRACE * independent
-    open_ = np.arange(len(joint))
-    for _ in range(RAKING_ROUNDS):
-        part = joint[open_]
-        part = part * _ratio(first[open_], part.sum(axis=2))[:, :, None]
-        part = part * _ratio(second[open_], part.sum(axis=1))[:, None, :]
-        joint[open_] = part
-        open_ = open_[np.abs(part.sum(axis=2) - first[open_]).max(axis=1) >= _RAKED]
-        if open_.size == 0:
-            break
-    return np.asarray(joint / joint.sum(axis=(1, 2), keepdims=True))
-
-
-def _ratio(wanted: FloatArray, present: FloatArray) -> FloatArray:
-    return np.divide(wanted, present, out=np.zeros_like(wanted), where=present > 0)

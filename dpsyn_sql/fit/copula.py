@@ -1,22 +1,26 @@
 """The Gaussian copula over the binary expansion of the attributes.
 
-Differentially Private Release of High-Dimensional Datasets using the Gaussian Copula, section
-3.3, on histograms of original attributes and pairs (its binary 2x2 tables are cells of these).
-Each code that has a positive probability becomes one binary attribute with one latent normal:
+Differentially Private Release of High-Dimensional Datasets using the Gaussian Copula, section 3.3, on
+histograms of original attributes and pairs (its binary 2x2 tables are cells of these). Each code that has a
+positive probability becomes one binary attribute with one latent normal:
 
     noisy tables -> margins, pair tables     consistency.py: least squares, known noise removed
                  -> P(both codes)            one cell of a pair table, small deviations set aside
                  -> latent correlation       gaussian.py: equation 8, solved for all pairs at once
-                 -> correlation matrix       correlation.py: Higham's nearest one, floored
-                 -> Cholesky factor, offsets offsets.py: what turns a latent vector into codes
+                 -> correlation matrix       gaussian.py: Higham's nearest one, floored
+                 -> Cholesky factor, offsets: what turns a latent vector into codes
 
-Pairs of codes of the SAME attribute start at 0: one code wins whatever their correlation, so there
-is no target to meet, and the nearest correlation matrix may use these entries as it needs
+Pairs of codes of the SAME attribute start at 0: one code wins whatever their correlation, so there is no
+target to meet, and the nearest correlation matrix may use these entries as it needs
 (docs/decisions/0002-value-rule.md).
 
-An attribute of two codes has one latent column, for its second code: the first has the same correlations
-with the opposite sign, so only the difference of both would decide which of them wins
+An attribute of two codes has one latent column, for its second code: the first has the same correlations with
+the opposite sign, so only the difference of both would decide which of them wins
 (docs/decisions/0035-a-thousand-columns.md). Pairs of equal shape are fitted together.
+
+*The value rule*: a sampled latent vector becomes the code with the largest z + offset. Offsets are set so
+that each code wins with its own probability; the decision and its measured alternatives are in
+docs/decisions/0002-value-rule.md.
 """
 
 from __future__ import annotations
@@ -26,16 +30,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.consistency import Margins, Measurements, fit_joints, fit_margins
-from dpsyn_sql.fit.correlation import floored, nearest_correlation
-from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, latent_correlation
-from dpsyn_sql.fit.offsets import calibrated_offsets
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.consistency import Margins, Measurements, fit_margins
+from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, correlation_matrix, latent_correlation
+from dpsyn_sql.fit.projections import fit_joints
 from dpsyn_sql.planning.queries import NoisyMarginal
-
-FloatArray = NDArray[np.float64]
 
 THRESHOLD_SIGMAS, THRESHOLD_ROWS = 0.5, 2.0
 """A cell's deviation from independence is reduced by this many sigmas, at least by these rows.
@@ -46,8 +48,6 @@ STRENGTHENING = (1.4, 1.4, 1.0)
 """Latent correlations are multiplied by this, if none, one or both attributes have two codes: an argmax over
 rivals passes on less of a correlation than the threshold of equation 6 does, which two codes have."""
 
-SMALLEST_EIGENVALUE = 1e-4
-_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 20
 
 _CELLS = 2**20
 # Cells of pairs that are fitted together: some dozens of MB.
@@ -62,7 +62,7 @@ class Block:
     wins.
     """
 
-    codes: NDArray[np.int64]
+    codes: IntArray
     probabilities: FloatArray
     start: int
     stop: int
@@ -108,7 +108,7 @@ def parts_of(probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
     return begins, ends
 
 
-def commonest_first(probabilities: FloatArray) -> NDArray[np.int64]:
+def commonest_first(probabilities: FloatArray) -> IntArray:
     """Codes in falling order of probability, equal ones in their own order."""
     return np.argsort(-probabilities, kind="stable")
 
@@ -122,7 +122,7 @@ class FittedPairs:
     rest on.
     """
 
-    attrs: NDArray[np.int64]
+    attrs: IntArray
     probabilities: FloatArray
     sigmas: FloatArray
 
@@ -161,8 +161,7 @@ def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> FittedCopula:
     pairs = {shape: _fitted(domain, measurements, margins, attrs) for shape, attrs in _by_shape(domain)}
     blocks = _blocks(domain, margins)
     wanted = _latent_correlations(domain, margins, pairs, blocks)
-    nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
-    correlation = floored(nearest, SMALLEST_EIGENVALUE)
+    correlation = correlation_matrix(wanted)
     return FittedCopula(
         margins=margins,
         places={name: place for place, name in enumerate(domain.names)},
@@ -173,7 +172,7 @@ def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> FittedCopula:
     )
 
 
-def _by_shape(domain: Domain) -> Iterator[tuple[tuple[int, int], NDArray[np.int64]]]:
+def _by_shape(domain: Domain) -> Iterator[tuple[tuple[int, int], IntArray]]:
     """All pairs of positions, ascending, by the sizes of their attributes."""
     first, second = np.triu_indices(len(domain.names), 1)
     sizes = np.array(domain.shape(), dtype=np.int64)
@@ -184,9 +183,7 @@ def _by_shape(domain: Domain) -> Iterator[tuple[tuple[int, int], NDArray[np.int6
         yield (left, right), np.stack([first[at], second[at]], axis=1)
 
 
-def _fitted(
-    domain: Domain, measurements: Measurements, margins: Margins, attrs: NDArray[np.int64]
-) -> FittedPairs:
+def _fitted(domain: Domain, measurements: Measurements, margins: Margins, attrs: IntArray) -> FittedPairs:
     """Pairs of one shape, some of them at a time; those that no table contains are independent."""
     own = [margins.probabilities[name] for name in domain.names]
     shape = (own[attrs[0, 0]].size, own[attrs[0, 1]].size)
@@ -250,7 +247,7 @@ def _latent_correlations(
     return result
 
 
-def _by_code(block: Block, size: int) -> tuple[FloatArray, NDArray[np.int64]]:
+def _by_code(block: Block, size: int) -> tuple[FloatArray, IntArray]:
     """For every code of an attribute its probability, and its latent column or -1."""
     shares, columns = np.zeros(size), np.full(size, -1, dtype=np.int64)
     shares[block.codes] = block.probabilities
@@ -278,3 +275,58 @@ def _offsets(correlation: FloatArray, blocks: Iterable[Block]) -> NDArray[np.flo
         if b.stop > b.start
     ]
     return np.concatenate([np.zeros(0), *parts]).astype(np.float32)
+
+
+_DRAWS = 4096
+_ROUNDS = 30
+_CLOSE_ENOUGH = 2e-4
+_SEED = 20171003
+# A constant: the same model always gets the same offsets. What the draws leave inexact
+# (about 1/sqrt(_DRAWS), relatively), the sampler's quotas make exact.
+
+
+def calibrated_offsets(correlation: FloatArray, probabilities: FloatArray) -> FloatArray:
+    """Offsets m such that P(argmax_j (z_j + m_j) = j) is ``probabilities[j]``.
+
+    z is normal with the (l, l) positive definite ``correlation``; all probabilities are positive.
+    Winning probabilities are means over fixed draws of the exact conditional probability of
+    z_j given all other z (Rao-Blackwell), so that codes rarer than one draw have one too. Each
+    round moves an offset by the probit difference times the spread of z_j about its rivals.
+    """
+    size = probabilities.size
+    if size == 1:
+        return np.zeros(1)
+    factor = np.linalg.cholesky(correlation)
+    draws = np.random.Generator(np.random.PCG64(_SEED)).standard_normal((_DRAWS, size)) @ factor.T
+    precision = np.linalg.inv(correlation)
+    spread = 1.0 / np.sqrt(np.diag(precision))
+    conditional_mean = draws - (draws @ precision) * spread**2
+
+    towards_mean = correlation @ probabilities
+    contrast = np.diag(correlation) - 2.0 * towards_mean + probabilities @ towards_mean
+    scale = np.sqrt(np.maximum(contrast, 1e-6))
+
+    wanted = ndtri(probabilities)
+    offsets = scale * wanted
+    for _ in range(_ROUNDS):
+        winning = _winning_probabilities(draws, conditional_mean, spread, offsets)
+        if np.max(np.abs(winning - probabilities)) < _CLOSE_ENOUGH:
+            break
+        present = ndtri(np.clip(winning, 1e-12, 1.0 - 1e-12))
+        offsets = offsets + 0.7 * scale * np.clip(wanted - present, -1.0, 1.0)
+    return np.asarray(offsets)
+
+
+def _winning_probabilities(
+    draws: FloatArray, conditional_mean: FloatArray, spread: FloatArray, offsets: FloatArray
+) -> FloatArray:
+    """Probability of each code, exact in its own z, averaged over the draws of the others."""
+    scores = draws + offsets
+    rows = np.arange(len(scores))
+    winner = scores.argmax(axis=1)
+    best = scores[rows, winner]
+    scores[rows, winner] = -np.inf
+    second = scores.max(axis=1)
+    ahead = conditional_mean + offsets - best[:, None]
+    ahead[rows, winner] = conditional_mean[rows, winner] + offsets[winner] - second
+    return np.asarray(ndtr(ahead / spread).mean(axis=0))

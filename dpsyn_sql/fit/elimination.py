@@ -15,13 +15,10 @@ from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import Network, Node
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST_LINES = 2**20
 """The most lines of a step: about 100 MB, and a fraction of a second."""

@@ -20,7 +20,7 @@ limiters such as minmod).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -29,11 +29,9 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Domain, Fill, edge_ticks
 from dpsyn_sql.domain.types import Edge, from_tick
-from dpsyn_sql.fit.densities import Quantiles, mirrored, pareto, power
-from dpsyn_sql.fit.found_texts import with_rest
-from dpsyn_sql.fit.one_way_counts import OneWayCounts
-
-FloatArray = NDArray[np.float64]
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.found_labels import with_rest
+from dpsyn_sql.fit.variances import OneWayCounts
 
 _CLEAR = 2.0
 """Standard errors by which two densities must differ, or a mass exceed zero, to give a bin a shape."""
@@ -369,3 +367,63 @@ def _float_cuts(bin_: tuple[float, float], cuts: FloatArray, *, single: bool) ->
         rounded = [float(np.float32(value)) for value in rounded]
     inner = [min(max(value, low), below) for value in rounded[:-1]]
     return (*inner, min(max(rounded[-1], inner[-1]), high))
+
+
+Quantiles = Callable[[FloatArray], FloatArray]
+"""From probabilities (float64[m] in [0, 1]) to positions (float64[m] in [0, 1])."""
+
+_EVEN = 50.0
+"""Scale, in widths of the bin, from which on a tail is even in it to a hundredth."""
+
+_LARGEST_POWER = 1e7
+"""The largest exponent: nearly all mass is at one edge."""
+
+_PLACES = np.concatenate([[0.0], np.geomspace(1e-9, 1.0, 3000)])
+
+
+def power(left: float, right: float) -> Quantiles:
+    """Density from ``left`` at 0 to ``right`` at 1, relative to its mean 1, which is between the two.
+
+    f(x) = right + (left - right) (1 - x)^p for a falling one, with p = (left - right) / (1 - right) - 1, so
+    that its integral is 1: linear for p = 1. A rising one is its mirror image.
+    """
+    if left < right:
+        return _flipped(power(right, left))
+    exponent = min((left - right) / (1 - right) - 1, _LARGEST_POWER)
+    with np.errstate(divide="ignore"):
+        above = -np.expm1((exponent + 1) * np.log1p(-_PLACES)) / (exponent + 1)
+    masses = right * _PLACES + (left - right) * above
+    masses /= masses[-1]
+    return lambda probabilities: np.interp(probabilities, masses, _PLACES)
+
+
+def pareto(scale: float, index: float) -> Quantiles:
+    """Generalised Pareto density, proportional to (1 + index x / scale)^(-1/index - 1), cut off at 1.
+
+    Exponential for index 0. Quantiles by inversion (Hosking and Wallis 1987, eq. 2).
+    """
+    if scale > _EVEN:
+        return lambda probabilities: probabilities
+    if index == 0:
+        exponential = -np.expm1(-1 / scale)
+        with np.errstate(divide="ignore"):
+            return _cut_off(lambda p: -scale * np.log1p(-p * exponential))
+    whole = -np.expm1(-np.log1p(index / scale) / index)
+    return _cut_off(lambda p: scale * np.expm1(-index * np.log1p(-p * whole)) / index)
+
+
+def _cut_off(quantiles: Quantiles) -> Quantiles:
+    def inside(probabilities: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.minimum(1.0, quantiles(probabilities))
+
+    return inside
+
+
+def mirrored(quantiles: Quantiles | None) -> Quantiles | None:
+    """The mirror image of a density; None of None."""
+    return None if quantiles is None else _flipped(quantiles)
+
+
+def _flipped(quantiles: Quantiles) -> Quantiles:
+    return lambda probabilities: 1 - quantiles(1 - probabilities)

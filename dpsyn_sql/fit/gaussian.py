@@ -1,19 +1,32 @@
-"""Bivariate normal probabilities and their inverse in the correlation, for whole arrays at once."""
+"""Correlated normals: bivariate probabilities and their inverse in the correlation, for whole arrays at once;
+the nearest correlation matrix, and a floor under its eigenvalues.
+
+*Kendall's tau* from tables, and the latent correlation of discretised normals that has it. DPCopula (Li,
+Xiong, Jiang 2014) turns tau into sin(pi/2 tau), which holds for continuous columns. A table of codes has
+ties: two binary columns of latent correlation r have less concordance than two continuous ones. So the
+correlation is the one at which two normals, cut into the codes by their margins, have the concordance of the
+table. Concordance rises with the correlation, whatever the margins are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 
-FloatArray = NDArray[np.float64]
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 
 LARGEST_CORRELATION = 0.9999
 """Latent correlations are kept inside this bound: at 1 the density has no derivative, and no
 margin of a real table is known well enough to tell the two apart."""
 
+SMALLEST_EIGENVALUE = 1e-4
+_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 20
+# Of correlation matrices that are fitted.
+
 _NEWTON_STEPS = 60
-_TOLERANCE = 1e-9
+_NEWTON_TOLERANCE = 1e-9
 
 
 def bivariate_normal_cdf(h: FloatArray, k: FloatArray, r: FloatArray) -> FloatArray:
@@ -62,21 +75,206 @@ def latent_correlation(first: FloatArray, second: FloatArray, joint: FloatArray)
 
 
 def _solve(h: FloatArray, k: FloatArray, joint: FloatArray) -> FloatArray:
-    low, high = np.full(h.shape, -LARGEST_CORRELATION), np.full(h.shape, LARGEST_CORRELATION)
-    r = np.zeros(h.shape)
-    open_ = np.arange(h.size)
+    def miss_and_slope(place: IntArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        miss = bivariate_normal_cdf(h[place], k[place], r) - joint[place]
+        return miss, bivariate_normal_density(h[place], k[place], r)
+
+    return _root(miss_and_slope, np.zeros(h.shape), _NEWTON_TOLERANCE)
+
+
+def _root(
+    miss_and_slope: Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]],
+    start: FloatArray,
+    tolerance: float,
+) -> FloatArray:
+    """Correlations (n,) at which rising functions are 0, by Newton's method inside a shrinking bracket.
+
+    A step that leaves the bracket is replaced by bisection.
+
+    ``miss_and_slope`` of places and correlations there: values and derivatives.
+    """
+    low, high = (np.full(start.shape, sign * LARGEST_CORRELATION) for sign in (-1.0, 1.0))
+    r, open_ = start, np.arange(start.size)
     for _ in range(_NEWTON_STEPS):
-        miss = bivariate_normal_cdf(h[open_], k[open_], r[open_]) - joint[open_]
-        low[open_] = np.where(miss < 0, r[open_], low[open_])
-        high[open_] = np.where(miss > 0, r[open_], high[open_])
-        slope = np.maximum(bivariate_normal_density(h[open_], k[open_], r[open_]), 1e-300)
+        now = r[open_]
+        miss, slope = miss_and_slope(open_, now)
+        low[open_] = np.where(miss < 0, now, low[open_])
+        high[open_] = np.where(miss > 0, now, high[open_])
         with np.errstate(over="ignore"):
-            step = r[open_] - miss / slope
+            step = now - miss / np.maximum(slope, 1e-300)
         inside = (step > low[open_]) & (step < high[open_])
         moved = np.where(inside, step, 0.5 * (low[open_] + high[open_]))
-        done = (np.abs(moved - r[open_]) < _TOLERANCE) | (miss == 0.0)
-        r[open_] = np.where(miss == 0.0, r[open_], moved)
-        open_ = open_[~done]
+        r[open_] = np.where(miss == 0.0, now, moved)
+        open_ = open_[(np.abs(moved - now) >= tolerance) & (miss != 0.0)]
         if open_.size == 0:
             break
     return r
+
+
+_FARTHEST = 9.0
+# A normal lies beyond it with a probability of 1e-19.
+
+_TOLERANCE = 1e-7
+
+_CELLS = 2**20
+# Cells of tables that are solved for at a time.
+
+
+def concordance(joint: FloatArray) -> FloatArray:
+    """P(concordant) - P(discordant) of two independent draws: Kendall's tau-a without its n/(n - 1).
+
+    ``joint`` (..., a, b) sums to 1; cells may be negative.
+    """
+    return np.asarray((joint * _balance(joint)).sum(axis=(-2, -1)))
+
+
+def _balance(joint: FloatArray) -> FloatArray:
+    """Of each cell the probability of being concordant with a draw, less that of being discordant."""
+    rows, columns = joint.shape[-2:]
+    return np.asarray(_signs(rows) @ joint @ _signs(columns).T)
+
+
+def _signs(size: int) -> FloatArray:
+    codes = np.arange(size)
+    return np.asarray(np.sign(codes[:, None] - codes), dtype=np.float64)
+
+
+def untied(first: FloatArray, second: FloatArray) -> FloatArray:
+    """What divides a concordance to give tau-b: the root of the probabilities that two draws differ."""
+    differ = [1.0 - (margin**2).sum(axis=-1) for margin in (first, second)]
+    return np.asarray(np.sqrt(np.maximum(differ[0] * differ[1], 0.0)))
+
+
+def concordance_variance(joint: FloatArray, sigma: FloatArray) -> FloatArray:
+    """Variance of ``concordance`` from independent noise in every cell, if margins are known without it.
+
+    Args:
+        joint: (..., a, b), doubly centred around its margins.
+        sigma: (...), deviation of a cell as a probability.
+
+    The concordance is a quadratic form: 2 <balance, noise> plus the concordance of the noise itself, whose
+    mean is 0 (a cell is neither concordant nor discordant with itself, and centring keeps that).
+    """
+    balance = _centred(_balance(joint))
+    squares = [(_centred(_signs(size)) ** 2).sum() for size in joint.shape[-2:]]
+    linear = 4.0 * sigma**2 * (balance**2).sum(axis=(-2, -1))
+    return np.asarray(linear + 2.0 * sigma**4 * squares[0] * squares[1])
+
+
+def _centred(table: FloatArray) -> FloatArray:
+    rows, columns = table.mean(axis=-1, keepdims=True), table.mean(axis=-2, keepdims=True)
+    return np.asarray(table - rows - columns + rows.mean(axis=-2, keepdims=True))
+
+
+def discretised(first: FloatArray, second: FloatArray, correlation: FloatArray) -> FloatArray:
+    """Joint probabilities (n, a, b) of two normals cut into codes by margins (n, a) and (n, b)."""
+    h, k = _thresholds(first)[:, :, None], _thresholds(second)[:, None, :]
+    upper = np.zeros((len(first), first.shape[1] + 1, second.shape[1] + 1))
+    upper[:, 1:-1, 1:-1] = bivariate_normal_cdf(h, k, correlation[:, None, None])
+    upper[:, 1:, -1] = np.cumsum(first, axis=1)
+    upper[:, -1, 1:] = np.cumsum(second, axis=1)
+    return np.asarray(np.maximum(np.diff(np.diff(upper, axis=1), axis=2), 0.0))
+
+
+def _slopes(first: FloatArray, second: FloatArray, correlation: FloatArray) -> FloatArray:
+    """Derivative of ``discretised`` in the correlation."""
+    h, k = _thresholds(first)[:, :, None], _thresholds(second)[:, None, :]
+    upper = np.zeros((len(first), first.shape[1] + 1, second.shape[1] + 1))
+    upper[:, 1:-1, 1:-1] = bivariate_normal_density(h, k, correlation[:, None, None])
+    return np.asarray(np.diff(np.diff(upper, axis=1), axis=2))
+
+
+def _thresholds(margin: FloatArray) -> FloatArray:
+    below = np.cumsum(margin, axis=1)[:, :-1]
+    return np.asarray(np.clip(ndtri(np.clip(below, 0.0, 1.0)), -_FARTHEST, _FARTHEST))
+
+
+def correlation_of(first: FloatArray, second: FloatArray, wanted: FloatArray) -> FloatArray:
+    """The latent correlation (n,) at which ``discretised`` has the concordance ``wanted`` (n,).
+
+    Margins (n, a) and (n, b). What no correlation reaches gives -/+ ``LARGEST_CORRELATION``; a margin with
+    one code of probability 1 gives 0.
+    """
+    found = np.zeros(len(wanted))
+    open_ = np.flatnonzero((untied(first, second) > 1e-12) & (wanted != 0.0))
+    step = max(1, _CELLS // max(1, first.shape[1] * second.shape[1]))
+    for start in range(0, open_.size, step):
+        part = open_[start : start + step]
+        found[part] = _solved(first[part], second[part], wanted[part])
+    return found
+
+
+def _solved(first: FloatArray, second: FloatArray, wanted: FloatArray) -> FloatArray:
+    def miss_and_slope(place: IntArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p, q = first[place], second[place]
+        joint = discretised(p, q, r)
+        balance = _balance(joint)
+        miss = (joint * balance).sum(axis=(1, 2)) - wanted[place]
+        return miss, 2.0 * (_slopes(p, q, r) * balance).sum(axis=(1, 2))
+
+    tau = np.clip(wanted / untied(first, second), -1.0, 1.0)
+    most = 0.9 * LARGEST_CORRELATION
+    start = np.clip(np.sin(0.5 * np.pi * tau), -most, most)  # the paper's formula
+    return _root(miss_and_slope, start, _TOLERANCE)
+
+
+def nearest_correlation(
+    matrix: FloatArray,
+    *,
+    tolerance: float = 1e-8,
+    rounds: int = 200,
+) -> FloatArray:
+    """Nearest correlation matrix in the Frobenius norm: alternating projections.
+
+    Higham 2002, algorithm 3.3 with Dykstra's correction: onto the positive semidefinite matrices,
+    then onto those of unit diagonal. The iterate of unit diagonal is returned; its smallest
+    eigenvalue may be negative by about ``tolerance``.
+
+    Args:
+        matrix: (k, k), symmetric.
+        tolerance: relative change of the iterate at which to stop.
+        rounds: at most this many.
+    """
+    current = np.array(matrix, dtype=np.float64)
+    np.fill_diagonal(current, 1.0)
+    correction = np.zeros_like(current)
+    for _ in range(rounds):
+        corrected = current - correction
+        definite = _positive_part(corrected)
+        correction = definite - corrected
+        previous, current = current, definite
+        np.fill_diagonal(current, 1.0)
+        if np.linalg.norm(current - previous) <= tolerance * np.linalg.norm(current):
+            break
+    return current
+
+
+def _positive_part(matrix: FloatArray) -> FloatArray:
+    """Projection onto the positive semidefinite matrices, from the smaller half of the spectrum."""
+    values, vectors = np.linalg.eigh(matrix)
+    negative = values < 0
+    if not negative.any():
+        return matrix.copy()
+    if 2 * negative.sum() <= values.size:
+        part = vectors[:, negative]
+        result = matrix - (part * values[negative]) @ part.T
+    else:
+        part = vectors[:, ~negative]
+        result = (part * values[~negative]) @ part.T
+    return np.asarray(0.5 * (result + result.T))
+
+
+def correlation_matrix(wanted: FloatArray) -> FloatArray:
+    """A matrix near the wanted correlations (k, k) that has a Cholesky factor: the nearest one, floored."""
+    nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
+    return floored(nearest, SMALLEST_EIGENVALUE)
+
+
+def floored(matrix: FloatArray, smallest: float) -> FloatArray:
+    """Raise eigenvalues to at least ``smallest`` and scale back to a unit diagonal."""
+    values, vectors = np.linalg.eigh(matrix)
+    lifted = (vectors * np.maximum(values, smallest)) @ vectors.T
+    scale = np.sqrt(np.diag(lifted))
+    result = lifted / np.outer(scale, scale)
+    np.fill_diagonal(result, 1.0)
+    return np.asarray(0.5 * (result + result.T))

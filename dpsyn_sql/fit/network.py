@@ -2,19 +2,27 @@
 
 SQL samples from such networks. Trees, junction trees and PrivBayes models are all networks. Neighbouring
 nodes become one (``joined``) if their common table stays small, because each node costs a look-up per row.
+
+A junction tree is a network too: directed from the root, with codes after their working bins. The variables
+of a clique outside its separator are drawn together, given the separator (Koller and Friedman 2009, 10.4.3).
+The codes are one more variable each, whose only parent is the working bin.
+
+``ModelTables`` are stored with a model: SQL answers marginals from them. A marginal is the sum of the
+smallest table that holds its attributes, divided among the codes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.belief import Beliefs, summed
+from dpsyn_sql.fit.graph import Scope, cells_of
 
 MOST_JOINED = 2**18
 """The most lines of all joined nodes: they stay in a cache, and small on disk."""
@@ -161,3 +169,166 @@ def _matching(
     own, asked = np.ravel_multi_index(tuple(node.given.T), shape), np.ravel_multi_index(tuple(given), shape)
     starts = np.searchsorted(own, asked, side="left")
     return starts, np.searchsorted(own, asked, side="right") - starts
+
+
+MOST_EMPTY = 2**16
+"""Above this number, the slots of codes within bins may be at most four times the codes: a bin with most
+codes of its attribute would give as many slots to every other bin."""
+
+
+def code_nodes(
+    name: str, attribute: int, variable: int, sizes: list[int], bins: IntArray, within: FloatArray
+) -> list[Node]:
+    """The codes of an attribute given its working bin.
+
+    If one bin has far more codes than others, blocks of codes are one more variable in between; its size is
+    added to ``sizes``.
+    """
+    if sizes[attribute] == 1:
+        return [node_of(f"{name}|code", (), (variable,), proper(within))]
+    node = _parted(f"{name}|code", attribute, variable, bins, within)
+    bits = slot_bits_of(node)
+    if configurations(node, sizes) << bits <= max(MOST_EMPTY, 4 * len(node.weights)):
+        return [node]
+    order = np.argsort(bins, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(bins.size) - np.searchsorted(bins[order], bins[order])
+    (bin_of, _), block_of = np.unique(np.stack([bins, rank >> bits // 2]), axis=1, return_inverse=True)
+    block_of, block = block_of.ravel(), len(sizes)
+    sizes.append(bin_of.size)
+    shares = np.bincount(block_of, within).astype(np.float64)
+    return [
+        _parted(f"{name}|block", attribute, block, bin_of, shares),
+        _parted(f"{name}|code", block, variable, block_of, within),
+    ]
+
+
+def _parted(label: str, parent: int, variable: int, of: IntArray, weights: FloatArray) -> Node:
+    """A variable each of whose values belongs to one value ``of[value]`` of its parent, with ``weights``."""
+    weights = np.where(np.bincount(of, weights)[of] > 0, weights, 1.0)
+    values = np.flatnonzero(weights)
+    values = values[np.argsort(of[values], kind="stable")]
+    shares = (weights / np.bincount(of, weights)[of])[values]
+    return Node(
+        label, (variable,), (parent,), of[values][:, None], values[:, None], shares, np.ones(values.size)
+    )
+
+
+def tree_network(
+    beliefs: Beliefs, bins: Sequence[IntArray], within: Sequence[FloatArray], names: Sequence[str]
+) -> Network:
+    """The network of a calibrated tree whose first variables are attributes in working bins.
+
+    Args:
+        beliefs: further variables after the attributes are coarse twins.
+        bins: int64 of each attribute, one per code: its working bin.
+        within: float64 of each attribute, one per code: its probability given the bin.
+        names: of the attributes, for labels.
+    """
+    tree = beliefs.tree
+    folded = [index for index, own in enumerate(bins) if not np.array_equal(own, np.arange(own.size))]
+    codes = list(range(len(names)))
+    sizes = [*tree.sizes, *(bins[index].size for index in folded)]
+    for place, index in enumerate(folded):
+        codes[index] = len(tree.sizes) + place
+    nodes, needed = list[Node](), set(range(len(names)))
+
+    def codes_of(v: int) -> list[Node]:
+        return code_nodes(names[v], v, codes[v], sizes, bins[v], within[v])
+
+    for clique in reversed(tree.order):  # children first: a variable that nothing depends on is not drawn
+        new = [v for v in tree.cliques[clique] if v not in tree.separators[clique] and v in needed]
+        if all(sizes[v] == 1 for v in new):
+            continue
+        needed.update(tree.separators[clique])
+        own = _clique_node(beliefs, names, clique, [v for v in new if sizes[v] > 1])
+        after = [v for v in new if v < len(names) and codes[v] != v]
+        nodes[:0] = [own, *(node for v in after for node in codes_of(v))]
+    drawn = {variable for node in nodes for variable in node.variables}
+    # A bin that holds all codes of its attribute is not drawn; only the codes are.
+    for v in folded:
+        if codes[v] not in drawn and sizes[codes[v]] > 1:
+            nodes += codes_of(v)
+    return Network(tuple(sizes), joined(nodes, sizes), tuple(codes))
+
+
+def _clique_node(beliefs: Beliefs, names: Sequence[str], index: int, new: Sequence[int]) -> Node:
+    """A clique's ``new`` variables given its separator.
+
+    If the parent clique allows a configuration of the separator and this one does not (potentials beyond
+    float64), it gets the variables' own marginals, so that every drawn row can go on.
+    """
+    tree, tables = beliefs.tree, beliefs.tables
+    clique, separator = tree.cliques[index], tree.separators[index]
+    parents = [variable for variable in separator if tree.sizes[variable] > 1]
+    table = _over(tables[index], clique, (*parents, *new))
+    rows = table.reshape(math.prod(tree.sizes[v] for v in parents), -1).copy()
+    reach = rows.sum(axis=1)
+    lost = reach <= 0
+    if tree.parents[index] >= 0:
+        above = tree.parents[index]
+        lost &= _over(tables[above], tree.cliques[above], parents).ravel() > 0
+    if lost.any():
+        mean = rows.sum(axis=0)
+        rows[lost] = mean if mean.sum() > 0 else 1.0
+    label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
+    return node_of(label, parents, new, rows.reshape(table.shape), reach / reach.sum())
+
+
+def _over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> FloatArray:
+    """The table of a clique over some of its variables, in this order."""
+    gone = [axis for axis, variable in enumerate(clique) if variable not in kept]
+    left = [variable for variable in clique if variable in kept]
+    return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in kept]))
+
+
+Table = tuple[Scope, FloatArray]
+
+MOST_CELLS = 2**22
+"""The most stored cells of tables that no larger table holds, smaller ones first. 4 million take 16 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTables:
+    """Joint probabilities: ``tables`` are (positions of attributes, array over their bins; of shape (1,)
+    if each has one bin, because arrays have at most 64 axes).
+
+    ``bins[i]`` (int64, one per code of attribute i) is the bin of each code, ``within[i]`` its share of
+    the bin.
+    """
+
+    bins: tuple[IntArray, ...]
+    within: tuple[FloatArray, ...]
+    tables: tuple[Table, ...]
+
+
+def tables_of_codes(sizes: Sequence[int], tables: Iterable[Table]) -> ModelTables:
+    """Tables over the codes themselves: each code is its own bin."""
+    return ModelTables(
+        tuple(np.arange(size) for size in sizes), tuple(np.ones(size) for size in sizes), tuple(tables)
+    )
+
+
+def affordable(
+    scopes: Iterable[Scope], sizes: Sequence[int], room: int | None = None
+) -> tuple[list[Scope], int]:
+    """The smallest of ``scopes`` whose cells fit in ``room`` (default: ``MOST_CELLS``) together, and the room
+    left (below 0 if one did not fit)."""
+    room = MOST_CELLS if room is None else room
+    kept = list[Scope]()
+    for scope in sorted(scopes, key=lambda scope: cells_of([scope], sizes)):
+        room -= cells_of([scope], sizes)
+        if room < 0:
+            break
+        kept.append(scope)
+    return kept, room
+
+
+def largest(scopes: Iterable[Scope]) -> list[Scope]:
+    """The tables without those whose attributes another table holds too."""
+    kept, longer = list[Scope](), list[set[int]]()
+    for _, group in groupby(sorted(dict.fromkeys(scopes), key=len, reverse=True), key=len):
+        alone = [scope for scope in group if not any(other.issuperset(scope) for other in longer)]
+        kept += alone
+        longer += map(set, alone)
+    return kept

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Recoding
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.one_way_counts import OneWayCounts
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.variances import OneWayCounts
 
 NOISE = 3.0
 """Standard errors below which a count is noise. A code without rows is written in one release of 740, and a
@@ -72,7 +72,7 @@ def _writes_other(attribute: Attribute, codes: set[int]) -> bool:
     return attribute.null_code is not None and attribute.null_code not in codes
 
 
-def _by_share(counts: NDArray[np.float64], codes: set[int]) -> tuple[int, ...]:
+def _by_share(counts: FloatArray, codes: set[int]) -> tuple[int, ...]:
     """The other codes, each as often as its share of their positive counts."""
     weights = np.maximum(counts, 0.0)
     weights[list(codes)] = 0.0

@@ -20,23 +20,34 @@ Of a code without rows noise hides some: m counts with the rows that a code of s
 
 This is in the place of a number for each cell, as survey offices publish variance functions in the place of
 standard errors (Wolter 2007, "Introduction to Variance Estimation", chapter 7).
+
+*One-way counts*: what all noisy tables together say about the codes of each attribute. A table of noise sigma
+per cell, summed to one attribute so that c of its cells fall into a code, estimates the count of each code
+with variance c sigma^2. Several tables are averaged with inverse-variance weights.
+
+*Dispersion*: how far the counts of pairs are from a model, beyond sampling. The L1 distance D of a table of
+counts to what a model expects has three parts: the sampling error of the counts, A = sum E|count - m| at
+dispersion 0; noise of the margins that the model was made from, B; and dependence that the model has not,
+which multiplies the sampling variance by 1 + k. Parts of a distance add as deviations do, so (1 + k) A^2 +
+B^2 = D^2.
+
+Noisy distances are drawn to each other first (empirical Bayes), since the noise of one alone may be far
+larger than A.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.one_way_counts import one_way_counts
-from dpsyn_sql.planning.queries import NoisyMarginal
-
-FloatArray = NDArray[np.float64]
+from dpsyn_sql.planning.queries import Map, NoisyMarginal
 
 HIDDEN = 0.8
 """A code that is estimated at m rows with noise s has (sqrt(m^2 + (HIDDEN s)^2) - m) / 2 rows more, on
@@ -126,3 +137,181 @@ def one_way_components(domain: Domain, answers: Sequence[NoisyMarginal]) -> dict
         for name, one in counts.items()
         if float(np.max(one.sigma)) > 0
     }
+
+
+_SMALLEST_VARIANCE = 1e-6
+# Exact tables (sigma 0, tests only) would otherwise get an infinite weight.
+
+
+@dataclass(frozen=True, slots=True)
+class OneWayCounts:
+    """Unbiased noisy counts of the codes of an attribute.
+
+    ``counts`` (float64[size], rows, may be negative) have standard errors ``sigma`` (float64[size], rows).
+    """
+
+    counts: FloatArray
+    sigma: FloatArray
+
+
+def one_way_counts(domain: Domain, measurements: Sequence[NoisyMarginal]) -> dict[str, OneWayCounts]:
+    """The counts of every attribute that some table holds by its codes, not by wider bins.
+
+    Tables over the attribute alone are averaged; where there is none, the sums of larger tables are.
+    """
+    sizes = dict(zip(domain.names, domain.shape(), strict=True))
+    alone, larger = (dict[str, list[NoisyMarginal]]() for _ in range(2))
+    for table in measurements:
+        if len(table.attrs) == 1 or not table.composed:
+            held = alone if len(table.attrs) == 1 else larger
+            for axis, name in enumerate(table.attrs):
+                if name in sizes and _by_codes(table, axis, sizes[name]):
+                    held.setdefault(name, []).append(table)
+    holding = larger | alone
+    return {name: _averaged(holding[name], name, size) for name, size in sizes.items() if name in holding}
+
+
+def _by_codes(table: NoisyMarginal, axis: int, size: int) -> bool:
+    """Whether the table tells the codes of an attribute apart, in their order."""
+    bins = table.maps[axis] if table.maps else None
+    return bins is None or bins == tuple(range(size))
+
+
+def _averaged(tables: Sequence[NoisyMarginal], name: str, size: int) -> OneWayCounts:
+    """Inverse-variance mean of the sums of ``tables``."""
+    weighted, weights = np.zeros(size), 0.0
+    for table in tables:
+        axis = table.attrs.index(name)
+        others = tuple(other for other in range(len(table.attrs)) if other != axis)
+        weight = 1.0 / max(table.sigma**2 * table.values.size / size, _SMALLEST_VARIANCE)
+        weighted += weight * table.values.astype(np.float64).sum(axis=others)
+        weights += weight
+    return OneWayCounts(weighted / weights, np.full(size, weights**-0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Noisy counts (rows) of a pair over the bins of ``maps``, with the variance of a cell."""
+
+    values: FloatArray
+    variance: float
+    maps: tuple[Map | None, ...]
+
+
+def followed_pairs(domain: Domain, answers: Sequence[NoisyMarginal]) -> dict[Scope, Components]:
+    """Of each pair within a measured table.
+
+    Its dispersion is that of its noisy counts around independence: what the model would not see without the
+    table.
+    """
+    found = dict[Scope, Components]()
+    for pair, tables in _pair_tables(domain, answers).items():
+        precision = sum(1 / table.variance for table in tables)
+        best = min(tables, key=lambda table: table.variance * table.values.size)
+        rows, columns = (np.maximum(best.values.sum(axis=axis), 0) for axis in (1, 0))
+        expected = np.multiply.outer(rows, columns) / max(float(best.values.sum()), 1.0)
+        found[pair] = Components(max(0.0, _dispersion(best, expected)), precision)
+    return found
+
+
+def _dispersion(table: _Table, expected: FloatArray) -> float:
+    """k of the counts around what is expected (rows), beyond the noise; negative by chance."""
+    squares = float(((table.values - expected) ** 2).sum()) - table.variance * expected.size
+    return squares / max(float(expected.sum()), 1.0) - 1
+
+
+def _pair_tables(domain: Domain, answers: Sequence[NoisyMarginal]) -> Mapping[Scope, list[_Table]]:
+    """The tables of every pair, alone or summed from larger ones; of several binnings that of the first."""
+    found = dict[Scope, list[_Table]]()
+    for answer in answers:
+        for pair, table in _pairs_of(domain, answer):
+            own = found.setdefault(pair, [])
+            if not own or own[0].maps == table.maps:
+                own.append(table)
+    return found
+
+
+def _pairs_of(domain: Domain, answer: NoisyMarginal) -> Iterator[tuple[Scope, _Table]]:
+    maps, places = answer.maps or (None,) * len(answer.attrs), [domain.index(name) for name in answer.attrs]
+    for axes in combinations(range(len(places)), 2):
+        first, second = sorted(axes, key=places.__getitem__)
+        others = tuple(axis for axis in range(len(places)) if axis not in axes)
+        values = answer.values.sum(axis=others).astype(np.float64)
+        values = values if first < second else values.T
+        variance = max(answer.sigma, 1e-6) ** 2 * answer.values.size / values.size
+        yield (places[first], places[second]), _Table(values, variance, (maps[first], maps[second]))
+
+
+_LEAST_SAMPLING = 1e-6
+# Rows; a table without rows has no sampling error.
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """A noisy L1 distance of a pair table to a model: ``rows``. ``sampling``: what of it is expected of
+    sampling,
+    ``margins``: of noise in the one-way tables (rows)."""
+
+    rows: float
+    sampling: float
+    margins: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dispersions:
+    """k of each pair, 0 or more; ``other``: of a pair without a distance, as a typical one has it.
+
+    ``within``: of pairs with a coarse twin what the twin does not tell (``within_twin``)."""
+
+    pairs: Mapping[Scope, float]
+    other: float
+    within: Mapping[Scope, float] = field(default_factory=dict)
+
+
+def within_twin(fine: float, coarse: float, sampling: float, twin_sampling: float) -> float:
+    """k of a pair once its coarse twin is known: (k A^2 - k' A'^2) / A^2, since parts of a distance add as
+    deviations do. ``fine``, ``coarse``: k and k'; the rest is A and A'."""
+    left = fine - coarse * (twin_sampling / max(sampling, _LEAST_SAMPLING)) ** 2
+    return max(0.0, left)
+
+
+def sampling_distance(expected: FloatArray) -> float:
+    """sum E|count - m| over the cells of a table (rows m): sqrt(2 m / pi) of a Gaussian, and 2 m where almost
+    every count is 0."""
+    return float(np.minimum(2 * expected, np.sqrt(2 * expected / math.pi)).sum())
+
+
+def dispersions(found: Mapping[Scope, Distance], deviation: float) -> Dispersions:
+    """Of the pairs that noisy distances are about.
+
+    Args:
+        found: by pair; one at least.
+        deviation: of the noise of all distances (rows).
+    """
+    sampling = np.maximum([one.sampling for one in found.values()], _LEAST_SAMPLING)
+    margins = np.array([one.margins for one in found.values()]) / sampling
+    ratios = np.array([one.rows for one in found.values()]) / sampling
+    mean, posterior, uncertain = shrunk(ratios, deviation / sampling)
+    own = np.maximum(posterior, 0) ** 2 + uncertain - margins**2 - 1
+    other = float(np.mean(mean**2 + np.var(posterior) - margins**2)) - 1
+    return Dispersions(dict(zip(found, np.maximum(own, 0).tolist(), strict=True)), max(0.0, other))
+
+
+def shrunk(values: FloatArray, deviations: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """The mean of what noisy values estimate, and the posterior mean and variance of each.
+
+    The spread of what they estimate is that of DerSimonian and Laird (1986).
+
+    Args:
+        values: (n,).
+        deviations: (n,), of the noise of each, above 0.
+    """
+    weights = deviations**-2.0
+    mean = float((weights * values).sum() / weights.sum())
+    spare = weights.sum() - (weights**2).sum() / weights.sum()
+    surplus = float((weights * (values - mean) ** 2).sum()) - (values.size - 1)
+    spread = max(0.0, surplus / spare) if spare > 0 else 0.0
+    weights = 1 / (deviations**2 + spread)
+    mean = float((weights * values).sum() / weights.sum())
+    kept = spread * weights
+    return mean, mean + kept * (values - mean), kept * deviations**2 + (1 - kept) ** 2 / weights.sum()

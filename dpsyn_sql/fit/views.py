@@ -24,15 +24,12 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpsyn_sql.fit.consistency import simplex_projections
+from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.interactions import Layout, Stack
-from dpsyn_sql.fit.ripple import rippled
-from dpsyn_sql.fit.shrinkage import shrink_contrasts
+from dpsyn_sql.fit.projections import rippled, shrink_contrasts, simplex_projections
 
-FloatArray = NDArray[np.float64]
 Views = dict[Scope, FloatArray]
 
 ROUNDS = 100
@@ -96,7 +93,7 @@ def shrunk(
     """Consistent views with less noise in their interactions; they stay consistent.
 
     What an interaction of two attributes has beyond independence is shrunk by its singular values
-    (``fit/shrinkage.py``), that of more attributes by the factor 1 - (freedom) sigma^2 / |table|^2 of James
+    (``fit/projections.py``), that of more attributes by the factor 1 - (freedom) sigma^2 / |table|^2 of James
     and Stein (1961), 0 if that is negative.
     """
     layout = layout_of(views) if layout is None else layout

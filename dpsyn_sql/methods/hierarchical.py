@@ -3,7 +3,7 @@
     which nodes are split                     discovery, by the splitter
     rows of each leaf, and in all             discovery; direct synthesis commits them with the tree
     counts that agree along the tree          fit/branches.py
-    rows by leaf, values inside a leaf        sample/counted.py, decode
+    rows by leaf, values inside a leaf        sample/quotas.py, decode
 
 After "Synthetic Data via Differential Privacy" (basic: section 2, improved: section 3, direct: section 4) and
 PrivTree (Zhang, Xiao, Xie, SIGMOD 2016). The claim: docs/privacy.md, "Trees".
@@ -20,8 +20,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.methods.settings import checked
-from dpsyn_sql.models.counted import CountedModel
+from dpsyn_sql.models.product import CountedModel
 from dpsyn_sql.planning.growth import Growth
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import Discount, Splitter
@@ -60,7 +59,7 @@ class Hierarchical(Recipe):
             InputError: a setting is out of range.
         """
         faults = []
-        if not 0 <= checked(self).structure < 1:
+        if not 0 <= self.checked().structure < 1:
             faults.append(f"structure={self.structure}; it can be 0 (as usual) or a number below 1")
         if self.depth < 0:
             faults.append(f"depth={self.depth}; it can be 0 (as usual) or a number of levels")

@@ -1,23 +1,29 @@
-"""The base of all methods: a value whose fields are its settings, with its description."""
+"""The base of all methods: a value whose fields are its settings, read from values or from text."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import MISSING, dataclass, fields, replace
+from inspect import isfunction
+from typing import Any, ClassVar, Self, get_type_hints
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.variances import Variances, one_way_components
-from dpsyn_sql.interfaces import Curator, Method, Model
-from dpsyn_sql.methods.settings import Setting, changed_settings
+from dpsyn_sql.interfaces import Curator, MarginalModel, Method, Model
 from dpsyn_sql.planning.growth import Growth
+from dpsyn_sql.planning.limits import NO_LIMITS, Limits
 from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
+
+Setting = int | float | bool | str
+
+_IN_WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
 
 METHODS: dict[str, Recipe] = {}
 """By name, with default settings, the most accurate first. ``methods/__init__.py`` fills it."""
@@ -40,6 +46,72 @@ class Recipe(ABC):
     takes_workload: ClassVar[bool] = False
     takes_target: ClassVar[bool] = False
     choices: ClassVar[Mapping[str, Sequence[Setting]]] = {}
+
+    @classmethod
+    def settings(cls) -> dict[str, type]:
+        """Names and types of its settings, in order."""
+        hints = get_type_hints(cls)
+        return {field.name: hints[field.name] for field in fields(cls)}
+
+    def checked(self) -> Self:
+        """Itself, if every setting of few values (``choices``) has one of them.
+
+        Raises:
+            InputError: it names all settings that have another.
+        """
+        faults = [
+            f"{name}={said(getattr(self, name))}; it can be {_listed(map(repr, values))}"
+            for name, values in self.choices.items()
+            if getattr(self, name) not in values
+        ]
+        if faults:
+            raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
+        return self
+
+    def with_values(self, given: Mapping[str, Any]) -> Self:
+        """The same kind of method with these settings.
+
+        Raises:
+            InputError: it has no such setting, a value is of another type, or not one of few.
+        """
+        known = self.settings()
+        for name in given:
+            if name not in known:
+                raise InputError(
+                    f"method={self.name!r} has no setting {said(name)}; it has {self.settings_in_words()}"
+                )
+        read = {name: self._value(name, value, known[name]) for name, value in given.items()}
+        changed = {name: value for name, value in read.items() if getattr(self, name) is not value}
+        return (replace(self, **changed) if changed else self).checked()
+
+    def with_texts(self, given: Mapping[str, str]) -> Self:
+        """The same, from the texts of a command line.
+
+        Raises:
+            InputError: it has no such setting, or a text is not a value of its type.
+        """
+        known = self.settings()
+        return self.with_values({name: _read(text, known.get(name, str)) for name, text in given.items()})
+
+    def settings_in_words(self) -> str:
+        """``settings: degree (a whole number; default 2)``, or ``no settings``."""
+        told = list[str]()
+        for name, kind in self.settings().items():
+            values = _listed(map(str, self.choices[name])) if name in self.choices else _IN_WORDS[kind]
+            told.append(f"{name} ({values}; default {_as_text(getattr(self, name))})")
+        return f"settings: {', '.join(told)}" if told else "no settings"
+
+    def _value(self, name: str, value: Any, kind: type) -> Setting:
+        """A value of the type. A whole number is a number; a truth value is not."""
+        fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value, fits = float(value), True
+        if not fits or (kind is float and not math.isfinite(value)):
+            raise InputError(
+                f"method={self.name!r} has the setting {name}, which is {_IN_WORDS[kind]}, not {said(value)}"
+            )
+        found: Setting = value
+        return found
 
     @property
     def growth(self) -> Growth | None:
@@ -89,14 +161,36 @@ class Recipe(ABC):
                 f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(names)}"
             )
 
+    def caps(self, limits: Limits) -> dict[str, int]:
+        """The most cells of what it asks for and models, in words, under a limit on memory."""
+        return {}
+
     def particulars(self, terms: Terms) -> Particulars:
-        """Its settings, the workload and the target, which a certificate states even if they are empty."""
-        workload = terms.workload
+        """Its settings, the workload and the target, which a certificate states even if they are empty.
+
+        Also caps that a limit on memory lowers: other questions may follow.
+        """
+        workload, caps = terms.workload, self.caps(terms.limits)
         identity: dict[str, Any] = {"workload": workload.facts()} if workload.sets else {}
         if workload.target:
             identity["target"] = workload.target
+        lines = tuple(workload.lines())
+        if caps != self.caps(NO_LIMITS):
+            identity["caps"] = list(caps.values())
+            told = ", ".join(f"{most} {cells}" for cells, most in caps.items())
+            lines = (f"            within the memory limit: {told}", *lines)
         public = {"workload": workload.facts(), "target": workload.target or None}
-        return Particulars(changed_settings(self), identity, public, tuple(workload.lines()))
+        changed = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.default is MISSING or getattr(self, field.name) != field.default
+        }
+        return Particulars(changed, identity, public, lines)
+
+
+def answers_to(curator: Curator, steps: Iterable[MeasureStep]) -> list[NoisyMarginal]:
+    """All tables of the steps, in order."""
+    return [table for step in steps for table in curator.ask(Marginals(step.queries), step.budget)]
 
 
 class Static(Recipe):
@@ -116,10 +210,57 @@ class Static(Recipe):
         """All of ``steps``."""
         return self.planned(source, domain, budget, terms, self.steps(domain, budget))
 
-    def answers(self, plan: Plan, curator: Curator) -> list[NoisyMarginal]:
-        """All tables of ``steps``, in order."""
-        return [table for step in plan.known for table in curator.ask(Marginals(step.queries), step.budget)]
-
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit."""
-        return self.fitted(plan.domain, self.answers(plan, curator))
+        return self.fitted(plan.domain, answers_to(curator, plan.known))
+
+
+def _as_text(value: Setting) -> str:
+    """As a command line takes it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    """``a, b or c``."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _read(text: str, kind: type) -> Setting:
+    """The value that a text means, or the text itself if it means none."""
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        number: Setting = kind(text)
+    except ValueError:
+        return text
+    return number
+
+
+NEEDED = tuple(
+    name
+    for name, member in (*vars(MarginalModel).items(), *vars(Model).items())
+    if isfunction(member) and name[0] != "_"
+)
+"""The functions of a model that a release calls."""
+
+
+def check_model(method: Method) -> None:
+    """Refuse a method whose models cannot be released.
+
+    Raises:
+        InputError: it does not name the class of its model, or that class lacks a function.
+    """
+    model = getattr(method, "model", None)
+    if not isinstance(model, type):
+        raise InputError(
+            f"method={method.name!r} does not name the class of its model, so nobody knows whether rows can "
+            "be drawn from it: add the attribute model. Nothing was charged."
+        )
+    lacking = [name for name in NEEDED if not callable(getattr(model, name, None))]
+    if lacking:
+        raise InputError(
+            f"method={method.name!r} fits a model of class {model.__name__}, which has no "
+            f"{' and no '.join(f'{name}()' for name in lacking)}: no rows could be released. Add to the "
+            "class what interfaces.Model requires, or use another method. Nothing was charged."
+        )

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import combinations
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, summed
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest
-from dpsyn_sql.fit.network import Network
-from dpsyn_sql.fit.tree_network import tree_network
+from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
 from dpsyn_sql.fit.variances import Components
-from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.models.asked import checked_names, fault, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.graphical import GraphicalSampler
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +36,7 @@ class GraphicalModel:
     domain: Domain
     total: float
     beliefs: Beliefs
-    bins: tuple[NDArray[np.int64], ...]
+    bins: tuple[IntArray, ...]
     within: tuple[FloatArray, ...]
     beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
     components: Mapping[Scope, Components] = field(default_factory=dict)
@@ -69,10 +62,7 @@ class GraphicalModel:
         names = checked_names(self.domain, attrs)
         variables = tuple(self.domain.index(name) for name in names)
         table = self._joint(variables)
-        for axis, variable in enumerate(variables):
-            table = table.take(self.bins[variable], axis=axis)
-        within = reduce(np.multiply.outer, (self.within[variable] for variable in variables))
-        return np.asarray(max(0.0, self.total) * table * within)
+        return over_codes(max(0.0, self.total) * table, variables, self.bins, self.within)
 
     def _joint(self, variables: tuple[int, ...]) -> FloatArray:
         """Probabilities over working bins, axes in the order of ``variables``."""

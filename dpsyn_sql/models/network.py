@@ -6,22 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.fit.arrays import Codes, FloatArray
 from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, work_of
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.model_tables import ModelTables, affordable, largest, tables_of_codes
-from dpsyn_sql.fit.network import Network, joined
+from dpsyn_sql.fit.network import ModelTables, Network, affordable, joined, largest, tables_of_codes
 from dpsyn_sql.models.asked import checked_names, fault
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.sample.network import NetworkSampler
-
-FloatArray = NDArray[np.float64]
+from dpsyn_sql.sample.systematic import NetworkSampler
 
 MOST_WORK = 2**23
 """The most lines of all steps to the stored tables; they take some seconds."""
@@ -45,9 +41,7 @@ class NetworkModel:
     domain: Domain
     total: float
     fitted: Network
-    _drawn: list[NDArray[np.integer[Any]]] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
+    _drawn: list[Codes] = field(default_factory=list, init=False, repr=False, compare=False)
     # The rows that are counted, once they are drawn.
 
     def __post_init__(self) -> None:

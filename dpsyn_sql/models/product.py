@@ -1,37 +1,38 @@
-"""A model of independent attributes."""
+"""Models of independent attributes: of their margins, or of one key, how many rows each code has."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.consistency import Margins
-from dpsyn_sql.fit.model_tables import ModelTables
-from dpsyn_sql.fit.network import Network, joined, node_of, proper
+from dpsyn_sql.fit.network import ModelTables, Network, joined, node_of, proper
 from dpsyn_sql.models.asked import checked_names, fault
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.sample.independent import ProductSampler
+from dpsyn_sql.sample.quotas import CountedSampler, ProductSampler
 
 
-@dataclass(frozen=True, slots=True)
-class ProductModel:
-    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
+class _Independent:
+    """A model of ``margins``, the total and the probabilities of each attribute of ``domain``."""
+
+    __slots__ = ()
 
     domain: Domain
-    margins: Margins
+    total: float
 
     @property
-    def total(self) -> float:
-        """Estimated number of (bounded) rows of the source; may be negative."""
-        return self.margins.total
+    @abstractmethod
+    def margins(self) -> Margins:
+        """What it holds."""
 
     @property
-    def _probabilities(self) -> tuple[NDArray[np.float64], ...]:
+    def _probabilities(self) -> tuple[FloatArray, ...]:
         """Of each attribute, in domain order."""
         return tuple(self.margins.probabilities[name] for name in self.domain.names)
 
@@ -39,7 +40,7 @@ class ProductModel:
         """Whether they are attributes, each named once."""
         return not fault(self.domain, attrs)
 
-    def project(self, attrs: Sequence[str]) -> NDArray[np.float64]:
+    def project(self, attrs: Sequence[str]) -> FloatArray:
         """Expected counts: the outer product of the margins; sums to max(0, total).
 
         Raises:
@@ -69,6 +70,43 @@ class ProductModel:
             ((tuple(range(len(sizes))), np.ones(1)),),
         )
 
+
+@dataclass(frozen=True, slots=True)
+class ProductModel(_Independent):
+    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
+
+    domain: Domain
+    margins: Margins
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.margins.total
+
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> ProductSampler:
         """Rows that meet the one-way counts; no way is faster."""
         return ProductSampler(self._probabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedModel(_Independent):
+    """Rows by code of the only attribute of ``domain``.
+
+    ``rows`` (float64[size], none negative) add up to max(0, ``total``). ``exact``: they are whole numbers,
+    and a table of ``total`` rows has just these.
+    """
+
+    domain: Domain
+    total: float
+    rows: FloatArray
+    exact: bool
+
+    @property
+    def margins(self) -> Margins:
+        """The shares of the codes."""
+        own = proper(self.rows)
+        return Margins(self.total, {self.domain.names[0]: own / own.sum()})
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CountedSampler:
+        """Rows that meet the counts; no way is faster."""
+        return CountedSampler(self.rows)

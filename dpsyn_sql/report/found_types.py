@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpsyn_sql.fit.text_types import FoundType
+from dpsyn_sql.fit.discovered import FoundType
 from dpsyn_sql.source.names import listed
 
 _MANY = 0.01

@@ -16,7 +16,7 @@ from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.domain.declared import limits_of
 from dpsyn_sql.domain.hierarchies.leaves import finished_leaves
 from dpsyn_sql.domain.shape import Shape, Undiscovered
-from dpsyn_sql.fit.one_way_counts import OneWayCounts, one_way_counts
+from dpsyn_sql.fit.variances import OneWayCounts, one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.made import Made

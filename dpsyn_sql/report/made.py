@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.fit.discovered import FoundType
 from dpsyn_sql.fit.filling import filled
-from dpsyn_sql.fit.one_way_counts import one_way_counts
-from dpsyn_sql.fit.text_types import FoundType
-from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
+from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts
 from dpsyn_sql.interfaces import Model
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal

@@ -1,26 +1,30 @@
 """Low-variance sampling: every code is drawn as often as the model says, within rounding.
 
-Drawing independently would add an error of sqrt(rows p (1-p)) to each one-way count, as large as
-the privacy noise. Instead each batch gets a quota per code, and the few rows too many of a code
-move to codes that lack some: those rows whose latent score loses least by it.
+Drawing independently would add an error of sqrt(rows p (1-p)) to each one-way count, as large as the privacy
+noise. Instead each batch gets a quota per code, and the few rows too many of a code move to codes that lack
+some: those rows whose latent score loses least by it.
+
+Rows of independent attributes, and of one attribute with given counts, are the right number of each code,
+shuffled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-Codes = NDArray[np.integer[Any]]
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.projections import simplex_projection
 
 ONE_WAYS_MET = "with one-way counts met"
 """How a sampler that keeps quotas draws rows, as certificates have it."""
 
 
-def rounded_counts(probabilities: FloatArray, rows: int) -> NDArray[np.int64]:
+def rounded_counts(probabilities: FloatArray, rows: int) -> IntArray:
     """Integers nearest to ``rows * probabilities`` that sum to ``rows`` (largest remainder)."""
     exact = probabilities * (rows / probabilities.sum())
     counts = np.floor(exact).astype(np.int64)
@@ -40,7 +44,7 @@ class Quotas:
         self._probabilities = probabilities
         self._given = np.zeros(probabilities.size, dtype=np.int64)
 
-    def next(self, rows: int) -> NDArray[np.int64]:
+    def next(self, rows: int) -> IntArray:
         """Counts (one per code) that sum to ``rows``."""
         goal = rounded_counts(self._probabilities, int(self._given.sum()) + rows)
         # Rounding can take one row back from a code; then the commonest codes wait for it.
@@ -64,7 +68,7 @@ def listed(scores: NDArray[np.floating[Any]]) -> Scores:
     return lambda rows, codes: scores[rows, codes]
 
 
-def meet_quotas(scores: Scores, winners: Codes, quota: NDArray[np.int64]) -> None:
+def meet_quotas(scores: Scores, winners: Codes, quota: IntArray) -> None:
     """Change ``winners`` (n,) in place until code j occurs ``quota[j]`` times, or no row can be changed.
 
     ``quota`` sums to n. Rows move from codes above their quota to codes below it, the smallest loss of
@@ -92,13 +96,13 @@ def meet_quotas(scores: Scores, winners: Codes, quota: NDArray[np.int64]) -> Non
         winners[rows[order[accepted]]] = target[accepted].astype(winners.dtype)
 
 
-def by_group(groups: Codes, number: int) -> NDArray[np.int64]:
+def by_group(groups: Codes, number: int) -> IntArray:
     """Places by group (below ``number``), ascending within each."""
     # numpy sorts 16-bit integers by radix, several times faster than wider ones.
     return np.argsort(groups.astype(np.uint16) if number <= 2**16 else groups, kind="stable")
 
 
-def first_of_each(groups: Codes, limits: NDArray[np.int64]) -> NDArray[np.bool_]:
+def first_of_each(groups: Codes, limits: IntArray) -> NDArray[np.bool_]:
     """Mask of the first ``limits[g]`` occurrences of each g in ``groups``."""
     order = by_group(groups, limits.size)
     sorted_groups = groups[order]
@@ -122,3 +126,91 @@ def code_type(largest_size: int) -> type[np.uint8] | type[np.uint16] | type[np.u
     if largest_size <= 2**8:
         return np.uint8
     return np.uint16 if largest_size <= 2**16 else np.uint32
+
+
+BATCH_ROWS = 2**18
+"""Rows of a batch: a constant, so that a seed means the same rows on every machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductSampler:
+    """Draws rows of independent attributes; one-way counts are met within rounding.
+
+    ``probabilities`` (float64, one per code) of each attribute in domain order.
+    """
+
+    probabilities: tuple[FloatArray, ...]
+    drawn: ClassVar[str] = ONE_WAYS_MET
+
+    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
+        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all."""
+        quotas = [Quotas(own) for own in self.probabilities]
+        dtype = code_type(max((own.size for own in self.probabilities), default=1))
+        for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
+            generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+            codes = np.empty((size, len(quotas)), dtype=dtype)
+            for column, quota in enumerate(quotas):
+                counts = quota.next(size)
+                codes[:, column] = generator.permutation(
+                    np.repeat(np.arange(counts.size, dtype=dtype), counts)
+                )
+            yield codes
+
+
+BATCH_ROWS = 2**18
+"""Rows of a batch: a constant, so that a seed means the same rows on every machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSampler:
+    """Draws each code as often as ``rows`` says (float64, one per code, none negative), within rounding; of
+    whole numbers exactly, if all rows are drawn."""
+
+    rows: FloatArray
+    drawn: ClassVar[str] = ONE_WAYS_MET
+
+    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
+        """Arrays (batch, 1) of codes, unsigned, ``rows`` in all: a shuffled list, dealt batch by batch."""
+        weights = self.rows if self.rows.sum() > 0 else np.ones(self.rows.size)
+        left, dtype = rounded_counts(weights, rows), code_type(weights.size)
+        for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
+            generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+            dealt = generator.multivariate_hypergeometric(left, size, method="marginals")
+            left -= dealt
+            codes = np.repeat(np.arange(weights.size, dtype=dtype), dealt)
+            yield generator.permutation(codes)[:, None]
+
+
+def unit_sizes(noisy: IntArray, rows: int) -> IntArray:
+    """Numbers of units by rows per unit that have ``rows`` rows together.
+
+    The noisy histogram is projected to the simplex of its own total, which takes the noise out of its
+    long tail; scaled so that the rows come out right; and rounded, what rounding leaves over going to
+    the sizes that lost most. Where it says nothing (no positive total), each row is a unit.
+
+    Args:
+        noisy: int64 (most,); entry i is the noisy number of units with i+1 rows.
+        rows: of the output.
+
+    Returns:
+        int64 (most,), not negative; the sum of (i+1) * entry i is ``rows``.
+    """
+    sizes = np.arange(1, noisy.size + 1, dtype=np.int64)
+    projected = simplex_projection(noisy.astype(np.float64), float(noisy.sum()))
+    in_rows = float(projected @ sizes)
+    if in_rows <= 0:
+        projected, in_rows = (sizes == 1).astype(np.float64), 1.0
+    exact = projected * (rows / in_rows)
+    counts = np.floor(exact).astype(np.int64)
+    left = rows - int(counts @ sizes)
+    for index in np.argsort(counts - exact, kind="stable"):
+        if left <= 0 or counts[index] == exact[index]:
+            break
+        if sizes[index] <= left:
+            counts[index] += 1
+            left -= int(sizes[index])
+    while left > 0:
+        last = min(left, noisy.size)
+        counts[last - 1] += 1
+        left -= last
+    return counts

@@ -1,8 +1,10 @@
 """Independent rows of a network, drawn by SQL inside the database into a staged table of codes.
 
 For numbers of rows whose sampling error is small anyway: nothing passes through Python, and every row is
-drawn by itself. The rows depend on the seed and their numbers only, not on the number of threads, the
-machine or the version of DuckDB. Memory is bounded by the size of a chunk.
+drawn by itself. The rows depend on the seed and their numbers only, not on the number of threads, the machine
+or the version of DuckDB. Memory is bounded by the size of a chunk.
+
+``independent_rows`` says who draws the rows of a model: its own sampler, or SQL.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from uuid import uuid4
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.interfaces import Engine
-from dpsyn_sql.sample.sql_tables import share_table
-from dpsyn_sql.sample.sql_text import Tables, script_of
+from dpsyn_sql.interfaces import Engine, Model
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.sample.sql_text import MOST_NODES, Script, Tables, share_table
+from dpsyn_sql.sample.systematic import BATCH_ROWS
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -55,7 +58,7 @@ def append_network(
     if rows <= 0:
         return 0
     slots = _temporary()
-    script = script_of(network, Fragment(str(seed)))
+    script = Script(network, Fragment(str(seed)))
     try:
         load_slots(engine, network, slots)
         for start in range(first, first + rows, CHUNK_ROWS):
@@ -75,7 +78,7 @@ def load_slots(engine: Engine, network: Network, table: Fragment) -> None:
     try:
         load_distributions(engine, network, model)
         engine.execute(render("sample/slot_table", table=table), step="loading the model")
-        for query in script_of(network, Fragment("0")).slots(Tables(model)):
+        for query in Script(network, Fragment("0")).slots(Tables(model)):
             engine.execute(render("sample/insert", staged=table, query=query), step="loading the model")
     finally:
         engine.execute(render("sample/drop", table=model), step="tidying up after sampling")
@@ -104,3 +107,32 @@ def _check(engine: Engine, table: Fragment, attributes: int, first: int, rows: i
     found = engine.fetch(check_statement(table, attributes, first), step=_STEP)
     if (int(found["complete"][0]), int(found["found"][0])) != (rows, rows):
         raise InternalError("sampling in the database lost rows or codes")
+
+
+MOST_LOW_VARIANCE_ROWS = 20_000_000
+"""Up to this number rows are drawn with low variance. Above it the gain is small and the time is long."""
+
+INDEPENDENTLY = "independently"
+"""How SQL draws rows, in the words of certificates; ``Sampler.drawn`` has the words for other rows."""
+
+_LOW_VARIANCE_PER_SECOND = 1e7
+# Values, on two cores.
+
+
+def independent_rows(model: Model, rows: int, deadline: Deadline = NO_DEADLINE) -> Network | None:
+    """The network from which SQL draws so many rows, each independently. None if the sampler of the model
+    draws them: few rows, a model that is not a network, one of too many variables, or one whose counts are to
+    be met (``exact``)."""
+    seconds = rows * len(model.domain.attributes) / _LOW_VARIANCE_PER_SECOND
+    # One batch takes no longer than to plan a query.
+    if (
+        rows <= BATCH_ROWS
+        or getattr(model, "exact", False)
+        or (rows <= MOST_LOW_VARIANCE_ROWS and seconds <= deadline.left)
+    ):
+        return None
+    network = model.network()
+    if network is None or len(network.nodes) > MOST_NODES:
+        return None
+    deadline.forbids(seconds, "rows were drawn independently")
+    return network

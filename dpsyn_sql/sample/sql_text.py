@@ -1,18 +1,192 @@
-"""The queries that sample from a network, as text.
+"""The queries that sample from a network, as text, and the tables that they read: conditional distributions
+as whole numbers, and codes packed into 64-bit words.
 
-Random bits of a row, a node and a purpose are ``hash(xor(row, hash('<node>|<purpose>|<seed>')))``:
-the hash of several arguments would leave the bits of nodes dependent on each other.
+Probabilities are whole numbers, so that every rank and every comparison in SQL is exact integer arithmetic:
+the same rows on every machine, DuckDB version and number of threads. One table serves both ways to draw: SQL
+makes the stretches of a cumulative distribution of it, and the slots of an alias table.
+
+Random bits of a row, a node and a purpose are ``hash(xor(row, hash('<node>|<purpose>|<seed>')))``: the hash
+of several arguments would leave the bits of nodes dependent on each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
-from dpsyn_sql.sample.sql_tables import Layout, layout, packed, place_of, strides
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
+
+UNIT = 2**32
+"""Probability 1. Ranks below 2^31 times it fit a BIGINT."""
+
+Columns = dict[str, NDArray[Any]]
+
+PARENT_BITS = 40
+"""Bits of the number of a parent configuration; above them stands the number of a chunk."""
+
+WORD = 63
+"""Bits of a word that are used: DuckDB takes a one shifted into the highest bit for an overflow."""
+
+FEWEST = 2**8
+"""Units that a slot of a configuration has at least, however seldom it occurs."""
+
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a variable's value is: ``bits`` wide, ``shift`` from the low end of word ``word``."""
+
+    word: int
+    shift: int
+    bits: int
+
+
+Layout = tuple[Place | None, ...]
+
+
+def layout(network: Network) -> Layout:
+    """The place of every variable, None where there is only one value.
+
+    In drawing order, because parents are then often neighbours and can be read together; the variables of
+    one node are in one word.
+
+    Raises:
+        InternalError: those of a node do not fit a word.
+    """
+    places: list[Place | None] = [None] * len(network.sizes)
+    word, shift = 0, 0
+    for node in network.nodes:
+        widths = [(network.sizes[variable] - 1).bit_length() for variable in node.variables]
+        if sum(widths) > WORD:
+            raise InternalError("more variables are drawn together than can be packed")
+        if shift + sum(widths) > WORD:
+            word, shift = word + 1, 0
+        for variable, bits in zip(node.variables, widths, strict=True):
+            places[variable] = Place(word, shift, bits)
+            shift += bits
+    return tuple(places)
+
+
+def place_of(variable: int, places: Layout) -> Place:
+    """The place of a variable that is drawn.
+
+    Raises:
+        InternalError: it is not.
+    """
+    place = places[variable]
+    if place is None:
+        raise InternalError("a variable has no place among those that are drawn")
+    return place
+
+
+def packed(node: Node, sizes: tuple[int, ...], places: Layout) -> str:
+    """SQL: the values of a node side by side, the first variable's at the low end, from their ``value``."""
+    first, terms, stride = place_of(node.variables[0], places).shift, list[str](), 1
+    for variable in reversed(node.variables):
+        own = "value" if stride == 1 else f"value // {stride}"
+        shift = place_of(variable, places).shift - first
+        terms.append(f"(({own}) % {sizes[variable]} << {shift})")
+        stride *= sizes[variable]
+    return "value" if len(terms) == 1 else " | ".join(reversed(terms))
+
+
+def strides(node: Node, sizes: tuple[int, ...]) -> list[int]:
+    """What each parent's value is multiplied by; the sum is the number of the configuration, row-major.
+
+    Raises:
+        InternalError: the numbers do not fit ``PARENT_BITS``.
+    """
+    found, stride = list[int](), 1
+    for parent in reversed(node.parents):
+        found.append(stride)
+        stride *= sizes[parent]
+    if stride > 2**PARENT_BITS:
+        raise InternalError("a variable has more parent configurations than can be numbered")
+    return found[::-1]
+
+
+def parent_numbers(node: Node, sizes: tuple[int, ...]) -> IntArray:
+    """The number of each line's parent configuration (n,), rising."""
+    return node.given @ np.array(strides(node, sizes), np.int64)
+
+
+def value_numbers(node: Node, sizes: tuple[int, ...]) -> IntArray:
+    """The number of each line's values (n,): row-major, the first variable counts most."""
+    shape = tuple(sizes[variable] for variable in node.variables)
+    return np.asarray(np.ravel_multi_index(tuple(node.values.T), shape), np.int64)
+
+
+def shares(node: Node, sizes: tuple[int, ...]) -> Columns:
+    """Columns parent, value, weight: of each configuration of the parents whole numbers in proportion to the
+    probabilities of its values.
+
+    Together they are as many as the configuration has units of 2^-32 of all rows, but at least ``FEWEST`` a
+    slot: what seldom occurs takes few bits, and no joint probability is off by more than a unit. They are
+    differences of rounded sums; what is added before rounding is spread evenly over the configurations, so
+    that rounding favours no value. Those of 0 are left out.
+    """
+    parent, value = parent_numbers(node, sizes), value_numbers(node, sizes)
+    begins, counts = _groups(parent)
+    least = min(1.0, FEWEST * 2.0 ** slot_bits_of(node) / UNIT)
+    units = np.clip(node.reach[begins], least, 1.0) * (UNIT - 1)
+    phase = (0.5 + np.arange(begins.size) * _GOLDEN) % 1.0
+    sums = np.cumsum(node.weights)
+    before = np.repeat((sums - node.weights)[begins], counts)
+    whole = np.repeat(sums[begins + counts - 1], counts) - before
+    upto = (np.repeat(phase, counts) + (sums - before) / whole * np.repeat(units, counts)).astype(np.int64)
+    weight = np.diff(upto, prepend=0)
+    weight[begins] = upto[begins]
+    kept = np.flatnonzero(weight > 0)
+    return {"parent": parent[kept], "value": value[kept], "weight": weight[kept].astype(np.uint32)}
+
+
+def share_table(network: Network) -> Columns:
+    """Columns node and those of ``shares``, of all nodes."""
+    parts = []
+    for number, node in enumerate(network.nodes):
+        columns = shares(node, network.sizes)
+        parts.append({"node": np.full(len(columns["value"]), number, np.int32), **columns})
+    names = list(parts[0]) if parts else []
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}  # never all twice
+
+
+def variable_table(network: Network) -> Columns:
+    """Columns node, place, parent, variable, size and attribute (-1: none): what the numbers in
+    ``share_table`` stand for."""
+    of_codes = {variable: attribute for attribute, variable in enumerate(network.codes)}
+    lines = [
+        (number, place, place < len(node.parents), variable)
+        for number, node in enumerate(network.nodes)
+        for place, variable in enumerate((*node.parents, *node.variables))
+    ]
+    if not lines:
+        return {}
+    node, place, parent, variables = zip(*lines, strict=True)
+    return {
+        "node": np.array(node, np.int32),
+        "place": np.array(place, np.int32),
+        "parent": np.array(parent, np.bool_),
+        "variable": np.array(variables, np.int32),
+        "size": np.array([network.sizes[variable] for variable in variables], np.int64),
+        "attribute": np.array([of_codes.get(variable, -1) for variable in variables], np.int32),
+    }
+
+
+def _groups(parent: IntArray) -> tuple[IntArray, IntArray]:
+    """Where the lines of each configuration begin, and how many they are."""
+    begins = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))
+    return begins, np.diff(np.append(begins, parent.size))
+
 
 CHUNK_BITS = 20
 """Low-variance rows are ranked among the 2^20 of their chunk."""
@@ -55,13 +229,17 @@ class Tables:
     slots: Fragment | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Script:
     """A network with its packing and a seed (an expression that is the same for all rows)."""
 
     network: Network
-    places: Layout
     seed: Fragment
+
+    @cached_property
+    def places(self) -> Layout:
+        """Of all variables."""
+        return layout(self.network)
 
     @property
     def words(self) -> list[Fragment]:
@@ -164,8 +342,3 @@ def _whole(bits: int) -> Fragment:
     """The smallest type of so many bits."""
     types = {8: "UTINYINT", 16: "USMALLINT", 32: "UINTEGER", 64: "UBIGINT"}
     return Fragment(types[min(size for size in types if size >= bits)])
-
-
-def script_of(network: Network, seed: Fragment) -> Script:
-    """The network, packed."""
-    return Script(network, layout(network), seed)

@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.fit.model_tables import Table
-from dpsyn_sql.fit.network import Network
+from dpsyn_sql.fit.network import Network, Table
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
-from dpsyn_sql.sample.compile import MOST_LOW_VARIANCE_ROWS
-from dpsyn_sql.sample.sql_tables import share_table, variable_table
+from dpsyn_sql.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
+from dpsyn_sql.sample.sql_text import share_table, variable_table
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES

@@ -53,8 +53,8 @@ def test_identical_columns_stay_identical_and_independent_ones_independent(delta
 
 def test_many_rows_are_drawn_independently_by_sql(monkeypatch):
     """With conditions, whose rows are drawn again; the same whatever the number of threads."""
-    monkeypatch.setattr("dpsyn_sql.sample.compile.BATCH_ROWS", 4000)
-    monkeypatch.setattr("dpsyn_sql.sample.compile.MOST_LOW_VARIANCE_ROWS", 4000)
+    monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.BATCH_ROWS", 4000)
+    monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.MOST_LOW_VARIANCE_ROWS", 4000)
     monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.CHUNK_ROWS", 1500)
     con, release = released({"x": X, "y": X // 2}, {"x": (6,), "y": (3,)}, epsilon=5.0, seed=1)
     assert release.certificate()["sampling"]["drawn"] == "with low variance"

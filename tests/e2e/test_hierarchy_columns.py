@@ -21,8 +21,8 @@ from dpsyn_sql.encode.strict import typed_relation
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.consistency import Margins
-from dpsyn_sql.fit.one_way_counts import one_way_counts
 from dpsyn_sql.fit.recoding import recoded
+from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.workload import read_workload

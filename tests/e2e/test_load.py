@@ -263,7 +263,7 @@ def test_a_name_is_needed_among_several_and_a_replaced_release_is_gone():
 
 
 def test_pairs_that_were_too_large_to_store_are_refused_by_their_name(monkeypatch):
-    monkeypatch.setattr("dpsyn_sql.fit.model_tables.MOST_CELLS", 60)
+    monkeypatch.setattr("dpsyn_sql.fit.network.MOST_CELLS", 60)
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t AS SELECT i % 30 AS a, i % 20 AS b, i % 2 = 0 AS c FROM range(900) r(i)")
         columns = {

@@ -100,8 +100,8 @@ def test_a_certificate_says_in_the_models_words_how_rows_were_drawn(method, draw
         model = release.model
         assert release.certificate()["sampling"]["drawn"] == drawn == model.sampler().drawn
         assert type(model) is METHODS[method].model
-        monkeypatch.setattr("dpsyn_sql.sample.compile.BATCH_ROWS", 10)
-        monkeypatch.setattr("dpsyn_sql.sample.compile.MOST_LOW_VARIANCE_ROWS", 10)
+        monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.BATCH_ROWS", 10)
+        monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.MOST_LOW_VARIANCE_ROWS", 10)
         many = dpsyn_sql.release(con, "t", exclude=["i"], method=method, seed=1, replace=True)
         by_sql = model.network() is not None
         assert many.certificate()["sampling"]["drawn"] == ("independently" if by_sql else drawn)

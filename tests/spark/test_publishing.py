@@ -17,8 +17,8 @@ from dpsyn_sql import preparation
 from dpsyn_sql.engines.spark import outputs
 from dpsyn_sql.engines.target_session import open_target
 from dpsyn_sql.errors import InputError, PublishError, TargetError
-from dpsyn_sql.sample import compile as compiled
 from dpsyn_sql.sample import rounds
+from dpsyn_sql.sample import sql_sampler as compiled
 
 pytestmark = pytest.mark.slow
 

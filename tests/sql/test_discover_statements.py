@@ -23,7 +23,7 @@ from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
 from dpsyn_sql.domain.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
-from dpsyn_sql.fit.granularity import steps_of
+from dpsyn_sql.fit.discovered import steps_of
 from dpsyn_sql.planning.queries import Beginning, ContributionQuery, GridQuery, KeyQuery, StepQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident

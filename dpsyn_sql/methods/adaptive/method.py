@@ -1,45 +1,43 @@
 """Adaptive marginals: one-way tables, then the pairs where the model is most wrong, then triples.
 
-    one-way tables -> denoise -> working bins, coarse twins          fit/denoise.py, working.py
-    twice:  noisy distances of all pairs to the model -> score       questions.py, through the door
-            greedy choice under a cap on the junction tree           rounds.py, selection.py
-            are the first pairs worth their budget?                   worth.py, scores.py
-            measure them, fit a graphical model                      known.py, fit/estimate.py
-            pairs that the cap keeps out of the tree: for the sample  beside.py
+    one-way tables -> denoise -> working bins, coarse twins          measure.py, model.py
+    twice:  noisy distances of all pairs to the model -> score       measure.py, through the door
+            greedy choice under a cap on the junction tree           select.py
+            are the first pairs worth their budget?                  select.py
+            measure them, fit a graphical model                      measure.py, model.py
+            pairs that the cap keeps out of the tree: for the sample model.py
     once:   the same for three attributes within a clique, from epsilon 0.8 on
     if no pair was: one-way tables again, with the rest of the budget
 
-The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a
-time and refits after each; two rounds of many marginals need two fits, and spend less on choosing.
+The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a time
+and refits after each; two rounds of many marginals need two fits, and spend less on choosing. How the budget
+is divided, and every constant, is in budget.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.estimate import pooled, total_of
+from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.interfaces import Curator, Model
-from dpsyn_sql.methods.adaptive.beside import targets
-from dpsyn_sql.methods.adaptive.errors import components
-from dpsyn_sql.methods.adaptive.known import Known, independence
-from dpsyn_sql.methods.adaptive.one_ways import first_steps, first_tables
-from dpsyn_sql.methods.adaptive.rounds import all_rounds
-from dpsyn_sql.methods.adaptive.settings import Settings
-from dpsyn_sql.methods.adaptive.shares import further_queries, one_way_share
-from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.one_way import LEAST_UNITS
-from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS, candidate_queries
+from dpsyn_sql.methods.adaptive import measure, model, select
+from dpsyn_sql.methods.adaptive.budget import Settings, further_queries, one_way_share, triple_share
+from dpsyn_sql.methods.adaptive.model import Known, Task
+from dpsyn_sql.methods.adaptive.select import Scores
+from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.planning.limits import NO_LIMITS, Limits
-from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
+from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import Source
 
 
@@ -59,37 +57,37 @@ class Adaptive(Recipe):
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
-        most, _ = self._caps(terms.limits)
+        most = self.caps(terms.limits)["candidate cells"]
         pairs, rho = candidate_queries(domain, most), equivalent_rho(source, domain, budget)
         if not pairs:
-            one_ways = first_steps(domain, budget, terms.workload, self.constants)
+            one_ways = measure.first_steps(domain, budget, terms.workload, self.constants)
             return self.planned(source, domain, budget, terms, one_ways)
         share = one_way_share(rho, self.constants)
         first, rest = budget.split((share, 100 - share))
         triples = further_queries(domain, rho, most, self.constants)
         name = "two-way, in two rounds" + (", then three-way" if triples else "")
         steps: list[MeasureStep | ReservedStep] = [
-            *first_steps(domain, first, terms.workload, self.constants),
+            *measure.first_steps(domain, first, terms.workload, self.constants),
             ReservedStep(name, pairs, rest, triples),
         ]
         return self.planned(source, domain, budget, terms, steps)
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
-        observed = first_tables(plan.domain, curator, plan.known)
-        _, cap = self._caps(terms.limits)
+        observed = measure.first_tables(plan.domain, curator, plan.known)
+        cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
-        known = independence(task)
+        known = model.independence(task)
         if plan.reserved and total_of(observed) > 0:
             known, left = all_rounds(task, known, plan.reserved[0])
             if (
                 left is not None and left.amount >= LEAST_UNITS
             ):  # no pair stands out: one-way tables get everything
-                steps = first_steps(plan.domain, left, terms.workload, self.constants)
-                again = first_tables(plan.domain, curator, steps)
+                steps = measure.first_steps(plan.domain, left, terms.workload, self.constants)
+                again = measure.first_tables(plan.domain, curator, steps)
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
-                known = replace(independence(task), dispersions=known.dispersions)
+                known = replace(model.independence(task), dispersions=known.dispersions)
         return _model(task, known, known.total if known.tables else total_of(observed))
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
@@ -99,24 +97,176 @@ class Adaptive(Recipe):
             return own
         return Variances(model.within, {**own.components, **model.components})
 
-    def particulars(self, terms: Terms) -> Particulars:
-        """Also lower caps under a limit on memory: other questions may follow."""
-        own = Recipe.particulars(self, terms)
-        caps = self._caps(terms.limits)
-        if caps == self._caps(NO_LIMITS):
-            return own
-        line = f"            within the memory limit: {caps[0]} candidate cells, {caps[1]} model cells"
-        return replace(own, identity={**own.identity, "caps": list(caps)}, lines=(line, *own.lines))
-
-    def _caps(self, limits: Limits) -> tuple[int, int]:
+    def caps(self, limits: Limits) -> dict[str, int]:
         """Most cells of all candidates and of the junction tree."""
-        most = MAX_CANDIDATE_CELLS, round(self.constants.cap_most)
-        return limits.candidate_cells(most[0]), limits.tree_cells(most[1])
+        most = round(self.constants.cap_most)
+        return {
+            "candidate cells": limits.candidate_cells(MAX_CANDIDATE_CELLS),
+            "model cells": limits.tree_cells(most),
+        }
 
 
 def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     attributes = task.working.variables[: len(task.plan.domain.attributes)]
     bins = tuple(variable.bins for variable in attributes)
-    beside = targets(task, known)
-    told = components(task, known)
+    beside = model.targets(task, known)
+    told = measure.components(task, known)
     return GraphicalModel(task.plan.domain, total, known.beliefs, bins, task.working.within, beside, told)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Candidates, the coarse twins of fine ones, and the ``budget`` of all rounds."""
+
+    scopes: Sequence[Scope]
+    twins: Mapping[Scope, Scope]
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The state after some rounds of pairs.
+
+    ``scores``: of the pairs, against the present model. ``weights``: the pairs measured last, with their
+    parts of the budget. ``carried``: units of the budget that a round passes on.
+    """
+
+    known: Known
+    scores: Scores | None = None
+    weights: Mapping[Scope, float] = field(default_factory=dict)
+    carried: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Pairs worth measuring, with their parts of ``budget``; none if nothing stands out. Those of ``beside``
+    are not for the tree."""
+
+    scores: Scores
+    found: Mapping[Scope, float]
+    budget: Budget
+    beside: frozenset[Scope] = frozenset()
+
+
+def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Budget | None]:
+    """All rounds; also what is left if no pair was worth measuring.
+
+    A round that finds nothing passes its budget on. If the last round for pairs finds nothing, its budget
+    measures the pairs of earlier rounds again.
+    """
+    pairs = Pairs(*select.candidate_pairs(task.working, step.queries), step.budget)
+    if not pairs.scopes or step.budget.amount < LEAST_UNITS:
+        return known, step.budget
+    (*earlier, last), for_triples = _divided(task, step)
+    after = Progress(known)
+    for share in earlier:
+        choice = _choice(task, after, pairs, share, last=False)
+        after = _with_pairs(task, after, choice, choice.found, last=False)
+    choice = _choice(task, after, pairs, last, last=True)
+    triples = _triples(task, after.known, step, choice.found.keys() - choice.beside)
+    if not triples:
+        choice = replace(choice, budget=_larger(choice.budget, for_triples))
+    after = _with_pairs(task, after, choice, choice.found or after.weights, last=not triples)
+    if triples:
+        budget = replace(step.budget, amount=for_triples)
+        return _with_triples(task, after.known, triples, after.weights, budget), None
+    return after.known, Budget(step.budget.kind, after.carried) if after.carried else None
+
+
+def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], int]:
+    """The budgets of the rounds of pairs, and the amount for triples, which comes from the last round."""
+    rounds = task.constants.many_rounds if task.many else task.constants.rounds
+    shares = [round(100 * share) for share in rounds]
+    if step.further is None:
+        return list(step.budget.split(shares)), 0
+    share = triple_share(task.rho, task.constants)
+    shares[-1] -= share
+    *pairs, triples = step.budget.split([*shares, share])
+    return pairs, triples.amount
+
+
+def _larger(budget: Budget, amount: int) -> Budget:
+    return replace(budget, amount=budget.amount + amount)
+
+
+def _choice(task: Task, before: Progress, pairs: Pairs, share: Budget, *, last: bool) -> Choice:
+    """Score all pairs and choose; while the model is still the first one, scores are pooled."""
+    known = before.known
+    for_scores, for_tables = task.parts(share)
+    for_tables = _larger(for_tables, before.carried)
+    scores = measure.noisy_scores(task, known, pairs.scopes, pairs.twins, for_scores)
+    if before.scores is not None and not known.tables:
+        scores = before.scores.pooled(scores)
+    stand_out = scores.beyond_luck(task.constants.luck)
+    beside = set[Scope]()
+    found = _selected(task, known, stand_out, pairs.twins, for_tables, last=last, beside=beside)
+    left = for_tables if task.many else pairs.budget  # much of it is spent on the scores of many
+    if not known.tables and not select.pairs_worth_their_budget(task, scores, pairs.twins, found, left):
+        found = {}
+    outside = model.beside_the_tree(task, [*known.tables, *found], beside & found.keys())
+    return Choice(scores, found, for_tables, outside)
+
+
+def _selected(
+    task: Task,
+    known: Known,
+    scores: Mapping[Scope, float],
+    twins: Mapping[Scope, Scope],
+    budget: Budget,
+    *,
+    last: bool,
+    beside: set[Scope] | None = None,
+) -> dict[Scope, float]:
+    """The greedy choice; before the last round under a smaller cap, and all in the tree."""
+    working, constants = task.working, task.constants
+    attributes = working.sizes[: len(working.domain.attributes)]
+    weights = select.table_weights(working, task.terms.workload, scores)
+    small = constants.cap_first * sum(float(size) ** 2 for size in attributes)
+    cap = task.cap if last else min(small, task.cap)
+    held = [*working.links, *known.tables]
+    with phase("select"):
+        law, outside = task.noise_law(budget), beside if last else None
+        return select.selected(scores, twins, weights, working.sizes, held, cap, law, constants, outside)
+
+
+def _with_pairs(
+    task: Task, before: Progress, choice: Choice, weights: Mapping[Scope, float], *, last: bool
+) -> Progress:
+    """Measure ``weights`` with the budget of a choice, and fit; without weights the budget is passed on."""
+    known = measure.with_dispersions(task, before.known, choice.scores)
+    if not weights:
+        return replace(before, known=known, scores=choice.scores, carried=choice.budget.amount)
+    tables = measure.tables_measured(task, known, weights, choice.budget)
+    after = model.fitted_with_beside(task, known, tables, choice.beside, last=last)
+    return Progress(after, choice.scores, weights)
+
+
+def _triples(task: Task, known: Known, step: ReservedStep, found: Iterable[Scope]) -> list[Scope]:
+    """Candidates inside the cliques that the model will have with the chosen pairs; none without pairs."""
+    pairs = [*known.tables, *sorted(found)]
+    if step.further is None or not pairs:
+        return []
+    tree = junction_tree(task.working.sizes, [*pairs, *task.working.links])
+    return select.candidate_triples(task.working, tree, step.further, task.constants)
+
+
+def _with_triples(
+    task: Task, known: Known, triples: Sequence[Scope], pairs: Mapping[Scope, float], budget: Budget
+) -> Known:
+    """The triples where the model of the pairs is most wrong; otherwise ``pairs`` again, with their weights.
+
+    Expected scores choose them: the noise of hundreds of distances alone would look like many triples. If
+    no fit meets all of them (``hopeless``), the last fit is that of the pairs.
+    """
+    for_scores, for_tables = task.parts(budget)
+    expected = measure.noisy_scores(task, known, triples, {}, for_scores).expected(triples)
+    found = _selected(task, known, expected, {}, for_tables, last=True)
+    promised = {triple: expected[triple] for triple in found}
+    if not select.triples_worth_more(task, {**known.tables, **known.beside}, promised, pairs, for_tables):
+        found = {}
+    tables = measure.tables_measured(task, known, found or pairs, for_tables)
+    beside = known.beside.keys()
+    after = model.fitted_with_beside(task, known, tables, beside, last=True)
+    if found and after.misfit > task.constants.hopeless:
+        return model.fitted_with_beside(task, known, {**known.tables, **known.beside}, beside, last=True)
+    return after

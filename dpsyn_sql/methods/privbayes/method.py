@@ -1,10 +1,10 @@
 """PrivBayes: a network of attributes, each with a few parents, chosen and measured privately.
 
-    one-way tables -> working bins, levels                                one_way.py, fit/bins.py, encoding.py
-    many attributes: noisy distances of all pairs rank candidates          asking.py, candidates.py
-    for each attribute in turn: a private choice of child and parents by    structure.py
-    the L1 score, then the noisy table of both                              growing.py
-    codes after their bins                                                  fit/code_nodes.py
+    one-way tables -> working bins, levels                                 network.py, fit/denoise.py
+    many attributes: noisy distances of all pairs rank candidates          families.py
+    for each attribute in turn: a private choice of child and parents by
+    the L1 score, then the noisy table of both                             families.py, network.py
+    codes after their bins                                                 fit/network.py
 
 After Zhang, Cormode, Procopiuc, Srivastava and Xiao (SIGMOD 2014, TODS 2017). What differs from the paper,
 and why, is in docs/privacy.md ("PrivBayes networks") and docs/decisions/0018.
@@ -13,8 +13,8 @@ and why, is in docs/privacy.md ("PrivBayes networks") and docs/decisions/0018.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -22,25 +22,39 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.bins import binned
-from dpsyn_sql.fit.consistency import simplex_projection
-from dpsyn_sql.fit.denoise import denoised
-from dpsyn_sql.fit.estimate import Observation, pooled, total_of
+from dpsyn_sql.fit.arrays import FloatArray, snapped
+from dpsyn_sql.fit.denoise import binned, denoised
+from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.network import Network, Node, node_of
+from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
-from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS, candidate_queries
-from dpsyn_sql.methods.privbayes.asking import Task, cell_noise
-from dpsyn_sql.methods.privbayes.candidates import FEW_CANDIDATES, MOST_CANDIDATES, Bounds
-from dpsyn_sql.methods.privbayes.encoding import Encoded
-from dpsyn_sql.methods.privbayes.scores import SCORES
-from dpsyn_sql.methods.privbayes.structure import interleaved, two_phases
+from dpsyn_sql.methods.marginals import (
+    LEAST_UNITS,
+    MAX_CANDIDATE_CELLS,
+    asked_again,
+    candidate_queries,
+    cell_deviation,
+    one_way_steps,
+    one_way_tables,
+)
+from dpsyn_sql.methods.privbayes.families import (
+    FEW_CANDIDATES,
+    MOST_CANDIDATES,
+    SCORES,
+    Bounds,
+    Pair,
+    Task,
+    candidates,
+    distance_to_independence,
+    largest_number,
+)
+from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, doubly_centred
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.planning.limits import Limits
-from dpsyn_sql.planning.plan import Further, MeasureStep, Particulars, Plan, ReservedStep
+from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.source.relation import Source
 
 MOST_DEGREE = 4
@@ -97,7 +111,7 @@ class PrivBayes(Recipe):
             faults.append(f"theta={self.theta!r}; it can be a number above 0")
         if faults:
             raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
-        checked(self)
+        self.checked()
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the families.
@@ -111,7 +125,7 @@ class PrivBayes(Recipe):
                 f"score='f' needs columns of two values, but {large[0].name!r} has {large[0].size} codes "
                 f"(of {len(large)} such columns), __other__ and NULL included: use score='l1', 'mi' or 'r'"
             )
-        most = self._most_cells(terms.limits)
+        most = self.caps(terms.limits)["candidate cells"]
         pairs = candidate_queries(domain, most)
         if not pairs:
             return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
@@ -131,25 +145,16 @@ class PrivBayes(Recipe):
             if task.steps > 0:
                 grown = interleaved(task) if self.score == L1 else two_phases(task, SCORES[self.score])
                 return NetworkModel(plan.domain, total_of(observed), grown.network())
-            again = one_way_tables(plan.domain, curator, one_way_steps(plan.domain, step.budget))
-            observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
+            observed = asked_again(observed, plan.domain, curator, one_way_steps(plan.domain, step.budget))
         return NetworkModel(plan.domain, total_of(observed), _independent(plan.domain, observed))
 
-    def particulars(self, terms: Terms) -> Particulars:
-        """Also a lower cap on cells under a limit on memory: other questions may follow."""
-        own = Recipe.particulars(self, terms)
-        most = self._most_cells(terms.limits)
-        if most == MAX_CANDIDATE_CELLS:
-            return own
-        line = f"            within the memory limit: {most} candidate cells"
-        return replace(own, identity={**own.identity, "caps": [most]}, lines=(line, *own.lines))
+    def caps(self, limits: Limits) -> dict[str, int]:
+        """Most cells of all candidates."""
+        return {"candidate cells": limits.candidate_cells(MAX_CANDIDATE_CELLS)}
 
     @property
     def _degree(self) -> int:
         return self.degree or MOST_DEGREE
-
-    def _most_cells(self, limits: Limits) -> int:
-        return limits.candidate_cells(MAX_CANDIDATE_CELLS)
 
     def _task(
         self,
@@ -164,15 +169,19 @@ class PrivBayes(Recipe):
         planned = {(domain.index(query.attrs[0]), domain.index(query.attrs[1])) for query in step.queries}
         choosing, measuring = step.budget.split(CHOOSING_AND_MEASURING)
         total, active = max(total_of(observed), 1.0), sorted({v for pair in planned for v in pair})
-        least = LEAST_SIGMAS * cell_noise(measuring, len(active) - 1, rows).deviation
+        least = LEAST_SIGMAS * cell_deviation(measuring, len(active) - 1, rows)
         bins = binned(domain, observed, [least] * len(observed), MOST_BINS)
         encoded = Encoded.of(bins, hierarchical=self.encoding == HIERARCHICAL)
         active = [v for v in active if encoded.size((v, 0)) > 1]
         families = max(1, len(active) - 1)
-        noise = cell_noise(measuring, families, rows)
-        useful = total / (self.theta * noise.mean) if self.degree == 0 else math.inf
+        noise = cell_deviation(measuring, families, rows)
+        mean = noise * (math.sqrt(0.5) if measuring.kind == "pure" else MEAN_ABSOLUTE)
+        useful = total / (self.theta * mean) if self.degree == 0 else math.inf
         # Tables that may be asked for: the candidates of every step, or of fewer a step, and all pairs.
-        tables = max(FEW_CANDIDATES * families, MOST_CANDIDATES * families + math.comb(families + 1, 2))
+        tables = max(
+            FEW_CANDIDATES * families,
+            MOST_CANDIDATES * families + math.comb(families + 1, 2),
+        )
         further = 0 if step.further is None else step.further.together // tables
         bounds = Bounds(self._degree, useful, min(further, MOST_CELLS), frozenset(planned))
         first = domain.index(target) if target else None
@@ -190,3 +199,124 @@ def _independent(domain: Domain, observed: Sequence[Observation]) -> Network:
         if attribute.size > 1:
             nodes.append(node_of(attribute.name, (), (place,), weights))
     return Network(domain.shape(), tuple(nodes), tuple(range(len(domain.names))))
+
+
+Score = Callable[[FloatArray], float]
+
+RANK_PERCENT = 25
+"""Of the budget of the choices, for the distances of pairs that rank candidates."""
+
+_GRID = 2.0**-24
+# Of a score or a probability.
+
+_ROUNDS = 30
+# Of proportional fitting of a joint distribution to its pairs.
+
+
+def interleaved(task: Task) -> Grown:
+    """One attribute after the other: a private choice, then the noisy table of the chosen family."""
+    grown, outside = _first(task)
+    ranks, choosing = None, task.choosing
+    if largest_number(task.encoded, task.active, task.bounds.degree) > FEW_CANDIDATES:
+        ranking, choosing = choosing.split((RANK_PERCENT, 100 - RANK_PERCENT))
+        ranks = task.distances(ranking)
+    choices = choosing.split([1] * task.steps)
+    tables = task.measuring.split([1] * task.steps)
+    for choice, table in zip(choices, tables, strict=True):
+        inside = [v for v in task.active if v not in outside]
+        families = candidates(task.encoded, inside, outside, task.bounds, ranks, task.target)
+        if not families:
+            break
+        family = task.chosen(grown, families, choice)
+        (observed,) = task.measured([family], table)
+        grown.place(family, observed, task.total)
+        outside.remove(family.child)
+    return _with_independent(grown)
+
+
+def two_phases(task: Task, score: Score) -> Grown:
+    """As in the paper: the whole structure, then the tables of all families.
+
+    The structure is post-processing: it rests on noisy tables of all pairs. The score of several parents is
+    that of the joint distribution of largest entropy with these pairs.
+    """
+    joints = _pair_joints(task)
+    ranks = {
+        pair: float(snapped(np.array([distance_to_independence(joint)]), _GRID)[0])
+        for pair, joint in joints.items()
+    }
+    grown, outside = _first(task)
+    inside, families = list(grown.placed), list[Family]()
+    while outside:
+        found = candidates(task.encoded, inside, outside, task.bounds, ranks, task.target)
+        if not found:
+            break
+        scores = np.array([score(_joint_of(task, joints, family)) for family in found])
+        family = found[int(np.argmax(snapped(scores, _GRID)))]
+        families.append(family)
+        inside.append(family.child)
+        outside.remove(family.child)
+    if families:
+        for family, observed in zip(families, task.measured(families, task.measuring), strict=True):
+            grown.place(family, observed, task.total)
+    return _with_independent(grown)
+
+
+def _first(task: Task) -> tuple[Grown, list[int]]:
+    """The target, else the attribute of most entropy, is placed; the other active ones remain."""
+    grown = Grown.of(task.encoded)
+    own = [np.maximum(task.encoded.shares[v], np.finfo(np.float64).tiny) for v in task.active]
+    entropies = snapped(np.array([-(q * np.log(q)).sum() for q in own]), _GRID)
+    first = task.active[int(np.argmax(entropies))] if task.target is None else task.target
+    grown.place(Family(first, ()), None, task.total)
+    return grown, [v for v in task.active if v != first]
+
+
+def _with_independent(grown: Grown) -> Grown:
+    """Attributes without a family that may be counted are independent."""
+    for v in range(len(grown.encoded.levels)):
+        if v not in grown.placed and grown.encoded.size((v, 0)) > 1:
+            grown.place(Family(v, ()), None, 1.0)
+    return grown
+
+
+def _pair_joints(task: Task) -> dict[Pair, FloatArray]:
+    """Joint distributions of all pairs of active attributes that may be counted, from noisy tables."""
+    found, families = dict[Pair, FloatArray](), task.pairs()
+    if not families:
+        return found
+    for family, table in zip(families, task.measured(families, task.choosing), strict=True):
+        ((parent, _),), child = family.parents, family.child
+        first, second = task.encoded.shares[parent], task.encoded.shares[child]
+        apart = task.total * np.outer(first, second)
+        signal = shrink_singular_values(doubly_centred(table.values - apart), float(table.sigma))
+        joint = simplex_projection(apart + signal, task.total) / task.total
+        found[parent, child] = raked(joint, first, second)
+    return found
+
+
+def _joint_of(task: Task, joints: Mapping[Pair, FloatArray], family: Family) -> FloatArray:
+    """The joint distribution (parents' values, child's values) of most entropy with the noisy pairs, by
+    proportional fitting."""
+    encoded = task.encoded
+    members = [*family.parents, (family.child, 0)]
+    sizes = encoded.shape(family)
+    table = np.full(sizes, 1.0 / np.prod(sizes))
+    wanted: list[tuple[tuple[int, int], FloatArray]] = []
+    for one in range(len(members)):
+        for other in range(one + 1, len(members)):
+            (a, i), (b, j) = members[one], members[other]
+            own = joints.get((a, b)) if a < b else joints.get((b, a))
+            if own is not None:
+                own = own if a < b else own.T
+                rows, columns = encoded.levels[a][i], encoded.levels[b][j]
+                coarse = np.zeros((sizes[one], sizes[other]))
+                np.add.at(coarse, (rows[:, None], columns[None, :]), own)
+                wanted.append(((one, other), coarse))
+    for _ in range(_ROUNDS if len(wanted) > 1 else 1):
+        for (one, other), own in wanted:
+            gone = tuple(axis for axis in range(len(sizes)) if axis not in (one, other))
+            now = table.sum(axis=gone, keepdims=True)
+            shape = [size if axis in (one, other) else 1 for axis, size in enumerate(sizes)]
+            table = table * np.divide(own.reshape(shape), now, out=np.zeros_like(now), where=now > 0)
+    return np.asarray(table.reshape(-1, sizes[-1]) / max(float(table.sum()), np.finfo(np.float64).tiny))

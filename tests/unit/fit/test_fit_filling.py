@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Domain, edge_ticks, fill_ticks
-from dpsyn_sql.fit.densities import mirrored, pareto, power
-from dpsyn_sql.fit.filling import Histogram, filled, shapes_of, shares
-from dpsyn_sql.fit.one_way_counts import OneWayCounts
+from dpsyn_sql.fit.filling import Histogram, filled, mirrored, pareto, power, shapes_of, shares
+from dpsyn_sql.fit.variances import OneWayCounts
 
 QUANTILES = np.linspace(0.01, 0.99, 99)
 

@@ -14,8 +14,16 @@ from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.branches import Branches, branches_of, estimated, nearest, settled
-from dpsyn_sql.fit.grown import attribute_of_tree, committed_key, key_of_tree
-from dpsyn_sql.fit.leaves import _siblings, coarsened, codes_of_leaves, leaves_of_runs, unique
+from dpsyn_sql.fit.leaves import (
+    _siblings,
+    attribute_of_tree,
+    coarsened,
+    codes_of_leaves,
+    committed_key,
+    key_of_tree,
+    leaves_of_runs,
+    unique,
+)
 from dpsyn_sql.planning.queries import NoisyLeaves, NoisyTree
 
 TREES = st.builds(Even, st.integers(2, 4), st.integers(1, 5), st.booleans())
@@ -176,13 +184,6 @@ def node_of(branches: Branches, place: int) -> tuple[int, int]:
 def leaf_order(branches: Branches) -> np.ndarray:
     own = np.flatnonzero(~branches.split)
     return own[np.argsort(branches.starts[own])]
-
-
-@given(TREES, SEEDS)
-def test_counts_that_agree_stay(tree: Even, seed: int) -> None:
-    branches, generator = grown(tree, seed)
-    leaves = generator.integers(0, 9, int(branches.ends[0])).astype(float)
-    assert np.allclose(settled(branches, estimated(branches, leaves, 1.0))[leaf_order(branches)], leaves)
 
 
 def test_many_empty_leaves_do_not_take_rows_from_the_node_beside_them() -> None:

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.fit.belief import calibrate, marginals
-from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
+from dpsyn_sql.fit.estimate import Coordinates, Likelihood, Observation, fit_potentials
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.fit.precondition import Coordinates
 
 SCOPES = st.lists(
     st.sets(st.integers(0, 4), min_size=1, max_size=3).map(lambda scope: tuple(sorted(scope))),
@@ -157,5 +156,5 @@ def steps_of(tables):
 def test_many_tables_of_one_attribute_take_less_than_half_the_steps(monkeypatch):
     with_shifts = steps_of(20)
 
-    monkeypatch.setattr("dpsyn_sql.fit.precondition._within", lambda scope: [()])
+    monkeypatch.setattr("dpsyn_sql.fit.estimate._within", lambda scope: [()])
     assert steps_of(20) > 2 * with_shifts

@@ -5,8 +5,8 @@ import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Recoding
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.fit.one_way_counts import OneWayCounts
 from dpsyn_sql.fit.recoding import MOST_LEFT_OUT, NOISE, recoded
+from dpsyn_sql.fit.variances import OneWayCounts
 
 TEXT = Attribute("a", "VARCHAR", "categorical", ("x", "y"), other=True, nullable=True)
 CODES = Attribute("a", "INTEGER", "categorical", (1, 2, 3), other=True)

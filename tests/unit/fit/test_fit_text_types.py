@@ -23,7 +23,7 @@ from dpsyn_sql.domain.text_types import (
     ZONED,
 )
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.fit.text_types import ODD, FoundType, type_from_classes
+from dpsyn_sql.fit.discovered import ODD, FoundType, type_from_classes
 
 SIGMA = 10.0
 

@@ -7,15 +7,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.methods.adaptive import Adaptive, known, rounds
-from dpsyn_sql.methods.adaptive.shares import tree_cap, triple_share
-from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.adaptive.worth import triples_worth_more
+from dpsyn_sql.methods.adaptive import Adaptive, select
+from dpsyn_sql.methods.adaptive import model as modelling
+from dpsyn_sql.methods.adaptive.budget import tree_cap, triple_share
+from dpsyn_sql.methods.adaptive.model import Task
+from dpsyn_sql.methods.adaptive.select import triples_worth_more
 from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Relation, Source
@@ -44,15 +45,6 @@ def in_pairs(sizes, rng):
     return codes
 
 
-def domain_of(sizes, ordered=False):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(size)), (), False, False, ordered)
-            for i, size in enumerate(sizes)
-        )
-    )
-
-
 def asked_of(
     monkeypatch,
     sizes,
@@ -76,13 +68,13 @@ def asked_of(
 
 @pytest.mark.parametrize(("most", "expected"), [(4e6, tree_cap(10.0, 20_000, SETTINGS)), (1.2e6, 1_200_000)])
 def test_the_tree_grows_with_what_stands_out_but_not_beyond_its_limit(monkeypatch, most, expected, kind):
-    caps, select = [], rounds.selected
+    caps, inner = [], select.selected
 
     def recorded(*arguments):
         caps.append(arguments[5])
-        return select(*arguments)
+        return inner(*arguments)
 
-    monkeypatch.setattr(rounds, "selected", recorded)
+    monkeypatch.setattr(select, "selected", recorded)
     asked_of(monkeypatch, (4,) * 5, units=10**16, cap_most=most, kind=kind)
     assert max(caps) == pytest.approx(expected, rel=0.01)
 
@@ -248,13 +240,13 @@ def test_what_the_pairs_would_gain_is_the_noise_that_pooling_takes_off(kind, uni
 
 def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch, kind):
     """What no fit meets is left out only where it is triples."""
-    fitted, fit = [], known.fit_potentials
+    fitted, fit = [], modelling.fit_potentials
 
     def remembered(*arguments):
         fitted.append(fit(*arguments))
         return fitted[-1]
 
-    monkeypatch.setattr(known, "fit_potentials", remembered)
+    monkeypatch.setattr(modelling, "fit_potentials", remembered)
     changes = {"fewest_triples": 4, "hopeless": 0.0, "triple_worth": 10.0**6}
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
@@ -294,13 +286,13 @@ def test_triples_are_planned_where_there_may_be_enough_and_not_too_many(attribut
 
 def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch, kind):
     """The model is then that of the pairs, after a last fit of its own."""
-    fitted, fit = [], known.fit_potentials
+    fitted, fit = [], modelling.fit_potentials
 
     def remembered(*arguments):
         fitted.append(fit(*arguments))
         return fitted[-1]
 
-    monkeypatch.setattr(known, "fit_potentials", remembered)
+    monkeypatch.setattr(modelling, "fit_potentials", remembered)
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
     for hopeless, fits, most in ((5.0, 4, 3), (0.0, 6, 2)):  # a last model takes two fits
         monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, fewest_triples=4, hopeless=hopeless))
@@ -314,7 +306,7 @@ def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch, kind):
 
 def test_the_last_fit_ends_by_its_misfit_or_after_steps_of_its_own(monkeypatch):
     """The fit with centres gets more steps than those that form questions, and announces them all."""
-    asked, announced, fit, phase = [], [], known.fit_potentials, known.phase
+    asked, announced, fit, phase = [], [], modelling.fit_potentials, modelling.phase
 
     def remembered(likelihood, start, iterations, *rest):
         asked.append(iterations)
@@ -324,8 +316,8 @@ def test_the_last_fit_ends_by_its_misfit_or_after_steps_of_its_own(monkeypatch):
         announced.append(steps)
         return phase(name, steps)
 
-    monkeypatch.setattr(known, "fit_potentials", remembered)
-    monkeypatch.setattr(known, "phase", told)
+    monkeypatch.setattr(modelling, "fit_potentials", remembered)
+    monkeypatch.setattr(modelling, "phase", told)
     changes = {"fewest_triples": 4, "iterations": 20, "iterations_last": 70}
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))

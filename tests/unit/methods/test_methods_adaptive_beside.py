@@ -6,19 +6,18 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.dispersion import Dispersions
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.fit.variances import Components
+from dpsyn_sql.fit.variances import Components, Dispersions
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.adaptive.errors import components
-from dpsyn_sql.methods.adaptive.known import independence
-from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
-from dpsyn_sql.methods.adaptive.task import Task
-from dpsyn_sql.methods.adaptive.working import working_domain
+from dpsyn_sql.methods.adaptive.budget import NoiseLaw
+from dpsyn_sql.methods.adaptive.measure import components
+from dpsyn_sql.methods.adaptive.model import Task, independence, working_domain
+from dpsyn_sql.methods.adaptive.select import selected
 from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.source.relation import Relation, Source
 
@@ -48,9 +47,7 @@ def released(monkeypatch, kind, beside):
     rng = np.random.default_rng(2)
     hidden = rng.integers(0, 8, 20_000)
     codes = [np.where(rng.random(20_000) < 0.6, hidden, rng.integers(0, 8, 20_000)) for _ in SIZES]
-    domain = Domain(
-        tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(k))) for i, k in enumerate(SIZES))
-    )
+    domain = domain_of(SIZES)
     constants = replace(SETTINGS, cap=300.0, cap_most=300.0, beside=beside)
     monkeypatch.setattr(Adaptive, "constants", constants)
     plan = Adaptive().plan(SOURCE, domain, Budget(kind, 10**17 if kind == "pure" else 10**16))

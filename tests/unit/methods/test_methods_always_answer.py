@@ -6,19 +6,20 @@ import math
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.bins import binned
+from dpsyn_sql.fit.denoise import binned
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.questions.marginals import marginals_event
 from dpsyn_sql.methods.dpcopula import DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.privbayes import PrivBayes
-from dpsyn_sql.methods.privbayes.candidates import FEW_CANDIDATES, Bounds, candidates, largest_number
-from dpsyn_sql.methods.privbayes.encoding import Encoded
+from dpsyn_sql.methods.privbayes.families import FEW_CANDIDATES, Bounds, candidates, largest_number
+from dpsyn_sql.methods.privbayes.network import Encoded
 from dpsyn_sql.planning import views
 from dpsyn_sql.planning.queries import Marginals
 from dpsyn_sql.source.relation import Relation, Source
@@ -27,12 +28,7 @@ SOURCE = Source(Relation("people", "table", "people", ()))
 
 
 def domain(*sizes, ordered=False):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "VARCHAR", "categorical", labels=tuple(range(size)), ordered=ordered)
-            for i, size in enumerate(sizes)
-        )
-    )
+    return domain_of(sizes, ordered)
 
 
 class Held(FakeCurator):

@@ -8,14 +8,14 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import PrivBayes, method_of
-from dpsyn_sql.methods.privbayes import candidates
-from dpsyn_sql.methods.privbayes.scores import (
+from dpsyn_sql.methods.privbayes import families as choosing
+from dpsyn_sql.methods.privbayes.families import (
     distance_to_dependence,
     distance_to_independence,
     mutual_information,
@@ -33,15 +33,6 @@ SOURCE = Source(PEOPLE)
 ONE = Budget.from_epsilon(1, 1e-9).without_thresholds()
 LARGE = Budget("gdp", 10**18)
 ROWS = 20_000
-
-
-def domain_of(sizes, ordered=False):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", labels=tuple(range(size)), ordered=ordered)
-            for i, size in enumerate(sizes)
-        )
-    )
 
 
 class Noting(FakeCurator):
@@ -186,7 +177,7 @@ def test_a_target_comes_first_and_is_a_parent_of_every_other_column(score, targe
 
 
 def test_a_target_whose_table_with_a_child_is_too_large_is_no_parent_of_it():
-    bounds = candidates.Bounds(2, math.inf, 8, frozenset({(0, 1), (1, 2)}))
+    bounds = choosing.Bounds(2, math.inf, 8, frozenset({(0, 1), (1, 2)}))
 
     class Sizes:
         levels = ((0,),) * 3
@@ -194,7 +185,7 @@ def test_a_target_whose_table_with_a_child_is_too_large_is_no_parent_of_it():
         def size(self, parent):
             return (4, 2, 4)[parent[0]]
 
-    with_target = candidates.candidates(Sizes(), [0, 1], [2], bounds, None, 0)
+    with_target = choosing.candidates(Sizes(), [0, 1], [2], bounds, None, 0)
     assert [family.parents for family in with_target] == [((1, 0),)]
 
 
@@ -290,7 +281,7 @@ def test_candidates_are_bounded_however_many_attributes_there_are(number):
     model = method.run(plan, curator)
     choices = [question for question in curator.questions if isinstance(question, Choice)]
     assert len(choices) == number - 1
-    assert all(len(question.candidates) <= candidates.MOST_CANDIDATES for question in choices)
+    assert all(len(question.candidates) <= choosing.MOST_CANDIDATES for question in choices)
     assert len([q for q in curator.questions if type(q).__name__ == "Distances"]) == 1
     asked = {q for question in choices for q in question.candidates} - set(plan.queries)
     assert all(plan.further.holds(query, shape) for query in asked)

@@ -9,7 +9,7 @@ import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.fit.one_way_counts import one_way_counts
+from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaints
 from dpsyn_sql.report.doubts import MOST_WARNINGS, Told

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.domains import domain_of
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit import code_nodes
 from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.consistency import Margins
@@ -23,7 +23,7 @@ from dpsyn_sql.fit.network import (
 )
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.sample.sql_tables import (
+from dpsyn_sql.sample.sql_text import (
     FEWEST,
     UNIT,
     layout,
@@ -124,7 +124,7 @@ def model(scopes, seed=3, twin=False):
     if twin:
         link = np.where(np.array([0, 0, 1, 1])[:, None] == np.arange(2), 0.0, -1000.0)
         potentials |= {(0, 5): link, (4, 5): rng.normal(0, 1, (4, 2))}
-    domain = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(6))) for i in range(5)))
+    domain = domain_of((6,) * 5)
     bins, within = np.array([0, 1, 1, 2, 3, 3]), np.array([1, 0.3, 0.7, 1, 0.0, 1])
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
     return GraphicalModel(domain, 1000.0, beliefs, (bins,) * 5, (within,) * 5)
@@ -195,7 +195,7 @@ def test_a_bin_of_very_many_codes_does_not_give_its_slots_to_all(monkeypatch):
     monkeypatch.setattr(networks, "MOST_JOINED", 0)
     found = {}
     for most in (2**20, 0):
-        monkeypatch.setattr(code_nodes, "MOST_EMPTY", most)
+        monkeypatch.setattr(networks, "MOST_EMPTY", most)
         network = skewed.network()
         own = [node for node in network.nodes if node.label in ("x0|block", "x0|code")]
         found[most] = len(own), sum(configurations(n, network.sizes) << slot_bits_of(n) for n in own)
@@ -253,7 +253,7 @@ def test_a_configuration_that_only_one_side_holds_possible_still_draws():
         (1, 2): np.array([[0.3, 0.7], [0.0, 0.0]]),
     }
     beliefs = Beliefs(tree, tuple(tables[clique] for clique in tree.cliques), 0.0)
-    domain = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", (0, 1)) for i in range(3)))
+    domain = domain_of((2,) * 3)
     ones = (np.ones(2),) * 3
     network = GraphicalModel(domain, 1.0, beliefs, (np.arange(2),) * 3, ones).network()
     assert joint(network, (0, 1, 2)).sum() == pytest.approx(1.0)

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from dpsyn_sql.fit.strongest import graphical_views
+from dpsyn_sql.fit.reconstruct import graphical_views
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.sample import views as sampling
-from dpsyn_sql.sample.balance import balanced
-from dpsyn_sql.sample.cells import cells
-from dpsyn_sql.sample.flow import moved_least
-from dpsyn_sql.sample.sorted_views import largest_first, sorted_rows, topologically_sorted
-from dpsyn_sql.sample.views import SYNTHESES, ViewsSampler
+from dpsyn_sql.sample.moves import balanced, moved_least
+from dpsyn_sql.sample.systematic import cells
+from dpsyn_sql.sample.views import SYNTHESES, ViewsSampler, largest_first, sorted_rows, topologically_sorted
 
 
 def tables(joint, scopes):

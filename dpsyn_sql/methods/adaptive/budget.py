@@ -1,0 +1,265 @@
+"""How adaptive marginals divide their budget: constants with their reasons, shares, and the noise that they
+buy.
+
+The constants were chosen on public tables by the mean distance of two-way marginals (docs/results_details.md,
+"How constants were chosen"). If no other reason is given, the optimum is flat around the value. Shares follow
+from public facts alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.residuals import cost_factor
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Constants of the recipe; rows and sigmas refer to noisy counts."""
+
+    one_way_share: float = 0.40
+    """Share of the budget for one-way marginals: their error enters every pair (flat from 0.35 to 0.5)."""
+
+    one_way_most: float = 0.60
+    one_way_slope: float = 0.1
+    one_way_rho: float = 0.015
+    """Below this rho (epsilon 1) the share grows by 0.1 for each power of ten, because few pairs stand out of
+    the noise."""
+
+    total_share: float = 0.5
+    """The total's share of the one-way budget is this part of what a table of d cells would get for d
+    attributes (2 % on Adult, 12 % for 32 binary attributes). A flat 1 % is too little for many binary
+    attributes, whose rare codes have half of its error each."""
+
+    residual_power: float = 1 / 3
+    """A residual costs the part f of a whole table of the same noise. All noise is least if the share
+    of a table grows with f^(1/3)."""
+
+    rounds: tuple[float, ...] = (0.4, 0.6)
+    """Shares of the rest: a small tree first, then what its fit leaves over."""
+
+    score_share: float = 0.05
+    score_slope: float = 0.015
+    """Share of a round for the distances that choose its tables. Below ``one_way_rho`` it grows for each
+    power of ten."""
+
+    preselect_between: tuple[int, int] = (50, 110)
+    preselected: int = 4
+    preselect_share: float = 0.3
+    """With so many attributes d, a private choice of 4 d pairs comes before their distances and takes 0.3 of
+    the budget of the scores. With more attributes the largest distances belong to a few groups of dependent
+    attributes, and the others would get nothing."""
+
+    many_tables: float = 2.0
+    many_rounds: tuple[float, ...] = (1.0,)
+    """With more attributes than ``preselect_between`` says, noise hides dependence from the scores before it
+    hides it from the tables. The scores' share is then that for which the noise of a score and that of
+    the tables of 2 pairs for each attribute cost least together, and is not divided among rounds."""
+
+    triple_share: float = 0.15
+    triple_slope: float = 0.055
+    triple_most: float = 0.3
+    """Share of the rest, out of the last round, for three-way tables inside cliques of the fitted model. It
+    grows for each power of ten above ``one_way_rho``: larger budgets can measure more of them."""
+
+    triple_worth: float = 3.0
+    """Triples must promise this many times what the pairs would gain from their budget, because a pair is a
+    part of many triples."""
+
+    triple_rho: float = 0.01
+    """Triples are measured from this rho (epsilon 0.8) on; smaller budgets lose by them."""
+
+    triple_attributes: int = 30
+    """Triples are measured up to so many attributes. Above there are thousands of candidates, whose noise
+    grows with their number, and more potentials than a fit can handle (not tried on real tables above 27)."""
+
+    triple_cells: int = 2**14
+    """The most cells of a three-way table in working bins: noise would fill a larger table, and fits would be
+    slow."""
+
+    fewest_triples: int = 10
+    """Fewer candidates are not asked about: the budget is better spent on the pairs."""
+
+    hopeless: float = 5.0
+    """Misfit of the last fit above which its three-way tables are left out: a model that misses its tables by
+    so much is worse than that of the pairs. Usual misfits are at most 1 (docs/results_details.md)."""
+
+    merge_sigmas: float = 3.0
+    """Codes below this many sigmas share a bin: their pairs would be noise. The limit is at least
+    sqrt(2 ln k) sigmas for k codes, the largest expected noise among them, so that noise makes no bins."""
+
+    bins: float = 32.0
+    bins_strength: float = 6000.0
+    bins_power: float = 0.4
+    bins_range: tuple[float, float] = (12.0, 100.0)
+    """Working bins of an ordered attribute: ``bins`` at the strength N sqrt(rho) = 6000 (Adult at
+    epsilon 1), growing with its power 0.4."""
+
+    twin_bins: float = 10.0
+    twin_from: float = 1.5
+    twin_strength: float = 2e4
+    """An ordered attribute of more than 1.5 x 10 working bins also gets a coarse twin of 10 for weak or
+    far pairs, so that more of them fit under the cap. Above this strength fine pairs are always better."""
+
+    cap_first: float = 10.0
+    cap: float = 1e6
+    cap_power: float = 1 / 4
+    cap_most: float = 4e6
+    cap_rows: float = 2e7
+    """Cells of the junction tree: in the first round 10 times the sum of squared sizes, then a million at
+    epsilon 1 on Adult. If more stands out of the noise, more is worth modelling: the cap grows with the power
+    1/4 of rho, or of rho N^2 if that is more above Adult's. It does not grow for more than ``cap_rows`` rows:
+    SQL draws them one by one, and larger tables leave the processor's cache (docs/results_details.md)."""
+
+    sampling: float = 0.5
+    """Share of the expected L1 sampling error that is subtracted from a score, because it is not
+    dependence."""
+
+    luck: float = 2.5
+    """The luck among all candidates that is tolerated, in standard deviations; the rest of the expected
+    winner's curse is subtracted from every score."""
+
+    charge: float = 0.5
+    """The part of a table's L1 noise that the selection charges: a fitted table keeps about half of its
+    noise."""
+
+    beside: float = 0.7
+    """The part of its gain that counts for a pair beside the tree: exchanges meet it less well than a fit."""
+
+    greed: float = 0.3
+    """Pairs are taken in the order of score / cells^0.3."""
+
+    allocation: float = 0.6
+    """Budget of a pair grows with cells^0.6 (2/3 is the optimum for raw L1 noise)."""
+
+    iterations: int = 200
+    tolerance: float = 0.5
+    """The most steps of a fit, and the misfit that ends it. Few fits need all of the steps."""
+
+    tolerance_first: float = 4.0
+    tolerance_last: float = 0.5
+    """The last fit is done twice. The first says only which cells cannot be, and need not be exact: it has
+    half of the steps."""
+
+    iterations_last: int = 300
+    """The most steps of the second. A hundred triples of little noise beside the pairs take up to 240; cut
+    off earlier, the model misses its one-way tables by many times their noise (docs/results_details.md)."""
+
+
+MAX_TRIPLE_CELLS = 2**20
+"""The most cells of a candidate triple of original codes: 8 MB to count."""
+
+_MOST_FOR_SCORES = 97
+# Percent: something is left for the tables.
+
+_FOR_PAIRS = 4
+# Cells of candidate pairs per cell of candidate triples, which are all kept too.
+
+
+def one_way_share(rho: float, settings: Settings) -> int:
+    """A whole percentage of the budget, so that every machine plans the same."""
+    share = settings.one_way_share + settings.one_way_slope * _powers_below(rho, settings)
+    return round(100 * min(share, settings.one_way_most))
+
+
+def score_share(rho: float, settings: Settings) -> int:
+    """A whole percentage of a round."""
+    return round(100 * (settings.score_share + settings.score_slope * _powers_below(rho, settings)))
+
+
+def score_share_of_many(sizes: Sequence[int], power: float, settings: Settings) -> int:
+    """A whole percentage of the budget of all rounds, for many attributes.
+
+    With the share s the noise of each of m scores is (m / s)^p, and the L1 noise of M tables of c cells, as
+    far as the choice charges it, is charge c (f M / (1 - s))^p. The sum is least at
+    s / (1 - s) = (m^p / (charge c (f M)^p))^(1 / (1 + p)).
+
+    Args:
+        sizes: working bins of each attribute.
+        power: p, of the law of noise.
+        settings: of the recipe.
+    """
+    own = [size for size in sizes if size > 1]
+    number, size = len(own), sum(own) / len(own)
+    scores = math.pow(number * (number - 1) / 2, power)
+    factor = (1 - 1 / size) ** 2
+    tables = settings.charge * size**2 * math.pow(factor * settings.many_tables * number, power)
+    ratio = math.pow(scores / tables, 1 / (1 + power))
+    return min(round(100 * ratio / (1 + ratio)), _MOST_FOR_SCORES)
+
+
+def triple_share(rho: float, settings: Settings) -> int:
+    """A whole percentage of the budget of all rounds."""
+    powers = math.log10(max(rho / settings.one_way_rho, 1.0))
+    return round(100 * min(settings.triple_share + settings.triple_slope * powers, settings.triple_most))
+
+
+def tree_cap(rho: float, total: float, settings: Settings) -> int:
+    """Cells of the junction tree in the last round.
+
+    Args:
+        rho: of the release, for units of one row.
+        total: rows.
+        settings: of the recipe.
+    """
+    counted = total if total <= settings.cap_rows else 0.0
+    stands_out = max(rho / settings.one_way_rho, rho * (counted / settings.bins_strength) ** 2, 1.0)
+    return round(min(settings.cap * math.pow(stands_out, settings.cap_power), settings.cap_most))
+
+
+def _powers_below(rho: float, settings: Settings) -> float:
+    """Powers of ten by which a budget is smaller than epsilon 1; the smallest count as ten."""
+    return min(10.0, max(0.0, math.log10(settings.one_way_rho / max(rho, 1e-30))))
+
+
+def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) -> Further | None:
+    """Three-way tables, if the budget is large enough and their number neither too small nor too large.
+
+    Args:
+        domain: the public domain.
+        rho: of the release, for units of one row.
+        pairs: the most cells of candidate pairs.
+        settings: of the recipe.
+    """
+    sizes = [attribute.size for attribute in domain.attributes if attribute.size > 1]
+    if rho < settings.triple_rho or len(sizes) > settings.triple_attributes:
+        return None
+    there = sum(math.prod(triple) <= MAX_TRIPLE_CELLS for triple in combinations(sizes, 3))
+    return Further(3, MAX_TRIPLE_CELLS, pairs // _FOR_PAIRS) if there >= settings.fewest_triples else None
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLaw:
+    """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows per cell.
+
+    ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
+    under zCDP and 1 for Laplace noise under pure differential privacy. ``residuals``: tables are measured as
+    residuals, with noise of sqrt(f) times that, f = ``factor``.
+    """
+
+    unit: float
+    power: float
+    residuals: bool = False
+
+    @property
+    def mean_absolute(self) -> float:
+        """Mean absolute value in standard deviations."""
+        return MEAN_ABSOLUTE if self.power == 0.5 else math.sqrt(0.5)
+
+    def factor(self, scope: Scope, sizes: Sequence[int]) -> float:
+        """The cost of a table relative to that of the whole one of the same noise."""
+        return cost_factor([sizes[variable] for variable in scope]) if self.residuals else 1.0
+
+
+def by_residuals(budget: Budget) -> bool:
+    """Whether tables are measured as residuals: all of them, or none. Accounts of zCDP go on to ask for whole
+    tables, so that their stored releases replay."""
+    return budget.kind == "gdp"

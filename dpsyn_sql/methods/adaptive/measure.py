@@ -1,0 +1,302 @@
+"""All questions of adaptive marginals at the door, and what their answers tell of errors.
+
+One-way tables are asked for as the total and residuals: the total once, and of each attribute what it says
+beyond the total. A whole one-way table of k codes would measure the total again at 1/k of its cost. Pure
+budgets ask for whole tables, because Laplace noise gains nothing by residuals.
+
+Each round has noisy distances of all pairs to the model: they tell the dispersion around it
+(``fit/variances.py``), of pairs that are measured then, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.arrays import IntArray, snapped
+from dpsyn_sql.fit.belief import all_pairs, marginals
+from dpsyn_sql.fit.estimate import Observation, pooled
+from dpsyn_sql.fit.graph import Scope, cells_of
+from dpsyn_sql.fit.residuals import cost_factor, deviation, filled, interaction, noise
+from dpsyn_sql.fit.variances import (
+    Components,
+    Dispersions,
+    Distance,
+    dispersions,
+    sampling_distance,
+    within_twin,
+)
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.adaptive.budget import Settings, by_residuals
+from dpsyn_sql.methods.adaptive.model import Known, Task
+from dpsyn_sql.methods.adaptive.select import Scores
+from dpsyn_sql.methods.marginals import SIZE_POWER, cell_deviation, one_way_steps, one_way_tables
+from dpsyn_sql.planning.plan import MeasureStep
+from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals, NoisyResidual, Residuals
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
+from dpsyn_sql.planning.workload import Workload
+from dpsyn_sql.progress import phase
+
+TOTAL = MarginalQuery(())
+"""The marginal over no attribute: one number, the rows."""
+
+
+def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Settings) -> list[MeasureStep]:
+    """The total, then residuals; attributes of one size and one weight are asked for together.
+
+    With m the mean weight of an attribute of k codes and f = 1 - 1/k, its share of the residuals is, as that
+    of whole tables (``one_way_steps``), half even and half by (m k)^(2/3), times f^(1/3): a residual costs f
+    times a table of the same noise. The error of the total is in every table, so it counts like a table of d
+    cells for d attributes.
+    """
+    sizes = {a.name: a.size for a in domain.attributes if a.size > 1}
+    if not by_residuals(budget) or not sizes:
+        return one_way_steps(domain, budget, workload)
+    means = {name: mean for name, mean in workload.means(domain.names).items() if name in sizes}
+    even = {name: float(mean) ** SIZE_POWER for name, mean in means.items()}
+    powers = {name: even[name] * size**SIZE_POWER for name, size in sizes.items()}
+    factors = {name: cost_factor((size,)) for name, size in sizes.items()}
+    weights = {
+        name: (0.5 * even[name] / sum(even.values()) + 0.5 * powers[name] / sum(powers.values()))
+        * factors[name] ** settings.residual_power
+        for name in sizes
+    }
+    everywhere = float(sum(means.values())) ** SIZE_POWER
+    own = sum(power * factors[name] ** SIZE_POWER for name, power in powers.items())
+    share = settings.total_share * everywhere / (everywhere + own)
+    bands: dict[tuple[int, Fraction], list[str]] = {}
+    for name, size in sizes.items():
+        bands.setdefault((size, means[name]), []).append(name)
+    ordered = sorted(bands)
+    parts = [
+        (1 - share) * sum(weights[name] for name in bands[band]) / sum(weights.values()) for band in ordered
+    ]
+    for_total, *budgets = budget.split([share, *parts])
+    return [
+        MeasureStep("rows in all", (TOTAL,), for_total),
+        *(
+            MeasureStep(_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), part, residuals=True)
+            for band, part in zip(ordered, budgets, strict=True)
+        ),
+    ]
+
+
+def _name(size: int, mean: Fraction) -> str:
+    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
+    return f"one-way beyond the rows in all, {size} codes{weight}"
+
+
+def first_tables(domain: Domain, curator: Curator, steps: Sequence[MeasureStep]) -> list[Observation]:
+    """The one-way tables that the steps tell, in domain order."""
+    if not any(step.residuals for step in steps):
+        return one_way_tables(domain, curator, steps)
+    residuals, total = dict[str, NoisyResidual](), Observation(np.zeros(()), np.zeros(()))
+    for step in steps:
+        if step.residuals:
+            residuals |= {r.attrs[0]: r for r in curator.ask(Residuals(step.queries), step.budget)}
+        else:
+            (table,) = curator.ask(Marginals(step.queries), step.budget)
+            total = Observation(table.values.astype(np.float64), np.asarray(table.sigma, np.float64))
+    return [_table(total, attribute.size, residuals.get(attribute.name)) for attribute in domain.attributes]
+
+
+def _table(total: Observation, size: int, residual: NoisyResidual | None) -> Observation:
+    """Rows (size,); the noise is that of the residual alone, since all tables share that of the total."""
+    if residual is None:
+        return Observation(total.values.reshape(1), total.sigma)
+    return Observation(total.values / size + interaction(residual), np.asarray(deviation(residual)))
+
+
+_LARGEST_TOTAL = 2.0**60
+# References of distances must stay below 2^62.
+
+
+def tables_measured(
+    task: Task, known: Known, weights: Mapping[Scope, float], budget: Budget
+) -> dict[Scope, Observation]:
+    """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
+    tables = {**known.tables, **known.beside}
+    shares = budget.split(list(weights.values()))
+    ask = _residual if by_residuals(budget) else _whole
+    for scope, share in zip(weights, shares, strict=True):
+        found = ask(task, known, scope, share)
+        tables[scope] = pooled(tables[scope], found) if scope in tables else found
+    return tables
+
+
+def _whole(task: Task, known: Known, scope: Scope, share: Budget) -> Observation:
+    (table,) = task.curator.ask(Marginals((task.working.query(scope),)), share)
+    return Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
+
+
+def _residual(task: Task, known: Known, scope: Scope, share: Budget) -> Observation:
+    """A measured residual on the margins of the present model, which are made of the one-way tables."""
+    (table,) = task.curator.ask(Residuals((task.working.query(scope),)), share)
+    of = all_pairs if len(scope) == 2 else marginals
+    expected = known.total * of(known.beliefs, [scope])[scope]
+    values = filled(expected, task.working.turned(scope, interaction(table)))
+    return Observation(values, np.asarray(noise(table)), filled=True)
+
+
+def noisy_scores(
+    task: Task, known: Known, candidates: Sequence[Scope], twins: Mapping[Scope, Scope], budget: Budget
+) -> Scores:
+    """Noisy distances to the model, less what sampling explains (whole rows).
+
+    If there are many candidates, a private choice selects some first (``Settings.preselected``).
+    """
+    constants, attributes = task.constants, len(task.working.domain.attributes)
+    number, (fewest, most) = constants.preselected * attributes, constants.preselect_between
+    if fewest <= attributes <= most and len(candidates) - len(twins) > number:
+        for_choice, budget = budget.split((constants.preselect_share, 1 - constants.preselect_share))
+        candidates = _preselected(task, known, candidates, twins, number, for_choice)
+    queries, references, sampling = _compared(task, known, candidates)
+    noisy = task.curator.ask(Distances(queries, references), budget)
+    rows = snapped(np.array(noisy) - np.array(_sampling_errors(task, known, candidates)), 1.0)
+    values = dict(zip(candidates, rows.tolist(), strict=True))
+    own_noise = [task.working.sum_of_sigma(variable) for variable in range(len(task.working.sizes))]
+    distances: dict[Scope, Distance] = {
+        scope: Distance(float(distance), own, MEAN_ABSOLUTE * math.hypot(*(own_noise[v] for v in scope)))
+        for scope, distance, own in zip(candidates, noisy, sampling, strict=True)
+        if len(scope) == 2
+    }
+    return Scores(
+        values,
+        cell_deviation(budget, len(candidates), task.plan.source.unit.max_rows),
+        budget.kind,
+        distances,
+    )
+
+
+def _preselected(
+    task: Task,
+    known: Known,
+    candidates: Sequence[Scope],
+    twins: Mapping[Scope, Scope],
+    number: int,
+    budget: Budget,
+) -> list[Scope]:
+    """A private choice of ``number`` pairs, judged by their coarse twins if they have one; with the twins."""
+    coarser = set(twins.values())
+    pairs = [pair for pair in candidates if pair not in coarser]
+    coarse = [twins.get(pair, pair) for pair in pairs]
+    allowances = [round(rows) for rows in _sampling_errors(task, known, coarse)]
+    queries, references, _ = _compared(task, known, coarse)
+    chosen = task.curator.ask(Choice(queries, references, number, allowances), budget)
+    kept = [pairs[index] for index in sorted(chosen)]
+    return [*kept, *(twins[pair] for pair in kept if pair in twins)]
+
+
+def _compared(
+    task: Task, known: Known, candidates: Sequence[Scope]
+) -> tuple[list[MarginalQuery], list[IntArray], list[float]]:
+    """The tables of candidates, all pairs or all inside cliques, the model's expected counts (rows), and how
+    far sampling alone takes the counts from them (rows)."""
+    total = min(known.total, _LARGEST_TOTAL)
+    with phase("model"):
+        of = all_pairs if len(candidates[0]) == 2 else marginals
+        expected = of(known.beliefs, candidates)
+    references, sampling = list[IntArray](), list[float]()
+    for scope in candidates:  # each expectation is dropped when its reference is made
+        counts = task.working.turned(scope, total * expected.pop(scope))
+        references.append(np.rint(counts).astype(np.int64))
+        sampling.append(sampling_distance(counts))
+    return [task.working.query(scope) for scope in candidates], references, sampling
+
+
+def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[float]:
+    """The part of the L1 sampling error of each table that is not dependence (rows).
+
+    The expectation of |count - mean| is about sqrt(2 mean / pi) per cell, a product of one factor for
+    each variable. It uses independence in place of the model: the choice must not depend on the last bits
+    of a fit, which differ between machines.
+    """
+    working, total = task.working, min(known.total, _LARGEST_TOTAL)
+    one_way = {scope[0]: np.exp(table) for scope, table in working.base.items()}
+    one_way |= {
+        twin: (one_way[fine][:, None] * np.exp(link)).sum(axis=0)
+        for (fine, twin), link in working.links.items()
+    }
+    scale = task.constants.sampling * MEAN_ABSOLUTE * math.sqrt(total)
+    chance = {variable: float(np.sqrt(table).sum()) for variable, table in one_way.items()}
+    return [scale * math.prod(chance[variable] for variable in scope) for scope in scopes]
+
+
+def with_dispersions(task: Task, known: Known, scores: Scores) -> Known:
+    """The same with what the scores of a round tell: of a pair and its coarse twin the larger dispersion, and
+    what the twin does not tell."""
+    if not scores.distances:
+        return known
+    told = dispersions(scores.distances, scores.deviation)
+    found = dict[Scope, float]()
+    for pair, dispersion in told.pairs.items():
+        attributes = _attributes(task, pair)
+        found[attributes] = max(dispersion, found.get(attributes, 0.0))
+    within = dict[Scope, float]()
+    for twin, dispersion in told.pairs.items():
+        pair = _attributes(task, twin)
+        if twin != pair and pair in told.pairs:
+            one, other = scores.distances[pair], scores.distances[twin]
+            within[pair] = within_twin(told.pairs[pair], dispersion, one.sampling, other.sampling)
+    return replace(known, dispersions=(*known.dispersions, Dispersions(found, told.other, within)))
+
+
+def components(task: Task, known: Known) -> dict[Scope, Components]:
+    """Of the pairs that could be scored, by positions of attributes; none if there was no score.
+
+    A measured pair has the largest dispersion of all rounds, which is that before it was measured. Any other
+    pair has that of the last round. A table with a coarse twin sees sums of working bins: it adds no
+    precision, and leaves the dispersion that it does not tell.
+    """
+    domain, rounds = task.plan.domain, known.dispersions
+    if not rounds:
+        return {}
+    precisions, noises = dict[Scope, float](), dict[Scope, float]()
+    for scope, table in (*known.tables.items(), *known.beside.items()):
+        if len(scope) == 2:
+            attributes, sigma = _attributes(task, scope), max(_cell_deviation(table), 1e-6)
+            precision = sigma**-2 if scope == attributes else 0.0
+            precisions[attributes] = max(precision, precisions.get(attributes, 0.0))
+            if scope != attributes:
+                noises[attributes] = _twin_noise(task, known, scope, sigma)
+    announced = {
+        tuple(domain.index(name) for name in query.attrs)
+        for step in task.plan.reserved
+        for query in step.queries
+    }
+    found = dict[Scope, Components]()
+    for pair in combinations(range(len(domain.names)), 2):
+        if min(domain.attributes[place].size for place in pair) == 1:  # a copy of the other's table
+            found[pair] = Components(0.0, 0.0)
+        elif pair in announced:
+            told = [one.pairs.get(pair, one.other) for one in rounds]
+            dispersion = max(told) if pair in precisions else told[-1]
+            if pair in noises and precisions[pair] == 0:
+                dispersion = noises[pair] + max(one.within.get(pair, dispersion) for one in rounds)
+            found[pair] = Components(dispersion, precisions.get(pair, 0.0))
+    return found
+
+
+def _cell_deviation(table: Observation) -> float:
+    """Standard deviation (rows) of the noise in a cell: of a residual only what it has beyond its margins."""
+    part = cost_factor(table.values.shape) if table.filled else 1.0
+    return float(np.max(table.sigma)) * math.sqrt(part)
+
+
+def _twin_noise(task: Task, known: Known, twin: Scope, sigma: float) -> float:
+    """The noise of a coarse table as a dispersion of working bins: a cell of m of the M rows of its coarse
+    cell has m^2 / M^2 of the variance, which is m (sigma^2 / M) (m / M); with those of a typical cell."""
+    coarse = cells_of([twin], task.working.sizes)
+    fine = cells_of([_attributes(task, twin)], task.working.sizes)
+    return sigma**2 * coarse**2 / (known.total * fine)
+
+
+def _attributes(task: Task, pair: Scope) -> Scope:
+    return tuple(sorted(task.working.variables[variable].attribute for variable in pair))

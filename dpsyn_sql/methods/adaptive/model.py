@@ -1,0 +1,354 @@
+"""What adaptive marginals know after each round: variables in working bins, measured tables, the fitted
+model.
+
+A pair *beside the tree* is worth measuring, but the cap on the junction tree keeps it out of the model. Its
+table is measured in the last round like the others. It is not fitted: the sample meets it by exchanges of
+values (``sample/moves.py``), and the model answers the pair with what the sample aims at.
+
+Post-processing of noisy answers only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence, Set
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate
+from dpsyn_sql.fit.centres import agreeing, centres, target
+from dpsyn_sql.fit.denoise import binned, merged_neighbours
+from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
+from dpsyn_sql.fit.graph import Scope, cells_of, junction_tree
+from dpsyn_sql.fit.variances import Dispersions
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.adaptive.budget import (
+    NoiseLaw,
+    Settings,
+    by_residuals,
+    score_share,
+    score_share_of_many,
+    tree_cap,
+)
+from dpsyn_sql.methods.marginals import over_bins
+from dpsyn_sql.planning.plan import Plan, equivalent_rho
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
+from dpsyn_sql.progress import phase
+
+_FORBIDDEN = -1e3
+"""Log-factor of a structural zero: its exponential is 0 in float64, and it stays finite in sums."""
+
+_LEAST_PROBABILITY = 1e-3
+"""A bin starts with at least this share of an even one: the fit could never correct a zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of the model: an attribute (by position) and the bin of each of its codes."""
+
+    attribute: int
+    bins: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return int(self.bins.max()) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """The start of the rounds.
+
+    ``variables``: the attributes in their working bins, in domain order, then coarse twins. ``observed`` are
+    the one-way tables over working bins, ``base`` their logarithms, ``links`` the 0/1 tables (as
+    logarithms) that tie a twin to its attribute. ``within``: as in ``GraphicalModel``.
+    """
+
+    domain: Domain
+    variables: tuple[Variable, ...]
+    observed: Mapping[Scope, Observation]
+    base: Mapping[Scope, FloatArray]
+    links: Mapping[Scope, FloatArray]
+    within: tuple[FloatArray, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bins of each variable."""
+        return tuple(variable.size for variable in self.variables)
+
+    def sum_of_sigma(self, variable: int) -> float:
+        """Sum over the bins of a variable of the noise of its one-way table (rows)."""
+        own = self.variables[variable]
+        fine, table = self.variables[own.attribute], self.observed[own.attribute,]
+        squares = np.broadcast_to(table.sigma, table.values.shape) ** 2
+        coarse = own.bins[np.unique(fine.bins, return_index=True)[1]]
+        return float(np.sqrt(np.bincount(coarse, squares)).sum())
+
+    def query(self, scope: Scope) -> MarginalQuery:
+        """The question for the table over ``scope``, attributes in domain order."""
+        chosen = sorted((self.variables[v] for v in scope), key=lambda variable: variable.attribute)
+        return over_bins(self.domain, ((variable.attribute, variable.bins) for variable in chosen))
+
+    def turned(self, scope: Scope, table: NDArray[np.generic]) -> FloatArray:
+        """A table from the axes of ``query(scope)`` to those of ``scope``, or back: of a pair, or of three
+        attributes without twins, whose axes are the same."""
+        places = [self.variables[v].attribute for v in scope]
+        return np.asarray(table if places == sorted(places) else table.T, dtype=np.float64)
+
+
+def working_domain(
+    domain: Domain, one_ways: Sequence[Observation], strength: float, settings: Settings
+) -> Working:
+    """Denoise the one-way tables, choose working bins and twins.
+
+    Args:
+        domain: the public domain.
+        one_ways: one noisy table per attribute, in domain order.
+        strength: N sqrt(rho), how much there is to see.
+        settings: of the recipe.
+    """
+    most = settings.bins * (strength / settings.bins_strength) ** settings.bins_power
+    most = float(np.clip(most, *settings.bins_range))
+    least = [
+        max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size))) * float(table.sigma)
+        for attribute, table in zip(domain.attributes, one_ways, strict=True)
+    ]
+    found = binned(domain, one_ways, least, most, finer_tails=True)
+    variables = [Variable(index, bins) for index, bins in enumerate(found.bins)]
+    observed: dict[Scope, Observation] = {(i,): table for i, table in enumerate(found.observed)}
+    base: dict[Scope, FloatArray] = {}
+    for index, shares in enumerate(found.shares):
+        start = np.maximum(shares, _LEAST_PROBABILITY / shares.size)
+        base[index,] = np.log(start / start.sum())
+    coarse = strength < settings.twin_strength
+    twins, links = _twins(domain.attributes if coarse else (), variables, observed, settings)
+    return Working(domain, (*variables, *twins), observed, base, links, found.within)
+
+
+def _twins(
+    attributes: Sequence[Attribute],
+    variables: Sequence[Variable],
+    observed: Mapping[Scope, Observation],
+    settings: Settings,
+) -> tuple[list[Variable], dict[Scope, FloatArray]]:
+    """Coarse twins of ordered attributes with many working bins, and the tables that tie them."""
+    twins = list[Variable]()
+    links: dict[Scope, FloatArray] = {}
+    for index, (attribute, variable) in enumerate(zip(attributes, variables, strict=False)):
+        if not attribute.ordered or variable.size <= settings.twin_from * settings.twin_bins:
+            continue
+        coarse = merged_neighbours(observed[index,].values, 0.0, settings.twin_bins, finer_tails=True)
+        match = coarse[:, None] == np.arange(coarse.max() + 1)
+        links[index, len(variables) + len(twins)] = np.where(match, 0.0, _FORBIDDEN)
+        twins.append(Variable(index, coarse[variable.bins]))
+    return twins, links
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The plan, the curator, and the results of the one-way tables.
+
+    ``working``: the variables of the model. ``total``: rows, at least 1. ``cap``: cells of the junction tree
+    in the last round.
+    """
+
+    plan: Plan
+    curator: Curator
+    terms: Terms
+    constants: Settings
+    working: Working
+    total: float
+    cap: int
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        curator: Curator,
+        terms: Terms,
+        constants: Settings,
+        most: int,
+        one_ways: Sequence[Observation],
+    ) -> Task:
+        """Choose the variables by the noisy one-way tables; ``most`` cells of the junction tree."""
+        rho = equivalent_rho(plan.source, plan.domain, plan.budget)
+        strength = max(total_of(one_ways), 1.0) * math.sqrt(rho)
+        working = working_domain(plan.domain, one_ways, strength, constants)
+        total = max(total_of(list(working.observed.values())), 1.0)
+        cap = min(most, tree_cap(rho, total, constants))
+        return cls(plan, curator, terms, constants, working, total, cap)
+
+    @property
+    def rho(self) -> float:
+        """The rho of the release, for units of one row."""
+        return equivalent_rho(self.plan.source, self.plan.domain, self.plan.budget)
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many attributes that the scores take much of the budget, in one round."""
+        return len(self._sizes) > self.constants.preselect_between[1]
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return self.working.sizes[: len(self.plan.domain.attributes)]
+
+    def parts(self, budget: Budget) -> tuple[Budget, Budget]:
+        """The budget of a round for the scores, and for the tables that they choose."""
+        if self.many:
+            share = score_share_of_many(self._sizes, self.noise_law(budget).power, self.constants)
+        else:
+            share = score_share(self.rho, self.constants)
+        scores, tables = budget.split((share, 100 - share))
+        return scores, tables
+
+    def noise_law(self, budget: Budget) -> NoiseLaw:
+        """Noise of a table measured with a part of a budget."""
+        rows = self.plan.source.unit.max_rows
+        if budget.kind == "pure":
+            return NoiseLaw(rows / float(budget.fraction), 1.0)
+        unit = MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho))
+        return NoiseLaw(unit, 0.5, by_residuals(budget))
+
+
+_FIT_SHARE = 0.5
+# Share of the time after the last question; the rest is for the sample.
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: that of
+    the last fit. ``beside``: tables of pairs that are not in the tree; the sample meets them.
+    ``dispersions``: of pairs of attributes, as their scores told them, one round after the other."""
+
+    total: float
+    beliefs: Beliefs
+    tables: Mapping[Scope, Observation] = field(default_factory=dict)
+    potentials: Potentials = field(default_factory=dict)
+    misfit: float = 0.0
+    beside: Mapping[Scope, Observation] = field(default_factory=dict)
+    dispersions: tuple[Dispersions, ...] = ()
+
+
+def independence(task: Task) -> Known:
+    """The first model: the one-way tables alone."""
+    fixed = {**task.working.base, **task.working.links}
+    return Known(task.total, calibrate(junction_tree(task.working.sizes, fixed), fixed))
+
+
+def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, last: bool) -> Known:
+    """The graphical model of everything measured; its fit starts where the last fit ended.
+
+    The last fit, after the last question, follows tables that agree on one-way sums: first around
+    independence, then around what these tables make likely. Only it can be cut short; earlier fits form
+    questions.
+    """
+    working, constants, deadline = task.working, task.constants, task.terms.deadline
+    observed = {**working.observed, **tables}
+    total = max(total_of(list(observed.values())), 1.0)
+    tree = junction_tree(working.sizes, [*observed, *working.links])
+    base = {**working.base, **working.links}
+    if last:
+        observed = agreeing(observed, working.links, total)
+
+    def stop() -> bool:
+        return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
+
+    first = constants.iterations // 2 if last else constants.iterations
+    most = first + constants.iterations_last if last else first
+    clock = deadline.running() if last else nullcontext()
+    with clock, phase("fit", most) as advance:
+        fit = fit_potentials(
+            Likelihood(tree, observed, total, base),
+            known.potentials,
+            first,
+            constants.tolerance_first if last else constants.tolerance,
+            stop,
+            advance,
+        )
+        if last and fit.beliefs.proper and not stop():
+            fit = fit_potentials(
+                _centred(task, fit, observed, total, base),
+                fit.potentials,
+                constants.iterations_last,
+                constants.tolerance_last,
+                stop,
+                advance,
+            )
+    return replace(
+        known,
+        total=total,
+        beliefs=fit.beliefs,
+        tables=tables,
+        potentials=fit.potentials,
+        misfit=fit.misfit,
+        beside={},
+    )
+
+
+def _centred(
+    task: Task,
+    first: Fit,
+    observed: Mapping[Scope, Observation],
+    total: float,
+    base: Mapping[Scope, FloatArray],
+) -> Likelihood:
+    """The objective around what the pair tables make likely after a first fit (``fit/centres.py``)."""
+    attributes = task.plan.domain.attributes
+    ordered = [attributes[variable.attribute].ordered for variable in task.working.variables]
+    around = centres(first.potentials, first.beliefs, observed, total, ordered)
+    around |= {scope: first.potentials[scope] for scope in observed if len(scope) == 1}
+    return Likelihood(first.beliefs.tree, observed, total, base, around)
+
+
+def beside_the_tree(task: Task, measured: Sequence[Scope], refused: Set[Scope]) -> frozenset[Scope]:
+    """The ``refused`` pairs that no clique of the tree of the others ``measured`` holds."""
+    working = task.working
+    if not refused:
+        return frozenset()
+    inside = [scope for scope in measured if scope not in refused]
+    tree = junction_tree(working.sizes, [*working.observed, *inside, *working.links])
+    return frozenset(pair for pair in refused if tree.home(pair) is None)
+
+
+def fitted_with_beside(
+    task: Task, known: Known, tables: Mapping[Scope, Observation], beside: Collection[Scope], *, last: bool
+) -> Known:
+    """The model of all ``tables`` but those of ``beside``, which are kept."""
+    inside = {scope: table for scope, table in tables.items() if scope not in beside}
+    outside = {scope: table for scope, table in tables.items() if scope in beside}
+    return replace(fitted(task, known, inside, last=last), beside=outside)
+
+
+def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
+    """Of each pair of attributes beside the tree its joint probabilities over working bins.
+
+    A pair that was measured both with a coarse twin and without follows the larger table. What a coarse
+    table says of a coarse cell holds for the finer cells in it.
+    """
+    working, sizes = task.working, task.working.sizes
+    found = dict[Scope, FloatArray]()
+    scopes = sorted(known.beside, key=lambda scope: (cells_of([scope], sizes), scope))
+    tables = all_pairs(known.beliefs, scopes)
+    for scope in scopes:
+        ordered = [task.plan.domain.attributes[working.variables[v].attribute].ordered for v in scope]
+        expected = known.total * tables[scope]
+        ratio = target(known.beside[scope], expected, ordered) / np.maximum(expected, np.finfo(float).tiny)
+        chosen = [working.variables[v] for v in scope]
+        if chosen[0].attribute > chosen[1].attribute:
+            chosen, ratio = chosen[::-1], ratio.T
+        pair = chosen[0].attribute, chosen[1].attribute
+        places = []
+        for variable in chosen:  # the bin of this variable for each working bin of its attribute
+            own = working.variables[variable.attribute].bins
+            places.append(variable.bins[np.unique(own, return_index=True)[1]])
+        joint = all_pairs(known.beliefs, [pair])[pair] * ratio[np.ix_(*places)]
+        found[pair] = joint / joint.sum()
+    return found

@@ -1,0 +1,113 @@
+"""Marginals that several methods ask for: one-way tables in which shares, and pairs within which limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.fit.estimate import Observation, pooled
+from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
+from dpsyn_sql.planning.plan import MeasureStep
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals
+from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
+
+SIZE_POWER = 2 / 3
+"""Half of the budget is divided by codes^(2/3): the optimum for the L1 norm of raw noise."""
+
+LEAST_UNITS = 10**8
+"""The least budget for further tables (1e-7: noise of thousands of rows a cell). Parts of less can be 0."""
+
+_BAND = 8
+# One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
+
+
+def one_way_steps(domain: Domain, budget: Budget, workload: Workload = UNWEIGHTED) -> list[MeasureStep]:
+    """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
+
+    The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
+    m: both halves are multiplied by m^(2/3), and attributes of one band have the same weight.
+    """
+    means = workload.means(domain.names)
+    bands: dict[tuple[int, Fraction], list[str]] = {}
+    for attribute in domain.attributes:
+        band = max(1, math.ceil(math.log(attribute.size, _BAND)))
+        bands.setdefault((band, means[attribute.name]), []).append(attribute.name)
+    even = {name: float(mean) ** SIZE_POWER for name, mean in means.items()}
+    powers = {a.name: even[a.name] * a.size**SIZE_POWER for a in domain.attributes}
+    apart, shared = sum(even.values()), sum(powers.values())
+    weights = {name: 0.5 * even[name] / apart + 0.5 * power / shared for name, power in powers.items()}
+    ordered = sorted(bands)
+    shares = budget.split([sum(weights[name] for name in bands[band]) for band in ordered])
+    return [
+        MeasureStep(_one_way_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), share)
+        for band, share in zip(ordered, shares, strict=True)
+    ]
+
+
+def _one_way_name(band: int, mean: Fraction) -> str:
+    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
+    return f"one-way, up to {_BAND**band} codes{weight}"
+
+
+def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:
+    """The one-way tables that the steps ask for, in domain order."""
+    measured = {
+        table.attrs: Observation(table.values.astype(np.float64), np.asarray(table.sigma, np.float64))
+        for step in steps
+        for table in curator.ask(Marginals(step.queries), step.budget)
+    }
+    return [measured[name,] for name in domain.names]
+
+
+MAX_CANDIDATE_CELLS = 2**25
+"""The most cells of all candidates: 256 MB, counted at once for the distances. Smaller pairs first."""
+
+
+def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
+    """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public."""
+    pairs = [
+        pair
+        for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
+        if domain.cells(pair) <= MAX_PAIR_CELLS
+    ]
+    cells = {pair: domain.cells(pair) for pair in pairs}
+    kept, held = set(), 0
+    for pair in sorted(pairs, key=cells.__getitem__):
+        held += cells[pair]
+        if held > most:
+            break
+        kept.add(pair)
+    return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
+
+
+def asked_again(
+    observed: Sequence[Observation], domain: Domain, curator: Curator, steps: Iterable[MeasureStep]
+) -> list[Observation]:
+    """One-way tables, pooled with those that the steps ask for: they get a budget that nothing else needs."""
+    again = one_way_tables(domain, curator, steps)
+    return [pooled(first, second) for first, second in zip(observed, again, strict=True)]
+
+
+def over_bins(domain: Domain, members: Iterable[tuple[int, IntArray]]) -> MarginalQuery:
+    """The question for a table over attributes (by position), each over the bin of each of its codes."""
+    places, bins = zip(*members, strict=True)
+    maps = tuple(None if int(own.max()) + 1 == own.size else tuple(own.tolist()) for own in bins)
+    return MarginalQuery(tuple(domain.names[place] for place in places), maps if any(maps) else ())
+
+
+def cell_deviation(budget: Budget, tables: int, rows: int) -> float:
+    """Standard deviation (rows) of a cell of so many tables, or distances, that are asked for together.
+
+    A unit has at most ``rows`` rows.
+    """
+    if budget.kind == "pure":
+        return math.sqrt(2) * tables * rows / float(budget.fraction)
+    return rows * math.sqrt(tables / (2 * float(budget.rho)))
