@@ -6,7 +6,6 @@ do not count. What a row adds is a total function of its own value: no value rai
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
@@ -23,6 +22,7 @@ from dpsyn_sql.count.exact import (
     text_of_key,
 )
 from dpsyn_sql.count.marginalise import scatter
+from dpsyn_sql.count.statements import bound_of
 from dpsyn_sql.count.text_types import text_class_expression
 from dpsyn_sql.count.trees import TreeCounter
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
@@ -30,7 +30,7 @@ from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.encode.codes import encode_expression
-from dpsyn_sql.encode.unit import Bound, unit_bytes
+from dpsyn_sql.encode.unit import unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.planning.discovery import Ask, things_per_unit
@@ -73,12 +73,7 @@ class SqlDiscoveryCounter:
         self._dialect = engine.dialect
         self._relation = relation_sql
         self._csv = csv
-        self._bound: Bound | None = None
-        if unit.column is not None:
-            if unit.max_rows < 1:
-                raise InternalError("a unit counts for at least one row")
-            drawn = secrets.randbits(64) if key is None else key
-            self._bound = Bound(unit.column, unit.max_rows, drawn)
+        self._bound = bound_of(unit, key)
         self._trees = TreeCounter(engine, relation_sql, csv, self._bound)
 
     def __repr__(self) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.measure.inquiry import Behind, Inquiry
+from dpsyn_sql.measure.counting import Behind
+from dpsyn_sql.measure.inquiry import Inquiry
 from dpsyn_sql.measure.questions import (
     choice,
     contributions,

@@ -23,9 +23,8 @@ from dpsyn_sql.accounting.events import (
 from dpsyn_sql.domain.hierarchies.growth import Growth, Nodes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.calibrate import standard_deviation
-from dpsyn_sql.measure.counting import check_counts
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import nodes_named
+from dpsyn_sql.measure.counting import Behind, check_counts
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, nodes_named
 from dpsyn_sql.measure.questions.choice import selection_event
 from dpsyn_sql.measure.splitters.base import Splitter
 from dpsyn_sql.measure.splitters.calibrated import splitter_of
