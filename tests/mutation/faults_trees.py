@@ -19,7 +19,7 @@ KEYED_SQL = "sql/discover/keyed.sql"
 TREE = "dpsyn_sql/measure/questions/tree.py"
 TREE_LEAVES = "dpsyn_sql/measure/questions/leaves.py"
 TREE_ROWS = "dpsyn_sql/count/trees.py"
-TREE_NOISE = "dpsyn_sql/measure/splitters/calibrated.py"
+TREE_NOISE = "dpsyn_sql/measure/splitter_prices.py"
 TRACES = "dpsyn_sql/source/traces.py"
 TRACES_READ = "dpsyn_sql/engines/trace_syntax.py"
 TRACES_JUDGED = "dpsyn_sql/source/engine_syntax.py"
@@ -128,7 +128,7 @@ FAULTS = (
         "values of PrivTree without their lower end",
         f"{PRIVTREE}::test_a_node_is_split_above_threshold_and_decay",
         (
-            "dpsyn_sql/measure/splitters/privtree.py",
+            "dpsyn_sql/measure/splitters.py",
             "np.maximum(counts - self._offset, -self._event.decay)",
             "counts - self._offset",
         ),
@@ -151,7 +151,7 @@ FAULTS = (
         "levels without a discount",
         f"{IMPROVED}::test_uniform_takes_one_row_after_the_other",
         (
-            "dpsyn_sql/measure/splitters/improved.py",
+            "dpsyn_sql/measure/splitters.py",
             "np.clip(self._above[split] - self._off, 0, sums)",
             "np.clip(self._above[split], 0, sums)",
         ),
@@ -160,7 +160,7 @@ FAULTS = (
         "a discount that does not grow with the level",
         f"{IMPROVED}::test_a_row_more_is_a_row_more_on_one_path_or_none",
         (
-            "dpsyn_sql/measure/splitters/improved.py",
+            "dpsyn_sql/measure/splitters.py",
             "np.maximum(counts - self._depth * self._off, 0)",
             "np.maximum(counts - self._off, 0)",
         ),
@@ -178,7 +178,7 @@ FAULTS = (
         "the part of the largest child is chosen without noise",
         f"{CHOICES}::test_choices_have_the_probabilities_of_the_proof",
         (
-            "dpsyn_sql/measure/splitters/choice.py",
+            TREE,
             "noise.select(largest[node, parts], event.scale, kind, 1)[0]",
             "int(np.argmax(largest[node, parts]))",
         ),
@@ -187,7 +187,7 @@ FAULTS = (
         "a tree stores its exact counts",
         f"{BY_COUNTS}::test_lattice_noise_comes_back_in_whole_rows",
         (
-            "dpsyn_sql/measure/splitters/basic.py",
+            "dpsyn_sql/measure/splitters.py",
             "return add_noise(self._noise, [counts], self._event)[0]",
             "return counts",
         ),

@@ -13,9 +13,9 @@ from scipy.stats import chisquare
 from support.small_trees import Decided, distribution, level_sums, loss, outcomes, walk, worst_loss
 
 from dpsyn_sql.accounting.events import ImprovedEvent
+from dpsyn_sql.measure import splitters
 from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.splitters import improved
-from dpsyn_sql.measure.splitters.improved import Improved
+from dpsyn_sql.measure.splitters import Improved
 
 # -- discounts of Appendix A, as functions of a node: rows of its children, what arrived at it, t, level ---
 
@@ -244,7 +244,7 @@ def drawn_by(choose):
 def proportional(splitter, depth, branching, counts):
     def program(choose):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(improved, "drawn_rows", drawn_by(choose))
+            patch.setattr(splitters, "drawn_rows", drawn_by(choose))
             return walk(splitter, depth, branching, counts, Decided(choose, 0))
 
     return outcomes(program)

@@ -12,7 +12,7 @@ from support.small_trees import distribution, level_sums, loss, walk, worst_loss
 
 from dpsyn_sql.accounting.events import TreeEvent
 from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.splitters.privtree import PrivTree
+from dpsyn_sql.measure.splitters import PrivTree
 
 SHAPES = [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1), (9, 1)]
 """Branching and depth of trees of at most a thousand outputs."""
