@@ -197,11 +197,6 @@ def scans(
         yield part, Tally(query, ("attribute", "code"))
 
 
-def drop(table: Fragment) -> Fragment:
-    """Drop a temporary table of our own."""
-    return render("count/drop", table=table)
-
-
 def _named(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> list[Fragment]:
     """Raw values; only those of a hierarchy are read as their types before they are encoded."""
     attribute = domain.attributes[index]

@@ -34,7 +34,11 @@ FAULTS = (
     fault(
         "a unit of several parts counted in each of them in a tree",
         "tests/sql/test_parts.py::test_trees_read_the_source_once[unit]",
-        (TREE_ROWS, "unit = None if bound is None else bound.column", "unit = None"),
+        (
+            TREE_ROWS,
+            "return None if self._bound is None else self._bound.column",
+            "return None",
+        ),
     ),
     fault(
         "rows of all units drawn together for a tree",
