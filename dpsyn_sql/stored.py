@@ -20,7 +20,7 @@ from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.names import shorten
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.sessions import is_spark
-from dpsyn_sql.write.comments import readable_literal, statement_of
+from dpsyn_sql.write.publish import readable_literal, statement_of
 
 _WORK = ".dpsyn-work-"
 

@@ -24,7 +24,7 @@ from dpsyn_sql.sample import rounds
 from dpsyn_sql.sample.sql_sampler import append_network, load_slots
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.write.expressions import check_expressions
-from dpsyn_sql.write.in_tasks import part_query, part_rows
+from dpsyn_sql.write.publish import part_query, part_rows
 from dpsyn_sql.write.staging import append, stage_rows
 
 pa = pytest.importorskip("pyarrow", reason="rows travel to tasks as Arrow")

@@ -28,7 +28,7 @@ _BATCH = 2**16  # rows that leave a task together
 
 @dataclass(frozen=True)
 class Recipe:
-    """How parts of rows are made: the texts of ``write.in_tasks`` and what they read.
+    """How parts of rows are made: the texts of ``write.publish`` and what they read.
 
     ``model``: what the table ``slots`` holds as an Arrow stream, empty if codes are brought. ``query``
     decodes a part. ``schema`` is what Spark expects. ``settings`` are those of the task's DuckDB.
