@@ -30,7 +30,7 @@ from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.write.persist import StoredRelease, drawn_from, persist_beside
-from dpsyn_sql.write.staging import make_room
+from dpsyn_sql.write.staging import append, make_room
 
 SIZES = (16, 8, 12, 16, 7, 14, 6, 5, 2, 12, 10, 12, 16, 2, 9)
 FOLDED = (0, 3, 12)
