@@ -19,6 +19,9 @@ from dpsyn_sql.source.query_check import QueryCatalog
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
 
+_Types = dict[str, tuple[Fragment, bool]]
+# Type of each column that an expression may use, and whether it is computed itself.
+
 
 def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Shape:
     """The same shape with every expression fit to run. Reads no row; charges nothing.
@@ -44,11 +47,8 @@ def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Sh
     return replace(shape, roles=roles, never=never).as_text(checks.used)
 
 
-def _types(shape: Shape) -> dict[str, tuple[Fragment, bool]]:
-    """Type of each column that an expression may use, and whether it is computed itself.
-
-    Keys and unit ids are made last, so nothing can depend on them.
-    """
+def _types(shape: Shape) -> _Types:
+    """Keys and unit ids are made last, so nothing can depend on them."""
     made_last = {role.name for role in shape.roles if isinstance(role, Key | UnitId)}
     computed = {role.name for role in shape.roles if isinstance(role, Derived)}
     found = {}
@@ -61,11 +61,9 @@ def _types(shape: Shape) -> dict[str, tuple[Fragment, bool]]:
 
 
 class _Checks:
-    """Checks expressions over columns of these types; collects ``faults``, and the columns that are ``used``."""
+    """Checks expressions over columns; collects ``faults``, and the columns that are ``used``."""
 
-    def __init__(
-        self, types: dict[str, tuple[Fragment, bool]], engine: Engine, catalog: QueryCatalog
-    ) -> None:
+    def __init__(self, types: _Types, engine: Engine, catalog: QueryCatalog) -> None:
         self._types, self._engine, self._catalog = types, engine, catalog
         self.faults: list[str] = []
         self.used: set[str] = set()
