@@ -121,7 +121,7 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
     spark.sql(
         f"CREATE TABLE {db}.kinds(a TINYINT, b SMALLINT, c INT, d BIGINT, e FLOAT, f DOUBLE, g DECIMAL(10,2), h STRING,"
         " i CHAR(3), j VARCHAR(4), k BOOLEAN, l DATE, m TIMESTAMP, n TIMESTAMP_NTZ, o BINARY, p ARRAY<INT>, q INTERVAL"
-        " DAY TO SECOND, r STRUCT<x: INT>, s STRING COLLATE UTF8_LCASE) USING parquet"
+        " DAY TO SECOND, r STRUCT<x: INT>, s STRING COLLATE UTF8_LCASE, t MAP<INT, INT>) USING parquet"
     )
     with open_any_source(spark, f"{db}.kinds") as session:
         types = {column.name: column.sql_type for column in session.relation.columns}
@@ -138,10 +138,11 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
         "q": "interval day",
         "r": "struct<",
         "s": "UTF8_LCASE",
+        "t": "map<int,int>",
     }.items():
-        assert f"'{name}'" in told and kind in told
+        assert f"'{name}'" in told and kind in told and "exclude=" in told
     assert "'h'" not in told
-    unread = {"exclude": list("opqrs"), "ledger": ledger, "into": tmp_path / "o.parquet"}
+    unread = {"exclude": list("opqrst"), "ledger": ledger, "into": tmp_path / "o.parquet"}
     dpsyn_sql.plan(spark, f"{db}.kinds", **unread)
     with pytest.raises(dpsyn_sql.InputError, match="FLOAT, which cannot identify a unit"):
         dpsyn_sql.plan(spark, f"{db}.kinds", privacy_unit="e", **unread)
@@ -231,7 +232,8 @@ def test_refused_before_the_debit(spark, db, ledger, tmp_path, case, monkeypatch
     make, options, message = CASES[case]
     con, source = make(spark, db)
     options = {"ledger": ledger, "into": tmp_path / "o.parquet", **OPTIONS, "exclude": ["person"], **options}
-    with pytest.raises(dpsyn_sql.DpsynError, match=message):
+    with pytest.raises(dpsyn_sql.DpsynError, match=message) as caught:
         dpsyn_sql.release(con, source, **options)
+    assert caught.value.__cause__ is None
     assert not ledger.exists() and not (tmp_path / "o.parquet").exists()
     assert spark.table(f"{db}.people").count() == 600
