@@ -206,8 +206,8 @@ FAULTS = (
         f"{NEIGHBOUR_TREES}[basic-unit-gdp]",
         (
             TREE_LEAVES,
-            "return add_noise(behind.noise, [np.concatenate((counts, others))], event)",
-            "return [np.concatenate((add_noise(behind.noise, [counts], event)[0], others))]",
+            "return behind.noisy([np.concatenate((counts, others))], event)",
+            "return [np.concatenate((behind.noisy([counts], event)[0], others))]",
         ),
     ),
     fault(
