@@ -1,9 +1,10 @@
-"""Whole releases of Spark tables: accuracy, noise, replays, accounts; and question by question beside DuckDB."""
+"""Whole releases of Spark tables: accuracy, noise, replays; counts of real tables, and questions, beside DuckDB."""
 
 import math
 from collections import Counter
 from functools import partial
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 
 import duckdb
@@ -120,6 +121,50 @@ def test_a_stored_release_is_loaded_from_spark(spark, released):
     numbers = ["estimate", "noisy", "standard_error"]
     np.testing.assert_allclose(one[numbers], two[numbers], rtol=1e-6)  # a stored model is rounded
     assert len(loaded.sample(100, seed=3)) == 100
+
+
+DATA = ROOT.parent / "shared" / "data"
+REAL = {
+    "adult": ("uci_adult/adult_all.parquet", "* EXCLUDE (split)", "examples/adult.domain.yml"),
+    "credit": ("german_credit/german_symbolic.parquet", "*", "benchmarks/domains/german_credit.yml"),
+    "shop": ("online_retail/online_retail.parquet", "*", "benchmarks/domains/online_retail.yml"),
+}
+OUT = {"shop": ("CustomerID",)}
+"""Columns that no domain declares: a unit."""
+MOST = 20_000
+"""Rows of a table: more would only take longer."""
+
+
+@pytest.fixture(scope="module")
+def real(spark, db, con, tmp_path_factory):
+    """A real table in DuckDB and in Spark, and its domain."""
+    folder = tmp_path_factory.mktemp("tables")
+
+    def of(name):
+        path, columns, spec = REAL[name]
+        if not (DATA / path).exists():
+            pytest.skip(f"needs {DATA / path}")
+        known = con.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ?", [name]).fetchall()
+        if not known:
+            con.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM '{DATA / path}' LIMIT {MOST}")
+            table_of(spark, f"{db}.{name}", con, f"FROM {name}", folder / name)
+        declared = dpsyn_sql.plan(con, name, domain=ROOT / spec, exclude=OUT.get(name, ()))
+        return name, f"{db}.{name}", declared.plan.domain
+
+    return of
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_all_one_way_pair_and_triple_counts_are_those_of_duckdb(spark, con, real, name):
+    here, there, domain = real(name)
+    queries = [MarginalQuery(some) for k in range(4) for some in combinations(domain.names, k)]
+    with open_any_source(con, here) as one, open_any_source(spark, there) as two:
+        assert two.engine.in_parts
+        expected, found = counted(one, domain, queries), counted(two, domain, queries)
+    rows = con.execute(f"SELECT count(*) FROM {here}").fetchone()[0]
+    for query, one, two in zip(queries, expected, found, strict=True):
+        assert two.dtype == np.int64 and two.sum() == rows
+        np.testing.assert_array_equal(one, two, err_msg=str(query.attrs))
 
 
 SPEC = {
