@@ -30,7 +30,7 @@ from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample.sql_sampler import append_network
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.write.persist import StoredRelease, drawn_from, persist_beside
-from dpsyn_sql.write.publish import stage
+from dpsyn_sql.write.staging import append, make_room
 
 SIZES = (16, 8, 12, 16, 7, 14, 6, 5, 2, 12, 10, 12, 16, 2, 9)
 FOLDED = (0, 3, 12)
@@ -95,16 +95,16 @@ def main() -> None:
         lines.append([name, rows, seconds, rows / seconds / 1e6, busy, peak_mebibytes()])
 
     def independent(engine: DuckDBEngine) -> None:
-        stage(engine, model.domain, iter(()), STAGED)
+        make_room(engine, model.domain, STAGED)
         append_network(engine, network, arguments.rows, 1, STAGED)
 
     line("SQL, independent rows", arguments.rows, independent)
-    sampler = model.sampler()
-    line(
-        "numpy, low variance",
-        arguments.rows,
-        lambda engine: stage(engine, model.domain, sampler.batches(arguments.rows, 1), STAGED),
-    )
+
+    def low_variance(engine: DuckDBEngine) -> None:
+        make_room(engine, model.domain, STAGED)
+        append(engine, model.domain, model.sampler().batches(arguments.rows, 1), STAGED, 0)
+
+    line("numpy, low variance", arguments.rows, low_variance)
     if arguments.one_query:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.duckdb"

@@ -26,7 +26,7 @@ from dpsyn_sql.engines.spark.outputs import SparkFolder
 from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.sample.sql_sampler import append_network, load_slots
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.write.in_tasks import part_query, part_rows
+from dpsyn_sql.write.publish import part_query, part_rows
 from dpsyn_sql.write.staging import make_room
 
 ADULT = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "uci_adult"

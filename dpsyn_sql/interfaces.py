@@ -117,7 +117,7 @@ class SourceEngine(Engine, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartStatements:
-    """What a task elsewhere runs for a part of the synthetic rows (``write.in_tasks``). ``first``, ``rows``,
+    """What a task elsewhere runs for a part of the synthetic rows (``write.publish``). ``first``, ``rows``,
     ``seed`` and ``before`` are the variables ``dpsyn_<name>`` of its session.
 
     ``room`` makes the table ``staged`` of codes; ``draw`` stages ``rows`` rows by ``seed``, numbered from
@@ -190,7 +190,7 @@ class RowPublisher(Protocol):
         Args:
             engine: the session that holds what ``rows`` names.
             rows: what is made.
-            query: of a part in its task (``write.in_tasks.part_query``).
+            query: of a part in its task (``write.publish.part_query``).
             shape: of the output; complete.
             comments: of every column.
             words: what a reader of the rows should know first.

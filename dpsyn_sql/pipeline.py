@@ -9,8 +9,7 @@ first. What comes after uses only noisy answers: it may be seeded, repeated, pub
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,6 @@ from threadpoolctl import threadpool_limits
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.book import opened_ledger
 from dpsyn_sql.calls import taking
-from dpsyn_sql.count.cached import CachedCounter
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.discovery import discovered
@@ -150,21 +148,14 @@ def _counted(plan: Plan) -> tuple[NoisyMarginal, ...]:
     return () if plan.counted is None else plan.counted.tables
 
 
-@contextmanager
-def counted(engine: SourceEngine, plan: Plan) -> Iterator[CachedCounter]:
+def counted(engine: SourceEngine, plan: Plan) -> closing[SqlCounter]:
     """PRIVATE: what counts the marginals of a plan, for the door alone."""
     relation, unit = plan.source.relation, plan.source.unit
-    asked_once = SqlCounter(
-        engine,
-        relation.sql,
-        plan.domain,
-        plan.queries,
-        csv=relation.kind == "csv" and not relation.strict,
-        unit=unit,
-        further=plan.further,
+    csv = relation.kind == "csv" and not relation.strict
+    queries, further = plan.queries, plan.further
+    return closing(
+        SqlCounter(engine, relation.sql, plan.domain, queries, csv=csv, unit=unit, further=further)
     )
-    with closing(CachedCounter(asked_once, plan.queries, further=plan.further is not None)) as counter:
-        yield counter
 
 
 def _seed_of(release_id: str) -> int:

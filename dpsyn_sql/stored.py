@@ -10,7 +10,7 @@ from typing import Any
 
 from dpsyn_sql.engines.released import drawing, opened_releases
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.spark.kept import SparkRelease
+from dpsyn_sql.engines.spark.outputs import SparkRelease
 from dpsyn_sql.engines.spark.target import spark_output
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.folders import locked_folder
@@ -20,7 +20,7 @@ from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.names import shorten
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.sessions import is_spark
-from dpsyn_sql.write.comments import readable_literal, statement_of
+from dpsyn_sql.write.publish import readable_literal, statement_of
 
 _WORK = ".dpsyn-work-"
 

@@ -28,9 +28,8 @@ from dpsyn_sql.report.made import Made, rows_wanted
 from dpsyn_sql.sample.quotas import unit_sizes
 from dpsyn_sql.sample.sql_sampler import INDEPENDENTLY, append_network, independent_rows, load_slots
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
-from dpsyn_sql.write.in_tasks import part_rows, publish_in_tasks
 from dpsyn_sql.write.persist import Drawn, StoredRelease, drawn_from
-from dpsyn_sql.write.publish import publish
+from dpsyn_sql.write.publish import part_rows, publish, publish_in_tasks
 from dpsyn_sql.write.staging import append, stage_rows, told_few
 
 

@@ -54,7 +54,7 @@ def connection(database: Path | None, spark: str | None) -> Iterator[Any]:
         return
     if database is not None:
         raise InputError("--database and --spark: the source is in one of them; leave out the other")
-    from dpsyn_sql.engines.spark.started import started
+    from dpsyn_sql.engines.spark.guard import started
 
     with started(spark) as session:
         yield session

@@ -1,12 +1,14 @@
 """PRIVATE: exact counts of the source; nothing here may reach a method or a message.
 
-The only importer is ``measure``, which adds noise before anything leaves the door.
+The only importer is ``measure``, which adds noise before anything leaves the door. Methods ask for the same
+marginals several times: distances in each round, then the chosen tables. The counts of one source are the
+same each time, so they are made once and kept until the last question. That releases nothing: the door adds
+fresh noise to every answer.
 """
 
 from __future__ import annotations
 
 import math
-import secrets
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -15,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.count import statements
-from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.count.products import PairSums
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.planning.plan import Further
@@ -35,6 +35,9 @@ Pack = tuple[int, ...]
 
 _STEM = "dpsyn_codes"
 
+MAX_KEPT_CELLS = 3 * 2**24
+"""Planned marginals are kept up to this number of cells: 400 MB."""
+
 _CHUNK = 122_880
 # Rows of codes read at a time: a row group of DuckDB, so that a statement reads no other rows.
 
@@ -42,9 +45,11 @@ _CHUNK = 122_880
 class SqlCounter:
     """Counts marginals by GROUP BY where the rows lie, or by products (implements ``Counter``).
 
-    The source is encoded on the first count that needs it; the codes are kept for later counts, and
-    ``close`` drops them. Where rows lie in parts, and one call asks all that can be asked, they are made in
-    passing: one pass over the rows. The counter holds no counts between calls.
+    Everything planned is counted at the first question and kept, further marginals when they are asked for.
+    If no others can be asked for, the encoded table is dropped at once, else by ``close``. Plans of more than
+    ``most`` cells are counted question by question and not kept: the public domain decides this, not the
+    source. Where rows lie in parts, and one call asks all that can be asked, codes are made in passing: one
+    pass over the rows.
 
     Args:
         engine: holds the rows of the source.
@@ -56,6 +61,7 @@ class SqlCounter:
             a unit; the source is then always encoded. ``check_unit`` accepts the column.
         key: of the draw among a unit's rows, 0 to 2**64 - 1; fresh unless a test needs to know it.
         further: marginals of attributes of ``queries`` that may be asked for as well.
+        most: the most cells to keep.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -71,18 +77,21 @@ class SqlCounter:
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
         key: int | None = None,
         further: Further | None = None,
+        most: int = MAX_KEPT_CELLS,
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
         self._domain = domain
         self._csv = csv
-        self._bound = _bound_of(unit, key)
+        self._bound = statements.bound_of(unit, key)
         self._plan = plan_counting(queries, domain, bounded=self._bound is not None, in_parts=engine.in_parts)
-        self._planned = frozenset(queries)
+        self._planned = dict.fromkeys(queries)
+        self._keeps = self._plan.cells <= most
+        self._tables: Counts = {}
         self._further = further
         self._unplanned: set[MarginalQuery] = set()
         self._encoding: Encoding | None = None
-        self._kept = False
+        self._encoded = False
 
     def __repr__(self) -> str:
         return f"SqlCounter({self._plan.strategy})"
@@ -100,7 +109,7 @@ class SqlCounter:
         """Exact counts. PRIVATE.
 
         Returns:
-            For each query a new int64 array of the marginal's full shape, axes in the query's
+            For each query a read-only int64 array of the marginal's full shape, axes in the query's
             order, zero for cells without rows.
 
         Raises:
@@ -108,25 +117,35 @@ class SqlCounter:
             EngineFailure: a statement failed.
             PlanTooLarge: further marginals have more cells than the limit.
         """
+        wanted = dict.fromkeys(query for query in queries if query not in self._tables)
+        if self._keeps and not self._planned.keys().isdisjoint(wanted):
+            wanted = self._planned | wanted
+        found: Counts = {}
         # Bins are counted in the database only for marginals whose original codes nobody needs.
-        if not self._planned.issuperset(queries):
-            found = self._group_further(queries)
-        elif self._plan.strategy == "scan" and self._further is None:
-            found = self._scan(queries)
-        else:
-            found = self._group_planned(queries)
-        repeated: set[MarginalQuery] = set()
-        answers: list[NDArray[np.int64]] = []
-        for query in queries:
-            answers.append(found[query].copy() if query in repeated else found[query])
-            repeated.add(query)
-        return answers
+        if not self._planned.keys() >= wanted.keys():
+            found = self._group_further(list(wanted))
+        elif wanted and self._plan.strategy == "scan" and self._further is None:
+            found = self._scan(list(wanted))
+        elif wanted:
+            found = self._group_planned(list(wanted))
+        for table in found.values():
+            table.setflags(write=False)
+        known = self._tables | found
+        if self._keeps:
+            self._tables = known
+            if self._further is None:
+                self._drop_codes()
+        return [known[query] for query in queries]
 
     def close(self) -> None:
-        """Drop the codes; may be called twice."""
-        if self._kept and self._encoding is not None:
+        """Forget the counts and drop the codes; may be called twice."""
+        self._tables = {}
+        self._drop_codes()
+
+    def _drop_codes(self) -> None:
+        if self._encoded and self._encoding is not None:
             self._engine.drop(self._encoding.table, step="dropping the encoded table")
-            self._kept = False
+            self._encoded = False
 
     def _scan(self, queries: Sequence[MarginalQuery]) -> Counts:
         """One-way marginals and the total, directly from the source."""
@@ -159,7 +178,7 @@ class SqlCounter:
     def _group_planned(self, queries: Sequence[MarginalQuery]) -> Counts:
         """Planned marginals, from codes that are kept unless nothing more is asked of them."""
         encoding = self._codes()
-        last = self._further is None and self._planned.issubset(queries)
+        last = self._further is None and self._planned.keys() <= set(queries)
         if not (last and self._engine.in_parts):
             self._keep(encoding)
         if self._plan.strategy == "products":
@@ -198,7 +217,7 @@ class SqlCounter:
     def _group_further(self, queries: Sequence[MarginalQuery]) -> Counts:
         """Marginals that were not planned: the existing columns are packed again for them alone, as bins."""
         self._check_further(queries)
-        binned = BinnedMarginals.of(queries, self._domain)
+        binned = statements.BinnedMarginals.of(queries, self._domain)
         plan = plan_counting(binned.queries, binned.domain, bounded=True, in_parts=self._engine.in_parts)
         engine, encoding = self._engine, self._codes()
         self._keep(encoding)
@@ -221,7 +240,7 @@ class SqlCounter:
     def _check_further(self, queries: Sequence[MarginalQuery]) -> None:
         """Unplanned marginals, together with all earlier ones, must keep to what was announced."""
         held = {attribute for pack in self._plan.packs for attribute in pack}
-        asked = self._unplanned | (set(queries) - self._planned)
+        asked = self._unplanned | (set(queries) - self._planned.keys())
         cells = sum(math.prod(query.shape(self._domain)) for query in asked)
         if (
             self._further is None
@@ -248,11 +267,11 @@ class SqlCounter:
 
     def _keep(self, encoding: Encoding) -> None:
         """Encode the source once."""
-        if self._kept:
+        if self._encoded:
             return
         with phase("encode"):
             self._engine.keep(encoding, step="encoding the source")
-        self._kept = True
+        self._encoded = True
 
 
 def _from_group(
@@ -287,10 +306,3 @@ def _asked(
         kept = tuple(tuple(place for owner, place in in_order if owner == pack) for pack in range(len(packs)))
         asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
     return asked
-
-
-def _bound_of(unit: PrivacyUnit, key: int | None) -> Bound | None:
-    """The bound of a unit of several rows; the key never leaves the counter."""
-    if unit.column is None:
-        return None
-    return Bound(unit.column, unit.max_rows, secrets.randbits(64) if key is None else key)

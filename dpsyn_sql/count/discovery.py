@@ -6,7 +6,6 @@ do not count. What a row adds is a total function of its own value: no value rai
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
@@ -20,23 +19,19 @@ from dpsyn_sql.count.exact import (
     key_text,
     key_value,
     step_expression,
+    text_class_expression,
     text_of_key,
 )
-from dpsyn_sql.count.marginalise import scatter
-from dpsyn_sql.count.text_types import text_class_expression
-from dpsyn_sql.count.trees import TreeCounter
-from dpsyn_sql.domain.hierarchies.base import Hierarchy
-from dpsyn_sql.domain.hierarchies.growth import Nodes
+from dpsyn_sql.count.marginalise import scatter, whole
+from dpsyn_sql.count.trees import TreeCounter, read_as
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.encode.codes import encode_expression
-from dpsyn_sql.encode.unit import Bound, unit_bytes
+from dpsyn_sql.encode.unit import unit_bytes
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.planning.discovery import Ask, things_per_unit
 from dpsyn_sql.planning.queries import ContributionQuery, Exact, GridQuery, KeyQuery, StepQuery, TypesQuery
 from dpsyn_sql.source.parts import Tally
-from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
@@ -49,37 +44,9 @@ _THING = Fragment("thing")
 _KEYS = ("thing",)
 
 
-class SqlDiscoveryCounter:
-    """Counts units by GROUP BY where the rows lie (implements ``DiscoveryCounter``).
-
-    Args:
-        engine: holds the rows of the source.
-        relation_sql: the text after FROM.
-        csv: whether the columns of the source are text that must be read as their types.
-        unit: with a column, units are its values and count for at most ``things_per_unit`` things; otherwise
-            each row is a unit. ``check_unit`` accepts the column.
-        key: of the draw, 0 to 2**64 - 1; fresh unless a test needs to know it.
-    """
-
-    def __init__(
-        self,
-        engine: SourceEngine,
-        relation_sql: Fragment,
-        csv: bool = False,
-        unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
-        key: int | None = None,
-    ) -> None:
-        self._engine = engine
-        self._dialect = engine.dialect
-        self._relation = relation_sql
-        self._csv = csv
-        self._bound: Bound | None = None
-        if unit.column is not None:
-            if unit.max_rows < 1:
-                raise InternalError("a unit counts for at least one row")
-            drawn = secrets.randbits(64) if key is None else key
-            self._bound = Bound(unit.column, unit.max_rows, drawn)
-        self._trees = TreeCounter(engine, relation_sql, csv, self._bound)
+class SqlDiscoveryCounter(TreeCounter):
+    """Counts units by GROUP BY where the rows lie (implements ``DiscoveryCounter``); arguments as
+    ``TreeCounter``."""
 
     def __repr__(self) -> str:
         return "SqlDiscoveryCounter()"
@@ -116,7 +83,7 @@ class SqlDiscoveryCounter:
                 texts = [text_of_key(bytes(text)) for text in found["thing"]]
                 held = [place for place, text in enumerate(texts) if text is not None]
                 keys = [key_value(kind, text) for text in texts if text is not None]
-                yield keys, _counts(found["n"])[held]
+                yield keys, whole(found["n"])[held]
                 start, full = start + PART, len(texts) == PART
         finally:
             for made in (gathered, table):
@@ -164,30 +131,6 @@ class SqlDiscoveryCounter:
         )
         return self._summed(Tally(text, _KEYS), query.most, step="counting units by their rows")
 
-    def nodes(self, hierarchies: tuple[Hierarchy, ...], nodes: Nodes) -> NDArray[np.int64]:
-        """Rows of each node, int64[nodes], at most k of a unit. PRIVATE."""
-        return self._trees.rows(hierarchies, nodes)
-
-    def outside(self, hierarchies: tuple[Hierarchy, ...]) -> NDArray[np.int64]:
-        """Rows outside of a hierarchy, and rows without a value, int64[2]; together with the nodes at most k
-        of a unit. PRIVATE."""
-        return self._trees.outside(hierarchies)
-
-    def largest(
-        self, hierarchies: tuple[Hierarchy, ...], nodes: Nodes, refined: NDArray[np.bool_]
-    ) -> NDArray[np.int64]:
-        """Rows of the largest child of each node by each part, int64[nodes, parts]. PRIVATE."""
-        return self._trees.largest(hierarchies, nodes, refined)
-
-    def close(self) -> None:
-        """Drop what was kept between questions; may be called twice."""
-        self._trees.close()
-
-    @property
-    def _unit(self) -> str | None:
-        """The column whose rows of one value must be in one part."""
-        return None if self._bound is None else self._bound.column
-
     def _summed(self, tally: Tally, size: int, *, step: str) -> NDArray[np.int64]:
         """The sums of things 0 to size - 1, int64[size]."""
         (found,) = self._engine.sums([tally], step=step, unit=self._unit)
@@ -207,9 +150,7 @@ class SqlDiscoveryCounter:
             "discover/units",
             dialect=self._dialect,
             relation=self._relation,
-            value=self._dialect.guarded_cast(column, kind.sql)
-            if self._csv and kind.family != "text"
-            else column,
+            value=read_as(kind, column, self._dialect, csv=self._csv),
             thing=thing,
             spelled=spelled,
             unit=None if bound is None else unit_bytes(bound.column, self._dialect),
@@ -236,10 +177,3 @@ class _Carried:
             return cls(_THING, _THING, text)
         value = Fragment(f"CAST({dialect.text_of_bytes(_THING)} AS {kind.sql})")
         return cls(text, value, _THING)
-
-
-def _counts(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Integers from the database; a missing or fractional number is an error."""
-    if np.ma.is_masked(values) or (len(values) and values.dtype != np.int64):
-        raise InternalError("the database did not return whole numbers")
-    return np.asarray(values, dtype=np.int64)

@@ -33,7 +33,7 @@ def scatter(codes: Sequence[NDArray[Any]], counts: NDArray[Any], shape: Sequence
         flat *= size
         flat += whole_codes(axis, size)
     dense = np.zeros(math.prod(shape), dtype=np.int64)
-    np.add.at(dense, flat, _whole(counts))
+    np.add.at(dense, flat, whole(counts))
     return dense.reshape(tuple(shape))
 
 
@@ -92,14 +92,18 @@ def whole_codes(values: NDArray[Any], size: int) -> NDArray[np.int64]:
     Raises:
         InternalError: a code is missing, not an integer, or outside its axis.
     """
-    codes = _whole(values)
+    codes = whole(values)
     if len(codes) and not (codes.min() >= 0 and codes.max() < size):
         raise InternalError("the database returned a code outside its domain")
     return codes
 
 
-def _whole(values: NDArray[Any]) -> NDArray[np.int64]:
-    """A column of integers as int64; a missing value is an error."""
+def whole(values: NDArray[Any]) -> NDArray[np.int64]:
+    """A column of integers as int64.
+
+    Raises:
+        InternalError: a value is missing, or not an integer.
+    """
     if np.ma.is_masked(values):
         raise InternalError("the database returned a missing code")
     plain = np.ma.getdata(values)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
-from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.encode.codes import (
     encode_expression,
     encode_query,
@@ -17,7 +17,10 @@ from dpsyn_sql.encode.codes import (
     named_columns,
 )
 from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
@@ -30,6 +33,53 @@ class _ScanColumn:
     attribute: int
     code: Fragment
     expression: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class BinnedMarginals:
+    """Marginals over bins, which are public, as marginals of a domain of their own: they are counted like all
+    others.
+
+    ``domain`` has an attribute for each attribute and map that the queries use.
+
+    ``columns[i]``: position in the first domain, and the map, of attribute i. ``queries``: the same
+    marginals, in order, over ``domain``.
+    """
+
+    domain: Domain
+    columns: tuple[tuple[int, Map | None], ...]
+    queries: tuple[MarginalQuery, ...]
+
+    @classmethod
+    def of(cls, queries: Sequence[MarginalQuery], domain: Domain) -> BinnedMarginals:
+        """The marginals ``queries`` of ``domain``, whose maps were checked."""
+        names: dict[tuple[str, Map | None], str] = {}
+        for query in queries:
+            for key in _columns(query):
+                names.setdefault(key, f"{len(names)} {key[0]}")  # one attribute may have several maps
+        attributes = (
+            Attribute(name, "INTEGER", "categorical", labels=tuple(range(_size(domain, *key))))
+            for key, name in names.items()
+        )
+        return cls(
+            Domain(tuple(attributes)),
+            tuple((domain.index(name), bins) for name, bins in names),
+            tuple(MarginalQuery(tuple(names[key] for key in _columns(query))) for query in queries),
+        )
+
+
+def bound_of(unit: PrivacyUnit, key: int | None) -> Bound | None:
+    """The bound of a unit of several rows; None where each row is a unit. Its ``key`` never leaves the
+    counters, and is fresh unless a test needs to know it.
+
+    Raises:
+        InternalError: a unit of no rows.
+    """
+    if unit.column is None:
+        return None
+    if unit.max_rows < 1:
+        raise InternalError("a unit counts for at least one row")
+    return Bound(unit.column, unit.max_rows, secrets.randbits(64) if key is None else key)
 
 
 def pack_column(pack: int) -> Fragment:
@@ -147,11 +197,6 @@ def scans(
         yield part, Tally(query, ("attribute", "code"))
 
 
-def drop(table: Fragment) -> Fragment:
-    """Drop a temporary table of our own."""
-    return render("count/drop", table=table)
-
-
 def _named(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> list[Fragment]:
     """Raw values; only those of a hierarchy are read as their types before they are encoded."""
     attribute = domain.attributes[index]
@@ -167,3 +212,11 @@ def _scan_column(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> 
         code=Fragment(f"k{index}"),
         expression=Fragment(f"CAST({code} AS {dialect.code_type(attribute.size)})"),
     )
+
+
+def _columns(query: MarginalQuery) -> list[tuple[str, Map | None]]:
+    return list(zip(query.attrs, query.maps or (None,) * len(query.attrs), strict=True))
+
+
+def _size(domain: Domain, name: str, bins: Map | None) -> int:
+    return domain[name].size if bins is None else max(bins) + 1

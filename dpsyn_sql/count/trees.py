@@ -17,10 +17,11 @@ from dpsyn_sql.count import statements
 from dpsyn_sql.count.marginalise import scatter
 from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn
 from dpsyn_sql.domain.hierarchies.growth import Nodes
-from dpsyn_sql.domain.types import supported_type
+from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.source.parts import Tally
+from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
@@ -54,14 +55,32 @@ class _Shape:
 
 
 class TreeCounter:
-    """Counts rows by GROUP BY in the database; keeps the keys of the hierarchies it was asked about last."""
+    """Counts rows by GROUP BY in the database; keeps the keys of the hierarchies it was asked about last.
 
-    def __init__(self, engine: SourceEngine, relation: Fragment, csv: bool, bound: Bound | None) -> None:
-        self._engine, self._relation, self._csv, self._bound = engine, relation, csv, bound
+    Args:
+        engine: holds the rows of the source.
+        relation_sql: the text after FROM.
+        csv: whether the columns of the source are text that must be read as their types.
+        unit: with a column, units are its values and count for at most ``things_per_unit`` things; otherwise
+            each row is a unit. ``check_unit`` accepts the column.
+        key: of the draw, 0 to 2**64 - 1; fresh unless a test needs to know it.
+    """
+
+    def __init__(
+        self,
+        engine: SourceEngine,
+        relation_sql: Fragment,
+        csv: bool = False,
+        unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
+        key: int | None = None,
+    ) -> None:
+        self._engine, self._dialect = engine, engine.dialect
+        self._relation, self._csv = relation_sql, csv
+        self._bound = statements.bound_of(unit, key)
         self._kept: tuple[Hierarchies, Fragment] | None = None
 
-    def rows(self, hierarchies: Hierarchies, nodes: Nodes) -> NDArray[np.int64]:
-        """Rows of each node, int64[nodes]; nodes share no row. PRIVATE.
+    def nodes(self, hierarchies: Hierarchies, nodes: Nodes) -> NDArray[np.int64]:
+        """Rows of each node, int64[nodes], at most k of a unit; nodes share no row. PRIVATE.
 
         Raises:
             EngineFailure: a statement failed.
@@ -73,7 +92,8 @@ class TreeCounter:
         return scatter([found["place"]], found["n"], (len(nodes),))
 
     def outside(self, hierarchies: Hierarchies) -> NDArray[np.int64]:
-        """Rows outside of a hierarchy, and rows without a value, int64[2]. PRIVATE."""
+        """Rows outside of a hierarchy, and rows without a value, int64[2]; together with the nodes at most k
+        of a unit. PRIVATE."""
         sql = render("discover/states", keyed=self._keys(hierarchies))
         found = self._engine.fetch(sql, step="counting rows outside of hierarchies")
         return scatter([found["state"]], found["n"], (3,))[1:]
@@ -81,8 +101,8 @@ class TreeCounter:
     def largest(
         self, hierarchies: Hierarchies, nodes: Nodes, refined: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Rows of the child that has most, int64[nodes, parts], 0 where ``refined`` (bool of the same shape)
-        says that a node has no children by a part. PRIVATE."""
+        """Rows of the largest child of each node by each part, int64[nodes, parts], 0 where ``refined`` (bool
+        of the same shape) says that a node has no children by a part. PRIVATE."""
         keyed = self._keys(hierarchies)
         with self._loaded(hierarchies, nodes, refined) as (table, shapes):
             sql = render("discover/largest", keyed=keyed, nodes=table, shapes=shapes)
@@ -91,7 +111,7 @@ class TreeCounter:
         return np.where(refined, scatter(places, found["n"], refined.shape), 0)
 
     def close(self) -> None:
-        """Drop the table of keys; may be called twice."""
+        """Drop what was kept between questions; may be called twice."""
         if self._kept is not None:
             self._engine.drop(self._kept[1], step="dropping the table of keys")
             self._kept = None
@@ -100,16 +120,16 @@ class TreeCounter:
         """The table of keys, made if it is not there."""
         if self._kept is None or self._kept[0] != hierarchies:
             self.close()
-            table, bound = self._dialect.temporary("dpsyn_keyed"), self._bound
-            tally = keyed_rows(self._relation, hierarchies, self._dialect, csv=self._csv, bound=bound)
-            unit = None if bound is None else bound.column
-            self._engine.gather(table, tally, step="encoding rows as keys", unit=unit)
+            table = self._dialect.temporary("dpsyn_keyed")
+            tally = keyed_rows(self._relation, hierarchies, self._dialect, csv=self._csv, bound=self._bound)
+            self._engine.gather(table, tally, step="encoding rows as keys", unit=self._unit)
             self._kept = hierarchies, table
         return self._kept[1]
 
     @property
-    def _dialect(self) -> Dialect:
-        return self._engine.dialect
+    def _unit(self) -> str | None:
+        """The column whose rows of one value must be in one part."""
+        return None if self._bound is None else self._bound.column
 
     @contextmanager
     def _loaded(
@@ -128,7 +148,7 @@ class TreeCounter:
             self._engine.load(table, loaded, step="loading nodes")
             yield table, shapes
         finally:
-            self._engine.execute(statements.drop(table), step="dropping the table of nodes")
+            self._engine.execute(render("count/drop", table=table), step="dropping the table of nodes")
 
 
 def keyed_rows(
@@ -167,8 +187,12 @@ def keyed_rows(
 
 def _value(column: HierarchyColumn, dialect: Dialect, csv: bool) -> Fragment:
     raw = ident(column.name) if column.source is None else column.source
-    kind = supported_type(column.sql_type, column.name)
-    return dialect.guarded_cast(raw, kind.sql) if csv and kind.family != "text" else raw
+    return read_as(supported_type(column.sql_type, column.name), raw, dialect, csv=csv)
+
+
+def read_as(kind: SqlType, value: Fragment, dialect: Dialect, *, csv: bool) -> Fragment:
+    """A value of its type; of a CSV file text that cannot be read so is NULL."""
+    return dialect.guarded_cast(value, kind.sql) if csv and kind.family != "text" else value
 
 
 def _missing(hierarchies: Hierarchies, values: Sequence[Fragment]) -> Fragment:

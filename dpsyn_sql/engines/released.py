@@ -25,7 +25,7 @@ from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, cursor_of
-from dpsyn_sql.engines.spark.kept import SparkRelease
+from dpsyn_sql.engines.spark.outputs import SparkRelease
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.sample.sql_text import MOST_NODES

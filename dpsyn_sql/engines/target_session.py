@@ -20,8 +20,7 @@ from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
-from dpsyn_sql.engines.spark.kept import SparkRelease
-from dpsyn_sql.engines.spark.outputs import SparkFolder
+from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkRelease
 from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.engines.spark.target import check_output, spark_output
 from dpsyn_sql.errors import EngineFailure, InternalError, TargetError

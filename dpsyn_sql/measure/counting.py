@@ -1,20 +1,23 @@
-"""Exact tables of marginals behind the door, and their distances to public tables. PRIVATE."""
+"""PRIVATE: the counters behind the door, exact tables of marginals, and their distances to public tables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.accounting.gdp import MOST_CELLS
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
-from dpsyn_sql.interfaces import Counter
+from dpsyn_sql.interfaces import Counter, DiscoveryCounter, NoiseSource
+from dpsyn_sql.measure.noise import add_noise
 from dpsyn_sql.planning.queries import Map, MarginalQuery
+from dpsyn_sql.progress import phase
 
 LARGEST_REFERENCE = 2**57
 """More than the sum of a public table's cells and than every allowance, so no distance or score overflows,
@@ -28,23 +31,27 @@ class Counts:
     counter: Counter
     domain: Domain
 
-    def exact(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """Exact tables, int64; over bins if a query has maps."""
-        found = self._counted(queries)
-        return [self._over_bins(found, query) for query in queries]
+    def exact(self, queries: Sequence[MarginalQuery]) -> Iterator[NDArray[np.int64]]:
+        """Exact tables, int64, one at a time; over bins if a query has maps.
+
+        A table over original codes is counted once for all its bins.
+        """
+        counted_as = self.counter.counted_as
+        wanted = list(dict.fromkeys(map(counted_as, queries)))
+        counts = dict(zip(wanted, self.counter.count(wanted), strict=True))
+        for query, table in counts.items():
+            check_counts(table, query.shape(self.domain))
+        return (
+            counts[query] if query in counts else _aggregated(counts[counted_as(query)], query.maps)
+            for query in queries
+        )
 
     def distances(
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.int64]:
-        """Exact L1 distances, one table over bins at a time."""
-        found = self._counted(queries)
-        return np.array(
-            [
-                np.abs(self._over_bins(found, query) - reference).sum()
-                for query, reference in zip(queries, references, strict=True)
-            ],
-            dtype=np.int64,
-        )
+        """Exact L1 distances."""
+        pairs = zip(self.exact(queries), references, strict=True)
+        return np.array([np.abs(table - reference).sum() for table, reference in pairs], dtype=np.int64)
 
     def check_maps(self, queries: Sequence[MarginalQuery]) -> None:
         """A code in no bin or in two would break the proof (docs/privacy.md, "Marginals over bins").
@@ -100,20 +107,46 @@ class Counts:
         if any(np.abs(table.astype(np.float64)).sum() >= LARGEST_REFERENCE for table in references):
             raise InternalError("a reference is too large: its cells must sum to less than 2^57")
 
-    def _counted(self, queries: Sequence[MarginalQuery]) -> dict[MarginalQuery, NDArray[np.int64]]:
-        """What is counted for the queries; a table over original codes once for all its bins."""
-        wanted = list(dict.fromkeys(map(self.counter.counted_as, queries)))
-        counts = dict(zip(wanted, self.counter.count(wanted), strict=True))
-        for query, table in counts.items():
-            check_counts(table, query.shape(self.domain))
-        return counts
 
-    def _over_bins(
-        self, counts: dict[MarginalQuery, NDArray[np.int64]], query: MarginalQuery
-    ) -> NDArray[np.int64]:
-        """The table of a query from what was counted for it."""
-        counted = self.counter.counted_as(query)
-        return counts[counted] if counted == query else _aggregated(counts[counted], query.maps)
+@dataclass(frozen=True, slots=True, repr=False)
+class Behind:
+    """PRIVATE: the counters behind the door, and its noise; ``rows_per_unit`` is public.
+
+    ``counts`` exists once the domain is complete, ``unknown`` until then.
+    """
+
+    rows_per_unit: int
+    noise: NoiseSource
+    counts: Counts | None
+    unknown: DiscoveryCounter | None
+
+    def noisy(
+        self, exact: Iterable[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
+    ) -> list[NDArray[np.int64]]:
+        """Exact tables with noise of the event in every cell."""
+        tables = list(exact)
+        with phase("noise"):
+            return add_noise(self.noise, tables, event)
+
+    def marginals(self) -> Counts:
+        """Counts of the encoded source.
+
+        Raises:
+            InternalError: the domain is not complete.
+        """
+        if self.counts is None:
+            raise InternalError("marginals were asked for before the domain was complete")
+        return self.counts
+
+    def columns(self) -> DiscoveryCounter:
+        """Counts of columns without a public domain.
+
+        Raises:
+            InternalError: the domain is complete.
+        """
+        if self.unknown is None:
+            raise InternalError("nothing can be discovered once the domain is complete")
+        return self.unknown
 
 
 def check_counts(counts: NDArray[np.int64], shape: tuple[int, ...]) -> None:

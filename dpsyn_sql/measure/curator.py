@@ -13,8 +13,7 @@ from dpsyn_sql.accounting.events import event_to_dict
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Counter, DiscoveryCounter, LedgerEntry, NoiseSource
-from dpsyn_sql.measure.counting import Counts
-from dpsyn_sql.measure.inquiry import Behind
+from dpsyn_sql.measure.counting import Behind, Counts
 from dpsyn_sql.measure.questions import taken_apart
 from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Question
 

@@ -1,7 +1,8 @@
-"""The parts of a question at the door, and the counters behind the door."""
+"""The parts of a question at the door, and its name in the ledger."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -10,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.events import PrivacyEvent
-from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import DiscoveryCounter, NoiseSource
-from dpsyn_sql.measure.counting import Counts
-from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual
+from dpsyn_sql.domain.hierarchies.base import Hierarchy
+from dpsyn_sql.planning.queries import Answer, MarginalQuery, NoisyMarginal, NoisyResidual
+from dpsyn_sql.sqltext.fragments import Fragment
 
 Arrays = list[NDArray[np.int64]]
 
@@ -23,9 +23,9 @@ class Inquiry(Generic[Answer]):
     """The parts of one question; making them charges and counts nothing.
 
     ``further``: events of the question beside its first. ``named`` is its name in the ledger; the first event
-    is not part of it. ``noisy`` counts (PRIVATE) and adds the
-    noise of the event. ``read`` makes the answer from the arrays that the ledger keeps. ``shown`` makes the
-    tables that a release shows to its reader, if there are any.
+    is not part of it. Names are public and never change, so that stored ledgers replay. ``noisy`` counts
+    (PRIVATE) and adds the noise of the event. ``read`` makes the answer from the arrays that the ledger
+    keeps. ``shown`` makes the tables that a release shows to its reader, if there are any.
     """
 
     event: PrivacyEvent
@@ -36,34 +36,27 @@ class Inquiry(Generic[Answer]):
     further: tuple[PrivacyEvent, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Behind:
-    """PRIVATE: the counters behind the door, and its noise; ``rows_per_unit`` is public.
+def tables_named(ask: str, queries: Sequence[MarginalQuery]) -> dict[str, Any]:
+    """A question about marginals."""
+    named: dict[str, Any] = {"ask": ask, "tables": [list(query.attrs) for query in queries]}
+    if any(query.maps for query in queries):
+        named["maps"] = digest(repr([query.maps for query in queries]))
+    return named
 
-    ``counts`` exists once the domain is complete, ``unknown`` until then.
-    """
 
-    rows_per_unit: int
-    noise: NoiseSource
-    counts: Counts | None
-    unknown: DiscoveryCounter | None
+def column_named(what: str, name: str, sql_type: str, source: Fragment | None) -> dict[str, Any]:
+    """A question about a column, or about what ``source`` computes from columns. It has an ENUM without its
+    labels, which may come from the rows."""
+    kind = "ENUM" if sql_type.startswith("ENUM(") else sql_type
+    named = {"ask": "discover", "what": what, "attr": name, "type": kind}
+    return named if source is None else {**named, "source": str(source)}
 
-    def marginals(self) -> Counts:
-        """Counts of the encoded source.
 
-        Raises:
-            InternalError: the domain is not complete.
-        """
-        if self.counts is None:
-            raise InternalError("marginals were asked for before the domain was complete")
-        return self.counts
+def nodes_named(what: str, hierarchies: Sequence[Hierarchy]) -> dict[str, Any]:
+    """A question about nodes of hierarchies."""
+    return {"ask": "discover", "what": what, "hierarchies": [dict(one.named()) for one in hierarchies]}
 
-    def columns(self) -> DiscoveryCounter:
-        """Counts of columns without a public domain.
 
-        Raises:
-            InternalError: the domain is complete.
-        """
-        if self.unknown is None:
-            raise InternalError("nothing can be discovered once the domain is complete")
-        return self.unknown
+def digest(text: str) -> str:
+    """A hash of public parts that are too long to keep; a replay with other parts is noticed."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -256,7 +256,7 @@ class NoisyContributions:
 
 Splitter = Literal["privtree", "basic", "improved", "direct"]
 Discount = Literal["clamped", "uniform", "proportional"]
-"""What the improved adaptive histogram takes off the counts (``measure/splitters/improved.py``)."""
+"""What the improved adaptive histogram takes off the counts (``measure/splitters.py``)."""
 
 
 @dataclass(frozen=True, slots=True)

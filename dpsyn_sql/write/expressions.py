@@ -19,6 +19,9 @@ from dpsyn_sql.source.query_check import QueryCatalog
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
 
+_Types = dict[str, tuple[Fragment, bool]]
+# Type of each column that an expression may use, and whether it is computed itself.
+
 
 def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Shape:
     """The same shape with every expression fit to run. Reads no row; charges nothing.
@@ -33,27 +36,19 @@ def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Sh
     Raises:
         DomainError: with all faults of derived columns, conditions and constants.
     """
-    faults: list[str] = []
-    types, used = _types(shape), set[str]()
+    checks, faults = _Checks(_types(shape), engine, catalog), list[str]()
     for role in shape.roles:
         if isinstance(role, Constant) and not _fits(role, engine):
             faults.append(f"column {role.name!r}: {role.value!r} is not a value of the type {role.sql_type}")
-    plain = [name for name, (_, computed) in types.items() if not computed]
-    roles = tuple(
-        _derived(role, plain, types, engine, catalog, faults, used) if isinstance(role, Derived) else role
-        for role in shape.roles
-    )
-    never = tuple(_condition(text, types, engine, catalog, faults, used) for text in shape.never)
-    if faults:
-        raise DomainError("The domain does not fit the source:", faults)
-    return replace(shape, roles=roles, never=never).as_text(used)
+    roles = tuple(checks.derived(role) if isinstance(role, Derived) else role for role in shape.roles)
+    never = tuple(map(checks.condition, shape.never))
+    if faults or checks.faults:
+        raise DomainError("The domain does not fit the source:", [*faults, *checks.faults])
+    return replace(shape, roles=roles, never=never).as_text(checks.used)
 
 
-def _types(shape: Shape) -> dict[str, tuple[Fragment, bool]]:
-    """Type of each column that an expression may use, and whether it is computed itself.
-
-    Keys and unit ids are made last, so nothing can depend on them.
-    """
+def _types(shape: Shape) -> _Types:
+    """Keys and unit ids are made last, so nothing can depend on them."""
     made_last = {role.name for role in shape.roles if isinstance(role, Key | UnitId)}
     computed = {role.name for role in shape.roles if isinstance(role, Derived)}
     found = {}
@@ -65,58 +60,48 @@ def _types(shape: Shape) -> dict[str, tuple[Fragment, bool]]:
     return found
 
 
-def _derived(
-    role: Derived,
-    plain: Collection[str],
-    types: dict[str, tuple[Fragment, bool]],
-    engine: Engine,
-    catalog: QueryCatalog,
-    faults: list[str],
-    used: set[str],
-) -> Derived:
-    checked = check_expression(role.expression, plain, catalog)
-    used.update(checked.columns)
-    made = replace(role, expression=checked.sql)
-    fault = checked.fault
-    if not fault:
-        value = derived_value(made)
-        if not _binds(value, checked.columns, types, engine):
+class _Checks:
+    """Checks expressions over columns; collects ``faults``, and the columns that are ``used``."""
+
+    def __init__(self, types: _Types, engine: Engine, catalog: QueryCatalog) -> None:
+        self._types, self._engine, self._catalog = types, engine, catalog
+        self.faults: list[str] = []
+        self.used: set[str] = set()
+
+    def derived(self, role: Derived) -> Derived:
+        """With the expression as it was printed."""
+        plain = [name for name, (_, computed) in self._types.items() if not computed]
+        checked = check_expression(role.expression, plain, self._catalog)
+        made = replace(role, expression=checked.sql)
+        fault = checked.fault
+        if not fault and not self._binds(derived_value(made), checked.columns):
             fault = f"the database cannot compute it as {role.sql_type} from the columns' types"
-    if fault:
-        faults.append(f"column {role.name!r}: derived: {fault}")
-    return made
+        self._noted(checked.columns, fault and f"column {role.name!r}: derived: {fault}")
+        return made
 
-
-def _condition(
-    text: str,
-    types: dict[str, tuple[Fragment, bool]],
-    engine: Engine,
-    catalog: QueryCatalog,
-    faults: list[str],
-    used: set[str],
-) -> Fragment:
-    checked = check_expression(text, tuple(types), catalog)
-    used.update(checked.columns)
-    fault = checked.fault
-    if not fault:
-        value = Fragment(f"COALESCE(TRY({checked.sql}), FALSE)")
-        if not _binds(value, checked.columns, types, engine):
+    def condition(self, text: str) -> Fragment:
+        """As it was printed."""
+        checked = check_expression(text, tuple(self._types), self._catalog)
+        value, fault = Fragment(f"COALESCE(TRY({checked.sql}), FALSE)"), checked.fault
+        if not fault and not self._binds(value, checked.columns):
             fault = "the database cannot evaluate it as a condition on the columns' types"
-    if fault:
-        faults.append(f"never: {text!r}: {fault}")
-    return checked.sql
+        self._noted(checked.columns, fault and f"never: {text!r}: {fault}")
+        return checked.sql
 
+    def _noted(self, columns: Collection[str], fault: str) -> None:
+        self.used.update(columns)
+        self.faults += [fault] if fault else []
 
-def _binds(
-    value: Fragment, used: Collection[str], types: dict[str, tuple[Fragment, bool]], engine: Engine
-) -> bool:
-    columns = [Fragment(f"CAST(NULL AS {types[name][0]}) AS {ident(name)}") for name in sorted(used)]
-    columns = columns or [Fragment("NULL AS nothing")]
-    try:
-        engine.execute(render("write/bind", columns=columns, value=value), step="checking an expression")
-    except EngineFailure:
-        return False
-    return True
+    def _binds(self, value: Fragment, used: Collection[str]) -> bool:
+        columns = [
+            Fragment(f"CAST(NULL AS {self._types[name][0]}) AS {ident(name)}") for name in sorted(used)
+        ]
+        sql = render("write/bind", columns=columns or [Fragment("NULL AS nothing")], value=value)
+        try:
+            self._engine.execute(sql, step="checking an expression")
+        except EngineFailure:
+            return False
+        return True
 
 
 def _fits(role: Constant, engine: Engine) -> bool:

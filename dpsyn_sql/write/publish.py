@@ -1,7 +1,9 @@
 """Codes become a table or a file, all of it or nothing (public side of the door).
 
 ``publish`` decodes staged codes (see ``staging``) in SQL: into a table in one transaction, or into a
-file in a work folder beside the output which is moved into place when it is complete.
+file in a work folder beside the output which is moved into place when it is complete. ``publish_in_tasks``
+lets tasks on other machines draw and decode rows part by part. What an output says of itself are public facts
+of its certificate, in words.
 """
 
 from __future__ import annotations
@@ -9,28 +11,31 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import os
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.decode.output import output_statement, units_of
+from dpsyn_sql.decode.output import Units, output_statement, reject_statement, units_of
 from dpsyn_sql.decode.surrogates import capacity
-from dpsyn_sql.domain.shape import Key, Shape, UnitId
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, UnitId
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
+from dpsyn_sql.fit.network import Network
 from dpsyn_sql.folders import locked_folder
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.interfaces import Engine, PartRows, PartStatements, RowPublisher
+from dpsyn_sql.sample.sql_sampler import check_statement
+from dpsyn_sql.sample.sql_text import Script, Tables
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
-from dpsyn_sql.write.comments import comment_statements, readable_literal, statement_of
 from dpsyn_sql.write.persist import StoredRelease, persist, persist_beside
-from dpsyn_sql.write.staging import stage, stage_rows, staged_rows
+from dpsyn_sql.write.staging import room_statement, staged_rows
 
 _WORK = ".dpsyn-work-"
-
-__all__ = ["Destination", "publish", "stage", "stage_rows"]
 
 
 class Destination(Protocol):
@@ -227,3 +232,161 @@ def _create_only(part: Path, path: Path) -> None:
     except OSError:
         path.touch(exist_ok=False)
         part.replace(path)
+
+
+# -- in tasks on other machines --------------------------------------------------------------------
+# What differs between parts is a variable of the task's session. Names of tables are those of the task.
+
+SLOTS = Fragment("dpsyn_slots")
+"""The alias tables of the network (``sample.sql_sampler.load_slots``)."""
+
+_STAGED = Fragment("dpsyn_staged")
+_MODELS = "dpsyn-model-"
+
+
+def _variable(name: str, kind: str) -> Fragment:
+    return Fragment(f"CAST(getvariable('dpsyn_{name}') AS {kind})")
+
+
+_FIRST, _ROWS, _SEED = (
+    _variable("first", "BIGINT"),
+    _variable("rows", "BIGINT"),
+    _variable("seed", "UBIGINT"),
+)
+
+
+def part_rows(
+    shape: Shape,
+    rows: int,
+    seed: int,
+    network: Network | None = None,
+    slots: Fragment | None = None,
+    staged: Fragment | None = None,
+) -> PartRows:
+    """Rows that tasks draw from a network (with its ``slots``), or that are ``staged`` already.
+
+    Args:
+        shape: complete, with checked expressions.
+        rows: wanted; of staged ones how many they are.
+        seed: public.
+        network: what is drawn from.
+        slots: table of its alias tables (``sample.sql_sampler.load_slots``).
+        staged: table of codes, which no condition excludes.
+    """
+    gaps = network is not None and bool(shape.never)
+    return PartRows(_statements(shape, network, seed), rows, seed, gaps, slots, staged)
+
+
+def _statements(shape: Shape, network: Network | None, seed: int) -> PartStatements:
+    draw = reject = Fragment("")
+    if network is not None:
+        query = Script(network, _SEED).iid(_ROWS, Tables(SLOTS, slots=SLOTS), _FIRST)
+        draw = render("sample/insert", staged=_STAGED, query=query)
+        if shape.never:
+            reject = reject_statement(shape, _STAGED, _FIRST, seed)
+    return PartStatements(
+        room=room_statement(shape.domain, _STAGED),
+        staged=_STAGED,
+        draw=draw,
+        check=check_statement(_STAGED, len(shape.domain.attributes), _FIRST),
+        reject=reject,
+        count=render("write/count_staged", staged=_STAGED, first=_FIRST),
+        slots=SLOTS,
+        trim=render("write/trim", staged=_STAGED, first=_FIRST, rows=_ROWS),
+    )
+
+
+def part_query(shape: Shape, rows: int, units: Units, seed: int) -> Fragment:
+    """The rows of a part as values (``decode.output``); ``before`` is the number of rows of earlier parts."""
+    return output_statement(shape, _STAGED, rows, units, seed, _variable("before", "BIGINT"))
+
+
+def publish_in_tasks(
+    engine: Engine,
+    publisher: RowPublisher,
+    shape: Shape,
+    rows: PartRows,
+    units: NDArray[np.int64] | None,
+    kept: StoredRelease,
+) -> None:
+    """Let tasks decode and write rows, and keep what stays with them beside; arguments as of
+    ``write.publish.publish``.
+
+    Raises:
+        PublishError: the output has appeared, is not what this release wrote, or a key's type cannot hold so
+            many values.
+        EngineFailure: the database or the tasks failed.
+    """
+    shared = units_of(units, rows.kept)
+    check_capacity(shape, rows.kept, shared.count)
+    query = part_query(shape, rows.kept, shared, rows.seed)
+    words = statement_of(kept.facts, kept.name).replace("\x00", "\\0")
+    with locked_folder(Path(tempfile.gettempdir()), _MODELS) as folder:
+        model = folder / "model.duckdb"
+        persist_beside(engine, model, kept)
+        publisher.publish(engine, rows, query, shape, column_comments(shape), words, kept.release_id, model)
+
+
+# -- what an output says of itself -----------------------------------------------------------------
+
+_DOMAIN_OF = {
+    "declared": "the domain is declared",
+    "catalog": "the domain is from the catalog",
+    "discovered": "the domain is discovered with noise",
+}
+
+
+def comment_statements(table: Fragment, shape: Shape, kept: StoredRelease) -> Iterator[Fragment]:
+    """Statements that comment a new table and each of its columns."""
+    shown = f"Certificate: FROM dpsyn_certificate({string_literal(kept.name)});"
+    yield _comment("TABLE", table, f"{statement_of(kept.facts, kept.name)} {shown}")
+    described = column_comments(shape)
+    for name in shape.order or described:
+        # The space: without it the end of the name could read like the name of a source.
+        yield _comment("COLUMN", Fragment(f"{table} .{ident(name)}"), described[name])
+
+
+def column_comments(shape: Shape) -> dict[str, str]:
+    """What a column of the output is, by name."""
+    described = {column.name: _measured(item) for item in shape.domain.attributes for column in item.columns}
+    return described | {role.name: _made(role) for role in shape.roles}
+
+
+def statement_of(facts: Mapping[str, Any], name: str) -> str:
+    """What a reader of the rows should know first, from a certificate. Epsilon and delta have all digits: a
+    rounded bound would claim more."""
+    guarantee = facts["guarantee"]
+    return (
+        "Synthetic rows, drawn from a model of noisy answers. Differential privacy: "
+        f"epsilon {guarantee['epsilon']!r}, delta {guarantee['delta']!r}, for one privacy unit added or "
+        f"removed; privacy unit: {guarantee['privacy_unit']}; rows per unit: at most "
+        f"{guarantee['rows_per_unit']}. Method: {facts['method']}. Release: {name}, id "
+        f"{facts['release']}."
+    )
+
+
+def readable_literal(text: str) -> Fragment:
+    """A text literal of one piece: a statement that takes no expression cannot splice a NUL in."""
+    return string_literal(text.replace("\x00", "\\0"))
+
+
+def _comment(what: str, name: Fragment, text: str) -> Fragment:
+    return render("write/comment", what=Fragment(what), name=name, text=readable_literal(text))
+
+
+def _measured(attribute: Attribute) -> str:
+    codes = "1 code" if attribute.size == 1 else f"{attribute.size} codes"
+    if attribute.leaves is not None:
+        codes = f"{len(attribute.leaves.codes)} leaves of the hierarchy {attribute.name!r} in {codes}"
+        return f"Synthetic values: {codes}; {_DOMAIN_OF[attribute.origin]}."
+    return f"Synthetic values: {attribute.kind}, {codes}; {_DOMAIN_OF[attribute.origin]}."
+
+
+def _made(role: Role) -> str:
+    if isinstance(role, Key):
+        return "Fresh key, unrelated to the keys of the source."
+    if isinstance(role, UnitId):
+        return "Fresh unit id, unrelated to the ids of the source."
+    if isinstance(role, Constant):
+        return "Constant, as the owner states it; not measured."
+    return f"Computed from other columns of the synthetic row: {role.expression}"

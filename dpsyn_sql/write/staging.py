@@ -29,28 +29,8 @@ one: of 1,000 columns a fifth of the processor time."""
 _DTYPES = {"UTINYINT": np.uint8, "USMALLINT": np.uint16, "UINTEGER": np.uint32, "UBIGINT": np.uint64}
 
 
-def stage(engine: Engine, domain: Domain, batches: Batches, table: Fragment) -> int:
-    """Load codes into a new temporary table with the columns row (from 0), a0, a1, ...
-
-    Args:
-        engine: the session that writes; it cannot reach the source.
-        domain: attributes in the order of the batches' columns.
-        batches: arrays of shape (n, attributes) of codes; a row group of them is held in memory.
-        table: quoted name of the table to create.
-
-    Returns:
-        The number of rows loaded.
-
-    Raises:
-        InternalError: a batch has another number of columns, or a code outside the domain.
-        EngineFailure: the database failed.
-    """
-    make_room(engine, domain, table)
-    return append(engine, domain, batches, table, 0)
-
-
 def make_room(engine: Engine, domain: Domain, table: Fragment) -> None:
-    """Create the temporary table."""
+    """Create a temporary table of codes with the columns row (from 0), a0, a1, ..."""
     engine.execute(room_statement(domain, table), step="making room for sampled rows")
 
 
@@ -62,7 +42,19 @@ def room_statement(domain: Domain, table: Fragment) -> Fragment:
 
 
 def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, first: int) -> int:
-    """Load more codes, numbered from ``first`` on; how many."""
+    """Load codes, numbered from ``first`` on; how many.
+
+    Args:
+        engine: the session that writes; it cannot reach the source.
+        domain: attributes in the order of the batches' columns.
+        batches: arrays of shape (n, attributes) of codes; a row group of them is held in memory.
+        table: quoted name of the table.
+        first: the number of the first row.
+
+    Raises:
+        InternalError: a batch has another number of columns, or a code outside the domain.
+        EngineFailure: the database failed.
+    """
     types = [DUCKDB.code_type(attribute.size) for attribute in domain.attributes]
     rows = 0
     for held in _row_groups(batches, [attribute.size for attribute in domain.attributes]):
@@ -112,7 +104,7 @@ def stage_rows(
         draw: ``draw(rows, seed, first)`` adds rows to the table, numbered from ``first`` on, and says how
             many (``append``, or ``sample.sql_sampler.append_network``).
         rows: wanted.
-        table: quoted name of the table to create, as ``stage``.
+        table: quoted name of the table to create, as ``make_room``.
         seed: of the first sample and, together with the round, of the others; of positions in bins.
         in_parts: conditions are met part by part; for rows that are independent of each other.
 

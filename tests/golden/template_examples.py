@@ -9,7 +9,6 @@ from datetime import date
 import numpy as np
 
 from dpsyn_sql.count import statements
-from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.exact import step_expression
 from dpsyn_sql.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.decode.leaves import with_leaves
@@ -119,7 +118,7 @@ SAMPLER = {
     "last": F("step0"),
 }
 QUERY = F("SELECT 1 AS a")
-BINNED = BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
+BINNED = statements.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
 (SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
 (SCAN_LEAVES,) = statements.scans(SRC, LEAVES, [0, 1], csv=False)

@@ -45,7 +45,7 @@ FAULTS = (
         "a unit of several parts counted in each of them",
         "tests/sql/test_parts.py::test_discovery[unit]",
         (
-            "dpsyn_sql/count/discovery.py",
+            "dpsyn_sql/count/trees.py",
             "return None if self._bound is None else self._bound.column",
             "return None",
         ),

@@ -19,7 +19,7 @@ KEYED_SQL = "sql/discover/keyed.sql"
 TREE = "dpsyn_sql/measure/questions/tree.py"
 TREE_LEAVES = "dpsyn_sql/measure/questions/leaves.py"
 TREE_ROWS = "dpsyn_sql/count/trees.py"
-TREE_NOISE = "dpsyn_sql/measure/splitters/calibrated.py"
+TREE_NOISE = "dpsyn_sql/measure/splitter_prices.py"
 TRACES = "dpsyn_sql/source/traces.py"
 TRACES_READ = "dpsyn_sql/engines/trace_syntax.py"
 TRACES_JUDGED = "dpsyn_sql/source/engine_syntax.py"
@@ -34,7 +34,11 @@ FAULTS = (
     fault(
         "a unit of several parts counted in each of them in a tree",
         "tests/sql/test_parts.py::test_trees_read_the_source_once[unit]",
-        (TREE_ROWS, "unit = None if bound is None else bound.column", "unit = None"),
+        (
+            TREE_ROWS,
+            "return None if self._bound is None else self._bound.column",
+            "return None",
+        ),
     ),
     fault(
         "rows of all units drawn together for a tree",
@@ -128,7 +132,7 @@ FAULTS = (
         "values of PrivTree without their lower end",
         f"{PRIVTREE}::test_a_node_is_split_above_threshold_and_decay",
         (
-            "dpsyn_sql/measure/splitters/privtree.py",
+            "dpsyn_sql/measure/splitters.py",
             "np.maximum(counts - self._offset, -self._event.decay)",
             "counts - self._offset",
         ),
@@ -151,7 +155,7 @@ FAULTS = (
         "levels without a discount",
         f"{IMPROVED}::test_uniform_takes_one_row_after_the_other",
         (
-            "dpsyn_sql/measure/splitters/improved.py",
+            "dpsyn_sql/measure/splitters.py",
             "np.clip(self._above[split] - self._off, 0, sums)",
             "np.clip(self._above[split], 0, sums)",
         ),
@@ -160,7 +164,7 @@ FAULTS = (
         "a discount that does not grow with the level",
         f"{IMPROVED}::test_a_row_more_is_a_row_more_on_one_path_or_none",
         (
-            "dpsyn_sql/measure/splitters/improved.py",
+            "dpsyn_sql/measure/splitters.py",
             "np.maximum(counts - self._depth * self._off, 0)",
             "np.maximum(counts - self._off, 0)",
         ),
@@ -178,7 +182,7 @@ FAULTS = (
         "the part of the largest child is chosen without noise",
         f"{CHOICES}::test_choices_have_the_probabilities_of_the_proof",
         (
-            "dpsyn_sql/measure/splitters/choice.py",
+            TREE,
             "noise.select(largest[node, parts], event.scale, kind, 1)[0]",
             "int(np.argmax(largest[node, parts]))",
         ),
@@ -187,7 +191,7 @@ FAULTS = (
         "a tree stores its exact counts",
         f"{BY_COUNTS}::test_lattice_noise_comes_back_in_whole_rows",
         (
-            "dpsyn_sql/measure/splitters/basic.py",
+            "dpsyn_sql/measure/splitters.py",
             "return add_noise(self._noise, [counts], self._event)[0]",
             "return counts",
         ),
@@ -202,8 +206,8 @@ FAULTS = (
         f"{NEIGHBOUR_TREES}[basic-unit-gdp]",
         (
             TREE_LEAVES,
-            "return add_noise(behind.noise, [np.concatenate((counts, others))], event)",
-            "return [np.concatenate((add_noise(behind.noise, [counts], event)[0], others))]",
+            "return behind.noisy([np.concatenate((counts, others))], event)",
+            "return [np.concatenate((behind.noisy([counts], event)[0], others))]",
         ),
     ),
     fault(

@@ -276,9 +276,9 @@ def test_an_output_that_cannot_be_is_refused_before_the_debit(spark, database, t
 def test_a_failing_task_is_a_failure_without_the_words_of_spark_and_leaves_nothing(
     spark, database, tmp_path, people, into_spark, monkeypatch
 ):
-    from dpsyn_sql.write import in_tasks
+    from dpsyn_sql.write import publish
 
-    monkeypatch.setattr(in_tasks, "part_query", lambda *a: "SELECT CAST('secret' AS INTEGER)")
+    monkeypatch.setattr(publish, "part_query", lambda *a: "SELECT CAST('secret' AS INTEGER)")
     with pytest.raises(PublishError, match="debit stands.*costs nothing more") as caught:
         released(people, f"{database}.t", rows=10)
     assert "secret" not in str(caught.value)

@@ -33,7 +33,7 @@ ROWS = ident("the rows")
 def engine_of(spark, frame, place, partitions=3, **more):
     from dpsyn_sql.engines.spark.columns import columns_of
     from dpsyn_sql.engines.spark.engine import open_engine
-    from dpsyn_sql.engines.spark.rows import SparkRows
+    from dpsyn_sql.engines.spark.pin import SparkRows
 
     place.mkdir(mode=0o700, exist_ok=True)
     columns = columns_of(frame.schema, "the table", enforced=False)
@@ -365,7 +365,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from dpsyn_sql.engines.spark.columns import columns_of
 from dpsyn_sql.engines.spark.engine import open_engine
-from dpsyn_sql.engines.spark.rows import SparkRows
+from dpsyn_sql.engines.spark.pin import SparkRows
 from dpsyn_sql.errors import EngineFailure
 from dpsyn_sql.source.parts import Tally
 from dpsyn_sql.sqltext.fragments import Fragment, ident

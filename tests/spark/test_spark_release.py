@@ -1,9 +1,10 @@
-"""Whole releases of Spark tables: accuracy, noise, replays, accounts; and question by question beside DuckDB."""
+"""Whole releases of Spark tables: accuracy, noise, replays; counts of real tables, and questions, beside DuckDB."""
 
 import math
 from collections import Counter
 from functools import partial
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 
 import duckdb
@@ -122,22 +123,48 @@ def test_a_stored_release_is_loaded_from_spark(spark, released):
     assert len(loaded.sample(100, seed=3)) == 100
 
 
-def test_two_names_of_one_place_are_one_account(spark, db, adult, released):
-    _, options = released
-    name, folder = adult
-    other = f"{db}.same_place"
-    spark.sql(f"CREATE TABLE {other} USING parquet LOCATION '{(folder / 'adult').as_uri()}'")
-    planned = [
-        dpsyn_sql.plan(spark, one, **{**options, "into": f"{db}.elsewhere", "epsilon": 0.5})
-        for one in (name, other)
-    ]
-    assert planned[0].account == planned[1].account
+DATA = ROOT.parent / "shared" / "data"
+REAL = {
+    "adult": ("uci_adult/adult_all.parquet", "* EXCLUDE (split)", "examples/adult.domain.yml"),
+    "credit": ("german_credit/german_symbolic.parquet", "*", "benchmarks/domains/german_credit.yml"),
+    "shop": ("online_retail/online_retail.parquet", "*", "benchmarks/domains/online_retail.yml"),
+}
+OUT = {"shop": ("CustomerID",)}
+"""Columns that no domain declares: a unit."""
+MOST = 20_000
+"""Rows of a table: more would only take longer."""
 
 
-def test_the_ledger_must_be_named(spark, adult, monkeypatch):
-    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
-    with pytest.raises(dpsyn_sql.LedgerError, match="ledger="):
-        dpsyn_sql.release(spark, adult[0], domain=DOMAIN, into=f"{adult[0]}_unledgered")
+@pytest.fixture(scope="module")
+def real(spark, db, con, tmp_path_factory):
+    """A real table in DuckDB and in Spark, and its domain."""
+    folder = tmp_path_factory.mktemp("tables")
+
+    def of(name):
+        path, columns, spec = REAL[name]
+        if not (DATA / path).exists():
+            pytest.skip(f"needs {DATA / path}")
+        known = con.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ?", [name]).fetchall()
+        if not known:
+            con.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM '{DATA / path}' LIMIT {MOST}")
+            table_of(spark, f"{db}.{name}", con, f"FROM {name}", folder / name)
+        declared = dpsyn_sql.plan(con, name, domain=ROOT / spec, exclude=OUT.get(name, ()))
+        return name, f"{db}.{name}", declared.plan.domain
+
+    return of
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_all_one_way_pair_and_triple_counts_are_those_of_duckdb(spark, con, real, name):
+    here, there, domain = real(name)
+    queries = [MarginalQuery(some) for k in range(4) for some in combinations(domain.names, k)]
+    with open_any_source(con, here) as one, open_any_source(spark, there) as two:
+        assert two.engine.in_parts
+        expected, found = counted(one, domain, queries), counted(two, domain, queries)
+    rows = con.execute(f"SELECT count(*) FROM {here}").fetchone()[0]
+    for query, one, two in zip(queries, expected, found, strict=True):
+        assert two.dtype == np.int64 and two.sum() == rows
+        np.testing.assert_array_equal(one, two, err_msg=str(query.attrs))
 
 
 SPEC = {

@@ -121,7 +121,7 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
     spark.sql(
         f"CREATE TABLE {db}.kinds(a TINYINT, b SMALLINT, c INT, d BIGINT, e FLOAT, f DOUBLE, g DECIMAL(10,2), h STRING,"
         " i CHAR(3), j VARCHAR(4), k BOOLEAN, l DATE, m TIMESTAMP, n TIMESTAMP_NTZ, o BINARY, p ARRAY<INT>, q INTERVAL"
-        " DAY TO SECOND, r STRUCT<x: INT>, s STRING COLLATE UTF8_LCASE) USING parquet"
+        " DAY TO SECOND, r STRUCT<x: INT>, s STRING COLLATE UTF8_LCASE, t MAP<INT, INT>) USING parquet"
     )
     with open_any_source(spark, f"{db}.kinds") as session:
         types = {column.name: column.sql_type for column in session.relation.columns}
@@ -138,10 +138,11 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
         "q": "interval day",
         "r": "struct<",
         "s": "UTF8_LCASE",
+        "t": "map<int,int>",
     }.items():
-        assert f"'{name}'" in told and kind in told
+        assert f"'{name}'" in told and kind in told and "exclude=" in told
     assert "'h'" not in told
-    unread = {"exclude": list("opqrs"), "ledger": ledger, "into": tmp_path / "o.parquet"}
+    unread = {"exclude": list("opqrst"), "ledger": ledger, "into": tmp_path / "o.parquet"}
     dpsyn_sql.plan(spark, f"{db}.kinds", **unread)
     with pytest.raises(dpsyn_sql.InputError, match="FLOAT, which cannot identify a unit"):
         dpsyn_sql.plan(spark, f"{db}.kinds", privacy_unit="e", **unread)
@@ -158,6 +159,13 @@ def _view(spark, db):
 def _temporary(spark, db):
     spark.table(f"{db}.people").createOrReplaceTempView("people")
     return spark, "people"
+
+
+def _collated(spark, db):
+    spark.sql(
+        f"CREATE TABLE {db}.collated USING parquet AS SELECT *, person COLLATE UTF8_LCASE AS s FROM {db}.people"
+    )
+    return spark, f"{db}.collated"
 
 
 CASES = {
@@ -217,6 +225,18 @@ CASES = {
         {**TRUSTED, "slice": Partition("sex", "f")},
         "parts of a table or a file",
     ),
+    "a column of a collation": (
+        _collated,
+        {"exclude": []},
+        "UTF8_LCASE",
+    ),
+    "an output that exists": (
+        lambda spark, db: (spark, f"{db}.people"),
+        {"into": "people_db.taken"},
+        "replace=True",
+    ),
+    "itself": (lambda spark, db: (spark, f"{db}.people"), {"into": "people_db.people"}, "is the source"),
+    "no such unit": (lambda spark, db: (spark, f"{db}.people"), {"privacy_unit": "whom"}, "whom"),
     "a stream": (
         lambda spark, db: (spark.readStream.format("rate").load(), "people"),
         TRUSTED,
@@ -230,8 +250,33 @@ def test_refused_before_the_debit(spark, db, ledger, tmp_path, case, monkeypatch
     monkeypatch.delenv("DPSYN_LEDGER", raising=False)
     make, options, message = CASES[case]
     con, source = make(spark, db)
+    spark.sql(f"CREATE TABLE {db}.taken (n INT) USING parquet")
+    before = sorted(row.tableName for row in spark.sql(f"SHOW TABLES IN {db}").collect())
     options = {"ledger": ledger, "into": tmp_path / "o.parquet", **OPTIONS, "exclude": ["person"], **options}
-    with pytest.raises(dpsyn_sql.DpsynError, match=message):
+    with pytest.raises(dpsyn_sql.DpsynError, match=message) as caught:
         dpsyn_sql.release(con, source, **options)
+    assert caught.value.__cause__ is None
     assert not ledger.exists() and not (tmp_path / "o.parquet").exists()
+    assert sorted(row.tableName for row in spark.sql(f"SHOW TABLES IN {db}").collect()) == before
     assert spark.table(f"{db}.people").count() == 600
+
+
+def test_columns_that_differ_in_case_alone(spark, db, ledger):
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        frame = spark.sql(f"SELECT age, age AS AGE FROM {db}.people")
+        with pytest.raises(dpsyn_sql.SourceError, match=r"age.*AGE|AGE.*age"):
+            dpsyn_sql.release(frame, "t", into="o", ledger=ledger, **OPTIONS, **TRUSTED)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert not ledger.exists()
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(0, 1), (1, 1), (1000, 1), (1000, 10_000)])
+def test_sizes_and_numbers_of_parts_that_are_odd(spark, db, ledger, rows, parts):
+    """An empty table has no file; 10,000 parts are joined before they are counted."""
+    frame = spark.range(rows, numPartitions=parts).selectExpr("CAST(id % 10 AS INT) AS n")
+    into = f"{db}.o_{rows}_{parts}"
+    spec = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
+    made = dpsyn_sql.release(frame, "t", domain=spec, into=into, ledger=ledger, epsilon=20, **TRUSTED)
+    assert abs(made.rows - rows) < 30 and spark.table(into).count() == made.rows

@@ -13,7 +13,8 @@ from dpsyn_sql.domain.shape import shape_of_domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
-from dpsyn_sql.write.publish import publish, stage
+from dpsyn_sql.write.publish import publish
+from dpsyn_sql.write.staging import append, make_room
 
 DOMAIN = Domain(
     (
@@ -57,7 +58,8 @@ def table(name='syn"thetic', **options):
 
 
 def staged(session, batches=BATCHES):
-    return stage(session, DOMAIN, iter(batches), STAGED)
+    make_room(session, DOMAIN, STAGED)
+    return append(session, DOMAIN, iter(batches), STAGED, 0)
 
 
 def rows(session, source='out.main."syn""thetic"'):

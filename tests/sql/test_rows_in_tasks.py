@@ -24,12 +24,12 @@ from dpsyn_sql.sample import rounds
 from dpsyn_sql.sample.sql_sampler import append_network, load_slots
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.write.expressions import check_expressions
-from dpsyn_sql.write.in_tasks import part_query, part_rows
+from dpsyn_sql.write.publish import part_query, part_rows
 from dpsyn_sql.write.staging import append, stage_rows
 
 pa = pytest.importorskip("pyarrow", reason="rows travel to tasks as Arrow")
 draw = pytest.importorskip("dpsyn_sql.engines.spark.draw")
-recipes = pytest.importorskip("dpsyn_sql.engines.spark.recipes")
+recipes = pytest.importorskip("dpsyn_sql.engines.spark.publish")
 
 STAGED = Fragment("temp.main.staged")
 SLOTS = Fragment("temp.main.slots")
@@ -208,7 +208,7 @@ def test_an_error_in_a_task_carries_the_name_of_its_class_only(engine):
     load_slots(engine, net, SLOTS)
     plan = part_rows(shape, 10, 3, net, SLOTS)
     recipe = recipes.recipe_of(engine, plan, "SELECT CAST('secret' AS INTEGER)", alone.schema)
-    with pytest.raises(RuntimeError, match=r"^dpsyn:ConversionException$") as caught:
+    with pytest.raises(RuntimeError, match=r"^dpsyn_sql task failed: ConversionException$") as caught:
         list(draw.decoded(recipe)(asked(*recipes.parts_of(engine, plan))))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None

@@ -18,7 +18,7 @@ from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.discovered import attribute_of_cuts
-from dpsyn_sql.measure.inquiry import Behind
+from dpsyn_sql.measure.counting import Behind
 from dpsyn_sql.measure.questions import taken_apart
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, MarginalQuery, StepQuery
 from dpsyn_sql.report.certificate import measured_facts

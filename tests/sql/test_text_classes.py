@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.count.text_types import text_class_expression
+from dpsyn_sql.count.exact import text_class_expression
 from dpsyn_sql.domain.text_types import (
     BOOLEAN,
     CLASSES,

@@ -1,14 +1,47 @@
-"""Lookups in Spark's catalogs: what a name means, where a table lies, its version. No row is read."""
+"""Names as Spark writes them, and lookups in its catalogs: what one means, where a table lies, its version.
+
+No row is read.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dpsyn_sql.engines.spark.guard import asked, tried
-from dpsyn_sql.engines.spark.names import parts_of, quoted, shown
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.names import near_matches, shorten
+
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def parts_of(text: str) -> tuple[str, ...] | None:
+    """The parts of ``[catalog.][database.]table``; None if it is no such name."""
+    parts: list[str] = []
+    position = 0
+    while match := _PART.match(text, position):
+        parts.append(match[1].replace("``", "`") if match[1] is not None else match[2])
+        position = match.end()
+        if position == len(text):
+            return tuple(parts)
+        if text[position] != ".":
+            return None
+        position += 1
+    return None
+
+
+def quoted(parts: Sequence[str]) -> str:
+    """The name in a statement of Spark."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def shown(parts: Sequence[str]) -> str:
+    """The name for people, which ``parts_of`` reads back."""
+    return ".".join(part if _PLAIN.match(part) else quoted([part]) for part in parts)
+
 
 _READING = "reading the catalog of Spark"
 _DETAILS = "# Detailed Table Information"

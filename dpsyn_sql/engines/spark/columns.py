@@ -1,4 +1,4 @@
-"""The columns of a Spark table: what each type is called in the DuckDB of a task.
+"""The columns of a Spark table, read or written: what each type is called in Spark, DuckDB and Arrow.
 
 Only the schema is looked at. A column of any other type keeps the type's own name, and cannot be read.
 """
@@ -6,10 +6,12 @@ Only the schema is looked at. A column of any other type keeps the type's own na
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
+from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.errors import SourceError
+from dpsyn_sql.errors import InternalError, SourceError
 from dpsyn_sql.source.files import refuse_clashes
 from dpsyn_sql.source.names import shorten
 from dpsyn_sql.source.relation import Column
@@ -28,6 +30,7 @@ _TYPES = {
     "timestamp": "TIMESTAMP WITH TIME ZONE",
     "timestamp_ntz": "TIMESTAMP",
 }
+_IN_SPARK = {duckdb: spark for spark, duckdb in _TYPES.items()}
 _TEXT = re.compile(r"(?:char|varchar)\(\d+\)")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _COLLATED = re.compile(r"(?:string|char\(\d+\)|varchar\(\d+\)) collate (\w+)", re.IGNORECASE)
@@ -79,3 +82,30 @@ def duckdb_type(kind: str) -> str:
         return "VARCHAR"
     decimal = _DECIMAL.fullmatch(kind)
     return kind.upper() if decimal is None else f"DECIMAL({decimal[1]},{decimal[2]})"
+
+
+def schemas_of(shape: Shape, comments: Mapping[str, str]) -> tuple[Any, Any]:
+    """The columns of the output as a ``StructType`` with comments, and as an Arrow schema.
+
+    Raises:
+        InternalError: a column has a type that no column of Spark has.
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+    fields, arrow = [], []
+    kinds = shape.sql_types
+    for name in shape.order:
+        own = _parse_datatype_string(_spark_type(kinds[name]))
+        fields.append(StructField(name, own, name not in shape.not_null, {"comment": comments[name]}))
+        arrow.append(pa.field(name, to_arrow_type(own)))
+    return StructType(fields), pa.schema(arrow)
+
+
+def _spark_type(kind: str) -> str:
+    """What Spark calls a type of DuckDB."""
+    spelled = _IN_SPARK.get(kind, kind.lower())
+    if kind not in _IN_SPARK and not _DECIMAL.fullmatch(spelled):
+        raise InternalError(f"a column of type {kind} cannot be written to Spark")
+    return spelled

@@ -2,7 +2,7 @@
 
 PUBLIC side: a task sees a model of noisy answers and codes drawn from it. These functions travel to the
 workers by value, so they import the standard library, duckdb and pyarrow only, and ``sample.rounds`` and
-``scratch``, which travel with them. An error carries the name of its class only.
+``worker``, which travel with them. An error carries the name of its class only.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpsyn_sql.engines.spark.scratch import local_folder
+from dpsyn_sql.engines.spark.worker import local_folder, nameless
 from dpsyn_sql.sample.rounds import rows_left
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ _BATCH = 2**16  # rows that leave a task together
 
 @dataclass(frozen=True)
 class Recipe:
-    """How parts of rows are made: the texts of ``write.in_tasks`` and what they read.
+    """How parts of rows are made: the texts of ``write.publish`` and what they read.
 
-    ``slots``: alias tables as an Arrow stream, empty if codes are brought. ``query`` decodes a part.
-    ``schema`` is what Spark expects. ``settings`` are those of the task's DuckDB.
+    ``model``: what the table ``slots`` holds as an Arrow stream, empty if codes are brought. ``query``
+    decodes a part. ``schema`` is what Spark expects. ``settings`` are those of the task's DuckDB.
     """
 
     room: str
@@ -39,10 +40,10 @@ class Recipe:
     check: str
     reject: str
     count: str
+    slots: str
     trim: str
     query: str
-    slots_table: str
-    slots: bytes
+    model: bytes
     seed: int
     schema: Any
     settings: tuple[tuple[str, str], ...]
@@ -63,20 +64,12 @@ class Part:
 
 def decoded(recipe: Recipe) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for ``mapInArrow``: from rows of ``first, rows, before, codes`` to the parts' rows."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _named_only(_decoded(recipe, batches))
-
-    return run
+    return nameless(partial(_decoded, recipe))
 
 
 def counted(recipe: Recipe) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for ``mapInArrow``: from the same rows to ``first`` and ``rows``, those that are left."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _named_only(_counted(recipe, batches))
-
-    return run
+    return nameless(partial(_counted, recipe))
 
 
 def _decoded(recipe: Recipe, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -163,24 +156,13 @@ def _session(recipe: Recipe) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         for name, value in recipe.settings:
             con.execute(f"SET {name} = '{value}'")
-        if recipe.slots:
+        if recipe.model:
             con.execute(
-                f"CREATE TEMP TABLE {recipe.slots_table} "
+                f"CREATE TEMP TABLE {recipe.slots} "
                 "(node INTEGER, position BIGINT, threshold BIGINT, value BIGINT, alias BIGINT)"
             )
-            _load(con, recipe.slots_table, recipe.slots)
+            _load(con, recipe.slots, recipe.model)
         yield con
     finally:
         con.close()
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _named_only(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows; of an error only the name of its class goes on, as its last words."""
-    failed = ""
-    try:
-        yield from rows
-    except Exception as error:  # noqa: BLE001 - whatever a driver raises may quote values
-        failed = type(error).__name__
-    if failed:
-        raise RuntimeError(f"dpsyn:{failed}")

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import lock, private_instance
-from dpsyn_sql.engines.spark import scratch, tasks
+from dpsyn_sql.engines.spark import tasks, worker
+from dpsyn_sql.engines.spark.catalog import quoted
 from dpsyn_sql.engines.spark.guard import is_stopped, silenced, tried
-from dpsyn_sql.engines.spark.names import quoted
-from dpsyn_sql.engines.spark.place import remove
-from dpsyn_sql.engines.spark.rows import SparkRows
+from dpsyn_sql.engines.spark.pin import SparkRows
+from dpsyn_sql.engines.spark.place import Files
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, Types, counting, named_in
 from dpsyn_sql.engines.spark.work import encoding as _encoding
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError, said
@@ -42,7 +42,7 @@ _CARRIED = re.compile(
 )
 """Types of columns that go to tasks; a release names columns of all others, which it cannot read."""
 
-_FAILED = re.compile(re.escape(tasks.FAILED) + r"(\w+)")
+_FAILED = re.compile(re.escape(worker.FAILED) + r"(\w+)")
 _MOST_PROBED = 64
 _STOPPED = (
     "The Spark session was stopped while {step}. What was charged stays charged, and the answers so far are "
@@ -311,7 +311,7 @@ class SparkEngine(DuckDBEngine):
         kept = self._kept.pop(table, None)
         if kept is not None and self._rows is not None:
             spark = self._rows.spark
-            tried(lambda: remove(spark, kept.uri))
+            tried(lambda: Files(spark, kept.uri).delete(kept.uri))
 
     def _asked(self, call: Callable[[], _T], statement: str, step: str) -> _T:
         """What jobs of Spark give; they are cancelled when the user interrupts them.
@@ -386,7 +386,7 @@ def _by_value() -> None:
     """Workers need not have this package: its functions go to them with the job."""
     from pyspark import cloudpickle
 
-    for module in (tasks, scratch):
+    for module in (tasks, worker):
         cloudpickle.register_pickle_by_value(module)
 
 

@@ -6,14 +6,16 @@ A driver that dies leaves at most what is beside, which the same release clears 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpsyn_sql.engines.spark.catalog import quoted, shown
 from dpsyn_sql.engines.spark.guard import asked, tried
-from dpsyn_sql.engines.spark.names import quoted, shown
-from dpsyn_sql.errors import EngineFailure, InputError, PublishError
+from dpsyn_sql.engines.spark.place import Files
+from dpsyn_sql.errors import EngineFailure, InputError, PublishError, said
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.source.names import shorten
 
@@ -265,62 +267,6 @@ class SparkFolder:
         return f"{folder}/_{name}_dpsyn_{kind}_{_mark(release)}"
 
 
-class Files:
-    """Hadoop's file system of a URI, from the driver's Java process."""
-
-    def __init__(self, spark: Any, uri: str) -> None:
-        context = spark.sparkContext
-        self._hadoop = context._jvm.org.apache.hadoop
-        self._system = self._path(uri).getFileSystem(context._jsc.hadoopConfiguration())
-
-    def qualified(self, uri: str) -> str:
-        """The whole URI of a path."""
-        return str(self._system.makeQualified(self._path(uri)).toString())
-
-    def exists(self, uri: str) -> bool:
-        """Whether there is a file or folder."""
-        return bool(self._system.exists(self._path(uri)))
-
-    def is_folder(self, uri: str) -> bool:
-        """Whether there is a folder."""
-        return bool(self._system.exists(self._path(uri))) and bool(
-            self._system.getFileStatus(self._path(uri)).isDirectory()
-        )
-
-    def begins(self, uri: str, mark: bytes, *, at: int) -> bool:
-        """Whether a file has these bytes from a place near its beginning on."""
-        if self.is_folder(uri):
-            return False
-        stream = self._system.open(self._path(uri))
-        try:
-            found = [stream.read() for _ in range(at + len(mark))]
-        finally:
-            stream.close()
-        return found[at:] == list(mark)
-
-    def delete(self, uri: str) -> None:
-        """Remove a file, or a folder with all that is in it; harmless where there is nothing."""
-        if self.exists(uri) and not self._system.delete(self._path(uri), True):
-            raise OSError
-
-    def rename(self, old: str, new: str) -> None:
-        """Give another name, under which there is nothing."""
-        if self.exists(new) or not self._system.rename(self._path(old), self._path(new)):
-            raise OSError
-
-    def bring(self, file: Path, uri: str) -> None:
-        """Copy a file of the driver's machine."""
-        self._system.copyFromLocalFile(False, True, self._path(file.as_uri()), self._path(uri))
-
-    def fetch(self, uri: str, file: Path) -> Path:
-        """Copy a file to the driver's machine."""
-        self._system.copyToLocalFile(False, self._path(uri), self._path(file.as_uri()), True)
-        return file
-
-    def _path(self, uri: str) -> Any:
-        return self._hadoop.fs.Path(uri)
-
-
 SparkOutput = SparkTable | SparkFolder
 
 
@@ -356,3 +302,66 @@ def without_rows(output: SparkOutput) -> str:
 
 def _meanwhile(name: str) -> str:
     return f"{shorten(name)!r} has appeared; it was not changed. Add replace=True to overwrite it."
+
+
+_STEP = "reading the synthetic rows"
+_MADE: dict[str, Callable[[Any], Any]] = {
+    "pandas": lambda frame: frame.toPandas(),
+    "arrow": lambda frame: _arrow(frame),
+    "polars": lambda frame: _polars(frame),
+    "spark": lambda frame: frame,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRelease:
+    """Where a release is kept; ``opened_releases`` takes it in place of a connection."""
+
+    output: SparkOutput
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return self.output.name
+
+    def fetched(self, folder: Path) -> Path:
+        """The database file of the release, copied into a folder of ours.
+
+        Raises:
+            InputError: there is none, or it is damaged.
+        """
+        return self.output.fetch_model(folder)
+
+    def rows(self, kind: str) -> Any:
+        """The rows that are there, as a data frame of this kind.
+
+        Raises:
+            InputError: an unknown kind, a missing package, or rows that cannot be read.
+        """
+        if kind not in _MADE:
+            raise InputError(f"to_df({said(kind)}) is not known; use one of {', '.join(_MADE)}")
+        frame = None
+        if tried(self.output.exists):
+            frame = asked(lambda: _MADE[kind](self.output.rows()), _STEP)
+        if frame is None:
+            raise InputError(
+                f"The rows of the release cannot be read: {self.name} was removed, or to_df({kind!r}) needs "
+                "a package that is missing."
+            )
+        return frame
+
+
+def _arrow(frame: Any) -> Any:
+    import pyarrow as pa
+
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    return pa.Table.from_pandas(frame.toPandas(), preserve_index=False)
+
+
+def _polars(frame: Any) -> Any:
+    try:
+        import polars
+    except ImportError:
+        return None
+    return polars.from_arrow(_arrow(frame))

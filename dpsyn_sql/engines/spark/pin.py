@@ -8,16 +8,17 @@ its cache is refused: each part of it is of the time when it was first read.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
 from dpsyn_sql.engines.spark.catalog import Named, delta_version, iceberg_snapshot
 from dpsyn_sql.engines.spark.guard import asked, tried
-from dpsyn_sql.engines.spark.plans import files_of, is_cached
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.names import shorten
+from dpsyn_sql.source.relation import Column
+from dpsyn_sql.sqltext.fragments import Fragment
 
 _LISTING = "listing the files of the source"
 _OPENING = "opening the table"
@@ -161,3 +162,73 @@ def _below(system: Any, folder: Any) -> list[str]:
 
 def _told(file: Any) -> str:
     return f"{file.getLen()} {file.getModificationTime()}"
+
+
+_ANY = frozenset({"Sample", "GlobalLimit", "LocalLimit", "Offset", "Tail"})
+"""Steps that take some of the rows, and not the same ones each time."""
+
+
+def _steps(plan: Any) -> Iterator[tuple[str, Any]]:
+    """All steps of a logical plan with the names of their classes, those of subqueries too."""
+    yield str(plan.getClass().getSimpleName()), plan
+    for parts in (plan.children(), plan.subqueries()):
+        for place in range(parts.size()):
+            yield from _steps(parts.apply(place))
+
+
+def is_cached(frame: Any) -> bool:
+    """Whether Spark would read it, or what it is made of, from its cache now: all sessions of an application
+    share the cache."""
+    fresh = frame.select("*")  # a plan that was made before knows what was cached then
+    plan = fresh._jdf.queryExecution().withCachedData()
+    return any(name == "InMemoryRelation" for name, _ in _steps(plan))
+
+
+def is_steady(frame: Any) -> bool:
+    """Whether no step of it gives other values or other rows each time, as far as the plan says."""
+    plan = frame._jdf.queryExecution().analyzed()
+    return bool(plan.deterministic()) and all(name not in _ANY for name, _ in _steps(plan))
+
+
+def files_of(spark: Any, frame: Any) -> list[str]:
+    """URIs of all files that it reads; of a Hive table whose format is Hive's own those of its folders."""
+    found = [str(name) for name in frame.inputFiles()]
+    for name, step in _steps(frame._jdf.queryExecution().optimizedPlan()):
+        if name == "HiveTableRelation" and not step.tableMeta().partitionColumnNames().isEmpty():
+            found += _partitions(spark, step.tableMeta())
+    return found
+
+
+def _partitions(spark: Any, table: Any) -> list[str]:
+    """Folders of the partitions of a Hive table, which need not lie in the folder of the table."""
+    none = getattr(getattr(spark.sparkContext._jvm.scala, "None$"), "MODULE$")
+    parts = spark._jsparkSession.sessionState().catalog().listPartitions(table.identifier(), none)
+    return [str(parts.apply(place).location().toString()) for place in range(parts.size())]
+
+
+def _kept_still() -> None:
+    """A source of which one version is read does not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRows:
+    """A data frame of one state of a source, and where counting may keep what it needs twice.
+
+    Args:
+        spark: the session of the frame; jobs are started and cancelled through it.
+        frame: a ``pyspark.sql.DataFrame``; reading it twice gives the same rows.
+        columns: of the frame, in order, as ``columns.columns_of`` gives them.
+        relation: one quoted name, under which statements read the rows.
+        partitions: parts that rows are dealt to by their unit, at least 1.
+        place: URI of an existing private folder for kept codes; the engine removes what it makes in there.
+        unchanged: to be called whenever the frame was read, before anything that was counted is used; raises
+            ``SourceError`` if its files are not what they were.
+    """
+
+    spark: Any = field(repr=False)
+    frame: Any = field(repr=False)
+    columns: tuple[Column, ...]
+    relation: Fragment
+    partitions: int
+    place: str
+    unchanged: Callable[[], None] = field(default=_kept_still, repr=False)

@@ -1,25 +1,43 @@
-"""Spark makes the synthetic rows in its tasks and writes them. PUBLIC side: no source can be read here."""
+"""Spark makes the synthetic rows in its tasks and writes them. PUBLIC side: no source can be read here.
+
+Tasks are sent statements, and codes or a model from the session that holds them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.spark import draw, scratch
+from dpsyn_sql.engines.spark import draw, worker
+from dpsyn_sql.engines.spark.columns import schemas_of
+from dpsyn_sql.engines.spark.draw import Part, Recipe
 from dpsyn_sql.engines.spark.guard import asked
 from dpsyn_sql.engines.spark.outputs import SparkOutput, without_rows
-from dpsyn_sql.engines.spark.recipes import parts_of, recipe_of
-from dpsyn_sql.engines.spark.types import schemas_of
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.interfaces import Engine, PartRows
 from dpsyn_sql.sample import rounds
+from dpsyn_sql.sample.rounds import parts
+from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.render import render
 
 _SENT = "first BIGINT, rows BIGINT, before BIGINT, codes BINARY"
 _LEFT = "first BIGINT, rows BIGINT"
+_MAKING = "making the synthetic rows in tasks of Spark"
+_SENDING = "sending the model to the tasks"
+_CHANGED = (
+    "{name!r} exists and differs from what this call writes: it was changed, or it was made with another "
+    "seed=, rows= or package version, or under a time_limit= (which can change how rows are drawn). It was "
+    "not changed. Add replace=True to overwrite it."
+)
+_BROUGHT = 2**18
+"""Rows of codes that are sent together."""
+
+_SETTINGS = ("TimeZone", "memory_limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +53,7 @@ class SparkPublisher:
         """As ``interfaces.RowPublisher``."""
         own = _own(engine)
         frame = self._in_tasks(own, rows, draw.counted(recipe_of(own, rows, "", None)), _LEFT)
-        found = asked(lambda: [(int(row["first"]), int(row["rows"])) for row in frame.collect()], _STEP)
+        found = asked(lambda: [(int(row["first"]), int(row["rows"])) for row in frame.collect()], _MAKING)
         if len(found) != len(parts_of(own, rows)):
             raise InternalError("parts of the synthetic rows were lost in Spark")
         return tuple(count for _, count in sorted(found))
@@ -73,19 +91,11 @@ class SparkPublisher:
         """A data frame of what tasks give of the parts."""
         from pyspark import cloudpickle
 
-        for module in (draw, rounds, scratch):  # workers have no package of ours
+        for module in (draw, rounds, worker):  # workers have no package of ours
             cloudpickle.register_pickle_by_value(module)
         sent = [(part.first, part.rows, part.before, part.codes) for part in parts_of(engine, rows)]
-        parts = asked(lambda: self.spark.createDataFrame(sent, _SENT), _STEP)
-        return asked(lambda: parts.mapInArrow(task, schema), _STEP)
-
-
-_STEP = "making the synthetic rows in tasks of Spark"
-_CHANGED = (
-    "{name!r} exists and differs from what this call writes: it was changed, or it was made with another "
-    "seed=, rows= or package version, or under a time_limit= (which can change how rows are drawn). It was "
-    "not changed. Add replace=True to overwrite it."
-)
+        parts = asked(lambda: self.spark.createDataFrame(sent, _SENT), _MAKING)
+        return asked(lambda: parts.mapInArrow(task, schema), _MAKING)
 
 
 def _own(engine: Engine) -> DuckDBEngine:
@@ -103,3 +113,69 @@ def _same(there: Any, made: Any) -> bool:
         return bool(there.exceptAll(made).isEmpty() and made.exceptAll(there).isEmpty())
 
     return asked(equal, "comparing the output that is there")
+
+
+def recipe_of(engine: DuckDBEngine, rows: PartRows, query: str, schema: Any) -> Recipe:
+    """What every task is sent; ``schema`` is the Arrow schema of the decoded rows, None for counts alone.
+
+    Statements go as plain text: the workers cannot load a class of this package.
+    """
+    plain: dict[str, Any] = {name: str(text) for name, text in asdict(rows.statements).items()}
+    return Recipe(
+        **plain,
+        query=str(query),
+        model=b"" if rows.slots is None else _model(engine, rows.slots),
+        seed=rows.seed,
+        schema=schema,
+        settings=tuple((name, _setting(engine, name)) for name in _SETTINGS),
+    )
+
+
+def _model(engine: DuckDBEngine, slots: Fragment) -> bytes:
+    import pyarrow as pa
+
+    query = render("load/all", rows=slots)
+    return engine.converted(query, lambda found: _packed(found.to_arrow_reader(_BROUGHT), pa), step=_SENDING)
+
+
+def parts_of(engine: DuckDBEngine, rows: PartRows) -> list[Part]:
+    """The parts in their order."""
+    found, before = list[Part](), 0
+    if rows.staged is None:
+        wanted = list(parts(rows.rows, gaps=rows.gaps))
+        left = rows.left or [count for _, count in wanted]
+        for (first, count), kept in zip(wanted, left, strict=True):
+            found.append(Part(first, count, before))
+            before += kept
+        return found
+    for stream, count in _streams(engine, render("write/in_order", staged=rows.staged)):
+        found.append(Part(0, count, before, stream))
+        before += count
+    return found
+
+
+def _streams(engine: DuckDBEngine, query: Fragment) -> list[tuple[bytes, int]]:
+    """A result as compressed Arrow streams of ``_BROUGHT`` rows, and how many rows each has."""
+    import pyarrow as pa
+
+    def packed(relation: Any) -> list[tuple[bytes, int]]:
+        return [(_packed([batch], pa), batch.num_rows) for batch in relation.to_arrow_reader(_BROUGHT)]
+
+    return engine.converted(query, packed, step=_SENDING)
+
+
+def _packed(batches: Iterable[Any], pa: Any) -> bytes:
+    sink, writer = io.BytesIO(), None
+    for batch in batches:
+        if writer is None:
+            options = pa.ipc.IpcWriteOptions(compression="zstd")
+            writer = pa.ipc.new_stream(sink, batch.schema, options=options)
+        writer.write_batch(batch)
+    if writer is not None:
+        writer.close()
+    return sink.getvalue()
+
+
+def _setting(engine: DuckDBEngine, name: str) -> str:
+    sql = render("source/setting", name=literal(name))
+    return str(engine.fetch(sql, step=_SENDING)["value"][0])

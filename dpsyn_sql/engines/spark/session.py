@@ -14,15 +14,12 @@ from hashlib import sha256
 from typing import Any
 
 from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, SourceSession
-from dpsyn_sql.engines.spark.catalog import Named, look_up
+from dpsyn_sql.engines.spark.catalog import Named, look_up, shown
 from dpsyn_sql.engines.spark.columns import columns_of
 from dpsyn_sql.engines.spark.engine import SparkEngine, open_engine
 from dpsyn_sql.engines.spark.guard import asked, refuse_stopped, tried
-from dpsyn_sql.engines.spark.names import shown
-from dpsyn_sql.engines.spark.pin import Pinned, pinned_files, pinned_table
+from dpsyn_sql.engines.spark.pin import Pinned, SparkRows, is_steady, pinned_files, pinned_table
 from dpsyn_sql.engines.spark.place import Place, private_place
-from dpsyn_sql.engines.spark.plans import is_steady
-from dpsyn_sql.engines.spark.rows import SparkRows
 from dpsyn_sql.errors import InputError, InternalError, SourceError
 from dpsyn_sql.source.frames import Frame
 from dpsyn_sql.source.ledger_names import Home

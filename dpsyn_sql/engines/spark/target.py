@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from dpsyn_sql.engines.spark.catalog import look_up
+from dpsyn_sql.engines.spark.catalog import look_up, parts_of, quoted, shown
 from dpsyn_sql.engines.spark.guard import asked, refuse_stopped, tried
-from dpsyn_sql.engines.spark.names import parts_of, quoted, shown
-from dpsyn_sql.engines.spark.outputs import Files, SparkFolder, SparkOutput, SparkTable, without_rows
+from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkOutput, SparkTable, without_rows
+from dpsyn_sql.engines.spark.place import Files
 from dpsyn_sql.errors import SourceError, TargetError
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import shorten

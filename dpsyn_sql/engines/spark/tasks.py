@@ -1,7 +1,7 @@
 """PRIVATE: what a task does with the rows of its partition: plain functions on Arrow batches.
 
 Workers need DuckDB and pyarrow, not this package: the functions travel by value, and the statements as text.
-So nothing else may be imported here but ``scratch``, which travels too. What a task returns counts once,
+So nothing else may be imported here but ``worker``, which travels too. What a task returns counts once,
 however often it ran: Spark takes the results of one completed attempt, and a further attempt on the same rows
 gives the same sums. (The same codes too: which rows of a unit are kept depends on nothing but the unit's own
 rows, not on their order.)
@@ -22,13 +22,10 @@ from functools import partial
 import duckdb
 import pyarrow as pa
 
-from dpsyn_sql.engines.spark.scratch import local_folder
+from dpsyn_sql.engines.spark.worker import local_folder, nameless
 
 BATCH = "dpsyn_batch"
 """The relation of one chunk of rows, with the columns c0, c1, ..."""
-
-FAILED = "dpsyn_sql task failed: "
-"""Before the name of the class of an error."""
 
 CHUNK_ROWS = 2**19
 CHUNK_BYTES = 2**26
@@ -80,12 +77,12 @@ class VersionDiffers(Exception):
 
 def task_of(work: Work) -> Task:
     """The function that ``mapInArrow`` runs in each task."""
-    return _nameless(partial(_worked, work))
+    return nameless(partial(_worked, work))
 
 
 def packed() -> Task:
     """The function that turns rows into few rows of bytes, one column ``packed``, each a stream of Arrow."""
-    return _nameless(_packed)
+    return nameless(_packed)
 
 
 def unpacked(data: bytes) -> pa.Table:
@@ -105,21 +102,6 @@ def versions(_: Iterable[object]) -> Iterator[tuple[str, str, str]]:
         except Exception:  # noqa: BLE001 - whatever stops it, it is not there
             found.append("")
     yield sys.executable or "python", found[0], found[1]
-
-
-def _nameless(
-    run: Task,
-) -> Task:
-    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
-        kind = ""
-        try:
-            yield from run(batches)
-        except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
-            kind = type(error).__name__
-        if kind:  # outside of the block: an error that was raised inside would carry the first one along
-            raise RuntimeError(FAILED + kind)
-
-    return task
 
 
 def _worked(work: Work, batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -190,14 +190,15 @@ def counting(
     prepare, each, late = _filled(reading, [one for one, _ in made], whole=whole)
     codes = Codes(made[-1][1]) if made else None
     clear = [render("spark/clear", table=made[-1][0].table)] if made and not whole else []
-    return _work(
-        reading,
-        settings,
-        prepare=[sums.table(_SUMS), *prepare],
-        each=each,
-        count=[*late, *sums.counts()],
-        result=render("spark/sums", table=_SUMS, keys=sums.keys),
-        clear=clear,
+    return Work(
+        duckdb=duckdb.__version__,
+        settings=_plain(settings),
+        prepare=_plain([sums.table(_SUMS), *prepare]),
+        each=_plain(each),
+        count=_plain([*late, *sums.counts()]),
+        result=str(render("spark/sums", table=_SUMS, keys=sums.keys)),
+        clear=_plain(clear),
+        unit=reading.unit,
         limit=None if whole else codes.together if codes else 1,
         streams=False,
     )
@@ -212,14 +213,15 @@ def encoding(
     last, types = made[-1]
     whole = reading.unit is not None
     prepare, each, late = _filled(reading, [one for one, _ in made[:-1]], whole=whole, named_only=True)
-    return _work(
-        reading,
-        settings,
-        prepare=prepare,
-        each=each,
-        count=late,
-        result=render("spark/codes", query=last.query, columns=Codes(types).signed),
-        clear=[],
+    return Work(
+        duckdb=duckdb.__version__,
+        settings=_plain(settings),
+        prepare=_plain(prepare),
+        each=_plain(each),
+        count=_plain(late),
+        result=str(render("spark/codes", query=last.query, columns=Codes(types).signed)),
+        clear=(),
+        unit=reading.unit,
         limit=None if whole else 1,
         streams=True,
     )
@@ -246,35 +248,9 @@ def _filled(
     return [render("spark/view", name=reading.name, query=reading.query), *views], each, []
 
 
-def _work(
-    reading: Reading,
-    settings: Sequence[Fragment],
-    *,
-    prepare: Sequence[str],
-    each: Sequence[str],
-    count: Sequence[str],
-    result: str,
-    clear: Sequence[str],
-    limit: int | None,
-    streams: bool,
-) -> Work:
+def _plain(statements: Sequence[str]) -> tuple[str, ...]:
     """As plain text, which a worker without this package can read."""
-
-    def plain(statements: Sequence[str]) -> tuple[str, ...]:
-        return tuple(str(statement) for statement in statements)
-
-    return Work(
-        duckdb=duckdb.__version__,
-        settings=plain(settings),
-        prepare=plain(prepare),
-        each=plain(each),
-        count=plain(count),
-        result=str(result),
-        clear=plain(clear),
-        unit=reading.unit,
-        limit=limit,
-        streams=streams,
-    )
+    return tuple(map(str, statements))
 
 
 def named_in(statements: Sequence[str], names: Sequence[str]) -> list[int]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.measure.inquiry import Behind, Inquiry
+from dpsyn_sql.measure.counting import Behind
+from dpsyn_sql.measure.inquiry import Inquiry
 from dpsyn_sql.measure.questions import (
     choice,
     contributions,
@@ -21,34 +22,21 @@ from dpsyn_sql.measure.questions import (
     tree,
     types,
 )
-from dpsyn_sql.planning.queries import (
-    Answer,
-    Choice,
-    ContributionQuery,
-    Distances,
-    GridQuery,
-    KeyQuery,
-    LeafQuery,
-    Marginals,
-    Question,
-    Residuals,
-    StepQuery,
-    TreeQuery,
-    TypesQuery,
-)
+from dpsyn_sql.planning import queries
+from dpsyn_sql.planning.queries import Answer, Question
 
 QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any]]] = {
-    Marginals: marginals.inquiry,
-    Residuals: residuals.inquiry,
-    Distances: distances.inquiry,
-    Choice: choice.inquiry,
-    KeyQuery: keys.inquiry,
-    GridQuery: grid.inquiry,
-    StepQuery: steps.inquiry,
-    TypesQuery: types.inquiry,
-    ContributionQuery: contributions.inquiry,
-    TreeQuery: tree.inquiry,
-    LeafQuery: leaves.inquiry,
+    queries.Marginals: marginals.inquiry,
+    queries.Residuals: residuals.inquiry,
+    queries.Distances: distances.inquiry,
+    queries.Choice: choice.inquiry,
+    queries.KeyQuery: keys.inquiry,
+    queries.GridQuery: grid.inquiry,
+    queries.StepQuery: steps.inquiry,
+    queries.TypesQuery: types.inquiry,
+    queries.ContributionQuery: contributions.inquiry,
+    queries.TreeQuery: tree.inquiry,
+    queries.LeafQuery: leaves.inquiry,
 }
 """Every question that can be asked; the door refuses all others."""
 

@@ -21,9 +21,8 @@ from dpsyn_sql.accounting.events import SelectionEvent, cost_units
 from dpsyn_sql.accounting.gdp import range_of_choice
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.calibrate import grown_until
-from dpsyn_sql.measure.counting import LARGEST_REFERENCE
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import tables_named
+from dpsyn_sql.measure.counting import LARGEST_REFERENCE, Behind
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, tables_named
 from dpsyn_sql.measure.noise import selection_mechanism
 from dpsyn_sql.planning.queries import Choice
 from dpsyn_sql.progress import phase

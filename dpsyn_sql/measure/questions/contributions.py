@@ -9,9 +9,8 @@ from __future__ import annotations
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.measure.calibrate import counts_event, refuse_no_discovery, standard_deviation
-from dpsyn_sql.measure.counting import check_counts
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.noise import add_noise
+from dpsyn_sql.measure.counting import Behind, check_counts
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry
 from dpsyn_sql.planning.queries import ContributionQuery, NoisyContributions
 
 
@@ -37,7 +36,7 @@ def inquiry(question: ContributionQuery, budget: Budget, behind: Behind) -> Inqu
     def noisy() -> Arrays:
         counts = counter.contributions(question)
         check_counts(counts, (question.most,))
-        return add_noise(behind.noise, [counts], event)
+        return behind.noisy([counts], event)
 
     def read(arrays: Arrays) -> NoisyContributions:
         return NoisyContributions(arrays[0], standard_deviation(event))

@@ -13,11 +13,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.measure.calibrate import counts_event
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import tables_named
-from dpsyn_sql.measure.noise import add_noise
+from dpsyn_sql.measure.counting import Behind
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, tables_named
 from dpsyn_sql.planning.queries import Distances
-from dpsyn_sql.progress import phase
 
 
 def distances_event(distances: int, rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
@@ -45,9 +43,7 @@ def inquiry(question: Distances, budget: Budget, behind: Behind) -> Inquiry[list
     event = distances_event(len(queries), behind.rows_per_unit, budget)
 
     def noisy() -> Arrays:
-        exact = counts.distances(queries, references)
-        with phase("noise"):
-            return add_noise(behind.noise, [exact], event)
+        return behind.noisy([counts.distances(queries, references)], event)
 
     def read(arrays: Arrays) -> list[int]:
         return [int(distance) for distance in arrays[0]]

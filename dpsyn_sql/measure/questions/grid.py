@@ -9,10 +9,8 @@ from __future__ import annotations
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.measure.calibrate import counts_event, refuse_no_discovery, standard_deviation
-from dpsyn_sql.measure.counting import check_counts
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import column_named, digest
-from dpsyn_sql.measure.noise import add_noise
+from dpsyn_sql.measure.counting import Behind, check_counts
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, column_named, digest
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.queries import GridQuery, NoisyMarginal
 
@@ -42,7 +40,7 @@ def inquiry(question: GridQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
     def noisy() -> Arrays:
         counts = counter.cells(question)
         check_counts(counts, (grid.size,))
-        return add_noise(behind.noise, [counts], event)
+        return behind.noisy([counts], event)
 
     def read(arrays: Arrays) -> NoisyMarginal:
         return NoisyMarginal((grid.name,), arrays[0], standard_deviation(event))

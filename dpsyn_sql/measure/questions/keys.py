@@ -24,9 +24,8 @@ from dpsyn_sql.measure.calibrate import (
     refuse_no_discovery,
     standard_deviation,
 )
-from dpsyn_sql.measure.counting import check_counts
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import column_named, digest
+from dpsyn_sql.measure.counting import Behind, check_counts
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, column_named, digest
 from dpsyn_sql.measure.noise import steps_with_noise, whole_rows
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.queries import Beginning, Exact, KeyQuery, NoisyKeys

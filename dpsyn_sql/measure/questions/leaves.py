@@ -13,12 +13,9 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.hierarchies.growth import Nodes, disjoint
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.calibrate import counts_event, refuse_no_discovery, standard_deviation
-from dpsyn_sql.measure.counting import check_counts
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import digest, nodes_named
-from dpsyn_sql.measure.noise import add_noise
+from dpsyn_sql.measure.counting import Behind, check_counts
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, digest, nodes_named
 from dpsyn_sql.planning.queries import LeafQuery, NoisyLeaves
-from dpsyn_sql.progress import phase
 
 
 def leaves_event(rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
@@ -48,8 +45,7 @@ def inquiry(question: LeafQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
         counts, others = counter.nodes(hierarchies, leaves), counter.outside(hierarchies)
         check_counts(counts, (len(leaves),))
         check_counts(others, (2,))
-        with phase("noise"):
-            return add_noise(behind.noise, [np.concatenate((counts, others))], event)
+        return behind.noisy([np.concatenate((counts, others))], event)
 
     def read(arrays: Arrays) -> NoisyLeaves:
         return NoisyLeaves(arrays[0], standard_deviation(event))

@@ -13,11 +13,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.measure.calibrate import counts_event, standard_deviation
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import tables_named
-from dpsyn_sql.measure.noise import add_noise
+from dpsyn_sql.measure.counting import Behind
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, tables_named
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
-from dpsyn_sql.progress import phase
 
 
 @lru_cache(maxsize=1000)
@@ -46,9 +44,7 @@ def inquiry(question: Marginals, budget: Budget, behind: Behind) -> Inquiry[list
     event = marginals_event(len(queries), behind.rows_per_unit, budget)
 
     def noisy() -> Arrays:
-        exact = counts.exact(queries)
-        with phase("noise"):
-            return add_noise(behind.noise, exact, event)
+        return behind.noisy(counts.exact(queries), event)
 
     def read(arrays: Arrays) -> list[NoisyMarginal]:
         sigma = standard_deviation(event)

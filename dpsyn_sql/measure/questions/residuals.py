@@ -19,11 +19,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.calibrate import gaussian_event
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import tables_named
-from dpsyn_sql.measure.noise import add_noise
+from dpsyn_sql.measure.counting import Behind
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, tables_named
 from dpsyn_sql.planning.queries import NoisyResidual, Residuals
-from dpsyn_sql.progress import phase
 
 _LARGEST = 2**61
 # No residual is larger, so that none overflows with its noise.
@@ -61,9 +59,7 @@ def inquiry(question: Residuals, budget: Budget, behind: Behind) -> Inquiry[list
     event = residuals_event(shapes, behind.rows_per_unit, budget)
 
     def noisy() -> Arrays:
-        exact = [whole_residuals(table) for table in counts.exact(queries)]
-        with phase("noise"):
-            return add_noise(behind.noise, exact, event)
+        return behind.noisy(map(whole_residuals, counts.exact(queries)), event)
 
     def read(arrays: Arrays) -> list[NoisyResidual]:
         pairs = zip(queries, arrays, strict=True)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.measure.calibrate import standard_deviation
-from dpsyn_sql.measure.counting import check_counts
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import column_named
-from dpsyn_sql.measure.noise import add_noise
+from dpsyn_sql.measure.counting import Behind, check_counts
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, column_named
 from dpsyn_sql.measure.questions.grid import grid_event
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.queries import NoisySteps, StepQuery
@@ -34,7 +32,7 @@ def inquiry(question: StepQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
     def noisy() -> Arrays:
         counts = counter.steps(question)
         check_counts(counts, (len(steps) + 1,))
-        return add_noise(behind.noise, [counts], event)
+        return behind.noisy([counts], event)
 
     def read(arrays: Arrays) -> NoisySteps:
         return NoisySteps(steps, arrays[0], standard_deviation(event))

@@ -1,7 +1,7 @@
 """Tree: which nodes of a public hierarchy are split, asked level by level from the root.
 
 Claim: docs/privacy.md, "Trees". A row is in one node of each level; what the tests of all levels cost
-together is the splitter's own (``measure/splitters``). In a tree over several hierarchies each node that is
+together is the splitter's own (``splitter_prices.py``). In a tree over several hierarchies each node that is
 split chooses its part by the exponential mechanism, whose scores are the rows of the largest child. The k
 rows of a unit change the scores of all nodes of a level by k together, so a level costs one choice of
 sensitivity k.
@@ -22,14 +22,13 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.domain.hierarchies.growth import Growth, Nodes
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.interfaces import NoiseSource
 from dpsyn_sql.measure.calibrate import standard_deviation
-from dpsyn_sql.measure.counting import check_counts
-from dpsyn_sql.measure.inquiry import Arrays, Behind, Inquiry
-from dpsyn_sql.measure.named import nodes_named
+from dpsyn_sql.measure.counting import Behind, check_counts
+from dpsyn_sql.measure.inquiry import Arrays, Inquiry, nodes_named
 from dpsyn_sql.measure.questions.choice import selection_event
-from dpsyn_sql.measure.splitters.base import Splitter
-from dpsyn_sql.measure.splitters.calibrated import splitter_of
-from dpsyn_sql.measure.splitters.choice import chosen_parts
+from dpsyn_sql.measure.splitter_prices import splitter_of
+from dpsyn_sql.measure.splitters import Splitter
 from dpsyn_sql.planning.queries import NoisyTree, TreeQuery
 from dpsyn_sql.progress import phase
 
@@ -168,3 +167,33 @@ def _chosen(
     check_counts(largest, refined.shape)
     with phase("noise"):
         return chosen_parts(largest, refined, event, kind, behind.noise)
+
+
+def chosen_parts(
+    largest: NDArray[np.int64],
+    refined: NDArray[np.bool_],
+    event: SelectionEvent,
+    kind: Kind,
+    noise: NoiseSource,
+) -> NDArray[np.int64]:
+    """By which part each node is split. PRIVATE counts go in.
+
+    "Synthetic Data via Differential Privacy", section 4.1: the exponential mechanism with the score
+    "imbalance", the rows of the largest child that a node has by a part (its equation 8); permute-and-flip in
+    pure accounts. All nodes of a level choose in parallel, so that a level costs what one choice costs.
+
+    Args:
+        largest: int64[n, parts], the rows of the largest child of every node by every part.
+        refined: bool[n, parts], whether the hierarchy of the part refines the node; public. By one at least.
+        event: scale of the choices; ``number`` of its choices is that of the levels.
+        kind: of the account.
+        noise: of the choices.
+
+    Returns:
+        int64[n]: places of parts.
+    """
+    found = np.zeros(len(refined), dtype=np.int64)
+    for node, may in enumerate(refined):
+        parts = np.flatnonzero(may)
+        found[node] = parts[noise.select(largest[node, parts], event.scale, kind, 1)[0]]
+    return found

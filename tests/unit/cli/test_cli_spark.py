@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.engines.spark.started import started
+from dpsyn_sql.engines.spark.guard import started
 from dpsyn_sql.errors import InputError
 
 COMMANDS = {
@@ -122,7 +122,7 @@ def test_workers_of_a_cluster_keep_their_own_python(builder, monkeypatch):
 
 @pytest.mark.parametrize("command", ["init", "plan"])
 def test_the_session_reaches_the_function_and_ends_with_the_command(monkeypatch, command):
-    import dpsyn_sql.engines.spark.started as module
+    import dpsyn_sql.engines.spark.guard as module
 
     log = []
 

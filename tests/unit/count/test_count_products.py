@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.count import counter as counter_module
 from dpsyn_sql.count import products
-from dpsyn_sql.count.cached import CachedCounter
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.planner import plan_counting
 from dpsyn_sql.count.products import PairSums, byte_packs
@@ -154,12 +153,11 @@ def test_equals_group_by(everywhere, rows, unit):
     engine.close()
 
 
-def test_behind_the_cache_and_for_further_marginals(everywhere):
+def test_kept_and_for_further_marginals(everywhere):
     domain, engine = domain_of(*SIZES), engine_with(100)
     planned, further = asked(domain)[:40], Further(2, 100, 10_000)
     binned = MarginalQuery(("a3", "a10"), ((0, 0, 1, 1, 0), (0, 1, 1, 2, 2, 0)))
-    with_further = SqlCounter(engine, Fragment("source"), domain, planned, further=further)
-    counter = CachedCounter(with_further, planned, further=True)
+    counter = SqlCounter(engine, Fragment("source"), domain, planned, further=further)
     tables = counter.count([*planned[:7], planned[3]])
     whole = SqlCounter(engine, Fragment("source"), domain, asked(domain))
     for query, table in zip([*planned[:7], planned[3]], tables, strict=True):

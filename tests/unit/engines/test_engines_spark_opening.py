@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 import dpsyn_sql
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.engines.spark.catalog import Named, look_up
+from dpsyn_sql.engines.spark.catalog import Named, look_up, parts_of, quoted, shown
 from dpsyn_sql.engines.spark.columns import columns_of, duckdb_type
-from dpsyn_sql.engines.spark.names import parts_of, quoted, shown
-from dpsyn_sql.engines.spark.pin import pinned_files, pinned_table
+from dpsyn_sql.engines.spark.pin import files_of, is_steady, pinned_files, pinned_table
 from dpsyn_sql.engines.spark.place import private_place
-from dpsyn_sql.engines.spark.plans import files_of, is_steady
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
 from dpsyn_sql.source.frames import library_of
 from dpsyn_sql.source.ledger_names import Home

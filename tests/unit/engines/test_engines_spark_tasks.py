@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow")
 
 from dpsyn_sql.encode.unit import Bound, unit_bytes  # noqa: E402
-from dpsyn_sql.engines.spark import engine, tasks  # noqa: E402
+from dpsyn_sql.engines.spark import engine, tasks, worker  # noqa: E402
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, counting, encoding, named_in  # noqa: E402
 from dpsyn_sql.errors import InternalError  # noqa: E402
 from dpsyn_sql.source.parts import Encoding, Tally  # noqa: E402
@@ -294,7 +294,7 @@ def folder(tmp_path, monkeypatch):
 def test_an_error_leaves_a_task_as_the_name_of_its_class(folder, capfd):
     with pytest.raises(RuntimeError) as raised:
         run(failing(), [batches_of([("u", 1, SECRET)], [])])
-    assert str(raised.value) == tasks.FAILED + "ConversionException"
+    assert str(raised.value) == worker.FAILED + "ConversionException"
     assert raised.value.__context__ is None and raised.value.__cause__ is None
     shown = "".join(traceback.format_exception(raised.value))
     assert SECRET not in shown and SECRET not in "".join(capfd.readouterr())
@@ -306,7 +306,7 @@ def test_errors_of_what_gives_the_rows_are_named_by_class_too():
         yield from batches_of([("u", 1, "x")], [])
         raise ValueError(SECRET)
 
-    with pytest.raises(RuntimeError, match=f"{tasks.FAILED}ValueError$") as raised:
+    with pytest.raises(RuntimeError, match=f"{worker.FAILED}ValueError$") as raised:
         list(tasks.task_of(failing())(broken()))
     assert SECRET not in "".join(traceback.format_exception(raised.value))
 
@@ -364,7 +364,7 @@ def test_what_does_not_fit_in_memory_is_spilled_into_the_folder_of_the_task(fold
 )
 def test_a_task_reads_nothing_but_its_rows(query):
     work = counting(READING, [], Sums(((Tally(F(query), ("k",)), {"k": "INTEGER"}),)), [])
-    with pytest.raises(RuntimeError, match=tasks.FAILED):
+    with pytest.raises(RuntimeError, match=worker.FAILED):
         run(work, [batches_of([("u", 1, "x")], [])])
 
 
@@ -372,13 +372,13 @@ def test_the_settings_of_a_task_are_final():
     tally = Tally(F(f"SELECT 1 AS k, count(*) AS n FROM {SOURCE}"), ("k",))
     work = counting(READING, [], Sums(((tally, {"k": "INTEGER"}),)), [])
     work = tasks.Work(**{**vars(work), "count": ("SET threads = 2",)})
-    with pytest.raises(RuntimeError, match=f"{tasks.FAILED}InvalidInputException"):
+    with pytest.raises(RuntimeError, match=f"{worker.FAILED}InvalidInputException"):
         run(work, [batches_of([("u", 1, "x")], [])])
 
 
 def test_another_duckdb_counts_nothing(monkeypatch):
     work = tasks.Work(**{**vars(failing()), "duckdb": "0.0.1"})
-    with pytest.raises(RuntimeError, match=f"{tasks.FAILED}VersionDiffers$"):
+    with pytest.raises(RuntimeError, match=f"{worker.FAILED}VersionDiffers$"):
         run(work, [batches_of([("u", 1, "x")], [])])
 
 
@@ -452,11 +452,11 @@ def test_nothing_random_cached_or_counted_by_accumulators(path):
 
 
 def test_only_the_name_of_a_class_passes_from_an_error():
-    quoted = RuntimeError(f"cannot cast '{tasks.FAILED}Smith' to INT")
+    quoted = RuntimeError(f"cannot cast '{worker.FAILED}Smith' to INT")
     assert engine._kind(quoted) == "RuntimeError"
-    of_task = RuntimeError(f"{tasks.FAILED}Smith, {tasks.FAILED}OutOfMemoryException")
+    of_task = RuntimeError(f"{worker.FAILED}Smith, {worker.FAILED}OutOfMemoryException")
     assert engine._kind(of_task) == "OutOfMemoryException"
-    assert engine._kind(RuntimeError(f"{tasks.FAILED}VersionDiffers")) == "VersionDiffers"
+    assert engine._kind(RuntimeError(f"{worker.FAILED}VersionDiffers")) == "VersionDiffers"
 
 
 def test_a_setting_that_a_task_cannot_make_stops_it():

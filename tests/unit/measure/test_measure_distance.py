@@ -7,7 +7,7 @@ from support.doors import FakeCounter, NoNoise, OneRelease
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.errors import InternalError, PrivacyBudgetExceeded, ReleaseChanged
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.counting import Counts
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import ExactNoise
@@ -86,35 +86,10 @@ def test_the_noise_has_the_scale_charged():
     assert abs(np.mean(errors)) < 5 * entry.events[0].sigma / np.sqrt(300)
 
 
-def test_nothing_is_counted_beyond_the_budget():
-    entry, counts = OneRelease(Budget("zcdp", 10**12)).open(), counter()
-    curator = LocalCurator(counts, DOMAIN, 1, entry, NoNoise())
-    with pytest.raises(PrivacyBudgetExceeded):
-        curator.ask(Distances([A], [np.array([50, 50])]), BUDGET)
-    assert counts.asked == [] and entry.events == ()
-
-
 def test_a_replay_gives_the_stored_distances_also_when_a_reference_was_rounded_differently():
     first, again = first_and_again(ExactNoise())
     answer = first.ask(Distances([A], [np.array([50, 50])]), BUDGET)
     assert again.ask(Distances([A], [np.array([50, 51])]), BUDGET) == answer
-
-
-def test_a_replay_that_asks_for_another_distance_stops():
-    first, again = first_and_again(NoNoise())
-    first.ask(Distances([A], [np.array([50, 50])]), BUDGET)
-    with pytest.raises(ReleaseChanged, match="question 0 differs"):
-        again.ask(Distances([B], [np.zeros(5, np.int64)]), BUDGET)
-
-
-@pytest.mark.parametrize(
-    "references", [[], [np.zeros(3, dtype=np.int64)], [np.zeros(2)], [np.full(2, 2**61)]]
-)
-def test_references_are_checked_before_the_charge(references):
-    curator, entry = door()
-    with pytest.raises(InternalError):
-        curator.ask(Distances([A], references), BUDGET)
-    assert entry.events == ()
 
 
 def test_codes_of_a_bin_are_summed_before_the_noise():
@@ -133,10 +108,10 @@ def test_codes_of_a_bin_are_summed_before_the_noise():
 def test_bins_partition_the_codes_so_that_one_row_changes_one_cell():
     for place in np.ndindex(2, 5):
         counts = Counts(counter(), DOMAIN)
-        before = counts.exact([BINNED])[0]
+        before = next(counts.exact([BINNED]))
         TABLES["a", "b"][place] += 1
         try:
-            change = counts.exact([BINNED])[0] - before
+            change = next(counts.exact([BINNED])) - before
         finally:
             TABLES["a", "b"][place] -= 1
         assert change.min() == 0 and change.sum() == change.max() == 1
@@ -150,10 +125,3 @@ def test_maps_give_every_code_a_bin_and_every_bin_a_code_or_nothing_is_charged(m
     with pytest.raises(InternalError, match="map"):
         curator.ask(Marginals([MarginalQuery(("a", "b"), maps)]), BUDGET)
     assert entry.events == ()
-
-
-def test_a_replay_with_other_maps_stops():
-    first, again = first_and_again(NoNoise())
-    first.ask(Marginals([BINNED]), BUDGET)
-    with pytest.raises(ReleaseChanged, match="question 0 differs"):
-        again.ask(Marginals([MarginalQuery(("a", "b"), (None, (0, 1, 1, 0, 2)))]), BUDGET)

@@ -16,7 +16,7 @@ from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import ExactNoise, selection_mechanism
 from dpsyn_sql.measure.questions.choice import selection_event
-from dpsyn_sql.planning.queries import Choice, MarginalQuery
+from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery
 
 SCORES = np.array([0, 1, 3])
 SCALE = 2.0
@@ -193,14 +193,15 @@ def test_numbers_and_allowances_that_cannot_be_are_refused_before_the_charge(num
     assert entry.events == ()
 
 
+@pytest.mark.parametrize("question", [Choice, Distances])
 @pytest.mark.parametrize(
     "references",
     [[], [np.zeros(2, dtype=np.int64)], [np.zeros(2), np.zeros(2)], [np.full(2, 2**61), np.full(2, 2**61)]],
 )
-def test_references_are_integers_of_the_right_shape_and_bounded(references):
+def test_references_are_integers_of_the_right_shape_and_bounded(question, references):
     door, entry = curator()
     with pytest.raises(InternalError):
-        door.ask(Choice(CANDIDATES, references), Budget("zcdp", 10**14))
+        door.ask(question(CANDIDATES, references), Budget("zcdp", 10**14))
     assert entry.events == ()
 
 

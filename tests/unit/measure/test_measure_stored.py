@@ -11,9 +11,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_from_dict, event_to_dict
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.chain import canonical_json
-from dpsyn_sql.measure.counting import Counts
+from dpsyn_sql.measure.counting import Behind, Counts
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.inquiry import Behind
 from dpsyn_sql.measure.questions import QUESTIONS, taken_apart
 from dpsyn_sql.planning.queries import (
     Choice,

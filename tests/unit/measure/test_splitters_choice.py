@@ -13,10 +13,9 @@ from scipy.special import logsumexp
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent
 from dpsyn_sql.accounting.gdp import choice_cost
-from dpsyn_sql.errors import InternalError
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.questions.choice import selection_event
-from dpsyn_sql.measure.splitters.choice import chosen_parts
+from dpsyn_sql.measure.questions.tree import chosen_parts
 
 NODES, PARTS, SIDES = 3, 2, 3
 """Nodes of a level, attributes, and children of a node by each of them."""
@@ -84,14 +83,12 @@ def test_all_levels_are_within_the_share(delta):
 
 
 def test_nodes_choose_among_the_attributes_that_refine_them():
-    largest = np.array([[9, 1, 9], [0, 5, 0], [7, 7, 7], [3, 3, 3]])
-    refines = np.array([[False, True, False], [True, True, False], [False] * 3, [True] * 3])
+    largest = np.array([[9, 1, 9], [0, 5, 0], [3, 3, 3]])
+    refines = np.array([[False, True, False], [True, True, False], [True] * 3])
     event = SelectionEvent(0.01, 1)
     for kind in ("gdp", "pure"):
         found = chosen_parts(largest, refines, event, kind, ExactNoise())
-        assert found.dtype == np.int64 and found[:3].tolist() == [1, 1, -1] and 0 <= found[3] <= 2
-    with pytest.raises(InternalError, match="a score for every node"):
-        chosen_parts(largest[:2], refines, event, "gdp", ExactNoise())
+        assert found.dtype == np.int64 and found[:2].tolist() == [1, 1] and 0 <= found[2] <= 2
 
 
 @pytest.mark.parametrize("kind", ["gdp", "zcdp", "pure"])

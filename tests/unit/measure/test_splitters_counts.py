@@ -11,9 +11,7 @@ from support.small_trees import distribution, level_sums, loss, outcomes, walk
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.splitters.base import Level
-from dpsyn_sql.measure.splitters.basic import Basic
-from dpsyn_sql.measure.splitters.direct import Direct
+from dpsyn_sql.measure.splitters import Basic, Direct, Level
 
 
 class Told:

@@ -1,21 +1,16 @@
-"""The improved adaptive histogram: which discounts are stable, and every output of small trees on neighbours."""
+"""The improved adaptive histogram: which discounts are stable."""
 
 import math
-from collections import Counter
 from itertools import pairwise
-from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare
-from support.small_trees import Decided, distribution, level_sums, loss, outcomes, walk, worst_loss
+from support.small_trees import level_sums, walk, worst_loss
 
 from dpsyn_sql.accounting.events import ImprovedEvent
-from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.splitters import improved
-from dpsyn_sql.measure.splitters.improved import Improved
+from dpsyn_sql.measure.splitters import Improved
 
 # -- discounts of Appendix A, as functions of a node: rows of its children, what arrived at it, t, level ---
 
@@ -177,100 +172,3 @@ def test_discount_is_the_least_whole_number_that_is_large_enough(threshold, scal
     discount, wanted = ImprovedEvent(scale, 1).discount(threshold), threshold + scale * math.log(2)
     assert isinstance(discount, int) and discount >= 1 and wanted <= discount
     assert discount == 1 or discount - 1 < wanted
-
-
-# -- the real code: every output ----------------------------------------------------------------------------
-
-
-SHAPES = [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (9, 1)]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.sampled_from(SHAPES),
-    st.sampled_from([0.4, 1.0, 2.5, 6.0]),
-    st.integers(0, 6),
-    st.sampled_from([2**20, 6, 3]),
-    st.sampled_from(["uniform", "clamped"]),
-    st.integers(0, 7),
-    st.data(),
-)
-def test_one_row_more_costs_at_most_what_is_charged(shape, scale, threshold, most, discount, ends, data):
-    branching, depth = shape
-    splitter = Improved(ImprovedEvent(scale, 1), threshold, discount)
-    limits = {"most": most, "ended": lambda level, node: (level + node) % 7 == ends}
-    size, off = branching**depth, splitter.event.discount(threshold)
-    counts = data.draw(st.lists(st.integers(0, 4 * off), min_size=size, max_size=size))
-    before = distribution(splitter, depth, branching, counts, 0, **limits)
-    counts[data.draw(st.integers(0, size - 1))] += 1
-    after = distribution(splitter, depth, branching, counts, 0, **limits)
-    assert loss(before, after) <= float(splitter.event.cost("pure")) * (1 + 1e-9)
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(st.integers(0, 25), min_size=8, max_size=8),
-    st.lists(st.integers(0, 7), min_size=1, max_size=3),
-    st.sampled_from(["uniform", "clamped"]),
-)
-def test_a_unit_of_several_rows_costs_at_most_what_is_charged(counts, cells, discount):
-    splitter = Improved(ImprovedEvent(3.0, 3), 3, discount)
-    more = [count + cells.count(cell) for cell, count in enumerate(counts)]
-    cost = loss(distribution(splitter, 3, 2, counts, 0), distribution(splitter, 3, 2, more, 0))
-    assert cost <= float(splitter.event.cost("pure")) * len(cells) / 3 * (1 + 1e-9)
-
-
-def drawn_by(choose):
-    """``noise.drawn_rows`` with every possible draw, each with its probability."""
-
-    def draw(rows, number):
-        if not rows:
-            return [()] if number == 0 else []
-        first, *others = rows
-        return [(k, *more) for k in range(min(first, number) + 1) for more in draw(others, number - k)]
-
-    def drawn(counts, groups, number):
-        found = []
-        for group, wanted in enumerate(number.tolist()):
-            rows = counts[groups == group].tolist()
-            ways = comb(sum(rows), wanted)
-            options = draw(rows, wanted)
-            found += choose([(way, math.prod(map(comb, rows, way)) / ways) for way in options])
-        return np.array(found, dtype=np.int64)
-
-    return drawn
-
-
-def proportional(splitter, depth, branching, counts):
-    def program(choose):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(improved, "drawn_rows", drawn_by(choose))
-            return walk(splitter, depth, branching, counts, Decided(choose, 0))
-
-    return outcomes(program)
-
-
-@pytest.mark.parametrize("scale", [0.7, 2.0])
-@pytest.mark.parametrize(("branching", "depth", "threshold"), [(2, 2, 0), (2, 3, 0), (2, 3, 1), (3, 2, 0)])
-def test_rows_drawn_at_random_cost_at_most_what_is_charged(scale, branching, depth, threshold):
-    """All draws and all decisions."""
-    rng = np.random.default_rng(branching * depth)
-    splitter = Improved(ImprovedEvent(scale, 1), threshold, "proportional")
-    for _ in range(2):
-        counts = rng.integers(0, 3, branching**depth).tolist()
-        before = proportional(splitter, depth, branching, counts)
-        counts[rng.integers(len(counts))] += 1
-        after = proportional(splitter, depth, branching, counts)
-        assert loss(before, after) <= float(splitter.event.cost("pure")) * (1 + 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("discount", ["uniform", "clamped", "proportional"])
-def test_real_noise_gives_the_exact_distribution(discount):
-    splitter, counts, draws = Improved(ImprovedEvent(2.0, 1), 1, discount), [7, 0, 4, 2], 4_000
-    by_draw = discount == "proportional"
-    exact = proportional(splitter, 2, 2, counts) if by_draw else distribution(splitter, 2, 2, counts, 0)
-    seen = Counter(walk(splitter, 2, 2, counts, ExactNoise()) for _ in range(draws))
-    assert set(seen) <= set(exact)
-    expected = [draws * chance for chance in exact.values()]
-    assert chisquare([seen[output] for output in exact], expected).pvalue > 1e-7

@@ -12,7 +12,7 @@ from support.small_trees import Decided, outcomes
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import cost_units
-from dpsyn_sql.measure.inquiry import Behind
+from dpsyn_sql.measure.counting import Behind
 from dpsyn_sql.measure.questions.tree import inquiry
 from dpsyn_sql.planning.queries import TreeQuery
 

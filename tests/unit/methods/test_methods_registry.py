@@ -23,7 +23,6 @@ from dpsyn_sql.planning.plan import MeasureStep, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.report.certificate import _mechanisms
 from dpsyn_sql.source.relation import Relation, Source
-from dpsyn_sql.testing.methods import registered
 from dpsyn_sql.testing.recording import RecordingLedger
 
 SPEC = {"columns": {"a": {"type": "categorical", "categories": ["x", "y"], "other": False}}}
@@ -53,10 +52,8 @@ class Toy(Static):
 
 
 @pytest.fixture(autouse=True)
-def there():
-    with registered(Toy()):
-        yield
-    assert "toy" not in METHODS
+def there(monkeypatch):
+    monkeypatch.setitem(METHODS, "toy", Toy())
 
 
 @pytest.fixture

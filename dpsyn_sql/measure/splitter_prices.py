@@ -27,11 +27,7 @@ from dpsyn_sql.measure.calibrate import (
     standard_deviation,
 )
 from dpsyn_sql.measure.noise import MOST_ROWS, laplace_mechanism
-from dpsyn_sql.measure.splitters.base import Splitter
-from dpsyn_sql.measure.splitters.basic import Basic
-from dpsyn_sql.measure.splitters.direct import Direct
-from dpsyn_sql.measure.splitters.improved import Improved
-from dpsyn_sql.measure.splitters.privtree import PrivTree
+from dpsyn_sql.measure.splitters import Basic, Direct, Improved, PrivTree, Splitter
 from dpsyn_sql.planning.queries import TreeQuery
 
 _Event = TypeVar("_Event", TreeEvent, ImprovedEvent)
