@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.accounting.budget import Approximate, Budget, Kind
+from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Asked, LedgerEntry, NoiseSource, Outlook
@@ -124,10 +124,6 @@ class RecordingLedger:
     def home(self) -> Home:
         """None: a ledger in memory lies nowhere."""
         return self._inner.home
-
-    def kind(self, key: ReleaseKey) -> Approximate:
-        """As the ledger in memory."""
-        return self._inner.kind(key)
 
     def look(
         self, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool = False

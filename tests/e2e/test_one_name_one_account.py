@@ -195,7 +195,7 @@ def test_two_spellings_with_two_accounts_have_to_be_chosen_from(path):
     ledger = SqliteLedger(f"{path}.dpsyn-ledger")
     for table in ("Sales", "SALES"):
         key = former_key(path, table, account=table)
-        with ledger.open_release(key, Budget("zcdp", 10**12)):
+        with ledger.open_release(key, Budget("gdp", 10**12)):
             pass
     ledger.close()
     with pytest.raises(dpsyn_sql.AccountError, match=r"several accounts .*'SALES'.*account="):

@@ -28,7 +28,7 @@ TABLES = {
 A, B, AB = (MarginalQuery(attrs) for attrs in TABLES)
 BINS = (1, 0, 1, 0, 2)
 BINNED = MarginalQuery(("a", "b"), (None, BINS))
-BUDGET, LARGE = Budget("zcdp", 10**13), Budget("zcdp", 10**15)
+BUDGET, LARGE = Budget("gdp", 10**13), Budget("gdp", 10**15)
 
 
 def counter():
@@ -77,7 +77,7 @@ def test_a_unit_changes_a_distance_by_at_most_its_rows():
 
 
 def test_the_noise_has_the_scale_charged():
-    curator, entry = door(ExactNoise(), budget=Budget("zcdp", 10**18))
+    curator, entry = door(ExactNoise(), budget=Budget("gdp", 10**18))
     errors = [
         curator.ask(Distances([A, B], [np.array([50, 50]), np.zeros(5, dtype=np.int64)]), BUDGET)[0] - 20
         for _ in range(300)
@@ -87,7 +87,7 @@ def test_the_noise_has_the_scale_charged():
 
 
 def test_nothing_is_counted_beyond_the_budget():
-    entry, counts = OneRelease(Budget("zcdp", 10**12)).open(), counter()
+    entry, counts = OneRelease(Budget("gdp", 10**12)).open(), counter()
     curator = LocalCurator(counts, DOMAIN, 1, entry, NoNoise())
     with pytest.raises(PrivacyBudgetExceeded):
         curator.ask(Distances([A], [np.array([50, 50])]), BUDGET)

@@ -45,7 +45,7 @@ LEVELS = tuple(np.array(levels, dtype=np.int64) for levels in ([1, 2, 2],))
 NODES = (np.array([0, 2, 3], dtype=np.int64),)
 LEAVES = "71777cd74204eb08fa05fa2651c187faddda5c8a0bc84bfec7cdd139cbf7dc7f"
 ROWS = 3
-GDP, ZCDP = Budget.from_epsilon(3, 1e-9), Budget.from_epsilon(3, 1e-9, "zcdp")
+GDP, ZCDP = Budget.from_epsilon(3, 1e-9), Budget.from_epsilon(3, 1e-9, "gdp")
 PURE = Budget("pure", 3 * 10**15)
 REFERENCES = [np.ones(query.shape(DOMAIN), dtype=np.int64) for query in (N, BINS)]
 

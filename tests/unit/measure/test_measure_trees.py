@@ -26,7 +26,7 @@ from dpsyn_sql.sqltext.fragments import Fragment
 KEY = 5
 BUDGETS = {
     "gdp": Budget.from_epsilon(3, "1e-6"),
-    "zcdp": Budget.from_epsilon(3, "1e-6", "zcdp"),
+    "gdp": Budget.from_epsilon(3, "1e-6", "gdp"),
     "pure": Budget.from_epsilon(3, 0),
 }
 

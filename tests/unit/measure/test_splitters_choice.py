@@ -65,7 +65,7 @@ def test_a_level_costs_at_most_one_choice(table, unit, scale):
     for first, second in ((one, other), (other, one)):
         for order in (1.5, 2, 8, 64):
             divergence = logsumexp(order * np.log(first) + (1 - order) * np.log(second)) / (order - 1)
-            assert divergence <= order * float(event.cost("zcdp")) + 1e-9
+            assert divergence <= order * float(event.cost("gdp")) + 1e-9
     one, other = (joint(values, scale, flipped) for values in (before, after))
     assert np.abs(np.log(one / other)).max() <= float(event.cost("pure")) + 1e-9
 
@@ -94,7 +94,7 @@ def test_nodes_choose_among_the_attributes_that_refine_them():
         chosen_parts(largest[:2], refines, event, "gdp", ExactNoise())
 
 
-@pytest.mark.parametrize("kind", ["gdp", "zcdp", "pure"])
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
 def test_choices_have_the_probabilities_of_the_proof(kind):
     scale, draws = 2.0, 3_000
     largest = np.tile([4, 6], (draws, 1))

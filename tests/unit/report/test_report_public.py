@@ -107,7 +107,7 @@ def test_bets_are_rounded_up(chance, words):
 
 
 def test_zcdp_has_the_bound_of_epsilon_alone():
-    found = promise_of(certificate(1, 1e-9, "zcdp"))
+    found = promise_of(certificate(1, 1e-9, "gdp"))
     assert found.exact is None
     assert found.best == found.by_epsilon
 
@@ -363,7 +363,7 @@ def test_the_name_of_a_release_is_that_of_its_table_or_file(table, name):
 def test_shares_of_the_budget_add_up():
     event = GaussianEvent(100.0, 2)
     facts = {
-        "budget": {"kind": "zcdp", "reserved_units_of_1e-15": 4 * 10**11},
+        "budget": {"kind": "gdp", "reserved_units_of_1e-15": 4 * 10**11},
         "mechanisms": [
             {"step": "discover keys", "column": "a", **event_to_dict(event)},
             {"step": "one-way", "marginals": 2, **event_to_dict(event)},
