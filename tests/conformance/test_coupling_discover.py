@@ -51,7 +51,6 @@ KEY = 5
 UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("who", K)}
 BUDGETS = {
     "gdp": Budget.from_epsilon(3, "1e-6"),
-    "gdp": Budget.from_epsilon(3, "1e-6", "gdp"),
     "pure": Budget.from_epsilon(3, 0),
 }
 INTEGER, DOUBLE = parse_type("INTEGER"), parse_type("DOUBLE")

@@ -32,7 +32,7 @@ def tens(query):
 
 
 def curator_of(log, entry, rows=1, table=tens):
-    return LocalCurator(FakeCounter(table, log), DOMAIN, rows, entry, NoNoise(log, more=1))
+    return LocalCurator(FakeCounter(table, log), DOMAIN, rows, entry, NoNoise(log, more=16))
 
 
 def curator_with(log, budget, rows=1, table=tens):
@@ -44,9 +44,10 @@ def test_charged_then_counted_then_noised_then_stored(log):
     curator, entry = curator_with(log, Budget("gdp", 10**13))
     tables = curator.ask(Marginals([A, AB]), Budget("gdp", 10**13))
     assert [type(step).__name__ for step in log] == ["str", "tuple"]
-    assert entry.events == (GaussianEvent(log[1][1], 2),)
+    assert entry.events == (GaussianEvent(log[1][1] / 16, 2, 16),)
     assert [table.values.tolist() for table in tables] == [[11, 11], [[11, 11, 11], [11, 11, 11]]]
-    assert tables[0].sigma == log[1][1] == pytest.approx((2 / (2 * 0.01)) ** 0.5)
+    assert log[1][1] / 16 == pytest.approx((2 / (2 * 0.01) + 1 / 64) ** 0.5)
+    assert tables[0].sigma == pytest.approx(((log[1][1] / 16) ** 2 + 1 / 12) ** 0.5)
     assert list(curator.measurements) == tables
 
 

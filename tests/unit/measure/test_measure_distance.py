@@ -124,7 +124,9 @@ def test_codes_of_a_bin_are_summed_before_the_noise():
     expected = np.array([[20, 40, 0], [0, 0, 40]])
     np.testing.assert_array_equal(binned.values, expected)
     assert binned.maps == BINNED.maps and plain.maps == ()
-    assert [call.exact.tolist() for call in noise.calls] == [[*expected.ravel(), *TABLES["a", "b"].ravel()]]
+    assert [call.exact.tolist() for call in noise.calls] == [
+        [16 * count for count in (*expected.ravel(), *TABLES["a", "b"].ravel())]
+    ]
     assert entry.events[0].l2_squared == 2
     assert counts.asked == [[AB]]  # both from one table of original codes
     assert curator.ask(Distances([BINNED], [expected]), BUDGET) == [0]

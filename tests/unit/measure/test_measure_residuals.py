@@ -75,7 +75,7 @@ def test_several_tables_and_repeated_ones_add_up():
     for queries in ([one], [two], [one, two], [two, two, one]):
         _, (event,), _ = asked(queries, rows=K)
         assert event.l2_squared == K**2 * sum(length[query] for query in queries)
-        assert event.sigma == pytest.approx(math.sqrt(event.l2_squared / (2 * float(BUDGET.fraction))))
+        assert event.sigma == pytest.approx(math.sqrt(event.l2_squared / (2 * float(BUDGET.fraction)) + 4))
         assert event.cost("gdp") <= BUDGET.fraction
 
 

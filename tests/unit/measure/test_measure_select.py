@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from support.doors import FakeCounter, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent, cost_units
+from dpsyn_sql.accounting.gdp import range_of_choice
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.measure.curator import LocalCurator
@@ -107,35 +109,32 @@ def test_the_loss_of_neighbours_is_within_the_charge_and_half_the_charge_is_too_
         p, q = np.array(list(before.values())), np.array(list(after.values()))
         worst = max(worst, math.log(np.sum(p**alpha * q ** (1 - alpha))) / (alpha - 1))
         assert np.abs(np.log(p / q)).max() <= event.cost("pure") + 1e-12
-    assert worst <= float(event.cost("gdp")) * alpha
+    assert worst <= number * float(event.single) ** 2 / 8 * alpha < float(event.cost("gdp")) * alpha
     if alpha == 1.5:
-        assert worst > float(event.cost("gdp")) * alpha / 2
+        assert worst > number * float(event.single) ** 2 / 8 * alpha / 2
 
 
 @pytest.mark.parametrize("number", [1, 5])
 @pytest.mark.parametrize("rows", [1, 4])
 def test_scale_and_cost(rows, number):
-    """Scale 2 D / e: e = sqrt(8 rho / t) under zCDP, epsilon / t in pure accounts."""
-    zcdp = selection_event(number, rows, Budget("gdp", 2 * number * 10**13))
-    assert zcdp.scale == pytest.approx(2 * rows / 0.4)
-    assert (zcdp.sensitivity, zcdp.number) == (rows, number)
-    assert cost_units(zcdp, "gdp") <= 2 * number * 10**13
+    """Scale 2 D / e: e is the range of a t-th of mu^2 / 2, epsilon / t in pure accounts."""
+    gdp = selection_event(number, rows, Budget("gdp", 2 * number * 10**13))
+    assert gdp.scale == pytest.approx(2 * rows / range_of_choice(Fraction(2, 100)))
+    assert (gdp.sensitivity, gdp.number) == (rows, number)
+    assert cost_units(gdp, "gdp") <= 2 * number * 10**13
     pure = selection_event(number, rows, Budget("pure", number * 10**14))
     assert pure.scale == pytest.approx(2 * rows / 0.1)
     assert cost_units(pure, "pure") <= number * 10**14
 
 
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
-def test_our_cost_is_that_of_opendp(kind):
+def test_our_cost_is_that_of_opendp():
+    """In pure accounts; its rho is number e^2 / 8, which mu^2 / 2 is above."""
     for number, sensitivity in ((1, 1), (7, 1), (400, 3)):
         event = SelectionEvent(300.0, sensitivity, number)
-        stated = selection_mechanism(event.scale, kind, number).map(sensitivity)
-        assert stated == pytest.approx(float(event.cost(kind)), rel=1e-12)
-
-
-def test_pure_cost_in_an_approximate_account_is_never_cheaper_than_the_bounded_range():
-    event = SelectionEvent(20.0, 1)
-    assert event.cost("gdp") == event.cost("pure") ** 2 / 8
+        stated = [selection_mechanism(event.scale, kind, number).map(sensitivity) for kind in ("pure", "gdp")]
+        assert stated[0] == pytest.approx(float(event.cost("pure")), rel=1e-12)
+        assert stated[1] == pytest.approx(number * float(event.single) ** 2 / 8, rel=1e-12)
+        assert stated[1] < event.cost("gdp")
 
 
 DOMAIN = Domain(tuple(Attribute(name, "BOOLEAN", "categorical", labels=(False, True)) for name in "ab"))
@@ -207,6 +206,5 @@ def test_references_are_integers_of_the_right_shape_and_bounded(references):
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_gdp_account_gets_the_mechanism_of_a_bounded_range(number):
     """The exponential mechanism, whose rho is number e^2 / 8; permute-and-flip has no such range."""
-    cost = float(SelectionEvent(4.0, 1, number).cost("gdp"))
-    assert selection_mechanism(4.0, "gdp", number).map(1) == pytest.approx(cost)
+    assert selection_mechanism(4.0, "gdp", number).map(1) == pytest.approx(number / 2**2 / 8)
     assert selection_mechanism(4.0, "pure", number).map(1) == pytest.approx(number / 2)

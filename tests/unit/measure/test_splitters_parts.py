@@ -103,7 +103,7 @@ def trade_off(mu, epsilon):
 def test_a_whole_tree_costs_at_most_what_is_charged(kind, splitter, most, units):
     """Every output and its probability, on tables that differ by one unit."""
     rng = np.random.default_rng(most + units)
-    budget = Budget.from_epsilon(2, 0) if kind == "pure" else Budget.from_epsilon(9, "1e-6", kind)
+    budget = Budget.from_epsilon(2, 0) if kind == "pure" else Budget.from_epsilon(9, "1e-6")
     for largest in (3, 9, 25):
         table = dict(zip(ROWS, rng.integers(0, largest, len(ROWS)).tolist(), strict=True))
         more = dict(table)
