@@ -251,8 +251,8 @@ def _fits(epsilon: Decimal, delta: Fraction, remaining: Budget) -> bool:
 
 
 def shown(epsilon: Fraction | float) -> str:
-    """An epsilon or a delta for people: four digits, rounded up."""
-    exact = Fraction(epsilon)
+    """An epsilon or a delta for people: four digits, rounded up; a float is what its text says."""
+    exact = epsilon if isinstance(epsilon, Fraction) else Fraction(repr(float(epsilon)))
     rounded = _FOUR_DIGITS_UP.divide(Decimal(exact.numerator), Decimal(exact.denominator))
     return f"{float(rounded):.4g}"
 

@@ -260,7 +260,7 @@ def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Bu
     shared = charge.place is None or spending.continues(charge.place)
     cost = spending.add(charge)
     if not account.balance.admits(cost):
-        raise PrivacyBudgetExceeded(_refusal(account, cost))
+        raise PrivacyBudgetExceeded(_refusal(account, charge, cost))
     balance = Balance(account.balance.after(cost), account.balance.limit)
     account = replace(account, balance=balance, parts=spending.parts)
     _update(store, account)
@@ -366,7 +366,7 @@ def _update(store: Store, account: Account) -> None:
     )
 
 
-def _refusal(account: Account, cost: Budget) -> str:
+def _refusal(account: Account, charge: Charge, cost: Budget) -> str:
     left = account.balance.remaining
     if left is None:
         return (
@@ -381,7 +381,10 @@ def _refusal(account: Account, cost: Budget) -> str:
         )
     else:
         way = "Use a smaller epsilon, or raise the limit"
+    told = "The release costs"
+    if charge.budget.kind != cost.kind:
+        told = f"The pure release of {describe(charge.budget, account.delta)} counts in this account as"
     return (
-        f"The release costs {describe(cost, account.delta)}, which is more than the account {account.name!r} "
+        f"{told} {describe(cost, account.delta)}, which is more than the account {account.name!r} "
         f"has left: {account.left}. Nothing was read or charged. {way} (`dpsyn ledger grant`)."
     )
