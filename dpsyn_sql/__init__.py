@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dpsyn_sql.request import Request
     from dpsyn_sql.stored import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AccountError",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.budget import Approximate, exact_number
+from dpsyn_sql.accounting.budget import exact_number
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.calling import owner_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
@@ -24,7 +24,6 @@ from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import fold
-from dpsyn_sql.source.relation import Source
 from dpsyn_sql.source.slices import Sliced
 
 
@@ -50,37 +49,16 @@ class Book:
         return output.name(self._home)
 
     def key(self, output: Output) -> ReleaseKey:
-        """The idempotency key of a release to this output, and its key in ledgers of the first format."""
-        request, session, unit = self._request, self._session, self._plan.source.unit.column
-        former = ReleaseKey(
-            account=request.account,
-            name=request.name or output.spelled,
-            version=request.version,
-            configuration=self._configuration(session.resolved_spelling, session.former_statements, unit),
-            sources=session.private_spellings(self._home),
-        )
-        statements, name = self._plan.source.relation.statements, self._plan.source.unit_name
-        unit = None if name == "row" else name
+        """The idempotency key of a release to this output."""
+        request = self._request
         return ReleaseKey(
             account=request.account,
             name=request.name or self.name(output),
             version=request.version,
-            configuration=self._told(unit, statements),
-            sources=session.private_sources(self._home),
+            configuration=self._configuration(),
+            sources=self._session.private_sources(self._home),
             named=request.name is not None,
-            former=former,
         )
-
-    def _told(self, unit: str | None, statements: Sequence[str]) -> dict[str, Any]:
-        """The configuration: the source in the ledger's names, and only settings that make a difference."""
-        session, relation = self._session, self._plan.source.relation
-        told = self._configuration(session.resolved_name(self._home), statements, unit)
-        if relation.kind != "csv":
-            told.pop("on_error", None)
-        left_out = {fold(name) for name in self._request.exclude} - {
-            fold(self._plan.source.unit.column or "")
-        }
-        return {**told, "kind": session.kind, "exclude": sorted(left_out)}
 
     def look(self, output: Output) -> Outlook:
         """What the ledger would do with the release."""
@@ -88,18 +66,22 @@ class Book:
         with _opened(self._con, self._place) as ledger:
             if ledger is None:
                 return Outlook(untouched(new_name(key), budget.kind))
-            return ledger.look(key, budget, (self.name(output), output.spelled), new_debit=fresh)
+            return ledger.look(key, budget, (self.name(output),), new_debit=fresh)
 
-    def _configuration(self, source: str, statements: Sequence[str], unit: str | None) -> dict[str, Any]:
-        """Public settings, never anything computed from rows."""
-        request, plan = self._request, self._plan
+    def _configuration(self) -> dict[str, Any]:
+        """Public settings that make a difference, never anything computed from rows; the source in the
+        ledger's names."""
+        request, plan, session = self._request, self._plan, self._session
+        unit = plan.source.unit
+        left_out = {fold(name) for name in request.exclude} - {fold(unit.column or "")}
         configuration: dict[str, Any] = {
-            "source": source,
-            "statements": list(statements),
-            "unit": unit,
-            "rows_per_unit": plan.source.unit.max_rows,
+            "source": session.resolved_name(self._home),
+            "kind": session.kind,
+            "statements": list(plan.source.relation.statements),
+            "unit": None if plan.source.unit_name == "row" else plan.source.unit_name,
+            "rows_per_unit": unit.max_rows,
             "domain": [measured_facts(item) for item in self._shape.measured],
-            "exclude": sorted(request.exclude),
+            "exclude": sorted(left_out),
             "method": plan.method,
             "epsilon": str(exact_number("epsilon", request.epsilon)),
             "delta": str(exact_number("delta", request.delta)),
@@ -108,7 +90,7 @@ class Book:
             configuration["rows_of_units"] = "measured"
         if plan.source.sliced is not None:
             configuration["slice"] = self._slice(plan.source.sliced)
-        if request.on_error != "null":
+        if request.on_error != "null" and plan.source.relation.kind == "csv":
             configuration["on_error"] = request.on_error
         if plan.particulars.settings:
             configuration["settings"] = dict(plan.particulars.settings)
@@ -122,26 +104,6 @@ class Book:
         if conventions and sliced.slice.most is not None:
             told["conventions"] = dict(conventions)
         return told
-
-
-def account_kind(
-    con: Connection, place: Ledger | Path | None, request: Request, session: SourceSession, source: Source
-) -> Approximate:
-    """How a release with a delta above 0 is priced: as the account is that it is charged to.
-
-    Raises:
-        AccountError: the sources belong to another account, or to different ones.
-        LedgerError: the ledger cannot be used.
-    """
-    unit = None if source.unit_name == "row" else source.unit_name
-    told: dict[str, Any] = {"unit": unit, **({"running_total": True} if request.asks_total else {})}
-    with _opened(con, place) as ledger:
-        if ledger is None:
-            return "gdp"
-        home, name = _home(ledger, place), request.name or ""
-        former = ReleaseKey(request.account, name, None, told, session.private_spellings(home))
-        sources = session.private_sources(home)
-        return ledger.kind(ReleaseKey(request.account, name, None, told, sources, former=former))
 
 
 def _home(ledger: Ledger | None, place: Ledger | Path | None) -> Home:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.book import ledger_in_words
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import parse_type
@@ -173,5 +174,5 @@ def _public_type(sql_type: str) -> str:
 
 def _told(made: Release, name: str | None, place: str) -> str:
     cost = "replayed, nothing charged" if made.replayed else f"charged in {place}"
-    claim = f"epsilon {made.epsilon:.6g}, delta {made.delta:g}"
+    claim = f"epsilon {shown(made.epsilon)}, delta {made.delta:g}"
     return f"release {name!r} ({made.id}): {made.rows:,} synthetic rows, {claim}; {cost}"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
     ImprovedEvent,
@@ -59,6 +59,7 @@ class Explanation:
     obstacle: str
     engine: Mapping[str, str]
     cost: Budget
+    delta: Number
 
     def __str__(self) -> str:
         noise = explained_noise(self.plan)
@@ -66,7 +67,7 @@ class Explanation:
         found = [_finds(step, events[0], self.shape.untyped) for step, events in planned]
         further = self.plan.further
         counting = self.counting.describe(None if further is None else further.together)
-        lines = explain(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
+        lines = explain(self.plan, self.shape, self.delta, counting=counting, noise=noise, discovery=found)
         places = {
             **self.engine,
             "Ledger": self.ledger,
@@ -143,6 +144,7 @@ def plan(con: Connection, request: Request) -> Explanation:
             obstacle=job.obstacle,
             engine=job.session.told,
             cost=job.outlook.cost or job.plan.budget,
+            delta=job.request.delta,
         )
 
 

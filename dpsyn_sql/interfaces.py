@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dpsyn_sql.accounting.account import KINDS
-from dpsyn_sql.accounting.budget import Approximate, Budget, Kind
+from dpsyn_sql.accounting.account import KINDS, shown
+from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
@@ -280,7 +280,7 @@ class Standing:
     kind: Kind = "gdp"
 
     def __str__(self) -> str:
-        spent = f"epsilon={self.spent_epsilon:.4g} at delta={self.delta:g} is spent so far"
+        spent = f"epsilon={shown(self.spent_epsilon)} at delta={shown(self.delta)} is spent so far"
         named = f"{self.account!r} ({KINDS[self.kind]})"
         if self.granted is None:
             return f"{named} has no limit; {spent}"
@@ -411,14 +411,6 @@ class Ledger(Protocol):
     @property
     def home(self) -> Home:
         """Where the names of its sources begin."""
-
-    def kind(self, key: ReleaseKey) -> Approximate:
-        """How a release with a delta above 0 is priced: as its account is, and new accounts by exact Gaussian
-        accounting. ``key`` needs sources, account, name and unit, and ``running_total`` if it is one.
-
-        Raises:
-            AccountError: the sources belong to another account, or to different ones.
-        """
 
     def look(
         self, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool = False

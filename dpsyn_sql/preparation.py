@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from dpsyn_sql.accounting.budget import Budget, weakness
-from dpsyn_sql.book import Book, account_kind, ledger_place
+from dpsyn_sql.book import Book, ledger_place
 from dpsyn_sql.count.planner import check_size
 from dpsyn_sql.domain.declared import evenly_binned
 from dpsyn_sql.domain.file import shape_of
@@ -150,8 +150,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         protected, shape = _resolved(request, session)
         _check_account(request, session)
         place = ledger_place(request, session)
-        kind = account_kind(con, place, request, session, protected)
-        budget, total = request.budget(kind), asked.total(kind)
+        budget, total = request.budget(), asked.total()
         shape = _of_total(shape, total)
         if total is None and protected.sliced is not None:
             shape = shape_of_slice(shape, protected.sliced)

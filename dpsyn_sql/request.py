@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsyn_sql.accounting.budget import Approximate, Budget, Number
+from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
 from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
@@ -296,21 +296,21 @@ class Request:
             told.append(f"cumulative={said(self.cumulative)}")
         return f"Request({', '.join(told)})"
 
-    def budget(self, kind: Approximate = "gdp") -> Budget:
-        """The budget of (epsilon, delta); ``kind``: of an account with a delta above 0.
+    def budget(self) -> Budget:
+        """The budget of (epsilon, delta).
 
         Raises:
             BudgetError: epsilon or delta out of range.
         """
-        return Budget.of_release(self.epsilon, self.delta, kind)
+        return Budget.of_release(self.epsilon, self.delta)
 
     @property
     def asks_total(self) -> bool:
         """Whether it asks for a running total; ``total`` refuses what is no tuple of labels."""
         return not isinstance(self.cumulative, tuple) or self.cumulative != ()
 
-    def total(self, kind: Approximate = "gdp") -> Total | None:
-        """The running total that it asks for; None for the rows of its slice alone. ``kind``: as ``budget``.
+    def total(self) -> Total | None:
+        """The running total that it asks for; None for the rows of its slice alone.
 
         Raises:
             InputError: as ``planning.running.total_of``.
@@ -324,7 +324,7 @@ class Request:
             version=self.version,
             rows=self.max_rows_per_unit,
             of_rows=self.unit().column is None,
-            whole=self.budget(kind),
+            whole=self.budget(),
         )
 
     def limits(self) -> Limits:

@@ -24,8 +24,7 @@ from real_tables import REAL_TABLES, RealTable
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import LARGEST_DELTA, LARGEST_EPSILON, delta_shares
-from dpsyn_sql.accounting.gdp import epsilon_from_half_mu_squared, half_mu_squared
-from dpsyn_sql.accounting.zcdp import RHO_UNITS
+from dpsyn_sql.accounting.gdp import AMOUNT_UNITS, epsilon_from_half_mu_squared, half_mu_squared
 
 from .part import Figures, Part, Picture, Shown, medians, of_releases, said, table
 
@@ -60,7 +59,7 @@ def same_noise(epsilon: float, rows: int) -> tuple[float, float]:
     if epsilon >= NO_LIMIT:
         return NO_LIMIT, float(LARGEST_DELTA)
     amount = half_mu_squared(Fraction(str(epsilon)), delta_shares(delta)[0])
-    found = epsilon_from_half_mu_squared(Fraction(amount, RHO_UNITS), delta_shares(LARGEST_DELTA)[0])
+    found = epsilon_from_half_mu_squared(Fraction(amount, AMOUNT_UNITS), delta_shares(LARGEST_DELTA)[0])
     return found, float(LARGEST_DELTA)
 
 

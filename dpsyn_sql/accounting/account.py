@@ -1,11 +1,9 @@
 """Accounts: what a privacy-unit namespace may spend in all, in exact integers.
 
-An account is of one kind. ``"pure"``: epsilons add up. ``"gdp"`` and ``"zcdp"`` (approximate): mu^2 / 2
-or rho adds up, and so do the deltas of thresholds; a pure release costs ``gdp.pure_cost`` or
-epsilon^2 / 2 there (Bun, Steinke 2016, Proposition 1.4). A grant of (epsilon, delta) sets the limit to
-``Budget.from_epsilon`` of the same pair, so that one release at (epsilon, delta) fits it exactly once. Sums
-of adaptively chosen costs below a limit fixed beforehand are sound (Smith, Thakurta 2022; Whitehouse,
-Ramdas, Rogers, Wu 2023).
+An account is of one kind. ``"pure"``: epsilons add up. ``"gdp"`` (approximate): mu^2 / 2 adds up, and so
+do the deltas of thresholds; a pure release costs ``gdp.pure_cost`` there. A grant of (epsilon, delta) sets
+the limit to ``Budget.from_epsilon`` of the same pair, so that one release at (epsilon, delta) fits it exactly
+once. Sums of adaptively chosen costs below a limit fixed beforehand are sound (Smith, Thakurta 2022).
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from dpsyn_sql.accounting.budget import (
     LARGEST_DELTA,
     LARGEST_EPSILON,
     THRESHOLD_SHARE,
-    Approximate,
     Budget,
     Kind,
     Number,
@@ -29,24 +26,21 @@ from dpsyn_sql.accounting.budget import (
     exact_number,
 )
 from dpsyn_sql.accounting.events import PrivacyEvent, cost_units, delta_units
-from dpsyn_sql.accounting.gdp import epsilon_from_half_mu_squared, pure_cost
-from dpsyn_sql.accounting.zcdp import RHO_UNITS, epsilon_from_rho
-from dpsyn_sql.errors import AccountError, BudgetError, InternalError
+from dpsyn_sql.accounting.gdp import (
+    AMOUNT_UNITS,
+    epsilon_beside_pure,
+    epsilon_from_half_mu_squared,
+    pure_cost,
+)
+from dpsyn_sql.errors import AccountError, BudgetError
 
 LARGEST_AMOUNT = 2**63 - 1
-"""What a 64-bit column holds: mu^2 / 2, rho, or pure epsilon, up to 9,223."""
+"""What a 64-bit column holds: mu^2 / 2 or pure epsilon, up to 9,223."""
 
 USUAL_DELTA = Fraction(1, 10**9)
-"""The delta at which an account without a grant is reported."""
+"""The delta of a release or grant that states none, and of an account whose first release has none."""
 
-AMOUNTS: dict[Kind, str] = {"gdp": "mu^2/2", "zcdp": "rho", "pure": "epsilon"}
-"""What an amount of each kind is called."""
-
-KINDS: dict[Kind, str] = {
-    "gdp": "exact Gaussian accounting",
-    "zcdp": "zCDP",
-    "pure": "pure differential privacy",
-}
+KINDS: dict[Kind, str] = {"gdp": "exact Gaussian accounting", "pure": "pure differential privacy"}
 """What each kind of account is called."""
 
 _FOUR_DIGITS_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
@@ -59,24 +53,15 @@ def price(budget: Budget, kind: Kind) -> Budget:
 
     Raises:
         AccountError: the account is pure and the release is not.
-        InternalError: one is of mu and the other of rho. rho-zCDP implies no mu, and a release asks for the
-            noise of its account's kind.
     """
     if budget.kind == kind:
         return budget
-    if budget.kind == "pure":
-        if kind == "gdp":
-            return Budget("gdp", math.ceil(pure_cost(budget.fraction) * RHO_UNITS))
-        return Budget("zcdp", math.ceil(budget.rho * RHO_UNITS))
     if kind == "pure":
         raise AccountError(
             "the account is pure (granted with delta=0), but the release has a delta: release with delta=0, "
             "or grant the account an epsilon with a delta above 0"
         )
-    raise InternalError(
-        f"a release priced as {budget.kind} cannot be charged to an account of kind {kind}: its events have "
-        "to be priced anew"
-    )
+    return Budget("gdp", math.ceil(pure_cost(budget.fraction) * AMOUNT_UNITS))
 
 
 def event_price(event: PrivacyEvent, kind: Kind) -> Budget:
@@ -112,9 +97,9 @@ class Balance:
 
 
 @cache
-def granted_budget(epsilon: str, delta: str, kind: Approximate = "gdp") -> Budget:
+def granted_budget(epsilon: str, delta: str) -> Budget:
     """``Budget.from_epsilon``, kept: the conversion takes milliseconds, and checking repeats it."""
-    return Budget.from_epsilon(epsilon, delta, kind)
+    return Budget.from_epsilon(epsilon, delta)
 
 
 def grant_delta(epsilon: Number) -> str:
@@ -138,10 +123,10 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
         BudgetError: out of range, more than a ledger holds, or below what is spent.
         AccountError: delta = 0 for an approximate account.
     """
-    limit = granted_budget(str(epsilon), str(delta), approximate(spent))
+    limit = granted_budget(str(epsilon), str(delta))
     if max(limit.amount, limit.delta) > LARGEST_AMOUNT:
         raise BudgetError(
-            f"epsilon={epsilon} is more than an account can hold (mu^2/2, rho or epsilon up to 9,223)"
+            f"epsilon={epsilon} is more than an account can hold (mu^2/2 or epsilon up to 9,223)"
         )
     if limit.kind != spent.kind:
         raise AccountError(
@@ -150,8 +135,8 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
         )
     if spent.amount > limit.amount or spent.delta > limit.delta:
         raise BudgetError(
-            f"a grant of epsilon={epsilon}, delta={delta} is below what is spent: "
-            f"{describe(spent)} is spent, and the grant is {describe(limit)}. "
+            f"a grant of epsilon={epsilon}, delta={delta} is below what is spent, which its limit counts as "
+            f"{describe(spent, exact_number('delta', delta))}. "
             f"What is spent cannot be taken back{_enough(spent, epsilon, delta)}"
         )
     return limit
@@ -170,7 +155,7 @@ def _enough(spent: Budget, epsilon: Number, delta: Number) -> str:
     for _ in range(4):
         if wanted > LARGEST_EPSILON:
             return ""
-        limit = granted_budget(f"{wanted:f}", text, approximate(spent))
+        limit = granted_budget(f"{wanted:f}", text)
         if spent.amount <= limit.amount and spent.delta <= limit.delta:
             return f"; --epsilon {wanted.normalize():f} --delta {text} is enough"
         wanted += Decimal(1).scaleb(wanted.adjusted() - 3)
@@ -186,7 +171,7 @@ def left_in_words(left: Budget, delta: Fraction) -> str:
     if left.kind == "pure":
         return f"a release of epsilon={epsilon:f} still fits"
     fits = f"a release of epsilon={epsilon:f} with delta={float(at):g} still fits"
-    usual = Budget.of_release(epsilon, at, approximate(left)).delta
+    usual = Budget.of_release(epsilon, at).delta
     if left.delta >= usual:
         return fits
     return (
@@ -196,33 +181,47 @@ def left_in_words(left: Budget, delta: Fraction) -> str:
 
 
 def reported_epsilon(spent: Budget, delta: Fraction) -> float:
-    """The epsilon that a spent sum implies, rounded up.
+    """The epsilon that a sum of one kind implies, rounded up.
 
-    Pure: the sum itself, delta 0. Approximate: by the conversion at nine tenths of ``delta``; the
-    statement is (epsilon, 0.9 delta + the threshold deltas spent).
+    Pure: the sum itself, delta 0. Approximate: by the conversion at nine tenths of ``delta``.
     """
     if spent.kind != "pure":
-        return _converted(spent, delta_shares(delta)[0])
-    epsilon = float(spent.fraction)
-    return epsilon if Fraction(epsilon) >= spent.fraction else math.nextafter(epsilon, math.inf)
+        return epsilon_from_half_mu_squared(spent.fraction, delta_shares(delta)[0])
+    return _float_above(spent.fraction)
 
 
-def _converted(spent: Budget, delta: Fraction) -> float:
-    convert = epsilon_from_rho if spent.kind == "zcdp" else epsilon_from_half_mu_squared
-    return convert(spent.fraction, delta)
-
-
-def approximate(budget: Budget) -> Approximate:
-    """The kind of an account with a delta above 0 that such a budget belongs to; the usual one of a pure
-    budget."""
-    return "gdp" if budget.kind == "pure" else budget.kind
+def _float_above(exact: Fraction) -> float:
+    epsilon = float(exact)
+    return epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, math.inf)
 
 
 def reported_delta(spent: Budget, delta: Fraction) -> Fraction:
-    """The delta that goes with ``reported_epsilon``."""
+    """The delta that goes with ``reported_epsilon``: ``delta``, unless thresholds took more than a tenth."""
     if spent.kind == "pure":
         return Fraction(0)
-    return delta_shares(delta)[0] + Fraction(spent.delta, DELTA_UNITS)
+    return max(delta, delta_shares(delta)[0] + Fraction(spent.delta, DELTA_UNITS))
+
+
+def account_epsilon(spent: Budget, gaussian: int, pure: int, delta: Fraction) -> float:
+    """The epsilon of all releases of an account: the least of its sound bounds, rounded up.
+
+    In an account of kind ``"gdp"`` pure releases are counted by their mu, or as one coin beside the others
+    (docs/privacy.md, "Pure releases beside others"); the second is never above their plain sum.
+
+    Args:
+        spent: what the account counts against its limit.
+        gaussian: mu^2 / 2 of its releases with a delta, in units.
+        pure: epsilon of its pure releases, in units.
+        delta: of the account.
+    """
+    own = reported_epsilon(spent, delta)
+    if spent.kind == "pure" or not pure:
+        return own
+    epsilon = Fraction(pure, AMOUNT_UNITS)
+    if not gaussian:
+        return min(own, _float_above(epsilon))
+    amount = Fraction(gaussian, AMOUNT_UNITS)
+    return min(own, epsilon_beside_pure(amount, epsilon, delta_shares(delta)[0]))
 
 
 @lru_cache(maxsize=1000)
@@ -234,8 +233,8 @@ def affordable_epsilon(remaining: Budget, delta: Fraction) -> Decimal:
     if remaining.amount == 0:
         return Decimal(0)
     if remaining.kind == "pure":
-        return _FOUR_DIGITS_DOWN.divide(remaining.amount, RHO_UNITS)
-    guess = _FOUR_DIGITS_UP.plus(Decimal(_converted(remaining, delta_shares(delta)[0])))
+        return _FOUR_DIGITS_DOWN.divide(remaining.amount, AMOUNT_UNITS)
+    guess = _FOUR_DIGITS_UP.plus(Decimal(reported_epsilon(remaining, delta)))
     for _ in range(4):
         if guess > 0 and _fits(guess, delta, remaining):
             return guess
@@ -245,18 +244,25 @@ def affordable_epsilon(remaining: Budget, delta: Fraction) -> Decimal:
 
 def _fits(epsilon: Decimal, delta: Fraction, remaining: Budget) -> bool:
     try:
-        budget = Budget.from_epsilon(epsilon, min(delta, LARGEST_DELTA), approximate(remaining))
+        budget = Budget.from_epsilon(epsilon, min(delta, LARGEST_DELTA))
     except BudgetError:
         return False
     return budget.amount <= remaining.amount
 
 
-def describe(budget: Budget) -> str:
-    """An amount for people."""
-    text = f"{AMOUNTS[budget.kind]} {float(budget.fraction):.6g}"
-    if budget.delta:
-        text += f" and threshold delta {budget.delta / DELTA_UNITS:.3g}"
-    return text
+def shown(epsilon: Fraction | float) -> str:
+    """An epsilon or a delta for people: four digits, rounded up; a float is what its text says."""
+    exact = epsilon if isinstance(epsilon, Fraction) else Fraction(repr(float(epsilon)))
+    rounded = _FOUR_DIGITS_UP.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(rounded):.4g}"
+
+
+def describe(budget: Budget, delta: Fraction) -> str:
+    """A budget for people, as the epsilon that it is at ``delta``."""
+    if budget.kind == "pure":
+        return f"epsilon={shown(budget.fraction)}"
+    at = shown(reported_delta(budget, delta))
+    return f"epsilon={shown(reported_epsilon(budget, delta))} at delta={at}"
 
 
 def in_words(budget: Budget) -> str:
@@ -264,15 +270,10 @@ def in_words(budget: Budget) -> str:
     amount = float(budget.fraction)
     if budget.kind == "gdp":
         return f"{KINDS['gdp']} (mu = {math.sqrt(2 * amount):.6g}, mu^2/2 = {amount:.6g})"
-    return f"{KINDS[budget.kind]} ({AMOUNTS[budget.kind]} = {amount:.6g})"
+    return f"{KINDS['pure']} (epsilon = {amount:.6g})"
 
 
 def rounded_up(bound: Fraction | float) -> float:
     """A bound to twelve digits, rounded up: the text of the result is not below it."""
     exact = Fraction(bound)
     return float(_TWELVE_DIGITS_UP.divide(Decimal(exact.numerator), Decimal(exact.denominator)))
-
-
-def exact_delta(text: str | None) -> Fraction:
-    """The delta of a grant as stored; the usual one without a grant."""
-    return USUAL_DELTA if text is None else exact_number("delta", text)

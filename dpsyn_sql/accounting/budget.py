@@ -1,8 +1,7 @@
 """Budgets: what a release or a step may spend, in exact integers.
 
 A budget is of one kind. ``"gdp"`` (delta > 0): an amount of mu^2 / 2, and a share of delta that is kept for
-thresholds of private discovery. ``"zcdp"``: the same with an amount of rho. ``"pure"`` (delta = 0): an amount
-of epsilon.
+thresholds of private discovery. ``"pure"`` (delta = 0): an amount of epsilon.
 """
 
 from __future__ import annotations
@@ -15,13 +14,10 @@ from fractions import Fraction
 from numbers import Real
 from typing import Literal
 
-from dpsyn_sql.accounting.gdp import half_mu_squared
-from dpsyn_sql.accounting.zcdp import RHO_UNITS, rho_from_epsilon
+from dpsyn_sql.accounting.gdp import AMOUNT_UNITS, half_mu_squared
 from dpsyn_sql.errors import BudgetError, InternalError, said
 
-Kind = Literal["gdp", "zcdp", "pure"]
-Approximate = Literal["gdp", "zcdp"]
-"""The kinds of an account with a delta above 0; both have Gaussian noise."""
+Kind = Literal["gdp", "pure"]
 
 Number = int | float | str | Decimal | Fraction
 
@@ -39,7 +35,7 @@ LARGEST_DELTA = Fraction(1, 10**6)
 
 _CONVERSION_SHARE = Fraction(9, 10)
 THRESHOLD_SHARE = Fraction(1, 10)
-"""Of delta: for the conversion from mu or rho, and for thresholds."""
+"""Of delta: for the conversion from mu, and for thresholds."""
 
 
 def exact_number(name: str, value: Number) -> Fraction:
@@ -81,8 +77,7 @@ def weakness(epsilon: Number) -> str | None:
 
 
 def delta_shares(delta: Fraction) -> tuple[Fraction, int]:
-    """The share of delta that pays for the conversion from mu or rho, and the share for thresholds
-    (units, floored).
+    """The share of delta that pays for the conversion from mu, and the share for thresholds (units, floored).
 
     Raises:
         InternalError: together they are more than delta.
@@ -112,7 +107,7 @@ def _check_delta(conversion: Fraction, thresholds: int, delta: Fraction) -> None
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An amount of mu^2 / 2, rho or pure epsilon in units of 1e-15, and threshold delta in units of 1e-18."""
+    """An amount of mu^2 / 2 or pure epsilon in units of 1e-15, and threshold delta in units of 1e-18."""
 
     kind: Kind
     amount: int
@@ -125,17 +120,16 @@ class Budget:
             raise InternalError("a pure budget has no delta")
 
     @classmethod
-    def from_epsilon(cls, epsilon: Number, delta: Number, kind: Approximate = "gdp") -> Budget:
+    def from_epsilon(cls, epsilon: Number, delta: Number) -> Budget:
         """The budget that (epsilon, delta) buys, floored.
 
         delta = 0 gives a pure budget. Otherwise nine tenths of delta pay for the conversion from mu
-        (``gdp.half_mu_squared``) or rho (Canonne, Kamath, Steinke 2020), and one tenth is kept for
-        thresholds: (1, 1e-9) gives mu^2 / 2 = 0.0164524, or rho = 0.0148843.
+        (``gdp.half_mu_squared``), and one tenth is kept for thresholds: (1, 1e-9) gives
+        mu^2 / 2 = 0.0164524.
 
         Args:
             epsilon: above 0, at most 1000.
             delta: 0 to 1e-6.
-            kind: of an account with a delta above 0.
 
         Raises:
             BudgetError: epsilon not above 0 or above 1000, delta below 0 or above 1e-6, or either so small
@@ -155,24 +149,23 @@ class Budget:
                 "the default is 1e-9"
             )
         if exact_delta == 0:
-            budget = cls("pure", int(exact_epsilon * RHO_UNITS))
+            budget = cls("pure", int(exact_epsilon * AMOUNT_UNITS))
         else:
             conversion, thresholds = delta_shares(exact_delta)
-            bought = rho_from_epsilon if kind == "zcdp" else half_mu_squared
-            budget = cls(kind, bought(exact_epsilon, conversion), thresholds)
+            budget = cls("gdp", half_mu_squared(exact_epsilon, conversion), thresholds)
         if budget.amount == 0:
             raise BudgetError(f"epsilon={epsilon} with delta={delta} is too small to pay for any answer")
         return budget
 
     @classmethod
-    def of_release(cls, epsilon: Number, delta: Number, kind: Approximate = "gdp") -> Budget:
+    def of_release(cls, epsilon: Number, delta: Number) -> Budget:
         """What a release of (epsilon, delta) may spend. Below epsilon 1 its threshold delta shrinks with
         epsilon, so that ten releases at epsilon 0.1 take as much as one at epsilon 1.
 
         Raises:
             BudgetError: as ``from_epsilon``.
         """
-        whole = cls.from_epsilon(epsilon, delta, kind)
+        whole = cls.from_epsilon(epsilon, delta)
         share = min(exact_number("epsilon", epsilon), Fraction(1))
         return cls(whole.kind, whole.amount, int(whole.delta * share))
 
@@ -182,8 +175,8 @@ class Budget:
 
     @property
     def fraction(self) -> Fraction:
-        """The amount as an exact number (mu^2 / 2, rho or epsilon)."""
-        return Fraction(self.amount, RHO_UNITS)
+        """The amount as an exact number (mu^2 / 2 or epsilon)."""
+        return Fraction(self.amount, AMOUNT_UNITS)
 
     @property
     def gaussian(self) -> bool:

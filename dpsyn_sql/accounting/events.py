@@ -14,9 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Kind
-from dpsyn_sql.accounting.gdp import choice_cost, gaussian_cost, pure_cost
+from dpsyn_sql.accounting.gdp import AMOUNT_UNITS, choice_cost, gaussian_cost, pure_cost
 from dpsyn_sql.accounting.tails import threshold_delta_units
-from dpsyn_sql.accounting.zcdp import RHO_UNITS
 from dpsyn_sql.errors import InternalError
 
 
@@ -26,7 +25,6 @@ class GaussianEvent:
 
     With a ``lattice`` of g steps a row, g times the counts get noise of scale g sigma. ``l2_squared`` is the
     squared L2 sensitivity of the whole answer, in rows: m k^2 for m marginals and k rows a unit. Cost:
-    rho = l2_squared / (2 sigma^2) (Canonne, Kamath, Steinke 2020, Theorem 4), or
     mu^2 / 2 = l2_squared / (2 (sigma^2 - 4 / g^2)) (docs/privacy.md, "Exact Gaussian accounting").
     """
 
@@ -35,7 +33,7 @@ class GaussianEvent:
     lattice: int = 1
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact mu^2 / 2 or rho.
+        """Exact mu^2 / 2.
 
         Raises:
             InternalError: the account is pure, and Gaussian noise has no pure epsilon; or it has no mu, since
@@ -43,9 +41,7 @@ class GaussianEvent:
         """
         if kind == "pure":
             raise InternalError("Gaussian noise cannot be charged to a pure account")
-        if kind == "gdp":
-            return gaussian_cost(self.l2_squared, self.sigma, self.lattice)
-        return Fraction(self.l2_squared) / (2 * Fraction(self.sigma) ** 2)
+        return gaussian_cost(self.l2_squared, self.sigma, self.lattice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +49,14 @@ class LaplaceEvent:
     """Discrete Laplace noise of ``scale`` on integer counts.
 
     ``l1`` is the L1 sensitivity of the whole answer: m k for m marginals and k rows a unit.
-    Cost: epsilon = l1 / scale; in a zCDP account epsilon^2 / 2 (Bun, Steinke 2016), in a GDP account
-    ``gdp.pure_cost``.
+    Cost: epsilon = l1 / scale; in a GDP account ``gdp.pure_cost``.
     """
 
     scale: float
     l1: int
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact epsilon or rho; mu^2 / 2 rounded up."""
+        """Exact epsilon; mu^2 / 2 rounded up."""
         return _pure(Fraction(self.l1) / Fraction(self.scale), kind)
 
 
@@ -69,9 +64,9 @@ class LaplaceEvent:
 class SelectionEvent:
     """A private choice of ``number`` candidates by integer scores, each of ``sensitivity`` D.
 
-    With e = 2 D / scale each choice costs rho = e^2 / 8 by the exponential mechanism (Cesar and Rogers 2021,
-    bounded range; all at once by Gumbel noise: Durfee and Rogers 2019), or ``gdp.choice_cost``(e);
-    permute-and-flip (McKenna and Sheldon 2020), used in pure accounts, costs e.
+    With e = 2 D / scale each choice costs ``gdp.choice_cost``(e) by the exponential mechanism (Cesar and
+    Rogers 2021, bounded range; all at once by Gumbel noise: Durfee and Rogers 2019); permute-and-flip
+    (McKenna and Sheldon 2020), used in pure accounts, costs e.
     """
 
     scale: float
@@ -79,11 +74,9 @@ class SelectionEvent:
     number: int = 1
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact epsilon or rho; mu^2 / 2 rounded up."""
+        """Exact epsilon; mu^2 / 2 rounded up."""
         epsilon = self.single
-        if kind == "gdp":
-            return self.number * choice_cost(epsilon)
-        return self.number * (epsilon if kind == "pure" else epsilon**2 / 8)
+        return self.number * (epsilon if kind == "pure" else choice_cost(epsilon))
 
     @property
     def single(self) -> Fraction:
@@ -148,7 +141,7 @@ class TreeEvent:
         return max(1, math.ceil(Fraction(self.scale) * log_above(self.branching)))
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact epsilon or rho; mu^2 / 2 rounded up."""
+        """Exact epsilon; mu^2 / 2 rounded up."""
         factor = Fraction(2 * self.branching - 1, self.branching - 1)
         return _pure(factor * self.points_per_unit / Fraction(self.scale), kind)
 
@@ -170,7 +163,7 @@ class ImprovedEvent:
         return max(1, threshold + math.ceil(Fraction(self.scale) * log_above(2)))
 
     def cost(self, kind: Kind) -> Fraction:
-        """Exact epsilon or rho; mu^2 / 2 rounded up."""
+        """Exact epsilon; mu^2 / 2 rounded up."""
         return _pure(Fraction(2 * self.points_per_unit) / Fraction(self.scale), kind)
 
 
@@ -181,9 +174,7 @@ def log_above(number: int) -> Fraction:
 
 def _pure(epsilon: Fraction, kind: Kind) -> Fraction:
     """What a pure epsilon costs."""
-    if kind == "gdp":
-        return pure_cost(epsilon)
-    return epsilon if kind == "pure" else epsilon**2 / 2
+    return epsilon if kind == "pure" else pure_cost(epsilon)
 
 
 PrivacyEvent = GaussianEvent | LaplaceEvent | SelectionEvent | ThresholdEvent | TreeEvent | ImprovedEvent
@@ -200,7 +191,7 @@ _KINDS: dict[str, type[PrivacyEvent]] = {
 
 def cost_units(event: PrivacyEvent, kind: Kind) -> int:
     """Cost of an event in units of 1e-15, rounded up."""
-    return math.ceil(event.cost(kind) * RHO_UNITS)
+    return math.ceil(event.cost(kind) * AMOUNT_UNITS)
 
 
 def delta_units(event: PrivacyEvent) -> int:

@@ -20,8 +20,10 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-from dpsyn_sql.accounting.zcdp import RHO_UNITS
 from dpsyn_sql.errors import InternalError
+
+AMOUNT_UNITS = 10**15
+"""Amounts of mu^2 / 2 and of pure epsilon are integers of 1e-15."""
 
 LATTICE = 16
 """Steps of the noise per row: counts get noise in sixteenths of a row."""
@@ -48,6 +50,7 @@ _LAST = Decimal("1e-72")
 _MOST_STEPS = 100
 _ENOUGH = Decimal("1e-45")
 _DIGITS = Context(prec=40, rounding=ROUND_CEILING)
+_HALVINGS = 48
 _TINY = Fraction(1, 10**12)
 _LARGE = 10_000
 
@@ -89,7 +92,7 @@ def half_mu_squared(epsilon: Fraction, delta: Fraction) -> int:
 
         guess = _guessed_mu(float(kept), _log(delta))
         mu = _root(misses, Decimal(guess))
-        return _largest(int(mu * mu / 2 * RHO_UNITS), lambda units: _is_within(units, exact, wanted))
+        return _largest(int(mu * mu / 2 * AMOUNT_UNITS), lambda units: _is_within(units, exact, wanted))
 
 
 @lru_cache(maxsize=1000)
@@ -124,6 +127,36 @@ def epsilon_from_half_mu_squared(amount: Fraction, delta: Fraction) -> float:
         while not is_enough(epsilon):
             epsilon = math.nextafter(epsilon, math.inf)
         return epsilon
+
+
+@lru_cache(maxsize=1000)
+def epsilon_beside_pure(amount: Fraction, pure: Fraction, delta: Fraction) -> float:
+    """An epsilon, rounded up, such that events of mu^2 / 2 = ``amount`` and pure events that sum to ``pure``,
+    in any order, are (epsilon, delta)-DP together.
+
+    All of them say no more than a normal law that lies mu away, and a coin whose sides have the odds
+    e^pure or e^-pure (docs/privacy.md, "Pure releases beside others"). With h = 1 / (1 + e^-pure) the delta
+    is h G_mu(e^(epsilon - pure)) + (1 - h) G_mu(e^(epsilon + pure)).
+
+    Args:
+        amount: above 0.
+        pure: above 0.
+        delta: in (0, 1).
+    """
+    with localcontext(_PRECISE):
+        wanted, mu, odds = _wanted(delta), (2 * _decimal(amount)).sqrt(), _decimal(pure)
+        heads = 1 / (1 + (-odds).exp())
+
+        def is_enough(epsilon: Decimal) -> bool:
+            kept = epsilon - _decimal(_KEPT)
+            found = heads * _trade_off(mu, kept - odds) + (1 - heads) * _trade_off(mu, kept + odds)
+            return found * (1 + _SLACK) <= wanted
+
+        low, high = Decimal(0), Decimal(epsilon_from_half_mu_squared(amount, delta)) + odds
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if is_enough(middle) else (middle, high)
+        return math.nextafter(float(high), math.inf)
 
 
 def gaussian_cost(l2_squared: int, sigma: float, lattice: int) -> Fraction:
@@ -202,7 +235,7 @@ def range_of_choice(amount: Fraction) -> float:
 def _is_within(units: int, epsilon: Decimal, wanted: Decimal) -> bool:
     if units <= 0:
         return True
-    return _trade_off((Decimal(2 * units) / RHO_UNITS).sqrt(), epsilon) * (1 + _SLACK) <= wanted
+    return _trade_off((Decimal(2 * units) / AMOUNT_UNITS).sqrt(), epsilon) * (1 + _SLACK) <= wanted
 
 
 def _largest(near: int, fits: Callable[[int], bool]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import nlargest
+from operator import add, sub
 
 from dpsyn_sql.accounting.account import price
 from dpsyn_sql.accounting.budget import Budget, Kind
@@ -41,6 +42,13 @@ class Charge:
     place: Place | None = None
 
 
+_Costs = tuple[int, ...]
+"""Amount and threshold delta in the kind of the account; mu^2 / 2 of a release with a delta, epsilon of a
+pure one. All in units."""
+
+_NOTHING: _Costs = (0, 0, 0, 0)
+
+
 @dataclass(slots=True)
 class _Panel:
     """What the slices of a panel cost so far, and the longest calendar."""
@@ -48,8 +56,7 @@ class _Panel:
     most: int
     edges: tuple[str, ...] = ()
     last: int | str | None = None
-    amounts: dict[int | str, int] = field(default_factory=dict)
-    deltas: dict[int | str, int] = field(default_factory=dict)
+    slices: dict[int | str, _Costs] = field(default_factory=dict)
 
     def takes(self, place: Place) -> bool:
         """Whether the bound holds for this slice together with those before it."""
@@ -60,24 +67,37 @@ class _Panel:
             return True
         return isinstance(place.number, int) and isinstance(self.last, int) and place.number >= self.last
 
-    def add(self, place: Place, cost: Budget) -> None:
+    def add(self, place: Place, costs: _Costs) -> None:
         """One more release of a slice."""
         self.edges, self.last = max(self.edges, place.edges, key=len), place.number
-        self.amounts[place.number] = self.amounts.get(place.number, 0) + cost.amount
-        self.deltas[place.number] = self.deltas.get(place.number, 0) + cost.delta
+        self.slices[place.number] = _sums(self.slices.get(place.number, _NOTHING), costs)
 
-    def dearest(self) -> tuple[int, int]:
-        """Amount and delta of the dearest slices, each by itself."""
-        amounts, deltas = self.amounts.values(), self.deltas.values()
-        return sum(nlargest(self.most, amounts)), sum(nlargest(self.most, deltas))
+    def dearest(self) -> _Costs:
+        """The costs of the dearest slices, each cost by itself."""
+        each = zip(_NOTHING, *self.slices.values(), strict=True)
+        return tuple(sum(nlargest(self.most, costs)) for costs in each)
+
+
+def _sums(one: _Costs, other: _Costs) -> _Costs:
+    return tuple(map(add, one, other))
 
 
 class Spending:
     """What the debits of an account of one kind cost together, as they are added one after the other."""
 
     def __init__(self, kind: Kind) -> None:
-        self.total = Budget(kind, 0)
+        self._kind, self._costs = kind, _NOTHING
         self._panels: dict[str, _Panel] = {}
+
+    @property
+    def total(self) -> Budget:
+        """What counts against the limit."""
+        return Budget(self._kind, *self._costs[:2])
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """mu^2 / 2 of the releases with a delta, and epsilon of the pure ones, in units."""
+        return self._costs[2], self._costs[3]
 
     def continues(self, place: Place) -> bool:
         """Whether the next debit there shares the bound of its panel; else it is charged in full."""
@@ -90,16 +110,18 @@ class Spending:
         Raises:
             AccountError: the account is pure and the release is not.
         """
-        cost, place = price(charge.budget, self.total.kind), charge.place
+        budget, place = charge.budget, charge.place
+        cost = price(budget, self._kind)
+        parts = (budget.amount, 0) if budget.gaussian else (0, budget.amount)
+        costs: _Costs = (cost.amount, cost.delta, *parts)
         if place is not None:
             panel = self._panels.setdefault(place.panel, _Panel(place.most))
             if panel.takes(place):
                 before = panel.dearest()
-                panel.add(place, cost)
-                amount, delta = panel.dearest()
-                cost = Budget(cost.kind, amount - before[0], delta - before[1])
-        self.total = Budget(cost.kind, self.total.amount + cost.amount, self.total.delta + cost.delta)
-        return cost
+                panel.add(place, costs)
+                costs = tuple(map(sub, panel.dearest(), before))
+        self._costs = _sums(self._costs, costs)
+        return Budget(self._kind, *costs[:2])
 
 
 def spending_of(charges: Iterable[Charge], kind: Kind) -> Spending:

@@ -1,9 +1,8 @@
 """A second accountant: privacy loss distributions of the discrete mechanisms, pessimistic.
 
 Uses the optional package dp-accounting (Google), which follows Koskela, Jalko and Honkela (2020)
-and Doroshenko et al. (2022). It is tighter than zCDP for plans of Gaussians alone. It treats a
-private choice as plain epsilon-DP, which can cost more than zCDP charges, so neither bound is
-always the smaller one and the minimum of both is reported.
+and Doroshenko et al. (2022). It treats a private choice as plain epsilon-DP, which can cost more than the
+account charges, so neither bound is always the smaller one and the minimum of both is reported.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from dpsyn_sql.accounting.events import (
 )
 
 _INTERVAL = 1e-4
-"""Grid of the privacy loss (nats), for each rho above 1 so much coarser: the loss has a mean of rho and a
-deviation of sqrt(2 rho), and a finer grid makes a large epsilon take minutes. Rounding to it is upwards."""
+"""Grid of the privacy loss (nats), so much coarser for a mean loss above 1: the loss has a deviation of
+sqrt(2 mean), and a finer grid makes a large epsilon take minutes. Rounding to it is upwards."""
 
 _ROUNDING = 2.0**-51
 _MOST_ROUNDING = 0.1
@@ -73,8 +72,8 @@ def epsilon_from_events(events: Sequence[PrivacyEvent], delta: Fraction) -> floa
 @lru_cache(maxsize=1000)
 def _epsilon(counted: tuple[tuple[PrivacyEvent, int], ...], delta: Fraction) -> float | None:
     """Remembered: releases of one plan ask the same again, and it takes as long as a small release."""
-    rho = sum(float(event.cost("zcdp")) * count for event, count in counted)
-    interval = _INTERVAL * max(1.0, rho)
+    mean = sum(_mean_loss(event) * count for event, count in counted)
+    interval = _INTERVAL * max(1.0, mean)
     parts = [_distribution(event, count, interval) for event, count in counted]
     whole = reduce(lambda left, right: left.compose(right), parts)
     error = _ROUNDING * _compositions(counted) * math.sqrt(whole._pmf_remove.size)
@@ -82,6 +81,13 @@ def _epsilon(counted: tuple[tuple[PrivacyEvent, int], ...], delta: Fraction) -> 
         return None
     found = float(whole.get_epsilon_for_delta(float(delta) - error))
     return found if math.isfinite(found) else None
+
+
+def _mean_loss(event: PrivacyEvent) -> float:
+    """At most about so much; it decides only how fine the grid is."""
+    if isinstance(event, GaussianEvent | ThresholdEvent):
+        return event.l2_squared / (2 * event.sigma**2)
+    return float(event.cost("gdp"))
 
 
 def _is_listed(event: PrivacyEvent) -> bool:

@@ -268,7 +268,7 @@ class Prepared:
             choices=sum(event.number for event in events if isinstance(event, SelectionEvent)),
             adaptive=self.ask is not _ask_what_is_known,
             claim=design.claim,
-            lower_bound=lower_bound(design.curve, false_alarms, misses, design.runs, ERROR),
+            lower_bound=lower_bound(plan.budget.kind, false_alarms, misses, design.runs, ERROR),
             runs=design.runs,
             false_alarms=false_alarms,
             misses=misses,

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
 from dpsyn_sql.accounting.likelihood import Answered, log_ratio
-from dpsyn_sql.accounting.tradeoff import Curve, power, runs_for_power
+from dpsyn_sql.accounting.tradeoff import power, runs_for_power
 from dpsyn_sql.errors import InputError
 
 ERROR = 1e-3
@@ -40,10 +40,9 @@ Ratios = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """``curve`` and ``claim`` (mu, sqrt(2 rho) or epsilon); ``runs`` a side; ``power``: the probability that
-    these runs catch noise of half the scale."""
+    """``claim``: mu or epsilon; ``runs`` a side; ``power``: the probability that these runs catch noise of
+    half the scale."""
 
-    curve: Curve
     claim: float
     runs: int
     threshold: float
@@ -63,34 +62,21 @@ def designed(budget: Budget, rehearsed: Sequence[Answered], runs: int | None) ->
     Raises:
         InputError: more runs would be needed than are allowed.
     """
-    curve = curve_of(budget.kind, rehearsed)
-    claim = float(budget.fraction) if curve == "pure" else math.sqrt(2 * budget.rho)
-    if _all_gaussian(rehearsed) and budget.gaussian:
+    kind = budget.kind
+    claim = float(budget.fraction) if kind == "pure" else math.sqrt(2 * budget.fraction)
+    if all(isinstance(one.event, GaussianEvent) for one in rehearsed) and budget.gaussian:
         options = [_middle(claim)]
     else:
-        options = simulated(budget.kind, rehearsed)
+        options = simulated(kind, rehearsed)
     if runs is None:
-        runs = _fewest(curve, claim, options)
-    chances = [power(curve, claim, *option[1:], runs, ERROR) for option in options]
+        runs = _fewest(kind, claim, options)
+    chances = [power(kind, claim, *option[1:], runs, ERROR) for option in options]
     best = int(np.argmax(chances))
-    return Design(curve, claim, runs, options[best][0], chances[best])
+    return Design(claim, runs, options[best][0], chances[best])
 
 
-def curve_of(kind: Kind, asked: Sequence[Answered]) -> Curve:
-    """That of Gaussian noise if the account's prices are of mu, or if there is nothing else: questions that
-    depend on answers add up to the same curve (Smith, Thakurta 2022). A choice of rho has other errors than
-    noise of this rho."""
-    if kind == "pure":
-        return "pure"
-    return "gaussian" if kind == "gdp" or _all_gaussian(asked) else "zcdp"
-
-
-def _all_gaussian(asked: Sequence[Answered]) -> bool:
-    return all(isinstance(one.event, GaussianEvent) for one in asked)
-
-
-def _fewest(curve: Curve, claim: float, options: Sequence[Option]) -> int:
-    needed = [runs_for_power(curve, claim, *option[1:], POWER, ERROR, MOST_RUNS) for option in options]
+def _fewest(kind: Kind, claim: float, options: Sequence[Option]) -> int:
+    needed = [runs_for_power(kind, claim, *option[1:], POWER, ERROR, MOST_RUNS) for option in options]
     found = [size for size in needed if size is not None]
     if not found:
         raise InputError(

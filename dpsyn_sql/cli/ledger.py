@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpsyn_sql.accounting.account import KINDS, describe
+from dpsyn_sql.accounting.account import KINDS, shown
 from dpsyn_sql.cli.output import Json, Output, Quiet, printing
 from dpsyn_sql.errors import InputError, LedgerError
 from dpsyn_sql.source.names import listed
 
 if TYPE_CHECKING:
-    from dpsyn_sql.ledger.overview import AccountOverview, Former, Overview, ReleaseOverview
-    from dpsyn_sql.ledger.reprice import Repricing
+    from dpsyn_sql.ledger.overview import AccountOverview, Overview, ReleaseOverview
     from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 # The functions that read ledgers import what they need, so that help is quick.
@@ -112,52 +111,6 @@ def grant_command(
         out.document({"ledger": str(path), "account": _account_facts(granted), "notes": notes})
 
 
-@ledger_app.command("reprice")
-def reprice_command(
-    place: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
-    account: Annotated[
-        str | None, typer.Argument(metavar="ACCOUNT", help="The account that 'dpsyn ledger show' names.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Price it anew without asking.")] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Price an account of zCDP anew by exact Gaussian accounting, from the events of its releases.
-
-    It says the balance before and after first, and asks. An account cannot be priced back. Decide before you
-    look at noisy answers: if they decide whether it is priced anew, only (epsilon, 2 delta) holds.
-    """
-    asks = "Interrupted: 'dpsyn ledger show' says whether the account was priced anew; the command is safe."
-    given, name = (None, place) if account is None else (place, account)
-    with printing(as_json, quiet, asks) as out, _opened(given) as ledger:
-        told = ledger.repricing(name)
-        for line in _repricing_lines(told):
-            out.show(line)
-        if not yes and not _agreed(as_json):
-            raise InputError(
-                f"The account {name!r} was not priced anew; nothing was changed. Add --yes to price it anew "
-                "without being asked."
-            )
-        ledger.reprice(name, told)
-        out.say(f"The account {name} counts by {KINDS['gdp']} from here on.")
-        facts = {"before": _account_facts(told.before), "after": _account_facts(told.after)}
-        out.document({"ledger": ledger.place, **facts, "releases": told.releases})
-
-
-def _agreed(as_json: bool) -> bool:
-    """Asks on a terminal only."""
-    if as_json or not sys.stdin.isatty() or not sys.stdout.isatty():
-        return False
-    return typer.confirm("Price the account anew? It cannot be priced back.")
-
-
-def _repricing_lines(told: Repricing) -> Iterator[str]:
-    yield f"Before  {_account_line(told.before)}"
-    yield f"After   {_account_line(told.after)}"
-    some = "1 release has its price" if told.releases == 1 else f"{told.releases} releases have their price"
-    yield f"{some} from the events that the ledger keeps. Stored answers replay as before."
-
-
 @ledger_app.command("moved")
 def moved_command(
     place: Place,
@@ -233,8 +186,8 @@ def _tables(out: Output, overview: Overview) -> None:
                 account.name,
                 account.unit or "not fixed yet",
                 KINDS[account.kind],
-                f"{account.epsilon:.4g}",
-                f"{float(account.delta):g}",
+                shown(account.epsilon),
+                shown(account.delta),
                 "no limit" if account.granted is None else "epsilon={}, delta={}".format(*account.granted),
                 account.left,
             ]
@@ -249,7 +202,7 @@ def _tables(out: Output, overview: Overview) -> None:
                     release.name,
                     release.version,
                     release.state,
-                    _cost(release),
+                    release.told,
                     release.account,
                     release.debited_at,
                     "".join(_written(release)).removeprefix("; "),
@@ -273,20 +226,6 @@ def _account_facts(account: AccountOverview) -> dict[str, Any]:
         "granted": limit,
         "left": None if account.affordable is None else str(account.affordable),
         "left_in_words": account.left or None,
-        "priced_anew": None if account.former is None else _former_facts(account.former),
-    }
-
-
-def _former_facts(former: Former) -> dict[str, Any]:
-    return {
-        "at": former.at,
-        "kind_before": former.spent.kind,
-        "spent_before": {
-            "epsilon": former.epsilon,
-            "delta": float(former.delta),
-            "amount": float(former.spent.fraction),
-        },
-        "limit_before": None if former.limit is None else float(former.limit.fraction),
     }
 
 
@@ -312,32 +251,22 @@ def _release_facts(release: ReleaseOverview) -> dict[str, Any]:
 
 
 def _account_line(account: AccountOverview) -> str:
-    spent = f"spent epsilon={account.epsilon:.4g} at delta={float(account.delta):g}"
+    spent = f"spent epsilon={shown(account.epsilon)} at delta={shown(account.delta)}"
     if account.granted is None:
         limit = "no limit"
     else:
         limit = f"granted epsilon={account.granted[0]}, delta={account.granted[1]}; {account.left}"
-    unit, former = account.unit or "not fixed yet", ""
-    if account.former is not None:
-        before = f"{account.former.epsilon:.4g} at delta={float(account.former.delta):g} by {KINDS['zcdp']}"
-        former = f"; priced anew {account.former.at}, before: spent epsilon={before}"
-    return f"Account {account.name} (unit {unit}; {KINDS[account.kind]}): {spent}, {limit}{former}"
+    unit = account.unit or "not fixed yet"
+    return f"Account {account.name} (unit {unit}; {KINDS[account.kind]}): {spent}, {limit}"
 
 
 def _release_line(release: ReleaseOverview) -> str:
     version = f" version {release.version}" if release.version is not None else ""
     written = "".join(_written(release))
     return (
-        f"Release {release.release_id} {release.name}{version}: {release.state}, {_cost(release)} "
+        f"Release {release.release_id} {release.name}{version}: {release.state}, {release.told} "
         f"of {release.account}, debited {release.debited_at}{written}"
     )
-
-
-def _cost(release: ReleaseOverview) -> str:
-    """The debit, and its price in an account that was priced anew."""
-    if release.cost.kind == "zcdp" and release.charged.kind == "gdp":
-        return f"{describe(release.cost)}, priced anew as {describe(release.charged)}"
-    return describe(release.cost)
 
 
 def _written(release: ReleaseOverview) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dpsyn_sql
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.cli.audit import audit_command
 from dpsyn_sql.cli.check import check_command
 from dpsyn_sql.cli.evaluate import evaluate_command
@@ -155,7 +156,7 @@ def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate
     notes = [note for note in told if note not in out.warnings]  # each text once
     lost = result.certificate().get("losses", {})
     out.say(f"Wrote {result.table}: {result.rows} synthetic rows")
-    claim = f"epsilon = {result.epsilon:.6g}, delta = {result.delta:g}"
+    claim = f"epsilon = {shown(result.epsilon)}, delta = {result.delta:g}"
     out.say(f"Privacy: {claim} for each {unit} of the source")
     for note in notes:
         out.say(note)

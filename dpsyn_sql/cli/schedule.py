@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.cli.output import Json, Output, Quiet, printing
 from dpsyn_sql.notices import printable
 
@@ -96,7 +97,7 @@ class _Telling:
 def _cost(one: Preview) -> str:
     if one.epsilon is None:
         return "cost not known"
-    return f"{'would cost' if one.problem else 'costs'} epsilon={one.epsilon:.4g}"
+    return f"{'would cost' if one.problem else 'costs'} epsilon={shown(one.epsilon)}"
 
 
 def _show_previews(found: tuple[Preview, ...], out: Output) -> None:

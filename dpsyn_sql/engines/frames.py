@@ -53,10 +53,6 @@ class FrameSession(SourceSession):
         """The only one."""
         return (home.frame(self.relation.name),)
 
-    def private_spellings(self, home: Home) -> tuple[str, ...]:
-        """Ledgers of the first format know no data frames."""
-        return self.private_sources(home)
-
     def release_source(self) -> None:
         """After the last question: forget the rows."""
         self.let_go()

@@ -34,15 +34,13 @@ from dpsyn_sql.source.names import fold, listed, shorten
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified, string_literal
-from dpsyn_sql.sqltext.release_tables import ADDED, SCHEMA, TABLES, columns_of, may_keep
+from dpsyn_sql.sqltext.release_tables import OLD, SCHEMA, TABLES, columns_of, is_old
 from dpsyn_sql.sqltext.render import render
 
 _READING = "reading a stored release"
 _DRAWING = "drawing rows of a stored release"
 _NETWORK = ("shares", "variables")
 """The tables that rows are drawn from, and what the numbers in them mean."""
-_OLDER = "distributions"
-"""The table of earlier formats in place of ``shares``."""
 _REMEDY = "The same release with replace=True stores it again and costs nothing more."
 _OUT_OF_ROOM = ("OutOfMemoryException", "MemoryError")
 _NO_ROOM = (*_OUT_OF_ROOM, "IOException")
@@ -123,18 +121,13 @@ class StoredSession:
         )
 
     def tables(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]]:
-        """The rows of a release in each table, except the tables that rows are drawn from and those that its
-        database is too old to have."""
-        there = self._databases()[one.database]
-        read = [table for table in TABLES if table not in ("releases", *_NETWORK) and table in there]
+        """The rows of a release in each table, except the tables that rows are drawn from."""
+        read = [table for table in TABLES if table not in ("releases", *_NETWORK)]
         return {table: self._table(one, table) for table in read}
 
-    def network(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]] | None:
+    def network(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]]:
         """The rows of a release in the tables of its network, ``shares`` and ``variables``: none if its
-        model is no network. None if an earlier version stored it, without what the numbers mean."""
-        there = self._databases()[one.database]
-        if any(table not in there for table in _NETWORK):
-            return None
+        model is no network."""
         return {table: self._table(one, table) for table in _NETWORK}
 
     def draw(self, one: Stored, rows: int, seed: int | None) -> pd.DataFrame:
@@ -184,10 +177,8 @@ class StoredSession:
         )
 
     def _check_network(self, one: Stored) -> None:
-        tables = self._databases()[one.database]
-        nodes = max(
-            self._nodes(qualified(*tables[table]), one) for table in ("shares", _OLDER) if table in tables
-        )
+        table = qualified(*self._databases()[one.database]["shares"])
+        nodes = int(self._fetched(render("load/nodes", table=table, release=one.number))["nodes"][0])
         if 0 < nodes <= MOST_NODES:
             return
         why = "is not a network" if nodes == 0 else "has too many variables for one query"
@@ -195,10 +186,6 @@ class StoredSession:
             f"The model of release {one.name!r} {why}, so SQL cannot draw rows of it. For more rows use "
             "the same call of release() with rows= and another into=, at no cost."
         )
-
-    def _nodes(self, table: Fragment, one: Stored) -> int:
-        sql = render("load/nodes", table=table, release=one.number)
-        return int(self._fetched(sql)["nodes"][0])
 
     @property
     def _current(self) -> str:
@@ -210,28 +197,27 @@ class StoredSession:
         found: dict[str, dict[str, Identity]] = {}
         for relation in self._told(lambda: list(DuckDBCatalog(self.engine).relations.values())):
             catalog, schema, table = relation.identity
-            ours = relation.kind == "table" and fold(table) in (*TABLES, _OLDER)
+            ours = relation.kind == "table" and fold(table) in TABLES
             if ours and fold(schema) == SCHEMA:
                 found.setdefault(catalog, {})[fold(table)] = relation.identity
         return dict(sorted(found.items(), key=lambda item: (item[0] != self._current, item[0])))
 
     def _fault(self, tables: dict[str, Identity]) -> str:
         """What is wrong with the tables of a database; empty if nothing is."""
-        missing = [table for table in TABLES if table not in tables and table not in ADDED]
-        if "shares" in missing and _OLDER in tables:
-            return (
-                f"The releases in {self.where} are stored in the format of an older version. Their SQL "
-                f"macros still work (docs/sql_sampling.md), but they cannot be loaded. {_REMEDY}"
-            )
+        if "releases" in tables and is_old(self._columns(tables["releases"])):
+            return f"The releases in {self.where} were {OLD}"
+        missing = [table for table in TABLES if table not in tables]
         if missing:
             return self._damaged(f"schema {SCHEMA!r} has no table {listed(missing)}")
-        for table in (table for table in TABLES if table in tables):
-            catalog, schema, name = (literal(part) for part in tables[table])
-            described = self._fetched(render("source/columns", catalog=catalog, schema=schema, name=name))
-            columns = tuple(zip(map(str, described["name"]), map(str, described["sql_type"]), strict=True))
-            if not may_keep(table, columns):
+        for table in TABLES:
+            if self._columns(tables[table]) != columns_of(table):
                 return self._damaged(f"the columns of its table {table!r} are not those that release() makes")
         return ""
+
+    def _columns(self, identity: Identity) -> tuple[tuple[str, str], ...]:
+        catalog, schema, name = (literal(part) for part in identity)
+        described = self._fetched(render("source/columns", catalog=catalog, schema=schema, name=name))
+        return tuple(zip(map(str, described["name"]), map(str, described["sql_type"]), strict=True))
 
     def _damaged(self, what: str) -> str:
         return f"The releases stored in {self.where} are damaged: {what}. {_REMEDY}"

@@ -119,32 +119,10 @@ class SourceSession:
         """What the source is: a table and a file can have one name in the ledger, a folder and a glob too."""
         return "folder" if self.folder else self.relation.kind
 
-    @property
-    def former_statements(self) -> tuple[str, ...]:
-        """As ledgers of the first format have them: any UNION ALL of tables was said to multiply rows."""
-        relation = self.relation
-        if relation.multiplies or len(self.tables) < 2:
-            return relation.statements
-        return (*relation.statements, MULTIPLIES)
-
-    @property
-    def resolved_spelling(self) -> str:
-        """As ledgers of the first format have it: paths are absolute, tables as they were created."""
-        if self.relation.kind == "table":
-            return self.tables[0].spelled()
-        if self.relation.kind not in ("parquet", "csv"):
-            return self.relation.name
-        return self.pattern or self.paths[0]
-
     def private_sources(self, home: Home) -> tuple[str, ...]:
         """Names of the private tables and files; however one is spelled (links, globs, folders, aliases,
         letter case), it has one name."""
         names = [table.name(home) for table in self.tables] + [home.file(path) for path in self.paths]
-        return tuple(dict.fromkeys(names))
-
-    def private_spellings(self, home: Home) -> tuple[str, ...]:
-        """The same as ledgers of the first format have them."""
-        names = [table.spelled(home) for table in self.tables] + [home.file(path) for path in self.paths]
         return tuple(dict.fromkeys(names))
 
     @property

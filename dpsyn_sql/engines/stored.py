@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +25,6 @@ class StoredTable:
     def name(self, home: Home) -> str:
         """The same under any alias of an attached database file, and in any letter case."""
         return home.table(self.file, *self.identity)
-
-    def spelled(self, home: Home | None = None) -> str:
-        """As ledgers of the first format have it: with the file's name, and as the table was created."""
-        owner = "memory"
-        if self.file is not None:
-            owner = os.path.realpath(self.file) if home is None else home.file(self.file)
-        return f"{owner}:{display_name(*self.identity[1:])}"
 
 
 def stored(catalog: DuckDBCatalog, identity: Identity) -> StoredTable:

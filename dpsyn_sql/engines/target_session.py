@@ -32,15 +32,14 @@ from dpsyn_sql.source.paths import absolute_path, real_pattern
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.source.sessions import is_spark
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
-from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES, may_keep
+from dpsyn_sql.sqltext.release_tables import OLD, SCHEMA, TABLES, columns_of, is_old
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """What is written, for the ledger: a table in a database file (None: in memory), or a file.
 
-    ``spelled`` is its full name or path, as ledgers of the first format have it. ``spark``: it is a table or
-    a folder of Spark.
+    ``spelled`` is its full name or path. ``spark``: it is a table or a folder of Spark.
     """
 
     spelled: str
@@ -314,8 +313,13 @@ def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: S
         found = catalog.relations.get(place)
         if found is None:
             continue
-        columns = () if found.kind == "view" else catalog.columns(found.identity)
-        if place in reads or not may_keep(table, tuple((one.name, one.sql_type) for one in columns)):
+        there = () if found.kind == "view" else catalog.columns(found.identity)
+        columns = tuple((one.name, one.sql_type) for one in there)
+        if table == "releases" and is_old(columns):
+            raise TargetError(
+                f"The releases in database {database!r} were {OLD} Nothing was read or charged."
+            )
+        if place in reads or columns != columns_of(table):
             raise TargetError(
                 f"{shorten(display_name(*found.identity))} has the name of a table for models, but is "
                 "something else or the source. Rename it, or choose an into= in another database."

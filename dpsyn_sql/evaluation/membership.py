@@ -155,11 +155,6 @@ def _read(stored: StoredSession, table: str | None, session: Session) -> tuple[_
             f"{session.rows['synthetic']:,}: it is not the same, or was changed."
         )
     domain, network = parts.model.domain, stored.network(one)
-    if network is None or (len(network["shares"]["node"]) and not len(network["variables"]["node"])):
-        return None, (
-            f"release {one.name!r} was stored by an earlier version, without what its likelihood needs. The "
-            "same release with replace=True stores it again and costs nothing more."
-        )
     if not len(network["shares"]["node"]):
         return None, f"the model of release {one.name!r} (method {parts.facts['method']}) is no network."
     why = _unreadable(domain, parts.facts, session)

@@ -5,28 +5,25 @@ Every function here runs inside a transaction of the caller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.account import (
-    AMOUNTS,
-    KINDS,
+    USUAL_DELTA,
     Balance,
-    approximate,
+    account_epsilon,
     describe,
-    exact_delta,
     grant_delta,
     grant_limit,
     granted_budget,
     left_in_words,
     reported_delta,
-    reported_epsilon,
 )
-from dpsyn_sql.accounting.budget import Approximate, Budget, Kind, Number
-from dpsyn_sql.accounting.panels import Charge, spending_of
+from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget, Kind, Number, exact_number
+from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import (
     AccountError,
     BudgetError,
@@ -36,49 +33,70 @@ from dpsyn_sql.errors import (
 )
 from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger.chain import append
-from dpsyn_sql.ledger.panels import debits, in_words, refuse_unfinished
+from dpsyn_sql.ledger.panels import Debited, debits, in_words, refuse_unfinished
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One privacy-unit namespace; ``granted`` is the (epsilon, delta) of the last grant as text."""
+    """One privacy-unit namespace.
+
+    ``granted`` is the (epsilon, delta) of the last grant as text. ``delta`` is that of the first grant or
+    release: what is spent is shown at it from then on. ``parts``: as ``Spending.parts`` of its releases.
+    """
 
     account_id: int
     name: str
+    delta: Fraction
     unit: str | None
     granted: tuple[str, str] | None
     balance: Balance
+    parts: tuple[int, int]
 
     @property
     def kind(self) -> Kind:
-        """``"gdp"``, ``"pure"``, or ``"zcdp"`` for one of before ``"gdp"``."""
+        """``"gdp"`` or ``"pure"``."""
         return self.balance.spent.kind
 
     @property
-    def delta(self) -> Fraction:
-        """The delta at which it is reported."""
-        return exact_delta(self.granted[1] if self.granted else None)
+    def epsilon(self) -> float:
+        """What its releases imply, at ``told_delta``; rounded up."""
+        return account_epsilon(self.balance.spent, *self.parts, self.delta)
+
+    @property
+    def told_delta(self) -> Fraction:
+        """The delta that goes with ``epsilon``: 0 for pure releases alone."""
+        return reported_delta(self.balance.spent, self.delta)
+
+    @property
+    def left(self) -> str:
+        """What still fits its limit, in words; empty without one."""
+        left = self.balance.remaining
+        if left is None or self.granted is None:
+            return ""
+        return left_in_words(left, exact_number("delta", self.granted[1]))
 
 
-def account_of_row(row: dict[str, Any]) -> Account:
-    """A row of the table account."""
+def account_of_row(store: Store, row: dict[str, Any]) -> Account:
+    """A row of the table account, with what its releases cost."""
     kind: Kind = row["kind"]
     limit = None
     if row["limit_amount"] is not None:
         limit = Budget(kind, row["limit_amount"], row["limit_delta"])
     granted = None if row["granted_epsilon"] is None else (row["granted_epsilon"], row["granted_delta"])
     spent = Budget(kind, row["spent_amount"], row["spent_delta"])
-    return Account(row["account_id"], row["name"], row["unit"], granted, Balance(spent, limit))
+    parts = _spending(debits(store, row["account_id"]), "gdp").parts  # the same in either kind
+    delta = Fraction(row["shown_delta"])
+    return Account(row["account_id"], row["name"], delta, row["unit"], granted, Balance(spent, limit), parts)
 
 
 def find(store: Store, name: str) -> Account | None:
     """An account by its name."""
     row = store.one("find_account", name=name)
-    return None if row is None else account_of_row(row)
+    return None if row is None else account_of_row(store, row)
 
 
 def for_release(store: Store, key: ReleaseKey) -> str:
@@ -91,14 +109,11 @@ def for_release(store: Store, key: ReleaseKey) -> str:
     Raises:
         AccountError: a source belongs to another account, or sources belong to different ones.
     """
-    bound = {**_granted_for(store, key), **_bindings(store, key)}
-    for source, names in bound.items():
-        if len(names) > 1 and key.account not in names:
-            raise AccountError(_in_two_accounts(store, source, names))
-    owners = {key.account if len(names) > 1 else names[0] for names in bound.values()}
+    bound = _bindings(store, key)
+    owners = set(bound.values())
     named = {key.account} if key.account else set()
     if len(named | owners) > 1:
-        known = "; ".join(f"{source} belongs to {names[0]!r}" for source, names in bound.items())
+        known = "; ".join(f"{source} belongs to {name!r}" for source, name in bound.items())
         raise AccountError(
             f"{known}. A release charged to another account would hide part of what is spent on the "
             "people in it. Leave account= out, or release tables of different accounts one by one. "
@@ -107,35 +122,10 @@ def for_release(store: Store, key: ReleaseKey) -> str:
     return next((name for name in named | owners if name), new_name(key))
 
 
-def _in_two_accounts(store: Store, source: str, names: Sequence[str]) -> str:
-    """Ledgers of the first format can hold two spellings of one table as two tables."""
-    found = [account for name in names if (account := find(store, name)) is not None]
-    spent = "; ".join(str(standing_of(account)) for account in found)
-    return (
-        f"{source} is in several accounts under different spellings: {spent}. The privacy loss of its "
-        "people is the sum. Give account= with one of these names: later releases are charged to it alone. "
-        "Nothing was read or charged."
-    )
-
-
 def new_name(key: ReleaseKey) -> str:
     """The account that the first release of its sources is charged to."""
     first = key.sources[0] if key.sources else "unnamed"
     return key.account or f"{first}#{key.unit}"
-
-
-def kind_of(store: Store, key: ReleaseKey) -> Approximate:
-    """The kind of noise and price that an approximate release gets: that of its account.
-
-    A running total that was complete before its account was priced anew is planned as it was, to be replayed.
-    """
-    account = find(store, for_release(store, key))
-    if account is None or account.kind == "pure":
-        return "gdp"
-    if account.kind == "gdp" and "running_total" in key.configuration:
-        known = store.one("old_totals", account_id=account.account_id, name=key.name)
-        return "zcdp" if known is not None and known["entries"] else "gdp"
-    return account.kind
 
 
 def standing(store: Store, key: ReleaseKey, kind: Kind) -> Standing:
@@ -148,11 +138,8 @@ def standing(store: Store, key: ReleaseKey, kind: Kind) -> Standing:
 
 def standing_of(account: Account) -> Standing:
     """An account in the figures that people see."""
-    spent, delta, left = account.balance.spent, account.delta, account.balance.remaining
-    epsilon = reported_epsilon(spent, delta)
-    words = "" if left is None else left_in_words(left, delta)
-    told = float(reported_delta(spent, delta))
-    return Standing(account.name, epsilon, told, account.granted, words, kind=account.kind)
+    spent = account.epsilon, float(account.told_delta)
+    return Standing(account.name, *spent, account.granted, account.left, kind=account.kind)
 
 
 def untouched(name: str, kind: Kind) -> Standing:
@@ -173,46 +160,34 @@ def _idle_grants(store: Store, name: str) -> tuple[str, ...]:
     )
 
 
-def _bindings(store: Store, key: ReleaseKey) -> dict[str, list[str]]:
-    """The accounts that each source of a release is charged to: none or one, more with old spellings."""
-    bound = {}
-    for source, spelled in _spellings(key):
-        row = store.one("find_source", name=source)
-        names = [row["account"]] if row is not None else _by_old_spelling(store, source, spelled)
-        if names:
-            bound[source] = names
-    return bound
+def _bindings(store: Store, key: ReleaseKey) -> dict[str, str]:
+    """The account of each source of a release: the one that it was first charged to, else one that was
+    granted under its name.
 
-
-def _spellings(key: ReleaseKey) -> Iterator[tuple[str, str]]:
-    """Each source with its name in ledgers of the first format."""
-    former = key.sources if key.former is None else key.former.sources
-    return zip(key.sources, former, strict=True)
-
-
-def _by_old_spelling(store: Store, source: str, spelled: str) -> list[str]:
-    """Accounts of a table that was named as it was created, in any letter case, with its file."""
-    if source == spelled:
-        return []
-    accounts = {row["account_id"]: row["name"] for row in store.all("all_accounts")}
-    found = [row for row in store.all("all_sources") if fold(row["name"]) == fold(spelled)]
-    return list(dict.fromkeys(accounts[row["account_id"]] for row in found))
-
-
-def _granted_for(store: Store, key: ReleaseKey) -> dict[str, list[str]]:
-    """Accounts that were granted under the name of a source that is not charged yet.
-
-    Without them, naming another account or unit would evade a grant made before the first release.
+    Without the grants, naming another account or unit would evade a grant made before the first release.
     A grant may leave out the schema main, and spell a table in any letter case.
+
+    Raises:
+        AccountError: several accounts were granted under one name, and the release names none of them.
     """
     names = [row["name"] for row in store.all("all_accounts")]
-    found = {}
-    for source, spelled in _spellings(key):
-        means = {source, fold(spelled), source.removeprefix("main.")}
-        meant = [name for name in names if (own := name.rpartition("#")[0]) == source or fold(own) in means]
-        if meant:
-            found[source] = meant
-    return found
+    bound = {}
+    for source in key.sources:
+        row = store.one("find_source", name=source)
+        if row is not None:
+            bound[source] = row["account"]
+            continue
+        means = {fold(source), fold(source.removeprefix("main."))}
+        granted = [name for name in names if fold(name.rpartition("#")[0]) in means]
+        if len(granted) > 1 and key.account not in granted:
+            raise AccountError(
+                f"Several accounts were granted under the name of {source}: {listed(granted)}. Give account= "
+                "with one of these names: releases of the source are charged to it alone. Nothing was read "
+                "or charged."
+            )
+        if granted:
+            bound[source] = key.account if key.account in granted else granted[0]
+    return bound
 
 
 def sources_of(store: Store, account: Account) -> tuple[str, ...]:
@@ -238,7 +213,7 @@ def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
     Raises:
         AccountError: it protects another unit.
     """
-    account = find(store, name) or _made(store, name, kind)
+    account = find(store, name) or _made(store, name, kind, str(key.configuration.get("delta", 0)))
     if account.unit is None:
         account = replace(account, unit=key.unit)
         _write(store, account, "unit", {"unit": key.unit})
@@ -276,21 +251,20 @@ def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Bu
             series is unfinished.
         LedgerDamaged: the recorded sum of the account differs from the cost of its releases.
     """
-    refuse_other_sum(store, account)
+    _refuse_other_sum(store, account)
     known = debits(store, account.account_id)
     refuse_unfinished(known, charge.place)
     if account.kind == "pure" and charge.budget.gaussian and account.granted is None:
-        account = _approximate(store, account, approximate(charge.budget))
-    _refuse_other_kind(account, charge.budget)
-    spending = spending_of((one.charge for one in known), account.kind)
+        account = _approximate(store, account)
+    spending = _spending(known, account.kind)
     shared = charge.place is None or spending.continues(charge.place)
     cost = spending.add(charge)
     if not account.balance.admits(cost):
-        raise PrivacyBudgetExceeded(_refusal(account, cost))
+        raise PrivacyBudgetExceeded(_refusal(account, charge, cost))
     balance = Balance(account.balance.after(cost), account.balance.limit)
-    account = replace(account, balance=balance)
-    update(store, account)
-    return account, cost, in_words(charge, cost, shared=shared)
+    account = replace(account, balance=balance, parts=spending.parts)
+    _update(store, account)
+    return account, cost, in_words(charge, cost, account.delta, shared=shared)
 
 
 def granted(store: Store, name: str, epsilon: Number, delta: Number | None) -> Account:
@@ -302,9 +276,9 @@ def granted(store: Store, name: str, epsilon: Number, delta: Number | None) -> A
     """
     delta = grant_delta(epsilon) if delta is None else delta
     kind = granted_budget(str(epsilon), str(delta)).kind
-    account = find(store, name) or _made(store, name, kind)
+    account = find(store, name) or _made(store, name, kind, str(delta))
     if account.kind == "pure" and kind != "pure":
-        account = _approximate(store, account, "gdp")
+        account = _approximate(store, account)
     limit = grant_limit(account.balance.spent, epsilon, delta)
     text = str(epsilon).strip(), str(delta).strip()
     account = replace(account, granted=text, balance=Balance(account.balance.spent, limit))
@@ -318,21 +292,23 @@ def granted(store: Store, name: str, epsilon: Number, delta: Number | None) -> A
     return account
 
 
-def _made(store: Store, name: str, kind: Kind) -> Account:
-    store.run("add_account", name=name, kind=kind)
+def _made(store: Store, name: str, kind: Kind, delta: str) -> Account:
+    """A new account; what is spent is shown at ``delta``, or the usual one where that is 0."""
+    shown = str(Fraction(delta.strip()) or USUAL_DELTA)
+    store.run("add_account", name=name, kind=kind, shown_delta=shown)
     account = find(store, name)
     if account is None:
         raise InternalError("an account was not made")
-    append(store, "account", {"account": name, "account_id": account.account_id, "kind": kind})
+    facts = {"account_id": account.account_id, "kind": kind, "shown_delta": shown}
+    append(store, "account", {"account": name, **facts})
     return account
 
 
-def _cost_of_releases(store: Store, account: Account, kind: Kind) -> Budget:
-    """What all releases of an account cost together, in an account of ``kind``."""
-    return spending_of((one.charge for one in debits(store, account.account_id)), kind).total
+def _spending(known: Iterable[Debited], kind: Kind) -> Spending:
+    return spending_of((one.charge for one in known), kind)
 
 
-def refuse_other_sum(store: Store, account: Account) -> None:
+def _refuse_other_sum(store: Store, account: Account) -> None:
     """A changed sum would allow more spending than the limit.
 
     Raises:
@@ -340,50 +316,40 @@ def refuse_other_sum(store: Store, account: Account) -> None:
     """
     problem = ""
     try:
-        if (cost := _cost_of_releases(store, account, account.kind)) != account.balance.spent:
-            problem = f"its releases cost {describe(cost)}"
+        cost = _spending(debits(store, account.account_id), account.kind).total
+        if cost != account.balance.spent:
+            problem = f"its releases cost {describe(cost, account.delta)}"
     except (AccountError, InternalError):
         problem = "its releases have impossible amounts"
     if problem:
         raise LedgerDamaged(
             f"The account {account.name!r} of the ledger {store.place} records "
-            f"{describe(account.balance.spent)} as spent, but {problem}. `dpsyn ledger verify` names the "
-            "broken record. Restore the ledger from a backup. Nothing was read or charged.",
+            f"{describe(account.balance.spent, account.delta)} as spent, but {problem}. `dpsyn ledger "
+            "verify` names the broken record. Restore the ledger from a backup. Nothing was read or charged.",
             None,
         )
 
 
-def _refuse_other_kind(account: Account, budget: Budget) -> None:
-    """A release is planned for the kind that its account has then."""
-    if budget.gaussian and account.kind not in ("pure", budget.kind):
-        raise AccountError(
-            f"The account {account.name!r} counts by {KINDS[account.kind]}, and the release was planned for "
-            f"{KINDS[budget.kind]}. If the account was priced anew a moment ago, make the same call again. A "
-            "running total whose earlier periods were priced otherwise needs another name. Nothing was read "
-            "or charged."
-        )
-
-
-def _approximate(store: Store, account: Account, kind: Approximate) -> Account:
-    """A pure account becomes approximate: the budget of each of its releases gets the price of ``kind``."""
-    spent = _cost_of_releases(store, account, kind)
-    if not Balance(Budget(kind, 0)).admits(spent):
+def _approximate(store: Store, account: Account) -> Account:
+    """A pure account becomes approximate: the budget of each of its releases gets its price there."""
+    spent = _spending(debits(store, account.account_id), "gdp").total
+    if not Balance(Budget("gdp", 0)).admits(spent):
         raise BudgetError(
-            f"The pure releases of the account {account.name!r} amount to more {AMOUNTS[kind]} than an "
-            "account can hold."
+            f"The pure releases of the account {account.name!r} amount to more than an account can hold "
+            "(mu^2/2 up to 9,223)."
         )
     account = replace(account, granted=None, balance=Balance(spent))
     # The old limit ends with the old kind; a grant sets the new limit in the same transaction.
-    _write(store, account, "approximate", {"kind": kind, "spent": [spent.amount, spent.delta]})
+    _write(store, account, "approximate", {"spent": [spent.amount, spent.delta]})
     return account
 
 
 def _write(store: Store, account: Account, kind: str, body: dict[str, Any]) -> None:
-    update(store, account)
+    _update(store, account)
     append(store, kind, {"account": account.name, **body})
 
 
-def update(store: Store, account: Account) -> None:
+def _update(store: Store, account: Account) -> None:
     """Write an account back."""
     spent, limit = account.balance.spent, account.balance.limit
     store.run(
@@ -400,22 +366,25 @@ def update(store: Store, account: Account) -> None:
     )
 
 
-def _refusal(account: Account, cost: Budget) -> str:
+def _refusal(account: Account, charge: Charge, cost: Budget) -> str:
     left = account.balance.remaining
     if left is None:
         return (
-            f"The account {account.name!r} would hold more than a ledger can count "
-            f"({AMOUNTS[account.kind]} above 9,223). Nothing was read or charged."
+            f"The account {account.name!r} would hold more than a ledger can count (mu^2/2 or epsilon above "
+            "9,223). Nothing was read or charged."
         )
-    lacking = f"The release costs {describe(cost)}; the account {account.name!r} has {describe(left)} left"
     if cost.amount <= left.amount:
         way = (
-            "Its epsilon fits. Its threshold delta, which pays for finding the values of columns, does not. "
-            "Declare the categories, release with a smaller delta, or grant a larger delta"
+            "Its epsilon fits. Its threshold delta, which pays for finding the values of columns, does not: "
+            f"it is {cost.delta / DELTA_UNITS:.3g}, and {left.delta / DELTA_UNITS:.3g} is left. Declare the "
+            "categories, release with a smaller delta, or grant a larger delta"
         )
     else:
         way = "Use a smaller epsilon, or raise the limit"
+    told = "The release costs"
+    if charge.budget.kind != cost.kind:
+        told = f"The pure release of {describe(charge.budget, account.delta)} counts in this account as"
     return (
-        f"{lacking}: {left_in_words(left, account.delta)}. Nothing was read or charged. {way} "
-        "(`dpsyn ledger grant`)."
+        f"{told} {describe(cost, account.delta)}, which is more than the account {account.name!r} "
+        f"has left: {account.left}. Nothing was read or charged. {way} (`dpsyn ledger grant`)."
     )

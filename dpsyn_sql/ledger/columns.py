@@ -10,6 +10,7 @@ _INTEGERS = (
 )
 _TEXTS = (
     *("kind", "body", "previous", "hash", "name", "unit", "granted_epsilon", "granted_delta", "account"),
+    "shown_delta",
     *("release_id", "version", "configuration", "configuration_hash", "debited_at", "state", "measured_on"),
     *("event", "question", "shapes", "digest", "target", "sliced"),
 )

@@ -255,17 +255,15 @@ class _Known:
 
     @classmethod
     def of(cls, store: Store, account: Account | None, key: ReleaseKey) -> _Known:
-        """Look a release up by its name and as ledgers of the first format call it."""
+        """Look a release up."""
         if account is None:
             return cls(None)
-        keys = [key] if key.former is None else [key, key.former]
         place = {"account_id": account.account_id, "version": key.version}
-        names = dict.fromkeys(one.name for one in keys)
-        hashes = dict.fromkeys(sha256(canonical_json(dict(one.configuration))) for one in keys)
-        named = [row for name in names for row in store.all("find_entries", name=name, **place)]
-        same = next((row for row in named if row["configuration_hash"] in hashes), None)
-        equal = [row for one in hashes for row in store.all("find_equal", configuration_hash=one, **place)]
-        return cls(account, same, next(iter(named), None), next(iter(equal), None))
+        settings = sha256(canonical_json(dict(key.configuration)))
+        named = store.all("find_entries", name=key.name, **place)
+        same = next((row for row in named if row["configuration_hash"] == settings), None)
+        equal = store.one("find_equal", configuration_hash=settings, **place)
+        return cls(account, same, next(iter(named), None), equal)
 
     def refuse(self, key: ReleaseKey, budget: Budget) -> None:
         """Refuse a debit that nobody asked for.
@@ -276,12 +274,13 @@ class _Known:
         """
         if self.account is not None and self.changed is not None:
             before = json.loads(self.changed["configuration"])
-            raise ReleaseChanged(_change(key, budget, self.account.name, before))
-        if self.elsewhere is not None and not key.named:
+            raise ReleaseChanged(_change(key, budget, self.account, before))
+        if self.account is not None and self.elsewhere is not None and not key.named:
             raise ReleaseExists(
                 "A release of the same source and settings exists for another output. To write its answers "
                 f"here at no cost, add name={self.elsewhere['name']!r}. To measure again, add new_debit=True "
-                f"or a version=; this costs {describe(budget)}. Nothing was read or charged."
+                f"or a version=; this costs {describe(budget, self.account.delta)}. Nothing was read or "
+                "charged."
             )
 
     def free_way(self) -> str:
@@ -313,13 +312,12 @@ def looked_up(
     return Outlook(standing, refusal=refusal)
 
 
-def _change(key: ReleaseKey, budget: Budget, account: str, before: Mapping[str, Any]) -> str:
+def _change(key: ReleaseKey, budget: Budget, account: Account, before: Mapping[str, Any]) -> str:
     now = json.loads(canonical_json(dict(key.configuration)))
     differing = sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
     version = "without a version" if key.version is None else f"version {key.version!r}"
-    epsilon = f"epsilon={now['epsilon']}, " if "epsilon" in now else ""
     return (
-        f"The release {key.name!r} {version} exists in the account {account!r} with other settings "
+        f"The release {key.name!r} {version} exists in the account {account.name!r} with other settings "
         f"({', '.join(differing)}). Nothing was read or charged. To measure again, give a new name= or "
-        f"version=, or add new_debit=True; this costs {epsilon}{describe(budget)}."
+        f"version=, or add new_debit=True; this costs {describe(budget, account.delta)}."
     )

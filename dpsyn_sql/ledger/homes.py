@@ -23,21 +23,17 @@ def here(store: Store) -> dict[str, str]:
 
 def home(store: Store) -> Home:
     """Where names begin; call inside a transaction."""
-    place, start = _recorded(store)
-    return Home.of(start if place is not None else _place(store))
+    return Home.of(_recorded(store)[1])
 
 
 def settle(store: Store) -> None:
-    """Record where a ledger of the first format lies; refuse one that was moved. Inside a transaction.
+    """Refuse a ledger that was moved; inside a transaction.
 
     Raises:
         LedgerError: it is not where its record says.
     """
     place, found = _recorded(store)[0], _place(store)
     if found is None or found == place:
-        return
-    if place is None:
-        append(store, "moved", here(store))
         return
     raise LedgerError(
         f"This ledger was at {place} and is now at {found}. If the data were moved or renamed together "
@@ -55,7 +51,7 @@ def moved(store: Store, *, with_data: bool) -> None:
     (place, start), found = _recorded(store), _place(store)
     if found is None or found == place:
         raise InputError(f"The ledger {store.place} was not moved: it is where its record says.")
-    append(store, "moved", {"place": found, "home": found if with_data or start is None else start})
+    append(store, "moved", {"place": found, "home": found if with_data else start})
 
 
 def _place(store: Store) -> str | None:

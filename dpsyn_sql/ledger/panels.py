@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.account import describe
@@ -99,17 +100,17 @@ def holds_up(one: Place, other: Place) -> bool:
     return isinstance(one.number, int) and isinstance(other.number, int) and one.number < other.number
 
 
-def in_words(charge: Charge, cost: Budget, *, shared: bool) -> str:
+def in_words(charge: Charge, cost: Budget, delta: Fraction, *, shared: bool) -> str:
     """What a new debit costs; empty outside of panels. ``shared``: it has the bound of its panel."""
     place = charge.place
     if place is None:
         return ""
     slices = "windows" if place.edges else "partitions"
     which = f"one of the {slices}" if place.most == 1 else f"{place.most} of the {slices}"
-    told = f"a new debit of {describe(charge.budget)}; a unit can be in {which}: costs "
+    told = f"a new debit of {describe(charge.budget, delta)}; a unit can be in {which}: costs "
     if cost.amount == cost.delta == 0:
         return f"{told}nothing more"
     if shared:
-        return f"{told}{describe(cost)} more, which fits the account"
+        return f"{told}{describe(cost, delta)} more, which fits the account"
     why = f"a later window was released, or the calendar has other edges than the {slices} before"
-    return f"a new debit of {describe(cost)}, charged in full ({why}), which fits the account"
+    return f"a new debit of {describe(cost, delta)}, charged in full ({why}), which fits the account"

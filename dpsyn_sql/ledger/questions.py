@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpsyn_sql.accounting.account import describe, event_price
+from dpsyn_sql.accounting.account import USUAL_DELTA, describe, event_price
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
 from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged
@@ -151,9 +151,11 @@ class StoredQuestion:
         spent = self._store.one("sum_events", entry_id=debit.entry_id) or {"amount": 0, "delta": 0}
         left = debit.budget.amount - spent["amount"], debit.budget.delta - spent["delta"]
         if cost.amount > left[0] or cost.delta > left[1]:
+            has, asks = (describe(one, USUAL_DELTA) for one in (Budget(debit.budget.kind, *left), cost))
+            what = "threshold delta" if cost.amount <= left[0] else "budget"
             raise PrivacyBudgetExceeded(
-                f"The release has {describe(Budget(debit.budget.kind, *left))} of its debit left, and the "
-                f"question costs {describe(cost)}. It was not asked."
+                f"The release has too little {what} of its debit left, which is {has}, and the question costs "
+                f"{asks}. It was not asked."
             )
         values = {"sequence": self.number, "ordinal": self._reserved}
         costs = {"event": text, "amount": cost.amount, "delta": cost.delta}

@@ -11,15 +11,14 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from dpsyn_sql.accounting.budget import Approximate, Budget, Number
+from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.interfaces import Outlook
-from dpsyn_sql.ledger import accounts, entries, homes, reprice
+from dpsyn_sql.ledger import accounts, entries, homes
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.guard import own_errors
 from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
-from dpsyn_sql.ledger.reprice import Repricing
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.ledger.verify import verify
 from dpsyn_sql.planning.key import ReleaseKey
@@ -79,19 +78,6 @@ class SqliteLedger:
             return homes.home(self._store)
 
     @own_errors
-    def kind(self, key: ReleaseKey) -> Approximate:
-        """How a release with a delta above 0 is priced: as its account is, and new accounts by exact Gaussian
-        accounting. ``key`` needs sources, account, name and unit, and ``running_total`` if it is one.
-
-        Raises:
-            AccountError: the sources belong to another account, or to different ones.
-            LedgerError: the ledger was moved and the move was not recorded.
-        """
-        with self._store.trying():
-            homes.settle(self._store)
-            return accounts.kind_of(self._store, key)
-
-    @own_errors
     def look(
         self, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool = False
     ) -> Outlook:
@@ -135,36 +121,6 @@ class SqliteLedger:
             granted = account_overview(made, accounts.sources_of(self._store, made))
         self._store.checkpoint()
         return granted
-
-    @own_errors
-    def repricing(self, account: str) -> Repricing:
-        """What ``reprice`` would do; changes nothing.
-
-        Raises:
-            AccountError: as ``reprice``.
-        """
-        with self._store.trying():
-            homes.settle(self._store)
-            return reprice.foreseen(self._store, account)
-
-    @own_errors
-    def reprice(self, account: str, told: Repricing | None = None) -> Repricing:
-        """Price an account of zCDP anew by exact Gaussian accounting, from the events of its releases; it
-        cannot be priced back.
-
-        Args:
-            account: its name.
-            told: what ``repricing`` said, if it must still hold.
-
-        Raises:
-            AccountError: there is no such account, it is of another kind, a release or a running total of it
-                is unfinished, an event cannot be priced, it would be overspent, or ``told`` does not hold.
-        """
-        with self._store.writing():
-            homes.settle(self._store)
-            done = reprice.carried_out(self._store, account, told)
-        self._store.checkpoint()
-        return done
 
     @own_errors
     def overview(self) -> Overview:

@@ -1,4 +1,4 @@
-"""The SQLite file: connection, migrations, transactions; SQLite's errors become ours.
+"""The SQLite file: connection, schema, transactions; SQLite's errors become ours.
 
 WAL and synchronous=FULL: what is committed survives a killed process and a power cut. Every change
 is one IMMEDIATE transaction, so two processes never decide on the same balance.
@@ -25,6 +25,9 @@ from dpsyn_sql.sqltext.render import render, templates_folder
 
 APPLICATION_ID = 0x64707379
 """The bytes "dpsy" in the file's header: this SQLite file is a ledger of ours."""
+
+SCHEMA_VERSION = 10
+"""Of ``sql/ledger/schema.sql``; those of version 0.1 were numbered 1 to 3."""
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another one."""
@@ -109,11 +112,11 @@ class Store:
     """One connection to a ledger file."""
 
     def __init__(self, place: str, *, create: bool = True, read_only: bool = False) -> None:
-        """Open, and create or migrate the file as needed; ``read_only``: nothing in it changes.
+        """Open, and create the file as needed; ``read_only``: nothing in it changes.
 
         Raises:
-            LedgerError: missing (without ``create``), not a ledger, newer than this package,
-                read-only, locked or broken.
+            LedgerError: missing (without ``create``), not a ledger of this version, read-only, locked or
+                broken.
         """
         self.place = place
         self._one_at_a_time = threading.RLock()
@@ -146,24 +149,14 @@ class Store:
 
     @own_errors
     def _open_to_read(self) -> None:
-        """An older schema is brought up to date in a copy in memory."""
         appear.refuse_empty(self.place)
         place = f"file:{quote(os.path.realpath(self.place))}?mode=ro"
         self._connection = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             self._check_kind()
-            if self._number("user_version") < len(migrations()):
-                self._copy_to_memory()
         except BaseException:
             self._connection.close()
             raise
-
-    def _copy_to_memory(self) -> None:
-        copy = sqlite3.connect(IN_MEMORY, isolation_level=None)
-        with closing(self._connection):
-            self._connection.backup(copy)
-        self._connection = copy
-        self._migrate()
 
     def close(self) -> None:
         """Let the file go."""
@@ -247,40 +240,37 @@ class Store:
                     self._connection.execute("ROLLBACK")
 
     def _prepare(self) -> None:
-        if self.place != IN_MEMORY:
+        if self.place == IN_MEMORY:
+            self._connection.executescript(_schema())
+            self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        else:
             self._check_kind()
         self._set_journal()
-        self._connection.execute("PRAGMA synchronous = FULL")
-        if self._number("user_version") != len(migrations()):
-            self._connection.execute("PRAGMA foreign_keys = OFF")  # a migration may make a table again
-            with self.writing():
-                if self.place != IN_MEMORY:
-                    self._check_kind()  # another process may have been quicker
-                self._migrate()
-        for pragma in ("foreign_keys = ON", "recursive_triggers = ON"):
+        for pragma in ("synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
 
-    def _migrate(self) -> None:
-        for number, path in enumerate(migrations(), start=1):
-            if number > self._number("user_version"):
-                self._apply(path)
-                self._connection.execute(f"PRAGMA user_version = {number}")
-        self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
     def _check_kind(self) -> None:
-        version, known = self._number("user_version"), len(migrations())
-        mark = self._number("application_id")
+        version, mark = self._number("user_version"), self._number("application_id")
         if version == mark == self._number("schema_version") == 0:
             raise appear.empty(self.place)
         if mark != APPLICATION_ID:
             raise LedgerError(f"{self.place} is not a ledger; nothing in it was changed.")
-        if version > known:
+        if version > SCHEMA_VERSION:
             raise LedgerError(
                 f"The ledger {self.place} was written by a newer version of dpsyn_sql (schema {version}, "
-                f"this version knows {known}). Install the newer version to use it; nothing was changed."
+                f"this version knows {SCHEMA_VERSION}). Install the newer version to use it; nothing was "
+                "changed."
             )
         if version < 1:
             raise own_error(self.place, "SQLITE_CORRUPT")
+        if version < SCHEMA_VERSION:
+            raise LedgerError(
+                f"The ledger {self.place} was made by dpsyn_sql 0.1, and this version cannot read it. Keep "
+                "the file, and version 0.1 to read it with. For new releases give another "
+                "ledger='path/to/file' (--ledger): it does not know what was spent before, and the privacy losses add up. Nothing "
+                "was read, written or charged."
+            )
 
     def _set_journal(self) -> None:
         """Switch to WAL; SQLite does not wait for its lock here, so we do."""
@@ -297,15 +287,6 @@ class Store:
     def _number(self, pragma: str) -> int:
         return int(self._connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
-    def _apply(self, path: Path) -> None:
-        """Run the statements of a migration (``executescript`` would commit in between)."""
-        statement = ""
-        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-            statement += line
-            if sqlite3.complete_statement(statement):
-                self._connection.execute(statement)
-                statement = ""
-
 
 def _build(path: str) -> None:
     """Write an empty ledger."""
@@ -320,9 +301,5 @@ def _text(statement: str) -> str:
 
 
 @cache
-def migrations() -> tuple[Path, ...]:
-    """``sql/ledger/NNNN_*.sql`` in order; the number of the last is the schema's version."""
-    paths = tuple(sorted((templates_folder() / "ledger").glob("[0-9][0-9][0-9][0-9]_*.sql")))
-    if not paths or [int(path.name[:4]) for path in paths] != list(range(1, len(paths) + 1)):
-        raise InternalError("the ledger's migrations are missing or not numbered 1, 2, 3, ...")
-    return paths
+def _schema() -> str:
+    return (templates_folder() / "ledger" / "schema.sql").read_text(encoding="utf-8")

@@ -9,20 +9,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, NoReturn
 
 from dpsyn_sql.accounting.account import Balance, event_price, grant_limit
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict
+from dpsyn_sql.accounting.events import event_from_dict
 from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import DpsynError, InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
 from dpsyn_sql.ledger.panels import charge_of, holds_up
-from dpsyn_sql.ledger.reprice import price_of_events
-from dpsyn_sql.ledger.store import IN_MEMORY, Store, migrations, own_error
+from dpsyn_sql.ledger.store import IN_MEMORY, Store, own_error
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 Row = dict[str, Any]
@@ -79,8 +77,8 @@ def _verified(store: Store, head: str | None) -> str:
 
 
 def _refuse_other_schema(store: Store) -> None:
-    """Tables, indexes and triggers are those of the migrations."""
-    if store.all("all_schema") != _schema_of(migrations()):
+    """Tables, indexes and triggers are those of ``sql/ledger/schema.sql``."""
+    if store.all("all_schema") != _schema():
         raise LedgerDamaged(f"The tables or triggers of {store.place} were changed.", None)
 
 
@@ -95,7 +93,6 @@ class _Release:
     state: str = "debited"
     measured_on: str | None = None
     spent: Budget = field(init=False)
-    events: list[PrivacyEvent] = field(default_factory=list)
     reserved: set[int] = field(default_factory=set)
     announced: set[str] = field(default_factory=set)
     publications: int = 0
@@ -132,7 +129,6 @@ class _Check:
             ids[row["entry_id"]] = row["release_id"]
         for row in self._table("source", "all_sources", lambda row: row["name"]):
             row["account"] = names.get(row["account_id"])
-        self._table("price", "all_prices", lambda row: ids.get(row["entry_id"]))
         self._table("event", "all_events", lambda r: (ids.get(r["entry_id"]), r["sequence"], r["ordinal"]))
         self._table("answer", "all_answers", lambda r: (ids.get(r["entry_id"]), r["sequence"]))
         self._table("publication", "all_publications", lambda r: (ids.get(r["entry_id"]), r["ordinal"]))
@@ -200,7 +196,7 @@ class _Check:
         name = body["account"]
         self.expect(name not in self._accounts, "the account is made twice")
         blank = dict.fromkeys(("unit", "granted_epsilon", "granted_delta", "limit_amount", "limit_delta"))
-        facts = {"account_id": body["account_id"], "name": name, "kind": body["kind"]}
+        facts = {"name": name, **{fact: body[fact] for fact in ("account_id", "kind", "shown_delta")}}
         self._accounts[name] = {**facts, **blank, "spent_amount": 0, "spent_delta": 0}
         self._spending[name] = Spending(body["kind"])
         self._touched[name] = self._position
@@ -218,37 +214,12 @@ class _Check:
     def _on_approximate(self, body: Row) -> None:
         name = body["account"]
         charges = [release.charge for release in self._releases.values() if release.account == name]
-        kind = body.get("kind", "zcdp")  # the only one when records named none
-        self.expect(self._accounts[name]["kind"] == "pure" and kind in ("gdp", "zcdp"), "its kind is wrong")
-        self._spending[name] = spending_of(charges, kind)
+        self.expect(self._accounts[name]["kind"] == "pure", "its kind is wrong")
+        self._spending[name] = spending_of(charges, "gdp")
         spent = self._spending[name].total
         self.expect(body["spent"] == [spent.amount, spent.delta], "the restated sum is wrong")
         blank = dict.fromkeys(("granted_epsilon", "granted_delta", "limit_amount", "limit_delta"))
-        self._change(name, kind=kind, spent_amount=spent.amount, spent_delta=spent.delta, **blank)
-
-    def _on_repriced(self, body: Row) -> None:
-        name, row = body["account"], self._accounts[body["account"]]
-        mine = {key: release for key, release in self._releases.items() if release.account == name}
-        by_rho = {key: release for key, release in mine.items() if release.budget.kind == "zcdp"}
-        self.expect(row["kind"] == "zcdp", "it prices an account anew that is not of zCDP")
-        self.expect(all(one.state != "debited" for one in by_rho.values()), "a release was not measured")
-        prices = {key: price_of_events(release.events) for key, release in by_rho.items()}
-        self.expect(body["prices"] == prices, "a price is not that of the events")
-        for key, release in by_rho.items():
-            self._same(self._take("price", key), {"amount": prices[key]}, "price")
-            budget = Budget("gdp", prices[key], release.budget.delta)
-            release.charge = replace(release.charge, budget=budget)
-        before, limit = self._balance(name), None
-        self._spending[name] = spending_of((release.charge for release in mine.values()), "gdp")
-        spent = self._spending[name].total
-        if row["granted_epsilon"] is not None:
-            limit = grant_limit(spent, row["granted_epsilon"], row["granted_delta"])
-        former = {"kind": "zcdp", "spent": _pair(before.spent), "limit": _pair(before.limit)}
-        self.expect(body["from"] == former, "the former state of the account differs")
-        self.expect((body["spent"], body["limit"]) == (_pair(spent), _pair(limit)), "the new sum is wrong")
-        amounts = (None, None) if limit is None else (limit.amount, limit.delta)
-        self._change(name, kind="gdp", limit_amount=amounts[0], limit_delta=amounts[1])
-        self._change(name, spent_amount=spent.amount, spent_delta=spent.delta)
+        self._change(name, kind="gdp", spent_amount=spent.amount, spent_delta=spent.delta, **blank)
 
     def _on_source(self, body: Row) -> None:
         row = self._take("source", body["source"])
@@ -295,7 +266,6 @@ class _Check:
         within = spent.amount <= release.budget.amount and spent.delta <= release.budget.delta
         self.expect(within, "the events exceed the debit")
         release.spent = spent
-        release.events.append(event)
         release.reserved.add(body["sequence"])
 
     def _on_answer(self, body: Row) -> None:
@@ -361,8 +331,7 @@ class _Check:
 
 
 @cache
-def _schema_of(paths: tuple[Path, ...]) -> list[Row]:
-    """What these migrations make of an empty file."""
+def _schema() -> list[Row]:
     fresh = Store(IN_MEMORY)
     schema = fresh.all("all_schema")
     fresh.close()
@@ -372,10 +341,6 @@ def _schema_of(paths: tuple[Path, ...]) -> list[Row]:
 def _equal(found: Any, wanted: Any) -> bool:
     """Equal in type too: SQLite would keep 1.0 or a text in place of an integer."""
     return type(found) is type(wanted) and canonical_json(found) == canonical_json(wanted)
-
-
-def _pair(budget: Budget | None) -> list[int] | None:
-    return None if budget is None else [budget.amount, budget.delta]
 
 
 def _hash_of(content: Any) -> str:

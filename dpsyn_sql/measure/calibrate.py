@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, cost_units
 from dpsyn_sql.accounting.gdp import LATTICE, SMOOTHING
 from dpsyn_sql.errors import BudgetError, InternalError
@@ -26,17 +26,11 @@ def counts_event(l1: int, l2_squared: int, share: Budget) -> GaussianEvent | Lap
     """Noise within ``share`` for whole numbers of these sensitivities: Laplace for pure budgets, Gaussian for
     all others."""
     if share.gaussian:
-        return gaussian_event(l2_squared, share, lattice_of(share.kind))
+        return gaussian_event(l2_squared, share)
     return laplace_event(l1, share)
 
 
-def lattice_of(kind: Kind) -> int:
-    """Steps of a row in which counts get Gaussian noise: the finer, the less a GDP account pays for noise
-    that is not continuous. zCDP charges nothing for that."""
-    return LATTICE if kind == "gdp" else 1
-
-
-def gaussian_event(l2_squared: int, share: Budget, lattice: int) -> GaussianEvent:
+def gaussian_event(l2_squared: int, share: Budget, lattice: int = LATTICE) -> GaussianEvent:
     """The least discrete Gaussian noise within ``share`` that both accountants accept.
 
     OpenDP's is rho, which mu^2 / 2 is at least.
@@ -50,8 +44,7 @@ def gaussian_event(l2_squared: int, share: Budget, lattice: int) -> GaussianEven
         rho = Fraction(gaussian_mechanism(lattice * sigma).map(lattice * l2))
         return cost <= share.amount and rho <= share.fraction
 
-    smoothing = SMOOTHING / lattice**2 if share.kind == "gdp" else 0.0
-    sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + smoothing)
+    sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + SMOOTHING / lattice**2)
     return GaussianEvent(grown_until(fits, sigma), l2_squared, lattice)
 
 

@@ -132,11 +132,7 @@ def _pure_event(of: Callable[[float], _Event], share: Budget) -> _Event:
     ``of`` gives the event of a scale; it is epsilon-DP, with epsilon a multiple of 1 / scale.
     """
     unit = of(1.0).cost("pure")
-    amount = float(share.fraction)
-    if share.kind == "gdp":
-        epsilon = range_of_choice(share.fraction) / 2
-    else:
-        epsilon = math.sqrt(2 * amount) if share.kind == "zcdp" else amount
+    epsilon = range_of_choice(share.fraction) / 2 if share.kind == "gdp" else float(share.fraction)
 
     def fits(scale: float) -> bool:
         second = Fraction(laplace_mechanism(scale).map(1)) * unit

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from dpsyn_sql.accounting.account import in_words
-from dpsyn_sql.accounting.budget import DELTA_UNITS
+from dpsyn_sql.accounting.account import KINDS, describe, shown
+from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, exact_number
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, Undiscovered, UnitId
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
@@ -24,6 +24,7 @@ class Noise:
 def explain(
     plan: Plan,
     shape: Shape,
+    delta: Number,
     *,
     counting: Sequence[str],
     noise: Sequence[Noise],
@@ -34,12 +35,13 @@ def explain(
     Args:
         plan: the plan.
         shape: the columns that are written, as far as they are known.
+        delta: of the release.
         counting: how the counts are made, as the counting plan describes it.
         noise: per step; of reserved ones for ``pairs_assumed`` of their tables.
         discovery: what each step of ``plan.discovery`` can find, in words.
     """
     return [
-        *_about(plan),
+        *_about(plan, delta),
         *_columns(plan, shape, discovery),
         *(f"Never       {condition}" for condition in shape.never),
         *(_steps(plan, noise) if plan.steps else [_NO_STEPS]),
@@ -47,7 +49,7 @@ def explain(
     ]
 
 
-def _about(plan: Plan) -> Iterator[str]:
+def _about(plan: Plan, delta: Number) -> Iterator[str]:
     relation, unit = plan.source.relation, plan.source.unit
     yield f"Source      {relation.name} ({relation.kind})"
     for statement in relation.statements:
@@ -66,10 +68,11 @@ def _about(plan: Plan) -> Iterator[str]:
     yield f"Method      {plan.method}" + (f" ({settings})" if settings else "")
     yield from plan.particulars.lines
     if plan.budget.kind == "pure":
-        yield f"Budget      epsilon = {float(plan.budget.fraction):.6g}, delta = 0 (Laplace noise)"
+        yield f"Budget      epsilon = {shown(plan.budget.fraction)}, delta = 0 (Laplace noise)"
     else:
         kept = plan.budget.delta / DELTA_UNITS
-        yield f"Budget      {in_words(plan.budget)}, Gaussian noise, threshold delta = {kept:.3g}"
+        told = describe(plan.budget, exact_number("delta", delta))
+        yield f"Budget      {told}, {KINDS['gdp']}, Gaussian noise, threshold delta = {kept:.3g}"
 
 
 def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str]:

@@ -16,8 +16,6 @@ class ReleaseKey:
     identity, since a folder may grow.
     ``configuration`` is JSON-ready: resolved source, unit, domain, excluded columns, method and
     settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
-    ``former`` is the same release as ledgers of the first format record it, with the same number of
-    sources, so that their releases are found again.
     """
 
     account: str | None
@@ -26,7 +24,6 @@ class ReleaseKey:
     configuration: Mapping[str, Any]
     sources: tuple[str, ...] = ()
     named: bool = True
-    former: ReleaseKey | None = None
 
     @property
     def unit(self) -> str:

@@ -46,14 +46,13 @@ class Claim:
 
     delta: float
     gdp: float | None = None
-    zcdp: float | None = None
     pld: float | None = None
     pure: float | None = None
 
     @property
     def bounds(self) -> dict[str, float | None]:
         """Each by the accounting that it comes from."""
-        return {"gdp": self.gdp, "zcdp": self.zcdp, "pld": self.pld, "pure": self.pure}
+        return {"gdp": self.gdp, "pld": self.pld, "pure": self.pure}
 
     @property
     def epsilon(self) -> float:
@@ -89,7 +88,7 @@ def claim_of(budget: Budget, delta: Number, thresholds: int = 0) -> Claim:
     exact = exact_number("delta", delta)
     stated = stated_delta(exact, max(budget.delta, thresholds))
     bound = rounded_up(reported_epsilon(budget, exact))
-    return Claim(stated, gdp=bound) if budget.kind == "gdp" else Claim(stated, zcdp=bound)
+    return Claim(stated, gdp=bound)
 
 
 def certificate(

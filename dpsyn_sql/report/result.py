@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.interfaces import MarginalModel
@@ -52,7 +53,7 @@ class Release:
     variances: Variances = NO_VARIANCES
 
     def __repr__(self) -> str:
-        claim = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
+        claim = f"epsilon={shown(self.epsilon)}, delta={self.delta:g}"
         return f"Release({self.table}, rows={self.rows}, {claim}, id={self.id})"
 
     def marginal(self, attrs: Sequence[str]) -> pd.DataFrame:
@@ -148,7 +149,7 @@ class Release:
         """
         lines = [
             f"{self.table}: {self.rows:,} synthetic rows",
-            f"epsilon={self.epsilon:.6g}, delta={self.delta:g}, release {self.id}",
+            f"epsilon={shown(self.epsilon)}, delta={self.delta:g}, release {self.id}",
         ]
         lost = self.facts.get("losses")
         if lost is not None:

@@ -141,8 +141,7 @@ def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
 
 
 def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
-    """An attribute as ``certificate.attribute_facts`` wrote it. Releases of earlier versions have neither
-    granularity nor fill nor leaves."""
+    """An attribute as ``certificate.attribute_facts`` wrote it."""
     edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
     made = Attribute(
         name=facts["name"],

@@ -370,7 +370,7 @@ def _check_budget(schedule: Schedule, one: Releases, faults: Faults) -> None:
         place = ("accounts", account.name, *key)
         where = ".".join(map(str, place))
         try:
-            budget = limit.budget("gdp")
+            budget = limit.budget
             short = one.cost(budget.kind, one.first).amount > budget.amount
             problem = ""
         except DpsynError as error:

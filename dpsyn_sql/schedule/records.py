@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from dpsyn_sql.accounting.account import USUAL_DELTA, describe, price, reported_epsilon
-from dpsyn_sql.accounting.budget import Budget, Kind, exact_number
+from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.errors import AccountError, ScheduleError
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -44,11 +44,6 @@ class Records:
         for one in self.releases:
             found[one.name, one.version].append(one)
         return found
-
-    def kind(self, account: str | None) -> Kind:
-        """Of an account; an unknown one takes its kind from the first release or grant."""
-        known = self.accounts.get(account or "")
-        return "gdp" if known is None or known.kind == "pure" else known.kind
 
     def newest(self) -> datetime | None:
         """The time of the last debit."""
@@ -159,7 +154,7 @@ class Spent:
     def _sum(self, account: str, length: str, begins: datetime | None, limit: Limit) -> _Sum:
         key = (account, length, begins)
         if key not in self._sums:
-            self._sums[key] = _Sum(limit.budget(self._records.kind(account)))
+            self._sums[key] = _Sum(limit.budget, limit.shown_delta)
         return self._sums[key]
 
 
@@ -175,6 +170,7 @@ class _Sum:
     """Debits that one limit holds for. ``problem``: one of them cannot be priced in its kind."""
 
     limit: Budget
+    shown_delta: Fraction
     amount: int = 0
     delta: int = 0
     problem: str = ""
@@ -194,7 +190,8 @@ class _Sum:
         if then.problem or (then.amount <= self.limit.amount and then.delta <= self.limit.delta):
             return then.problem
         total = Budget(self.limit.kind, then.amount, then.delta)
-        return f"this release would make it {describe(total)} of {describe(self.limit)}"
+        would, limit = (describe(one, self.shown_delta) for one in (total, self.limit))
+        return f"this release would make it {would} of {limit}"
 
 
 def budget_period(length: str, moment: datetime) -> datetime:

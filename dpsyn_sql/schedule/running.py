@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.account import describe
+from dpsyn_sql.accounting.account import describe, shown
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import DpsynError, InputError, PrivacyBudgetExceeded, said
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -196,14 +196,14 @@ def check_limits(schedule: Schedule, records: Records) -> bool:
         if account.limit is None or (known is not None and known.granted == _pair(account.limit)):
             continue
         changed = True
-        limit = account.limit.budget(records.kind(account.name))
+        limit = account.limit.budget
         if known is not None and known.spent.kind == limit.kind:
             spent = known.spent
             if spent.amount > limit.amount or spent.delta > limit.delta:
                 schedule.faults.add(
                     ("accounts", account.name, "limit"),
-                    f"accounts.{account.name}: the limit {account.limit} is {describe(limit)}, and "
-                    f"{describe(spent)} is spent already. A limit is never lowered below what is spent",
+                    f"accounts.{account.name}: the limit {account.limit} is below what is spent already, "
+                    f"{describe(spent, account.limit.shown_delta)}. A limit is never lowered below that",
                 )
     schedule.faults.refuse()
     return changed
@@ -277,7 +277,7 @@ def _released(
         return Outcome(item, FAILED, in_keys(str(error))), None
     entry = read_records(schedule.ledger).of(item)
     charged = 0.0 if made.replayed or entry is None else epsilon_of(item, entry.charged)
-    cost = "nothing more charged" if made.replayed else f"epsilon={charged:.4g} charged"
+    cost = "nothing more charged" if made.replayed else f"epsilon={shown(charged)} charged"
     message = f"{made.rows} rows to {made.table}; {cost}"
     return Outcome(item, DONE, message, charged, made.rows, made.table), None
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.account import granted_budget, price
-from dpsyn_sql.accounting.budget import Approximate, Budget, Kind
+from dpsyn_sql.accounting.account import USUAL_DELTA, granted_budget, price
+from dpsyn_sql.accounting.budget import Budget, Kind, exact_number
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.request import OPTIONS, Request
@@ -34,9 +35,15 @@ class Limit:
     epsilon: str
     delta: str
 
-    def budget(self, kind: Kind) -> Budget:
-        """In the units of an account of ``kind``; a limit without a delta is pure."""
-        return granted_budget(self.epsilon, self.delta, "zcdp" if kind == "zcdp" else "gdp")
+    @property
+    def budget(self) -> Budget:
+        """In the units of an account; a limit without a delta is pure."""
+        return granted_budget(self.epsilon, self.delta)
+
+    @property
+    def shown_delta(self) -> Fraction:
+        """The delta at which people see what it holds."""
+        return exact_number("delta", self.delta) or USUAL_DELTA
 
     def __str__(self) -> str:
         return f"epsilon={self.epsilon}, delta={self.delta}"
@@ -143,20 +150,14 @@ class Releases:
         Raises:
             AccountError: a pure account cannot hold it.
         """
-        known: Approximate = "zcdp" if kind == "zcdp" else "gdp"
-        total = self.total(period, known)
-        budget = self._request.budget(known) if total is None else total.budget
+        total = self.total(period)
+        budget = self._request.budget() if total is None else total.budget
         return price(budget.without_thresholds(), kind)
 
-    def total(self, period: Period, kind: Approximate = "gdp") -> Total | None:
-        """The running total of a period, in an account of ``kind``; None if each period is about its own
-        rows."""
-        if not self.cumulative:
-            return None
-        found = self._totals.get(kind) or self.request(self.first, Path(), Path()).total(kind)
-        if found is not None:
-            self._totals[kind] = found
-        return None if found is None else replace(found, period=period.index + 1)
+    def total(self, period: Period) -> Total | None:
+        """The running total of a period; None if each period is about its own rows."""
+        first = self._total if self.cumulative else None
+        return None if first is None else replace(first, period=period.index + 1)
 
     @property
     def first(self) -> Period:
@@ -173,9 +174,9 @@ class Releases:
         return Request.from_mapping({**self.source.options, **self.options})
 
     @cached_property
-    def _totals(self) -> dict[Approximate, Total]:
-        """Of the first period, by the kind of the account; made when they are asked for."""
-        return {}
+    def _total(self) -> Total | None:
+        """Of the first period."""
+        return self.request(self.first, Path(), Path()).total()
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def _admitted(schedule: Schedule, item: Item, records: Records, spent: Spent) ->
         return True
     try:
         limit = next(one for one in [*account.per.values(), account.limit] if one is not None)
-        kind = limit.budget(records.kind(account.name)).kind
+        kind = limit.budget.kind
         cost = spent.expected(item, item.releases.cost(kind, item.period))
     except DpsynError:
         return True  # the run tells what is wrong

@@ -24,11 +24,14 @@ TABLES = (
     "releases",
 )
 
-ADDED = frozenset({"variables", "variances"})
-"""Tables that databases of earlier versions lack. Their releases have no rows in them."""
+FORMAT = 1
+"""Of the tables, in each row of ``releases``. Version 0.1 wrote none."""
 
-_WIDER = {("model_cells", "probability"): "DOUBLE"}
-"""Types of columns in tables of older versions of this package; the present rows fit in them."""
+OLD = (
+    "made by dpsyn_sql 0.1, and this version cannot read or extend them. Keep the file, and version 0.1 to read it "
+    "with; for new releases give another output in another database (into=)."
+)
+"""What an error says of the releases of a database whose table ``releases`` has no format."""
 
 _COLUMN = re.compile(r"^ +(\w+) (\w+) NOT NULL", re.MULTILINE)
 
@@ -39,7 +42,6 @@ def columns_of(table: str) -> tuple[tuple[str, str], ...]:
     return tuple(_COLUMN.findall(render(f"macros/{table}", schema=Fragment(SCHEMA))))
 
 
-def may_keep(table: str, columns: tuple[tuple[str, str], ...]) -> bool:
-    """Whether an existing table with columns of these names and SQL types can hold the present rows."""
-    older = tuple((name, _WIDER.get((table, name), kind)) for name, kind in columns_of(table))
-    return columns in (columns_of(table), older)
+def is_old(columns: tuple[tuple[str, str], ...]) -> bool:
+    """Whether a table ``releases`` of these columns is one of version 0.1: the present one but for its format."""
+    return columns == tuple(one for one in columns_of("releases") if one[0] != "format")

@@ -30,7 +30,7 @@ from dpsyn_sql.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.sample.sql_text import share_table, variable_table
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
-from dpsyn_sql.sqltext.release_tables import SCHEMA, TABLES
+from dpsyn_sql.sqltext.release_tables import FORMAT, SCHEMA, TABLES
 from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.sample_macro import parameters, sample_queries
 
@@ -116,7 +116,7 @@ def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
     engine.execute(render("macros/schema", database=ident(database)), step=_STEP)
     for table in TABLES:
         engine.execute(render(f"macros/{table}", schema=schema), step=_STEP)
-    for table in (*_former(engine, database), *TABLES):
+    for table in TABLES:
         name = string_literal(fold(kept.name))
         engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
     number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
@@ -131,14 +131,6 @@ def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
     with _using(engine, database):
         for statement in _macros(database, schema, kept, number, names):
             engine.execute(statement, step=_STEP)
-
-
-def _former(engine: Engine, database: str) -> Iterator[str]:
-    """The table of distributions that older versions of this package wrote, if it is there: their releases
-    go on to draw rows from it."""
-    found = engine.fetch(render("macros/former", database=string_literal(database)), step=_STEP)
-    if int(found["columns"][0]) > 0:
-        yield "distributions"
 
 
 @contextmanager
@@ -189,6 +181,7 @@ def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:
     yield (
         "releases",
         {
+            "format": np.array([FORMAT]),
             "release_id": _texts([kept.release_id]),
             "name": _texts([kept.name]),
             "created": _texts([kept.created]),

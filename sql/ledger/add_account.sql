@@ -1,5 +1,5 @@
 -- Make an account without a limit.
--- in:  :name, :kind
+-- in:  :name, :kind, :shown_delta
 -- out: one row of account
-INSERT INTO account (name, kind)
-VALUES (:name, :kind)
+INSERT INTO account (name, kind, shown_delta)
+VALUES (:name, :kind, :shown_delta)

@@ -1,4 +1,4 @@
--- Tables, indexes and triggers, to compare a ledger with what the migrations make.
+-- Tables, indexes and triggers, to compare a ledger with what schema.sql makes.
 -- in:  nothing
 -- out: name, sql
 SELECT

@@ -22,7 +22,6 @@ words AS (
         (207, '$.guarantee.accounting', 'guarantee', 'accounting'),
         (208, '$.guarantee.rho', 'guarantee', 'rho, or mu^2/2'),
         (209, '$.guarantee.bounds.gdp', 'guarantee', 'epsilon by exact Gaussian accounting'),
-        (210, '$.guarantee.bounds.zcdp', 'guarantee', 'epsilon by zCDP'),
         (211, '$.guarantee.bounds.pld', 'guarantee', 'epsilon by the privacy loss distribution'),
         (212, '$.guarantee.bounds.pure', 'guarantee', 'epsilon of a pure budget'),
         (301, '$.budget.kind', 'budget', 'kind'),

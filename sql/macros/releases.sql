@@ -3,6 +3,7 @@
 -- out: table
 CREATE TABLE IF NOT EXISTS {{ schema }}.releases (
     release INTEGER NOT NULL,
+    format INTEGER NOT NULL,
     release_id VARCHAR NOT NULL,
     name VARCHAR NOT NULL,
     created VARCHAR NOT NULL,

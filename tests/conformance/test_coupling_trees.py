@@ -34,7 +34,6 @@ KEY = 5
 UNITS = {"row": PrivacyUnit(), "unit": PrivacyUnit("who", K)}
 BUDGETS = {
     "gdp": Budget.from_epsilon(200, "1e-6"),  # so that nodes of a few rows are split, or not
-    "zcdp": Budget.from_epsilon(200, "1e-6", "zcdp"),
     "pure": Budget.from_epsilon(200, 0),
 }
 NUMBER, TEXT = Halves("n", 5, nullable=True), Letters("s", 4)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 SOURCE = Source(Relation("people", "table", "people", ()))
 BUDGETS = [
     Budget("gdp", 14_884_300_000_000, 10**8),
-    Budget("zcdp", 14_884_300_000_000, 10**8),
+    Budget("gdp", 14_884_300_000_000, 10**8),
     Budget("pure", 10**15),
     Budget("gdp", 1, 0),
 ]

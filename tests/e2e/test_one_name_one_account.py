@@ -8,11 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import dpsyn_sql
-from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.engines.stored import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.planning.key import ReleaseKey
 
 pytestmark = pytest.mark.slow
 
@@ -146,64 +144,6 @@ def test_a_limit_that_holds_for_nothing_is_said(path):
     assert "main.sale#row" in plan(path)
     with pytest.warns(UserWarning, match=r"limit for 'main.sale#row'.*'main.sales#row', which has no limit"):
         dpsyn_sql.release(path, "sales", domain=SPEC, method="independent")
-
-
-# -- ledgers of the first format ----------------------------------------------------------------
-
-
-FORMER = {
-    "delta": "1/1000000000",
-    "domain": [
-        {
-            **{"codes": 10, "edges": list(range(11)), "kind": "numeric", "name": "n", "nullable": False},
-            **{"ordered": True, "origin": "declared", "type": "INTEGER"},
-        }
-    ],
-    "epsilon": "1",
-    "exclude": [],
-    "method": "independent",
-    "rows_per_unit": 1,
-    "statements": [],
-    "unit": None,
-}
-
-
-def former_key(path, table="Sales", account=None):
-    """As the first version wrote it."""
-    configuration = {**FORMER, "source": f"{path}:main.{table}"}
-    name = f"w.main.{table}_synthetic"
-    return ReleaseKey(account, name, None, configuration, (f"w.duckdb:main.{table}",))
-
-
-def test_what_a_ledger_of_the_first_format_holds_is_found_again(path):
-    known = []
-    ledger = SqliteLedger(f"{path}.dpsyn-ledger")
-    with ledger.open_release(former_key(path), Budget.from_epsilon(1, "1e-9").without_thresholds()) as entry:
-        known.append(entry.release_id)
-    ledger.close()
-    text = plan(path)
-    assert "continues an earlier run" in text and "w.duckdb:main.Sales#row" in text
-    again = release(path)
-    assert [again.id] == known and again.replayed
-    with pytest.raises(dpsyn_sql.ReleaseChanged, match="epsilon"):
-        release(path, epsilon=2, replace=True)
-    (account,) = overview(path).accounts
-    assert account.name == "w.duckdb:main.Sales#row" and "main.sales" in account.sources
-
-
-def test_two_spellings_with_two_accounts_have_to_be_chosen_from(path):
-    ledger = SqliteLedger(f"{path}.dpsyn-ledger")
-    for table in ("Sales", "SALES"):
-        key = former_key(path, table, account=table)
-        with ledger.open_release(key, Budget("zcdp", 10**12)):
-            pass
-    ledger.close()
-    with pytest.raises(dpsyn_sql.AccountError, match=r"several accounts .*'SALES'.*account="):
-        release(path, version="2", into="o")
-    release(path, version="2", into="o", account="Sales")
-    release(path, version="3", into="p")
-    with pytest.raises(dpsyn_sql.AccountError, match="belongs to"):
-        release(path, version="4", into="q", account="SALES")
 
 
 # -- what a hostile reader tried ----------------------------------------------------------------

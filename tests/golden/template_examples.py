@@ -306,7 +306,6 @@ EXAMPLES = {
         }
     },
     "macros/forget": {"": {**SCHEMA, "table": ident("shares"), "name": literal("it's")}},
-    "macros/former": {"": {"database": literal("d")}},
     "macros/found": {"": {"caller": literal("it's"), "wanted": F("wanted_release"), "most": 5}},
     "macros/marginal": {"": {**SCHEMA, "found": QUERY}},
     "macros/no_model": {

@@ -57,7 +57,7 @@ def counts(con, rows, running):
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=ROWS, own=OWN, windows=st.integers(1, PERIODS), most=st.integers(1, 2))
 def test_one_unit_moves_no_more_nodes_and_no_node_further_than_is_charged(con, way, rows, own, windows, most):
-    running = Running(way, PERIODS, windows, most, "zcdp")
+    running = Running(way, PERIODS, windows, most, "gdp")
     without = counts(con, rows, running)
     with_it = counts(con, [*rows, *((9, day + 1, a) for day, a in own)], running)
     moved = {period: int(np.abs(with_it[period] - without[period]).sum()) for period in without}
@@ -77,7 +77,7 @@ def test_nodes_add_up_to_the_rows_so_far(con, way):
         for day in range(PERIODS + 1)
         if chance.random() < 0.7
     ]
-    running = Running(way, PERIODS, PERIODS, 1, "zcdp")
+    running = Running(way, PERIODS, PERIODS, 1, "gdp")
     found = counts(con, rows, running)
     for period in range(1, PERIODS + 1):
         so_far = [a for _, day, a in rows if 1 <= day <= period]

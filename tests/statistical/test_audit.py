@@ -130,7 +130,7 @@ def test_the_lower_bound_covers_and_a_naive_one_does_not(curve, true, error):
         assert below.mean() > 0.3
 
 
-@pytest.mark.parametrize(("curve", "claimed"), [("gaussian", 0.4), ("zcdp", 0.4), ("pure", 0.5)])
+@pytest.mark.parametrize(("curve", "claimed"), [("gaussian", 0.4), ("gdp", 0.4), ("pure", 0.5)])
 def test_power_is_the_probability_of_a_violation(curve, claimed):
     runs, false_alarm, miss = 40, 0.15, 0.2
     total = sum(
@@ -161,13 +161,13 @@ def test_no_mechanism_of_a_rho_crosses_its_curve_and_some_come_near(mu):
     """Gaussian noise, and an exponential mechanism of two candidates: rho = e^2 / 8. Its errors are below the
     curve of Gaussian noise of the same rho, so that a choice must not be held against that one."""
     alarms = norm.sf(np.linspace(-4, 4, 81))
-    fewest = fewest_misses("zcdp", mu, alarms)
+    fewest = fewest_misses("gdp", mu, alarms)
     assert np.all(fewest <= fewest_misses("gaussian", mu, alarms) + 1e-9)
     error = 1 / (1 + math.exp(mu))  # e = 2 mu, the scores e / 2 apart, on either side
-    assert fewest_misses("zcdp", mu, np.array(error)) <= error
+    assert fewest_misses("gdp", mu, np.array(error)) <= error
     assert error < fewest_misses("gaussian", mu, np.array(error))
     runs = 10**7
-    bound = lower_bound("zcdp", round(error * runs), round(error * runs), runs, 0.5)
+    bound = lower_bound("gdp", round(error * runs), round(error * runs), runs, 0.5)
     assert 0.8 * mu < bound < mu
 
 

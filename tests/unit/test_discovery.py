@@ -68,7 +68,7 @@ class Door:
 
 @pytest.mark.parametrize("unit", [ROW, FIVE])
 def test_the_shares_add_up(unit):
-    budget = Budget("zcdp", 10**13, 10**8)
+    budget = Budget("gdp", 10**13, 10**8)
     steps, rest = planned_discovery(SHAPE, unit, budget)
     assert sum(step.budget.amount for step in steps) + rest.amount == budget.amount
     assert sum(step.budget.delta for step in steps) == budget.delta and rest.delta == 0
@@ -79,7 +79,7 @@ def test_the_shares_add_up(unit):
 
 
 def test_a_declared_domain_costs_nothing():
-    budget = Budget("zcdp", 10**13, 10**8)
+    budget = Budget("gdp", 10**13, 10**8)
     steps, rest = planned_discovery(Shape((DECLARED,)), ROW, budget)
     assert steps == () and rest == budget.without_thresholds()
 
@@ -93,7 +93,7 @@ def test_without_delta_no_categories_can_be_learnt():
 
 @pytest.mark.parametrize("unit", [ROW, FIVE])
 def test_every_planned_question_is_asked_once_at_its_budget(unit):
-    steps, _ = planned_discovery(SHAPE, unit, Budget("zcdp", 10**13, 10**8))
+    steps, _ = planned_discovery(SHAPE, unit, Budget("gdp", 10**13, 10**8))
     door = Door()
     found = discovered(SHAPE, steps, door, unit.max_rows)
     shape, contributions, asked = found.shape, found.contributions, found.asked
@@ -109,7 +109,7 @@ def test_every_planned_question_is_asked_once_at_its_budget(unit):
 
 
 def test_many_columns_share_a_tenth_and_one_column_does_not_take_it():
-    budget = Budget("zcdp", 10**13, 10**8)
+    budget = Budget("gdp", 10**13, 10**8)
     for number in (1, 4, 40):
         shape = Shape(tuple(Undiscovered(f"c{place}", "INTEGER", "numeric") for place in range(number)))
         steps, _ = planned_discovery(shape, ROW, budget)
@@ -118,7 +118,7 @@ def test_many_columns_share_a_tenth_and_one_column_does_not_take_it():
 
 
 def test_the_share_of_a_column_is_divided_by_what_has_to_be_learnt():
-    share = Budget("zcdp", 10**12, 10**6)
+    share = Budget("gdp", 10**12, 10**6)
     asks = {
         Undiscovered("x", "DOUBLE", "numeric"): ["values", "grid", "steps", "parts", "cells"],
         Undiscovered("x", "DOUBLE", "numeric", granularity=Decimal("0.1")): [
@@ -176,9 +176,7 @@ def learnt(values, sql_type="INTEGER", *, pure=False, **kinds):
     noise = {name: kinds.pop(name) for name in ("sigma", "seed") if name in kinds}
     column = Undiscovered("x", sql_type, kind, **{"nullable": False, **kinds})
     shape = Shape((column,))
-    steps, _ = planned_discovery(
-        shape, ROW, Budget("pure", 10**15) if pure else Budget("zcdp", 10**13, 10**8)
-    )
+    steps, _ = planned_discovery(shape, ROW, Budget("pure", 10**15) if pure else Budget("gdp", 10**13, 10**8))
     (found,) = discovered(shape, steps, Counting(values, **noise), 1).shape.domain.attributes
     assert found.size <= column.max_codes and found.ordered and found.origin == "discovered"
     return found
@@ -363,7 +361,7 @@ def test_never_more_codes_than_allowed_and_the_heaviest_value_keeps_its_own(most
 )
 def test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows(holds, sql_type, then):
     shape = Shape((DECLARED, Undiscovered("x", "VARCHAR", "categorical", typed=False), CITY))
-    steps, _ = planned_discovery(shape, ROW, Budget("zcdp", 10**13, 10**8))
+    steps, _ = planned_discovery(shape, ROW, Budget("gdp", 10**13, 10**8))
     assert [(step.ask, step.attr) for step in steps] == [("types", "x"), ("keys", "x"), ("keys", "city")]
     reserved = [step.budget for step in steps if step.attr == "x"]
     assert reserved[1].delta == steps[2].budget.delta == 10**8 // 2
@@ -386,15 +384,15 @@ def test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows
 def test_a_share_too_small_for_what_any_type_asks_is_refused_before_the_debit():
     shape = Shape((Undiscovered("x", "VARCHAR", "categorical", typed=False),))
     with pytest.raises(BudgetError, match="discovery has no budget"):
-        planned_discovery(shape, ROW, Budget("zcdp", 400, 10**8))
-    steps, _ = planned_discovery(shape, ROW, Budget("zcdp", 600, 10**8))
+        planned_discovery(shape, ROW, Budget("gdp", 400, 10**8))
+    steps, _ = planned_discovery(shape, ROW, Budget("gdp", 600, 10**8))
     typed = Undiscovered("x", "BIGINT", "numeric")
     assert all(step.budget.amount for step in column_steps(typed, steps[1].budget))
 
 
 def test_each_length_of_prefixes_is_asked_with_its_part_of_the_share():
     column = Undiscovered("icd", "VARCHAR", "categorical", prefixes=(3, 1))
-    steps, rest = planned_discovery(Shape((DECLARED, column, CITY)), ROW, Budget("zcdp", 10**13, 10**8))
+    steps, rest = planned_discovery(Shape((DECLARED, column, CITY)), ROW, Budget("gdp", 10**13, 10**8))
     own = [step for step in steps if step.attr == "icd"]
     assert [(step.ask, step.length) for step in own] == [("keys", 0), ("prefixes", 3), ("prefixes", 1)]
     assert sum(step.budget.amount for step in own) == steps[-1].budget.amount

@@ -78,18 +78,9 @@ class SparkSource(SourceSession):
             return None
         return sha256(self.table.definition.encode()).hexdigest()
 
-    @property
-    def resolved_spelling(self) -> str:
-        """Ledgers of the first format know no Spark."""
-        return self.relation.name
-
     def private_sources(self, home: Home) -> tuple[str, ...]:
         """The only one."""
         return (self.resolved_name(home),)
-
-    def private_spellings(self, home: Home) -> tuple[str, ...]:
-        """Ledgers of the first format know no Spark."""
-        return self.private_sources(home)
 
     @property
     def forbidden(self) -> tuple[str, ...]:

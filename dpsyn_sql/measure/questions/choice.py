@@ -9,7 +9,6 @@ References and allowances are not part of the question, as for distances.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -50,9 +49,7 @@ def selection_event(number: int, rows_per_unit: int, share: Budget) -> Selection
 
 def _range(price: float, kind: Kind) -> float:
     """The range of the privacy loss of a choice at this price: in a pure account its epsilon."""
-    if kind == "gdp":
-        return range_of_choice(Fraction(price))
-    return math.sqrt(8 * price) if kind == "zcdp" else price
+    return range_of_choice(Fraction(price)) if kind == "gdp" else price
 
 
 def inquiry(question: Choice, budget: Budget, behind: Behind) -> Inquiry[list[int]]:

@@ -20,7 +20,6 @@ from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.calibrate import (
     gaussian_event,
-    lattice_of,
     refuse_no_discovery,
     standard_deviation,
 )
@@ -47,7 +46,7 @@ def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
             "Declare the categories in the domain, or release with a larger delta"
         )
     refuse_no_discovery(share)
-    noise = gaussian_event(keys_per_unit, share, lattice_of(share.kind))
+    noise = gaussian_event(keys_per_unit, share)
 
     def of(threshold: int) -> ThresholdEvent:
         return ThresholdEvent(noise.sigma, keys_per_unit, threshold, noise.lattice)

@@ -15,7 +15,7 @@ from typing import Any
 
 from scipy.special import ndtr
 
-from dpsyn_sql.accounting.zcdp import RHO_UNITS
+from dpsyn_sql.accounting.gdp import AMOUNT_UNITS
 
 WEAK = 8.0
 """Above it a promise reads as weak: epsilon alone lets nearly every bet be right."""
@@ -71,7 +71,7 @@ def promise_of(facts: Mapping[str, Any]) -> Promise:
     reserved, threshold = budget.get("reserved_units_of_1e-15"), budget.get("threshold_delta")
     if budget.get("kind") != "gdp" or reserved is None or threshold is None:
         return Promise(epsilon, delta, by_epsilon, None, None)
-    mu = math.sqrt(2 * float(reserved) / RHO_UNITS)
+    mu = math.sqrt(2 * float(reserved) / AMOUNT_UNITS)
     exact = float(ndtr(mu / 2)) + float(threshold) + _ROUNDING
     return Promise(epsilon, delta, by_epsilon, min(1.0, exact), mu)
 

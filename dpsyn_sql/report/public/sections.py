@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.report.certificate import NOT_PROMISED
 from dpsyn_sql.report.html.charts import Cell, heat_map
 from dpsyn_sql.report.html.element import Html, element, joined, named
@@ -88,10 +89,9 @@ def _bet(promise: Promise, facts: Mapping[str, Any]) -> list[Html]:
     if best != of_hundred(promise.by_epsilon):
         made.append(
             paragraph(
-                f"Somebody who knows only the privacy figure epsilon = {promise.epsilon:g} would have to "
-                "allow "
-                f"for {of_hundred(promise.by_epsilon)}; the noise that was really used gives the smaller "
-                "number.",
+                f"Somebody who knows only the privacy figure epsilon = {shown(promise.epsilon)} would have "
+                f"to allow for {of_hundred(promise.by_epsilon)}; the noise that was really used gives the "
+                "smaller number.",
                 class_="small",
             )
         )
@@ -104,7 +104,7 @@ def _weak(promise: Promise) -> Html | None:
     return box(
         paragraph(
             element("strong", WEAK_WORDS),
-            f"Epsilon is {promise.epsilon:g}, and above {WEAK:g} the promise alone lets "
+            f"Epsilon is {shown(promise.epsilon)}, and above {WEAK:g} the promise alone lets "
             f"{of_hundred(promise.by_epsilon)} bets be right. Handle the synthetic rows as if they could "
             "reveal single persons.",
         ),

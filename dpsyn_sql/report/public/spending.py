@@ -30,7 +30,7 @@ def spending_of(facts: Mapping[str, Any]) -> Spending | None:
     """None if the certificate does not say it in a way that adds up."""
     budget = facts.get("budget") or {}
     reserved, kind = float(budget.get("reserved_units_of_1e-15") or 0), budget.get("kind")
-    if reserved <= 0 or kind not in ("gdp", "zcdp", "pure"):
+    if reserved <= 0 or kind not in ("gdp", "pure"):
         return None
     steps: dict[str, float] = {}
     columns: dict[str, float] = {}

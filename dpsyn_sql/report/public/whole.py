@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.report.html.element import element, joined, named
 from dpsyn_sql.report.html.page import Section, bullets, facts, page, paragraph
@@ -108,7 +109,7 @@ def short_report(release: Release) -> str:
             (
                 ("Rows", f"{release.rows:,}"),
                 ("Columns", f"{len(release.model.domain.attributes):,}"),
-                ("Privacy", f"epsilon {release.epsilon:.6g}, delta {release.delta:g}"),
+                ("Privacy", f"epsilon {shown(release.epsilon)}, delta {release.delta:g}"),
                 ("Release", release.id),
             )
         ),

@@ -10,7 +10,6 @@ from dpsyn_sql.accounting import budget as module
 from dpsyn_sql.accounting.budget import Budget, delta_shares, exact_number, stated_delta
 from dpsyn_sql.accounting.events import delta_units
 from dpsyn_sql.accounting.gdp import epsilon_from_half_mu_squared
-from dpsyn_sql.accounting.zcdp import epsilon_from_rho
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.measure.questions.keys import keys_event
@@ -21,7 +20,6 @@ from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 SOURCE = Source(Relation("people", "table", "people", ()), PrivacyUnit("person", 2))
 DOMAIN = Domain((Attribute("a", "BOOLEAN", "categorical", labels=(False, True)),))
 UNIT = Fraction(1, 10**18)
-CONVERSIONS = {"gdp": epsilon_from_half_mu_squared, "zcdp": epsilon_from_rho}
 EPSILONS = st.one_of(st.fractions(Fraction(1, 10**6), 20), st.floats(1e-6, 1000))
 DELTAS = st.one_of(
     st.builds(lambda digits, power: Fraction(digits, 10**power), st.integers(1, 999), st.integers(9, 25)),
@@ -30,24 +28,26 @@ DELTAS = st.one_of(
 )
 
 
-def bought(epsilon, delta, kind="gdp"):
+def bought(epsilon, delta):
     try:
-        return Budget.from_epsilon(epsilon, delta, kind)
+        return Budget.from_epsilon(epsilon, delta)
     except BudgetError:
         assume(False)
 
 
 @settings(deadline=None)
-@given(EPSILONS, DELTAS, st.sampled_from(sorted(CONVERSIONS)))
-@example(1, Fraction(1, 10**9), "gdp")
-@example(10, Fraction(1, 10**6), "zcdp")
-@example(1, Fraction(99, 10**19), "zcdp")
-def test_what_thresholds_leave_of_delta_pays_for_the_conversion(epsilon, delta, kind):
+@given(EPSILONS, DELTAS)
+@example(1, Fraction(1, 10**9))
+@example(10, Fraction(1, 10**6))
+@example(1, Fraction(99, 10**19))
+def test_what_thresholds_leave_of_delta_pays_for_the_conversion(epsilon, delta):
     """Without a word of how delta is divided: amount and threshold delta imply (epsilon, delta) as they are."""
-    budget, exact = bought(epsilon, delta, kind), exact_number("delta", delta)
+    budget, exact = bought(epsilon, delta), exact_number("delta", delta)
     left = exact - budget.delta * UNIT
     assert exact * Fraction(9, 10) <= left
-    assert CONVERSIONS[kind](budget.rho, left) <= float(exact_number("epsilon", epsilon)) * (1 + 1e-12)
+    assert epsilon_from_half_mu_squared(budget.fraction, left) <= float(exact_number("epsilon", epsilon)) * (
+        1 + 1e-12
+    )
 
 
 @settings(deadline=None)

@@ -14,7 +14,6 @@ from dpsyn_sql.accounting.account import (
     USUAL_DELTA,
     Balance,
     affordable_epsilon,
-    describe,
     grant_limit,
     left_in_words,
     price,
@@ -23,15 +22,12 @@ from dpsyn_sql.accounting.account import (
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
-    LaplaceEvent,
-    SelectionEvent,
     ThresholdEvent,
-    TreeEvent,
-    cost_units,
     event_from_dict,
     event_to_dict,
 )
 from dpsyn_sql.accounting.gdp import (
+    AMOUNT_UNITS,
     choice_cost,
     epsilon_from_half_mu_squared,
     gaussian_cost,
@@ -40,10 +36,9 @@ from dpsyn_sql.accounting.gdp import (
     range_of_choice,
     trade_off,
 )
-from dpsyn_sql.accounting.zcdp import RHO_UNITS, rho_from_epsilon
 from dpsyn_sql.errors import AccountError, BudgetError, InternalError
 
-UNIT = Fraction(1, RHO_UNITS)
+UNIT = Fraction(1, AMOUNT_UNITS)
 KEPT = Fraction(1, 10**9)
 CONVERTING = Fraction(9, 10**10)
 EPSILONS = ("1e-6", "1e-4", "0.01", "0.1", "1", "3.7", "10", "100", "1000")
@@ -96,7 +91,7 @@ def slow_trade_off(mu, epsilon):
 def mu_of(units):
     with localcontext() as context:
         context.prec = 200
-        return (2 * Decimal(units) / RHO_UNITS).sqrt()
+        return (2 * Decimal(units) / AMOUNT_UNITS).sqrt()
 
 
 @settings(max_examples=12, deadline=None)
@@ -123,23 +118,6 @@ def test_the_amount_is_within_and_the_next_is_not(epsilon, delta):
     assert Fraction(slow_trade_off(mu_of(units + 1), exact - KEPT)) > allowed
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "rho", "amount"),
-    [
-        ("0.03", 1.7233e-5, 1.9414e-5),
-        ("0.1", 1.7591e-4, 1.9685e-4),
-        ("0.3", 1.46721e-3, 1.63245e-3),
-        ("1", 0.0148843, 0.0164524),
-        ("3", 0.119938, 0.131589),
-        ("10", 1.08595, 1.17697),
-        ("30", 6.9612, 7.4239),
-    ],
-)
-def test_what_an_epsilon_buys_beside_zcdp(epsilon, rho, amount):
-    assert rho_from_epsilon(Fraction(epsilon), CONVERTING) / RHO_UNITS == pytest.approx(rho, rel=4e-5)
-    assert half_mu_squared(Fraction(epsilon), CONVERTING) / RHO_UNITS == pytest.approx(amount, rel=4e-5)
-
-
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_an_epsilon_is_never_reported_above_what_was_bought(epsilon, delta):
@@ -164,15 +142,11 @@ def test_epsilon_is_the_inverse_and_never_below(epsilon, log10_delta):
     assert half_mu_squared(Fraction(repr(found)), delta) >= units
 
 
-def test_more_epsilon_or_delta_buys_more_and_more_than_zcdp():
+def test_more_epsilon_or_delta_buys_more():
     epsilons, deltas = [Fraction(text) for text in EPSILONS], [Fraction(text) for text in DELTAS]
     bought = [[half_mu_squared(epsilon, delta) for delta in deltas] for epsilon in epsilons]
     assert all(row == sorted(row, reverse=True) and len(set(row)) == 4 for row in bought)
     assert all(list(column) == sorted(column) for column in zip(*bought, strict=True))
-    for epsilon, row in zip(epsilons, bought, strict=True):
-        assert all(
-            amount >= rho_from_epsilon(epsilon, delta) for amount, delta in zip(row, deltas, strict=True)
-        )
 
 
 def test_less_than_what_is_kept_for_the_lattice_buys_nothing():
@@ -192,7 +166,6 @@ def test_gaussian_noise_is_priced_by_what_smoothing_leaves_of_its_variance(l2_sq
     """As written in steps: l2^2 g^2 / (2 ((g sigma)^2 - 4))."""
     steps = (16 * Fraction(sigma)) ** 2 - 4
     assert GaussianEvent(sigma, l2_squared, 16).cost("gdp") == Fraction(l2_squared * 256) / (2 * steps)
-    assert GaussianEvent(sigma, l2_squared, 16).cost("gdp") > GaussianEvent(sigma, l2_squared).cost("zcdp")
 
 
 @pytest.mark.parametrize(("sigma", "lattice"), [(2.0, 1), (1.5, 1), (0.125, 16), (0.0, 16)])
@@ -268,21 +241,6 @@ def test_the_range_of_a_choice_is_the_inverse_of_its_cost(eta):
     assert range_of_choice(choice_cost(Fraction(eta))) == pytest.approx(eta, rel=1e-14)
 
 
-def test_prices_of_all_events():
-    """Relative to zCDP: pi / 2 for what is little, and thresholds as Gaussians with their delta beside it."""
-    small = float(SelectionEvent(200.0, 1, 7).cost("gdp") / SelectionEvent(200.0, 1, 7).cost("zcdp"))
-    assert small == pytest.approx(math.pi / 2, rel=1e-4)
-    choice = SelectionEvent(2.0, 1, 3)
-    assert choice.cost("gdp") == 3 * choice_cost(Fraction(1))
-    assert float(choice.cost("gdp") / choice.cost("zcdp")) == pytest.approx(1.557, abs=1e-3)
-    assert LaplaceEvent(4.0, 2).cost("gdp") == pure_cost(Fraction(1, 2))
-    assert TreeEvent(6.0, 4).cost("gdp") == pure_cost(Fraction(2))
-    assert ThresholdEvent(5.0, 3, 30, 16).cost("gdp") == GaussianEvent(5.0, 3, 16).cost("gdp")
-    assert cost_units(GaussianEvent(5.0, 3, 16), "gdp") == math.ceil(
-        Fraction(3) / (2 * (25 - Fraction(1, 64))) * RHO_UNITS
-    )
-
-
 def test_a_threshold_on_sixteenths_adds_the_tail_of_the_finer_noise():
     """Every step of the tail and of the normaliser, one by one."""
     sigma, threshold = 2.5, 18
@@ -301,37 +259,33 @@ def test_whole_counts_name_no_lattice_when_stored():
 
 
 def test_pure_releases_are_charged_and_other_kinds_refused():
-    pure, exact, old = Budget("pure", 10**15), Budget("gdp", 10**12, 5), Budget("zcdp", 10**12, 5)
+    pure, exact = Budget("pure", 10**15), Budget("gdp", 10**12, 5)
     assert price(exact, "gdp") == exact
-    assert price(pure, "gdp") == Budget("gdp", math.ceil(pure_cost(Fraction(1)) * RHO_UNITS))
-    for budget, kind in ((old, "gdp"), (exact, "zcdp")):
-        with pytest.raises(InternalError, match="priced anew"):
-            price(budget, kind)
+    assert price(pure, "gdp") == Budget("gdp", math.ceil(pure_cost(Fraction(1)) * AMOUNT_UNITS))
     with pytest.raises(AccountError, match="pure"):
         price(exact, "pure")
 
 
-@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
-def test_one_release_at_a_grant_fits_once(kind):
-    limit = grant_limit(Budget(kind, 0), 1, "1e-9")
-    release = Budget.of_release(1, "1e-9", kind)
-    assert limit == release == Budget.from_epsilon(1, "1e-9", kind)
+def test_one_release_at_a_grant_fits_once():
+    limit = grant_limit(Budget("gdp", 0), 1, "1e-9")
+    release = Budget.of_release(1, "1e-9")
+    assert limit == release == Budget.from_epsilon(1, "1e-9")
     balance = Balance(release, limit)
-    assert balance.remaining == Budget(kind, 0) and not balance.admits(Budget(kind, 1))
+    assert balance.remaining == Budget("gdp", 0) and not balance.admits(Budget("gdp", 1))
 
 
-@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.25", "1", "7", "300"])
-def test_what_is_left_is_the_largest_release_that_fits(kind, epsilon):
-    left = Budget.from_epsilon(epsilon, USUAL_DELTA, kind)
+def test_what_is_left_is_the_largest_release_that_fits(epsilon):
+    left = Budget.from_epsilon(epsilon, USUAL_DELTA)
     found = affordable_epsilon(left, USUAL_DELTA)
     assert float(found) == pytest.approx(float(epsilon), rel=2e-3) and found <= Decimal(epsilon)
-    assert Budget.of_release(found, USUAL_DELTA, kind).amount <= left.amount
+    assert Budget.of_release(found, USUAL_DELTA).amount <= left.amount
     assert f"epsilon={found:f}" in left_in_words(left, USUAL_DELTA)
 
 
 def test_a_grant_below_what_is_spent_says_which_is_enough():
     spent = Budget.from_epsilon(2, "1e-9")
-    with pytest.raises(BudgetError, match=r"mu\^2/2 .* --epsilon 2 --delta 1e-09 is enough"):
+    with pytest.raises(
+        BudgetError, match="counts as epsilon=2 at delta=1e-09.* --epsilon 2 --delta 1e-09 is enough"
+    ):
         grant_limit(spent, 1, 1e-9)
-    assert describe(spent).startswith("mu^2/2 0.06")

@@ -1,5 +1,6 @@
 """The delta of a threshold against sums over all integers, and the events of discovery."""
 
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ from dpsyn_sql.accounting.events import (
     event_from_dict,
     event_to_dict,
 )
+from dpsyn_sql.accounting.gdp import pure_cost
 from dpsyn_sql.accounting.pld import epsilon_from_events, is_available
 from dpsyn_sql.accounting.tails import threshold_delta_units
 from dpsyn_sql.errors import InternalError
@@ -86,8 +88,8 @@ def test_the_discrete_tail_is_above_the_continuous_one_of_the_library(sigma, key
 def test_the_price_of_a_threshold_has_both_parts():
     event = ThresholdEvent(5.0, 3, 30)
     assert event.l2_squared == 3
-    price = event_price(event, "zcdp")
-    assert price.amount == cost_units(event, "zcdp") == 6 * 10**13
+    price = event_price(event, "gdp")
+    assert price.amount == cost_units(event, "gdp") == math.ceil(Fraction(3 * 10**15, 2 * (25 - 4)))
     assert price.delta == delta_units(event) == threshold_delta_units(5.0, 3, 29) > 0
     with pytest.raises(InternalError):
         event_price(event, "pure")
@@ -96,7 +98,7 @@ def test_the_price_of_a_threshold_has_both_parts():
 def test_a_tree_costs_three_tests_for_each_point():
     event = TreeEvent(6.0, 4)
     assert event_price(event, "pure").amount == 2 * 10**15 and delta_units(event) == 0
-    assert event_price(event, "zcdp").amount == 2 * 10**15  # 2^2 / 2
+    assert event_price(event, "gdp").amount == math.ceil(pure_cost(Fraction(2)) * 10**15)
 
 
 @settings(max_examples=200)

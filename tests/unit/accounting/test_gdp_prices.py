@@ -23,12 +23,12 @@ from dpsyn_sql.accounting.events import (
     cost_units,
 )
 from dpsyn_sql.accounting.gdp import (
+    AMOUNT_UNITS,
     choice_cost,
     epsilon_from_half_mu_squared,
     half_mu_squared,
     pure_cost,
 )
-from dpsyn_sql.accounting.zcdp import RHO_UNITS, rho_from_epsilon
 from dpsyn_sql.errors import InternalError
 
 EPSILONS = [Fraction(n, 1000) for n in (1, 10, 100, 500, 1000, 2000, 5000, 12000, 30000)]
@@ -70,7 +70,7 @@ def test_a_pure_release_costs_no_less_than_its_parts_wherever_they_fall(parts):
     """It is priced as one event, and other releases may ask between its questions: each of these is priced on
     its own in the argument, so the price must be superadditive."""
     whole = price(Budget("pure", sum(parts)), "gdp").amount
-    assert sum(pure_cost(Fraction(part, RHO_UNITS)) for part in parts) * RHO_UNITS <= whole
+    assert sum(pure_cost(Fraction(part, AMOUNT_UNITS)) for part in parts) * AMOUNT_UNITS <= whole
 
 
 def test_the_price_of_pure_epsilons_is_convex():
@@ -137,7 +137,7 @@ def test_a_choice_uses_its_whole_price_which_is_more_than_rho(scale):
     needed = least_mu(exponential((1, 0), scale), exponential((0, 1), scale)) ** 2 / 2
     event = SelectionEvent(scale, 1)
     assert needed == pytest.approx(float(event.cost("gdp")), rel=1e-9)
-    assert needed > 1.2 * float(event.cost("zcdp"))
+    assert needed > 1.2 * float(event.single) ** 2 / 8
 
 
 def permute_and_flip(scores, scale):
@@ -159,7 +159,7 @@ def test_the_choice_of_a_pure_release_is_none_of_a_bounded_range():
     needed = least_mu(p, q) ** 2 / 2
     assert needed > event.cost("gdp")
     assert needed <= pure_cost(event.cost("pure"))
-    assert cost_units(event, "pure") == math.ceil(event.single * RHO_UNITS)
+    assert cost_units(event, "pure") == math.ceil(event.single * AMOUNT_UNITS)
     assert price(Budget("pure", cost_units(event, "pure")), "gdp").fraction >= pure_cost(event.single)
 
 
@@ -181,12 +181,11 @@ FIGURES = [
 def test_the_limit_is_the_largest_that_holds(epsilon, amount):
     """By the Taylor series of the normal law, with 1e-9 kept off epsilon and, relatively, off delta."""
     units = half_mu_squared(Fraction(epsilon), DELTA)
-    assert units / RHO_UNITS == pytest.approx(amount, rel=1e-4)
-    assert units / RHO_UNITS > 1.06 * rho_from_epsilon(Fraction(epsilon), DELTA) / RHO_UNITS
+    assert units / AMOUNT_UNITS == pytest.approx(amount, rel=1e-4)
     kept = Decimal(epsilon) - Decimal("1e-9")
     with localcontext(prec=60):
         wanted = Decimal("9e-10") * (1 - Decimal("1e-9"))
-        within, beyond = (trade_off((2 * Decimal(n) / RHO_UNITS).sqrt(), kept) for n in (units, units + 1))
+        within, beyond = (trade_off((2 * Decimal(n) / AMOUNT_UNITS).sqrt(), kept) for n in (units, units + 1))
         assert within <= wanted < beyond
 
 
@@ -196,10 +195,10 @@ def test_a_limit_is_found_for_every_epsilon_and_delta(log_epsilon, log_delta):
     epsilon, delta = Fraction(10.0**log_epsilon), Fraction(10.0**log_delta)
     units = half_mu_squared(epsilon, delta)
     assert units > 0
-    back = epsilon_from_half_mu_squared(Fraction(units, RHO_UNITS), delta)
+    back = epsilon_from_half_mu_squared(Fraction(units, AMOUNT_UNITS), delta)
     assert back <= math.nextafter(float(epsilon), math.inf)
     with localcontext(prec=60):
-        mu = (2 * Decimal(units) / RHO_UNITS).sqrt()
+        mu = (2 * Decimal(units) / AMOUNT_UNITS).sqrt()
         kept = Decimal(repr(back)) - Decimal("1e-9")
         wanted = Decimal(delta.numerator) / delta.denominator * (1 - Decimal("1e-9"))
         if mu * mu < 100:  # the series needs that many digits beyond
@@ -232,11 +231,3 @@ def test_prices_are_those_of_the_table():
 def test_noise_of_two_steps_has_no_price(sigma, lattice):
     with pytest.raises(InternalError, match="no price"):
         GaussianEvent(sigma, 1, lattice).cost("gdp")
-
-
-def test_a_budget_of_rho_is_never_charged_to_a_gdp_account():
-    """rho-zCDP implies no mu."""
-    with pytest.raises(InternalError, match="priced anew"):
-        price(Budget("zcdp", 10**12), "gdp")
-    with pytest.raises(InternalError, match="priced anew"):
-        price(Budget("gdp", 10**12), "zcdp")

@@ -226,8 +226,8 @@ def test_lists_of_names_are_never_silently_cut(folder):
 
 
 def test_amounts_have_no_units_of_the_ledger():
-    assert describe(Budget("zcdp", 14_884_300_000_000, 10**8)) == "rho 0.0148843 and threshold delta 1e-10"
-    assert Fraction(14_884_300_000_000, 10**15) == Budget("zcdp", 14_884_300_000_000).fraction
+    assert describe(Budget("gdp", 14_884_300_000_000, 10**8)) == "rho 0.0148843 and threshold delta 1e-10"
+    assert Fraction(14_884_300_000_000, 10**15) == Budget("gdp", 14_884_300_000_000).fraction
 
 
 def test_a_plan_speaks_of_what_is_in_the_way_in_options(folder):

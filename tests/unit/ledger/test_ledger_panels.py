@@ -252,7 +252,7 @@ def test_pure_and_approximate_releases_of_one_panel():
 
 def test_a_plan_says_what_a_window_costs():
     ledger = MemoryLedger()
-    assert "costs mu^2/2 0.01" in str(ledger.look(window(0), RHO, ()))
+    assert "costs epsilon=0.7709 at delta=1e-09 more" in str(ledger.look(window(0), RHO, ()))
     release(ledger, window(0))
     assert "a unit can be in one of the windows: costs nothing more" in str(ledger.look(window(1), RHO, ()))
     assert str(ledger.look(window(1, most=None), RHO, ())) == "a new debit, which fits the account"

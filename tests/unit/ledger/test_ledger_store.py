@@ -4,7 +4,7 @@ import errno
 import os
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import pytest
 from ledger_steps import key, run
@@ -24,7 +24,7 @@ def test_it_is_durable_and_waits(path):
         }
     assert pragmas == {
         **{"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1},
-        **{"busy_timeout": 30_000, "user_version": 3},
+        **{"busy_timeout": 30_000, "user_version": store.SCHEMA_VERSION},
     }
 
 
@@ -197,59 +197,37 @@ def test_another_thread_needs_its_own_ledger(path):
     assert len(errors) == 1
 
 
-def test_migrations_are_numbered_without_gaps(tmp_path, monkeypatch):
-    folder = tmp_path / "ledger"
-    folder.mkdir()
-    (folder / "0002_second.sql").write_text("SELECT 1;")
-    monkeypatch.setattr(store, "templates_folder", lambda: tmp_path)
-    store.migrations.cache_clear()
-    try:
-        with pytest.raises(InternalError, match="migrations"):
-            store.migrations()
-    finally:
-        store.migrations.cache_clear()
+def files_of(path):
+    return {
+        one.name: one.read_bytes() for one in path.parent.iterdir() if not one.name.endswith(("-shm", "-wal"))
+    }
 
 
-@pytest.fixture
-def newer(tmp_path, monkeypatch):
-    """As a later version of the package, with one more migration."""
-    folder = tmp_path / "sql" / "ledger"
-    folder.mkdir(parents=True)
-    for path in store.migrations():
-        (folder / path.name).write_text(path.read_text())
-    (folder / f"{len(store.migrations()) + 1:04}_more.sql").write_text(
-        "ALTER TABLE entry ADD COLUMN note TEXT;\n"
-    )
-
-    @contextmanager
-    def running():
-        with monkeypatch.context() as patched:
-            patched.setattr(store, "templates_folder", lambda: tmp_path / "sql")
-            store.migrations.cache_clear()
-            yield
-        store.migrations.cache_clear()
-
-    return running
+def marked(path, version):
+    """A file that says it is a ledger of a schema."""
+    with closing(sqlite3.connect(path)) as con, con:
+        con.execute(f"PRAGMA application_id = {store.APPLICATION_ID}")
+        con.execute(f"PRAGMA user_version = {version}")
+        con.execute(
+            "CREATE TABLE IF NOT EXISTS account (account_id INTEGER PRIMARY KEY, name TEXT, kind TEXT)"
+        )
+    return path
 
 
-def test_an_old_ledger_is_brought_up_to_date(full, newer):
-    """A further migration runs once, in one transaction, and keeps what is there."""
-    with newer():
-        for _ in range(2):
-            with closing(SqliteLedger(full)) as ledger:
-                ledger.verify()
-                assert len(ledger.overview().releases) == 4
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_ledger_of_the_first_version_is_refused_and_left_alone(path, version, read_only):
+    before = files_of(marked(path, version))
+    with pytest.raises(
+        LedgerError, match=r"dpsyn_sql 0\.1.* Keep the file.* another ledger=.*[Nn]othing was read"
+    ):
+        SqliteLedger(path, read_only=read_only)
+    assert files_of(path) == before
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_ledger_of_a_later_version_is_refused_and_left_alone(full, read_only):
+    before = files_of(marked(full, store.SCHEMA_VERSION + 1))
     with pytest.raises(LedgerError, match="newer"):
-        SqliteLedger(full)
-
-
-def test_an_old_ledger_is_looked_at_without_a_change(full, newer):
-    """It is brought up to date in memory, and stays readable for the version that made it."""
-    before = full.read_bytes()
-    with newer(), closing(SqliteLedger(full, read_only=True)) as ledger:
-        assert "note" in ledger._store.one("find_entry", entry_id=1)
-        ledger.verify()
-        seen = ledger.overview()
-    assert full.read_bytes() == before
-    with closing(SqliteLedger(full, read_only=True)) as ledger:
-        assert ledger.overview() == seen and len(seen.releases) == 4
+        SqliteLedger(full, read_only=read_only)
+    assert files_of(full) == before

@@ -32,7 +32,7 @@ def tens(query):
 
 
 def curator_of(log, entry, rows=1, table=tens):
-    return LocalCurator(FakeCounter(table, log), DOMAIN, rows, entry, NoNoise(log, more=1))
+    return LocalCurator(FakeCounter(table, log), DOMAIN, rows, entry, NoNoise(log, more=16))
 
 
 def curator_with(log, budget, rows=1, table=tens):
@@ -41,12 +41,13 @@ def curator_with(log, budget, rows=1, table=tens):
 
 
 def test_charged_then_counted_then_noised_then_stored(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    tables = curator.ask(Marginals([A, AB]), Budget("zcdp", 10**13))
+    curator, entry = curator_with(log, Budget("gdp", 10**13))
+    tables = curator.ask(Marginals([A, AB]), Budget("gdp", 10**13))
     assert [type(step).__name__ for step in log] == ["str", "tuple"]
-    assert entry.events == (GaussianEvent(log[1][1], 2),)
+    assert entry.events == (GaussianEvent(log[1][1] / 16, 2, 16),)
     assert [table.values.tolist() for table in tables] == [[11, 11], [[11, 11, 11], [11, 11, 11]]]
-    assert tables[0].sigma == log[1][1] == pytest.approx((2 / (2 * 0.01)) ** 0.5)
+    assert log[1][1] / 16 == pytest.approx((2 / (2 * 0.01) + 1 / 64) ** 0.5)
+    assert tables[0].sigma == pytest.approx(((log[1][1] / 16) ** 2 + 1 / 12) ** 0.5)
     assert list(curator.measurements) == tables
 
 
@@ -57,44 +58,44 @@ def test_pure_budget_uses_laplace_noise_with_l1_sensitivity(log):
 
 
 def test_several_rows_a_unit_scale_the_sensitivity(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13), rows=3)
-    curator.ask(Marginals([A, AB]), Budget("zcdp", 10**13))
+    curator, entry = curator_with(log, Budget("gdp", 10**13), rows=3)
+    curator.ask(Marginals([A, AB]), Budget("gdp", 10**13))
     assert entry.events[0].l2_squared == 2 * 9
 
 
 def test_an_overdrawn_question_is_not_counted(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    curator.ask(Marginals([A]), Budget("zcdp", 6 * 10**12))
+    curator, entry = curator_with(log, Budget("gdp", 10**13))
+    curator.ask(Marginals([A]), Budget("gdp", 6 * 10**12))
     log.clear()
     with pytest.raises(PrivacyBudgetExceeded):
-        curator.ask(Marginals([A]), Budget("zcdp", 6 * 10**12))
+        curator.ask(Marginals([A]), Budget("gdp", 6 * 10**12))
     assert log == [] and len(entry.events) == 1
 
 
 def test_a_repeated_marginal_counts_each_time(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    curator.ask(Marginals([A, A, A]), Budget("zcdp", 10**13))
+    curator, entry = curator_with(log, Budget("gdp", 10**13))
+    curator.ask(Marginals([A, A, A]), Budget("gdp", 10**13))
     assert entry.events[0].l2_squared == 3
 
 
 def test_a_stored_answer_is_replayed_without_counting(log):
-    release = OneRelease(Budget("zcdp", 10**13))
-    first = curator_of(log, release.open()).ask(Marginals([A]), Budget("zcdp", 10**13))
+    release = OneRelease(Budget("gdp", 10**13))
+    first = curator_of(log, release.open()).ask(Marginals([A]), Budget("gdp", 10**13))
     log.clear()
-    again = curator_of(log, release.open()).ask(Marginals([A]), Budget("zcdp", 10**13))
+    again = curator_of(log, release.open()).ask(Marginals([A]), Budget("gdp", 10**13))
     assert log == [] and (again[0].values == first[0].values).all()
 
 
 def test_a_replay_that_asks_something_else_stops(log):
-    release = OneRelease(Budget("zcdp", 10**13))
-    curator_of(log, release.open()).ask(Marginals([A]), Budget("zcdp", 10**13))
+    release = OneRelease(Budget("gdp", 10**13))
+    curator_of(log, release.open()).ask(Marginals([A]), Budget("gdp", 10**13))
     with pytest.raises(ReleaseChanged, match="question 0 differs"):
-        curator_of(log, release.open()).ask(Marginals([AB]), Budget("zcdp", 10**13))
+        curator_of(log, release.open()).ask(Marginals([AB]), Budget("gdp", 10**13))
 
 
 def test_two_doors_of_one_release_never_collide(log):
     """As for two tables: equal questions have numbers of their own, and a replay keeps the order of both doors."""
-    release, share = OneRelease(Budget("zcdp", 10**13)), Budget("zcdp", 2 * 10**12)
+    release, share = OneRelease(Budget("gdp", 10**13)), Budget("gdp", 2 * 10**12)
     tables = (tens, lambda query: 5 * tens(query))
     order = ((0, A), (1, A), (1, AB), (0, AB))
 
@@ -116,22 +117,22 @@ def test_two_doors_of_one_release_never_collide(log):
     "broken", [np.zeros(1, dtype=np.int64), np.zeros(2), np.zeros((2, 1), dtype=np.int64)]
 )
 def test_missing_cells_or_floats_never_reach_the_noise(log, broken):
-    curator, _ = curator_with(log, Budget("zcdp", 10**13), table=lambda query: broken)
+    curator, _ = curator_with(log, Budget("gdp", 10**13), table=lambda query: broken)
     with pytest.raises(InternalError):
-        curator.ask(Marginals([A]), Budget("zcdp", 10**13))
+        curator.ask(Marginals([A]), Budget("gdp", 10**13))
     assert log == ["count"]
 
 
 def test_no_questions_after_closing(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13))
+    curator, entry = curator_with(log, Budget("gdp", 10**13))
     entry.close_questions()
     with pytest.raises(InternalError):
-        curator.ask(Marginals([A]), Budget("zcdp", 10**12))
+        curator.ask(Marginals([A]), Budget("gdp", 10**12))
     assert log == []
 
 
 def test_repr_hides_everything(log):
-    curator, _ = curator_with(log, Budget("zcdp", 10**13))
+    curator, _ = curator_with(log, Budget("gdp", 10**13))
     assert repr(curator) == "LocalCurator(questions=0)"
     assert "FakeCounter" not in repr(curator._behind) + repr(curator._behind.counts)
 
@@ -155,20 +156,20 @@ class Watching(np.ndarray):
 
 
 def test_a_list_that_lies_about_its_length_is_charged_for_all_it_asks(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    assert len(curator.ask(Marginals(Lying([A, A, A])), Budget("zcdp", 10**13))) == 3
+    curator, entry = curator_with(log, Budget("gdp", 10**13))
+    assert len(curator.ask(Marginals(Lying([A, A, A])), Budget("gdp", 10**13))) == 3
     assert entry.events[0].l2_squared == 3
 
 
 @pytest.mark.parametrize("question", [Distances, Choice])
 def test_no_operator_of_a_reference_sees_the_exact_table(log, question):
-    curator, _ = curator_with(log, Budget("zcdp", 10**13))
+    curator, _ = curator_with(log, Budget("gdp", 10**13))
     with pytest.raises(InternalError, match="plain numpy array"):
-        curator.ask(question([A], [np.zeros(2, np.int64).view(Watching)]), Budget("zcdp", 10**13))
+        curator.ask(question([A], [np.zeros(2, np.int64).view(Watching)]), Budget("gdp", 10**13))
     assert log == [] and [10, 10] not in Watching.seen
 
 
-@pytest.mark.parametrize(("kind", "other"), [("zcdp", "pure"), ("pure", "zcdp")])
+@pytest.mark.parametrize(("kind", "other"), [("gdp", "pure"), ("pure", "gdp")])
 def test_a_budget_of_another_kind_than_the_release_is_refused(log, kind, other):
     """Permute-and-flip, the choice of pure budgets, is not worth the rho of an exponential mechanism."""
     curator, entry = curator_with(log, Budget(kind, 10**15))
@@ -178,8 +179,8 @@ def test_a_budget_of_another_kind_than_the_release_is_refused(log, kind, other):
 
 
 def test_a_method_cannot_change_the_answers_that_a_release_shows(log):
-    curator, _ = curator_with(log, Budget("zcdp", 10**13))
-    (table,) = curator.ask(Marginals([A]), Budget("zcdp", 10**13))
+    curator, _ = curator_with(log, Budget("gdp", 10**13))
+    (table,) = curator.ask(Marginals([A]), Budget("gdp", 10**13))
     with pytest.raises(ValueError, match="read-only"):
         table.values[:] = 0
     assert curator.measurements[0].values.tolist() == [11, 11]
@@ -199,18 +200,18 @@ class Shifty(MarginalQuery):
 
 @pytest.mark.parametrize("query", [Shifty(("a",)), MarginalQuery(("a",), ([0, 0],))])
 def test_only_marginals_that_cannot_change_are_asked(log, query):
-    curator, _ = curator_with(log, Budget("zcdp", 10**13))
+    curator, _ = curator_with(log, Budget("gdp", 10**13))
     for question in (Marginals([query]), Distances([query], [np.zeros(2, np.int64)])):
         with pytest.raises(InternalError, match="cannot change"):
-            curator.ask(question, Budget("zcdp", 10**12))
+            curator.ask(question, Budget("gdp", 10**12))
     assert log == []
 
 
 def test_what_is_no_question_and_what_has_no_budget_is_refused_and_nothing_is_counted(log):
-    curator, entry = curator_with(log, Budget("zcdp", 10**13))
-    nothing, reference = Budget("zcdp", 0), tens(A)
+    curator, entry = curator_with(log, Budget("gdp", 10**13))
+    nothing, reference = Budget("gdp", 0), tens(A)
     with pytest.raises(InternalError, match="no such question"):
-        curator.ask("how many rows?", Budget("zcdp", 1))
+        curator.ask("how many rows?", Budget("gdp", 1))
     for question in (Marginals([A]), Distances([A], [reference]), Choice([A], [reference])):
         with pytest.raises(BudgetError, match="raise epsilon"):
             curator.ask(question, nothing)

@@ -227,7 +227,7 @@ def test_a_unit_counts_for_the_root_of_its_rows():
 
 
 @pytest.mark.parametrize("rows", [1, 4])
-@pytest.mark.parametrize("share", [SHARE, PURE_SHARE, Budget("gdp", 7), Budget("zcdp", 7), Budget("pure", 3)])
+@pytest.mark.parametrize("share", [SHARE, PURE_SHARE, Budget("gdp", 7), Budget("gdp", 7), Budget("pure", 3)])
 def test_noise_fits_its_share_and_wastes_little(rows, share):
     for event in (grid_event(rows, share), contributions_event(share)):
         cost = cost_units(event, share.kind)

@@ -28,7 +28,7 @@ TABLES = {
 A, B, AB = (MarginalQuery(attrs) for attrs in TABLES)
 BINS = (1, 0, 1, 0, 2)
 BINNED = MarginalQuery(("a", "b"), (None, BINS))
-BUDGET, LARGE = Budget("zcdp", 10**13), Budget("zcdp", 10**15)
+BUDGET, LARGE = Budget("gdp", 10**13), Budget("gdp", 10**15)
 
 
 def counter():
@@ -77,7 +77,7 @@ def test_a_unit_changes_a_distance_by_at_most_its_rows():
 
 
 def test_the_noise_has_the_scale_charged():
-    curator, entry = door(ExactNoise(), budget=Budget("zcdp", 10**18))
+    curator, entry = door(ExactNoise(), budget=Budget("gdp", 10**18))
     errors = [
         curator.ask(Distances([A, B], [np.array([50, 50]), np.zeros(5, dtype=np.int64)]), BUDGET)[0] - 20
         for _ in range(300)
@@ -99,7 +99,9 @@ def test_codes_of_a_bin_are_summed_before_the_noise():
     expected = np.array([[20, 40, 0], [0, 0, 40]])
     np.testing.assert_array_equal(binned.values, expected)
     assert binned.maps == BINNED.maps and plain.maps == ()
-    assert [call.exact.tolist() for call in noise.calls] == [[*expected.ravel(), *TABLES["a", "b"].ravel()]]
+    assert [call.exact.tolist() for call in noise.calls] == [
+        [16 * count for count in (*expected.ravel(), *TABLES["a", "b"].ravel())]
+    ]
     assert entry.events[0].l2_squared == 2
     assert counts.asked == [[AB]]  # both from one table of original codes
     assert curator.ask(Distances([BINNED], [expected]), BUDGET) == [0]

@@ -22,7 +22,7 @@ DOMAIN = Domain(
         Attribute(name, "INTEGER", "categorical", labels=tuple(range(size))) for name, size in SIZES.items()
     )
 )
-BUDGET = Budget("zcdp", 10**13)
+BUDGET = Budget("gdp", 10**13)
 SHAPES = st.lists(st.integers(2, 5), min_size=1, max_size=3).map(tuple)
 K = 3
 
@@ -75,8 +75,8 @@ def test_several_tables_and_repeated_ones_add_up():
     for queries in ([one], [two], [one, two], [two, two, one]):
         _, (event,), _ = asked(queries, rows=K)
         assert event.l2_squared == K**2 * sum(length[query] for query in queries)
-        assert event.sigma == pytest.approx(math.sqrt(event.l2_squared / (2 * float(BUDGET.fraction))))
-        assert event.cost("zcdp") <= BUDGET.fraction
+        assert event.sigma == pytest.approx(math.sqrt(event.l2_squared / (2 * float(BUDGET.fraction)) + 4))
+        assert event.cost("gdp") <= BUDGET.fraction
 
 
 def test_residuals_over_bins_are_those_of_the_table_over_bins():
@@ -124,7 +124,7 @@ def test_what_breaks_the_claim_is_refused_before_it_is_counted(queries, budget, 
 
 def test_no_budget_is_an_error_of_ours():
     with pytest.raises(BudgetError, match="raise epsilon"):
-        residuals_event(((2,),), 1, Budget("zcdp", 0))
+        residuals_event(((2,),), 1, Budget("gdp", 0))
 
 
 @pytest.mark.parametrize("shape", [(2,), (1000,), (40, 50, 60), (4096, 4096)], ids=str)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from support.doors import FakeCounter, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent, cost_units
+from dpsyn_sql.accounting.gdp import range_of_choice
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.measure.curator import LocalCurator
@@ -46,7 +48,7 @@ def permute_and_flip_of(scores, scale):
 
 
 @pytest.mark.parametrize(
-    ("kind", "probabilities"), [("zcdp", exponential_mechanism()), ("pure", permute_and_flip())]
+    ("kind", "probabilities"), [("gdp", exponential_mechanism()), ("pure", permute_and_flip())]
 )
 def test_choice_has_the_closed_form(kind, probabilities):
     assert probabilities.sum() == pytest.approx(1)
@@ -63,13 +65,13 @@ def test_the_closed_forms_differ_enough_for_the_test_to_tell():
 FOUR = np.array([0, 2, 3, 1])
 
 
-def peeled(scores, scale, number, kind="zcdp"):
+def peeled(scores, scale, number, kind="gdp"):
     """Probabilities of every ordered choice: one mechanism after the other, without what was chosen."""
     found = {}
     for order in itertools.permutations(range(len(scores)), number):
         probability, left = 1.0, list(range(len(scores)))
         for candidate in order:
-            if kind == "zcdp":
+            if kind == "gdp":
                 weights = np.exp(scores[left] / scale)
                 probability *= weights[left.index(candidate)] / weights.sum()
             else:
@@ -79,7 +81,7 @@ def peeled(scores, scale, number, kind="zcdp"):
     return found
 
 
-@pytest.mark.parametrize("kind", ["zcdp", "pure"])
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
 @pytest.mark.parametrize("number", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_several_choices_are_peeled_one_after_the_other(kind, number):
     """One-shot Gumbel noise gives the same law as peeled exponential mechanisms (Durfee and Rogers 2019)."""
@@ -107,35 +109,32 @@ def test_the_loss_of_neighbours_is_within_the_charge_and_half_the_charge_is_too_
         p, q = np.array(list(before.values())), np.array(list(after.values()))
         worst = max(worst, math.log(np.sum(p**alpha * q ** (1 - alpha))) / (alpha - 1))
         assert np.abs(np.log(p / q)).max() <= event.cost("pure") + 1e-12
-    assert worst <= float(event.cost("zcdp")) * alpha
+    assert worst <= number * float(event.single) ** 2 / 8 * alpha < float(event.cost("gdp")) * alpha
     if alpha == 1.5:
-        assert worst > float(event.cost("zcdp")) * alpha / 2
+        assert worst > number * float(event.single) ** 2 / 8 * alpha / 2
 
 
 @pytest.mark.parametrize("number", [1, 5])
 @pytest.mark.parametrize("rows", [1, 4])
 def test_scale_and_cost(rows, number):
-    """Scale 2 D / e: e = sqrt(8 rho / t) under zCDP, epsilon / t in pure accounts."""
-    zcdp = selection_event(number, rows, Budget("zcdp", 2 * number * 10**13))
-    assert zcdp.scale == pytest.approx(2 * rows / 0.4)
-    assert (zcdp.sensitivity, zcdp.number) == (rows, number)
-    assert cost_units(zcdp, "zcdp") <= 2 * number * 10**13
+    """Scale 2 D / e: e is the range of a t-th of mu^2 / 2, epsilon / t in pure accounts."""
+    gdp = selection_event(number, rows, Budget("gdp", 2 * number * 10**13))
+    assert gdp.scale == pytest.approx(2 * rows / range_of_choice(Fraction(2, 100)))
+    assert (gdp.sensitivity, gdp.number) == (rows, number)
+    assert cost_units(gdp, "gdp") <= 2 * number * 10**13
     pure = selection_event(number, rows, Budget("pure", number * 10**14))
     assert pure.scale == pytest.approx(2 * rows / 0.1)
     assert cost_units(pure, "pure") <= number * 10**14
 
 
-@pytest.mark.parametrize("kind", ["zcdp", "pure"])
-def test_our_cost_is_that_of_opendp(kind):
+def test_our_cost_is_that_of_opendp():
+    """In pure accounts; its rho is number e^2 / 8, which mu^2 / 2 is above."""
     for number, sensitivity in ((1, 1), (7, 1), (400, 3)):
         event = SelectionEvent(300.0, sensitivity, number)
-        stated = selection_mechanism(event.scale, kind, number).map(sensitivity)
-        assert stated == pytest.approx(float(event.cost(kind)), rel=1e-12)
-
-
-def test_pure_cost_in_an_approximate_account_is_never_cheaper_than_the_bounded_range():
-    event = SelectionEvent(20.0, 1)
-    assert event.cost("zcdp") == event.cost("pure") ** 2 / 8
+        stated = [selection_mechanism(event.scale, kind, number).map(sensitivity) for kind in ("pure", "gdp")]
+        assert stated[0] == pytest.approx(float(event.cost("pure")), rel=1e-12)
+        assert stated[1] == pytest.approx(number * float(event.single) ** 2 / 8, rel=1e-12)
+        assert stated[1] < event.cost("gdp")
 
 
 DOMAIN = Domain(tuple(Attribute(name, "BOOLEAN", "categorical", labels=(False, True)) for name in "ab"))
@@ -151,14 +150,14 @@ def curator_of(entry):
 
 
 def curator():
-    entry = OneRelease(Budget("zcdp", 10**15)).open()
+    entry = OneRelease(Budget("gdp", 10**15)).open()
     return curator_of(entry), entry
 
 
 def test_the_marginal_far_from_its_reference_is_chosen_and_charged():
     door, entry = curator()
     references = [np.array([500, 500]), np.array([500, 500])]
-    assert door.ask(Choice(CANDIDATES, references), Budget("zcdp", 10**14)) == [0]
+    assert door.ask(Choice(CANDIDATES, references), Budget("gdp", 10**14)) == [0]
     assert [type(event) for event in entry.events] == [SelectionEvent]
 
 
@@ -166,20 +165,20 @@ def test_allowances_come_off_the_scores_and_several_are_chosen_best_first():
     references = [np.array([500, 500]), np.array([400, 500])]  # distances 800 and 100
     for allowances, expected in ((None, [0, 1]), ([0, 0], [0, 1]), ([790, 0], [1, 0])):
         door, entry = curator()
-        assert door.ask(Choice(CANDIDATES, references, 2, allowances), Budget("zcdp", 10**14)) == expected
+        assert door.ask(Choice(CANDIDATES, references, 2, allowances), Budget("gdp", 10**14)) == expected
         (event,) = entry.events
-        assert event.number == 2 and cost_units(event, "zcdp") <= 10**14
+        assert event.number == 2 and cost_units(event, "gdp") <= 10**14
 
 
 def test_a_replay_gives_the_stored_choice_whatever_its_references():
-    release = OneRelease(Budget("zcdp", 10**15))
+    release = OneRelease(Budget("gdp", 10**15))
     references = [np.array([500, 500]), np.array([500, 500])]
-    curator_of(release.open()).ask(Choice(CANDIDATES, references), Budget("zcdp", 10**14))
+    curator_of(release.open()).ask(Choice(CANDIDATES, references), Budget("gdp", 10**14))
     again, others = release.open(), [np.array([900, 100]), np.array([0, 0])]
-    assert curator_of(again).ask(Choice(CANDIDATES, others, 1, [9, 0]), Budget("zcdp", 10**14)) == [0]
+    assert curator_of(again).ask(Choice(CANDIDATES, others, 1, [9, 0]), Budget("gdp", 10**14)) == [0]
     assert len(again.events) == 1
     with pytest.raises(ReleaseChanged, match="question 0 differs"):
-        curator_of(release.open()).ask(Choice(CANDIDATES, references, 2), Budget("zcdp", 10**14))
+        curator_of(release.open()).ask(Choice(CANDIDATES, references, 2), Budget("gdp", 10**14))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +188,7 @@ def test_numbers_and_allowances_that_cannot_be_are_refused_before_the_charge(num
     door, entry = curator()
     references = [np.array([500, 500])] * 2
     with pytest.raises(InternalError):
-        door.ask(Choice(CANDIDATES, references, number, allowances), Budget("zcdp", 10**14))
+        door.ask(Choice(CANDIDATES, references, number, allowances), Budget("gdp", 10**14))
     assert entry.events == ()
 
 
@@ -201,13 +200,12 @@ def test_numbers_and_allowances_that_cannot_be_are_refused_before_the_charge(num
 def test_references_are_integers_of_the_right_shape_and_bounded(question, references):
     door, entry = curator()
     with pytest.raises(InternalError):
-        door.ask(question(CANDIDATES, references), Budget("zcdp", 10**14))
+        door.ask(question(CANDIDATES, references), Budget("gdp", 10**14))
     assert entry.events == ()
 
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_gdp_account_gets_the_mechanism_of_a_bounded_range(number):
     """The exponential mechanism, whose rho is number e^2 / 8; permute-and-flip has no such range."""
-    cost = float(SelectionEvent(4.0, 1, number).cost("zcdp"))
-    assert selection_mechanism(4.0, "gdp", number).map(1) == pytest.approx(cost)
+    assert selection_mechanism(4.0, "gdp", number).map(1) == pytest.approx(number / 2**2 / 8)
     assert selection_mechanism(4.0, "pure", number).map(1) == pytest.approx(number / 2)

@@ -44,7 +44,7 @@ LEVELS = tuple(np.array(levels, dtype=np.int64) for levels in ([1, 2, 2],))
 NODES = (np.array([0, 2, 3], dtype=np.int64),)
 LEAVES = "71777cd74204eb08fa05fa2651c187faddda5c8a0bc84bfec7cdd139cbf7dc7f"
 ROWS = 3
-GDP, ZCDP = Budget.from_epsilon(3, 1e-9), Budget.from_epsilon(3, 1e-9, "zcdp")
+GDP = Budget.from_epsilon(3, 1e-9)
 PURE = Budget("pure", 3 * 10**15)
 REFERENCES = [np.ones(query.shape(DOMAIN), dtype=np.int64) for query in (N, BINS)]
 
@@ -57,15 +57,6 @@ def leaves_said(tree):
 # Question, budget, the question as it is stored (a test of {"ask":"..."} alone tells the rest of the text), the answer as it is stored, what it says.
 STORED = [
     (
-        Marginals([N, BINS]),
-        ZCDP,
-        f'{{"ask":"measure","event":"gaussian","l2_squared":18,"maps":"{MAPS}",'
-        '"sigma":30.00773084612567,"tables":[["n"],["n","b"]]}',
-        [[1, 2, 3, 4], [[1, 2, 3]] * 4],
-        lambda tables: [(table.values.tolist(), table.sigma) for table in tables],
-        [([1, 2, 3, 4], 30.00773084612567), ([[1, 2, 3]] * 4, 30.00773084612567)],
-    ),
-    (
         Marginals((N,)),
         PURE,
         '{"ask":"measure","event":"laplace","l1":3,"scale":12.0,"tables":[["n"]]}',
@@ -75,30 +66,21 @@ STORED = [
     ),
     (
         Residuals([N, BINS]),
-        ZCDP,
+        GDP,
         f'{{"ask":"residuals","event":"gaussian","l2_squared":756,"maps":"{MAPS}",'
-        '"sigma":194.47232256135558,"tables":[["n"],["n","b"]]}',
+        '"sigma":185.6742477179364,"tables":[["n"],["n","b"]]}',
         [[1, 2, 3, 4], [[1, 2, 3]] * 4],
         lambda tables: [(table.values.tolist(), table.scale) for table in tables],
-        [([1, 2, 3, 4], 194.47232256135558), ([[1, 2, 3]] * 4, 194.47232256135558)],
+        [([1, 2, 3, 4], 185.6742477179364), ([[1, 2, 3]] * 4, 185.6742477179364)],
     ),
     (
         Distances([N, BINS], REFERENCES),
-        ZCDP,
-        f'{{"ask":"distance","event":"gaussian","l2_squared":18,"maps":"{MAPS}",'
-        '"sigma":30.00773084612567,"tables":[["n"],["n","b"]]}',
+        GDP,
+        f'{{"ask":"distance","event":"gaussian","l2_squared":18,"lattice":16,"maps":"{MAPS}",'
+        '"sigma":28.648768990266532,"tables":[["n"],["n","b"]]}',
         [[7, -8]],
         list,
         [7, -8],
-    ),
-    (
-        Choice([N, BINS], REFERENCES, 2, [0, 1]),
-        ZCDP,
-        f'{{"ask":"select","event":"selection","maps":"{MAPS}","number":2,'
-        '"scale":30.007730846125664,"sensitivity":3,"tables":[["n"],["n","b"]]}',
-        [[1, 0]],
-        list,
-        [1, 0],
     ),
     (
         Marginals([N, BINS]),
@@ -128,15 +110,6 @@ STORED = [
         (("Z", "ä"), [401, 400], 70),
     ),
     (
-        KeyQuery("e", "ENUM('secret')", 7),
-        ZCDP,
-        '{"ask":"discover","attr":"e","event":"threshold","keys_per_unit":2,"least":4,"longest":7,'
-        '"sigma":10.002576948708558,"threshold":70,"type":"ENUM","what":"keys"}',
-        [[401, 400], [1, 2], [90, 195, 164]],
-        lambda found: (found.keys, found.values.tolist(), found.threshold),
-        (("Z", "ä"), [401, 400], 73),
-    ),
-    (
         GridQuery(GRID),
         PURE,
         f'{{"ask":"discover","attr":"n","codes":4,"cuts":"{CUTS}","event":"laplace","l1":2,"scale":8.0,'
@@ -147,17 +120,17 @@ STORED = [
     ),
     (
         TypesQuery("s"),
-        ZCDP,
-        f'{{"ask":"discover","attr":"s","classes":"{CLASSES}","event":"gaussian","l2_squared":2,'
-        '"sigma":10.002576948708558,"type":"VARCHAR","what":"types"}',
+        GDP,
+        f'{{"ask":"discover","attr":"s","classes":"{CLASSES}","event":"gaussian","l2_squared":2,"lattice":16,'
+        '"sigma":9.55031683393952,"type":"VARCHAR","what":"types"}',
         [list(range(19))],
         lambda found: (found.attrs, found.values.tolist(), found.sigma),
-        (("s",), list(range(19)), 10.002576948708558),
+        (("s",), list(range(19)), 9.554678694857401),
     ),
     (
         StepQuery("n", "INTEGER", (5, 10)),
-        ZCDP,
-        '{"ask":"discover","attr":"n","event":"gaussian","l2_squared":1,"sigma":7.072889989772064,'
+        GDP,
+        '{"ask":"discover","attr":"n","event":"gaussian","l2_squared":1,"lattice":16,"sigma":6.753672209569716,'
         '"steps":["5","10"],"type":"INTEGER","what":"steps"}',
         [[7, 0, 20]],
         lambda found: (found.steps, found.values.tolist()),
@@ -165,12 +138,12 @@ STORED = [
     ),
     (
         ContributionQuery(3),
-        ZCDP,
-        '{"ask":"discover","event":"gaussian","l2_squared":1,"most":3,"sigma":7.072889989772064,'
+        GDP,
+        '{"ask":"discover","event":"gaussian","l2_squared":1,"lattice":16,"most":3,"sigma":6.753672209569716,'
         '"what":"contributions"}',
         [[4, 0, 6]],
         lambda found: (found.values.tolist(), found.sigma),
-        ([4, 0, 6], 7.072889989772064),
+        ([4, 0, 6], 6.7598388773437215),
     ),
     (
         TreeQuery((HALVES,), "privtree", 2, most=100),
@@ -185,11 +158,11 @@ STORED = [
     ),
     (
         TreeQuery((HALVES,), "basic", 3, 10),
-        ZCDP,
+        GDP,
         '{"ask":"discover","depth":3,"event":"gaussian","hierarchies":['
         + HALF
-        + '],"l2_squared":27,"most":1048576,'
-        '"sigma":36.7518144558916,"split_from":10,"splitter":"basic","what":"tree"}',
+        + '],"l2_squared":27,"lattice":16,"most":1048576,'
+        '"sigma":35.08732156330098,"split_from":10,"splitter":"basic","what":"tree"}',
         [[40], [30, 9], [7, 8]],
         leaves_said,
         ([[2, 2, 1]], [[0, 1, 1]], [7, 8, 9]),

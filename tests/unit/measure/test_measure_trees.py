@@ -26,7 +26,6 @@ from dpsyn_sql.sqltext.fragments import Fragment
 KEY = 5
 BUDGETS = {
     "gdp": Budget.from_epsilon(3, "1e-6"),
-    "zcdp": Budget.from_epsilon(3, "1e-6", "zcdp"),
     "pure": Budget.from_epsilon(3, 0),
 }
 

@@ -14,7 +14,7 @@ from dpsyn_sql.errors import BudgetError, InputError
 from dpsyn_sql.measure.splitter_prices import splitter_of
 from dpsyn_sql.planning.queries import TreeQuery
 
-SHARES = [Budget.from_epsilon(1, 1e-9), Budget.from_epsilon(1, 1e-9, "zcdp"), Budget.from_epsilon(1, 0)]
+SHARES = [Budget.from_epsilon(1, 1e-9), Budget.from_epsilon(1, 0)]
 
 
 @dataclass(frozen=True)

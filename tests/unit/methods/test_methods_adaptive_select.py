@@ -43,7 +43,6 @@ def scored(rows, deviation=1.0, kind="gdp"):
     ("kind", "highest"),
     [
         ("gdp", math.sqrt(2 * math.log(100))),
-        ("zcdp", math.sqrt(2 * math.log(100))),
         ("pure", math.log(100) / math.sqrt(2)),
     ],
 )
@@ -133,7 +132,7 @@ def test_scores_far_beyond_their_noise_stand_for_themselves():
 @given(
     st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=40),
     st.floats(0.1, 1e9),
-    st.sampled_from(["gdp", "zcdp", "pure"]),
+    st.sampled_from(["gdp", "pure"]),
 )
 def test_expectations_are_finite_not_negative_and_in_the_order_of_the_scores(rows, deviation, kind):
     scores = scored(rows, deviation, kind)

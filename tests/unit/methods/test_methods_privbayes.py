@@ -290,7 +290,7 @@ def test_candidates_are_bounded_however_many_attributes_there_are(number):
 
 
 @pytest.mark.parametrize("score", ["l1", "r"])
-@pytest.mark.parametrize("kind", ["gdp", "zcdp", "pure"])
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
 def test_the_whole_budget_is_spent_and_no_more(score, kind):
     budget = Budget(kind, 10**15)
     codes = chain(np.random.default_rng(1))

@@ -15,7 +15,7 @@ from dpsyn_sql.planning.workload import TARGET_WEIGHT, UNWEIGHTED, read_workload
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("people", "table", "people", ()))
-BUDGET = Budget("zcdp", 10**13)
+BUDGET = Budget("gdp", 10**13)
 
 
 def attribute(name, size=4):

@@ -10,7 +10,7 @@ import pytest
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.planning.running import WAYS, Running, Total, both_ways
 
-KINDS = ("zcdp", "pure")
+KINDS = ("gdp", "pure")
 
 
 def windows_of(running, period):
@@ -21,7 +21,7 @@ def windows_of(running, period):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("periods", [1, 2, 3, 7, 8, 12, 31])
 def test_the_nodes_of_a_total_hold_every_window_so_far_once(way, periods):
-    running = Running(way, periods, periods, 1, "zcdp")
+    running = Running(way, periods, periods, 1, "gdp")
     for period in range(1, periods + 1):
         held = [window for node in running.nodes(period) for window in windows_of(running, node)]
         assert sorted(held) == list(range(period))
@@ -35,7 +35,7 @@ def test_the_nodes_of_a_total_hold_every_window_so_far_once(way, periods):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("periods", [1, 2, 5, 8, 12, 100])
 def test_levels_count_their_nodes_and_how_often_totals_use_them(way, periods):
-    running = Running(way, periods, periods, 1, "zcdp")
+    running = Running(way, periods, periods, 1, "gdp")
     everywhere = range(1, periods + 1)
     for level in running.levels:
         assert level.nodes == sum(running.span(period) == level.span for period in everywhere)
@@ -49,7 +49,7 @@ def cost_of_a_unit(running, rows, budgets):
     rows as are allowed. Gaussian noise costs the square of the part of the bound that is used, Laplace noise
     the part."""
     active = [window for window, number in enumerate(rows) if number][: running.windows]
-    power = 2 if running.kind == "zcdp" else 1
+    power = 2 if running.kind == "gdp" else 1
     cost = Fraction(0)
     for period in range(1, running.periods + 1):
         bound = running.level(period).rows
@@ -95,7 +95,7 @@ def test_the_stated_noise_is_that_of_the_nodes_own_budgets(way, kind, periods, w
     def node(period):
         """Of one node by its own budget, over that of one row for the whole budget."""
         part = running.node_budget(whole, period).amount / whole.amount
-        return running.level(period).rows ** 2 / (part if kind == "zcdp" else part**2)
+        return running.level(period).rows ** 2 / (part if kind == "gdp" else part**2)
 
     variances = [sum(node(each) for each in running.nodes(period)) for period in range(1, periods + 1)]
     assert [running.variance(period) for period in range(1, periods + 1)] == pytest.approx(variances)
@@ -121,27 +121,27 @@ def test_no_other_shares_of_the_levels_give_less_noise_on_average(kind):
 
 
 def test_the_key_of_every_period_holds_the_budgets_of_all_nodes():
-    running, other = both_ways(20, 1, 2, "zcdp")
+    running, other = both_ways(20, 1, 2, "gdp")
     keys = [
-        Total(running, other, tuple(map(str, range(20))), period, Budget("zcdp", whole)).identity
+        Total(running, other, tuple(map(str, range(20))), period, Budget("gdp", whole)).identity
         for period, whole in ((1, 10**12), (8, 10**12), (8, 10**12 - 1))
     ]
     assert keys[0] == keys[1] != keys[2]
     told = keys[0]["running_total"]["units_of_1e-15_for_a_node"]
-    assert told == {str(s): running.node_budget(Budget("zcdp", 10**12), s).amount for s in (1, 2, 4, 8, 16)}
+    assert told == {str(s): running.node_budget(Budget("gdp", 10**12), s).amount for s in (1, 2, 4, 8, 16)}
 
 
 def test_the_way_with_less_noise_is_chosen_and_both_are_known():
     """The same people in every month: the sum. Many days and people of one day each: the tree."""
-    chosen, other = both_ways(12, 12, 1, "zcdp")
+    chosen, other = both_ways(12, 12, 1, "gdp")
     assert (chosen.way, other.way) == ("sum", "tree")
     assert math.sqrt(chosen.largest_variance) == pytest.approx(12)  # 12 tables, each with a twelfth
     assert 12 < math.sqrt(other.largest_variance) < 21
-    chosen, other = both_ways(365, 1, 1, "zcdp")
+    chosen, other = both_ways(365, 1, 1, "gdp")
     assert (chosen.way, other.way) == ("tree", "sum")
     assert math.sqrt(other.largest_variance) == pytest.approx(math.sqrt(365))
     assert math.sqrt(chosen.largest_variance) < 9
-    rows, people = Running("tree", 8, 8, 1, "zcdp", True), Running("tree", 8, 8, 1, "zcdp")
+    rows, people = Running("tree", 8, 8, 1, "gdp", True), Running("tree", 8, 8, 1, "gdp")
     assert {level.rows for level in rows.levels} == {1} and max(level.rows for level in people.levels) == 8
-    assert both_ways(1, 1, 1, "zcdp")[0].way == "sum"  # no difference
-    assert both_ways(12, 400, 1, "zcdp") == both_ways(12, 12, 1, "zcdp")
+    assert both_ways(1, 1, 1, "gdp")[0].way == "sum"  # no difference
+    assert both_ways(12, 400, 1, "gdp") == both_ways(12, 12, 1, "gdp")

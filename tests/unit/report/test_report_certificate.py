@@ -13,11 +13,10 @@ from dpsyn_sql.report.certificate import claim_of
 DELTA = Fraction(1, 10**9)
 
 
-@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
-def test_the_claim_of_a_budget_is_that_of_its_accounting_rounded_up(kind):
-    budget = Budget.from_epsilon("1.7", DELTA, kind)
+def test_the_claim_of_a_budget_is_that_of_its_accounting_rounded_up():
+    budget = Budget.from_epsilon("1.7", DELTA)
     claimed = claim_of(budget, DELTA)
-    assert {name for name, bound in claimed.bounds.items() if bound is not None} == {kind}
+    assert {name for name, bound in claimed.bounds.items() if bound is not None} == {"gdp"}
     exact = Fraction(reported_epsilon(budget, DELTA))
     assert exact <= Fraction(repr(claimed.epsilon)) <= exact * (1 + Fraction(1, 10**11))
     assert claimed.epsilon <= 1.7 and claimed.delta == 1e-9
@@ -25,7 +24,7 @@ def test_the_claim_of_a_budget_is_that_of_its_accounting_rounded_up(kind):
 
 def test_the_claim_of_a_pure_budget_has_no_delta():
     claimed = claim_of(Budget.from_epsilon("1.7", 0), 0)
-    assert claimed.bounds == {"gdp": None, "zcdp": None, "pld": None, "pure": 1.7} and claimed.delta == 0
+    assert claimed.bounds == {"gdp": None, "pld": None, "pure": 1.7} and claimed.delta == 0
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -39,10 +38,10 @@ def test_a_certificate_names_its_accounting_and_the_lattice_of_its_noise(delta, 
         facts = dpsyn_sql.release(con, "t", delta=delta, method="independent").facts
     guarantee, budget = facts["guarantee"], facts["budget"]
     assert budget["kind"] == kind and guarantee["accounting"].startswith(said)
-    assert set(guarantee["bounds"]) == {"gdp", "zcdp", "pld", "pure"}
+    assert set(guarantee["bounds"]) == {"gdp", "pld", "pure"}
     bounds = [bound for bound in guarantee["bounds"].values() if bound is not None]
     assert guarantee["bounds"][kind] is not None and guarantee["epsilon"] == min(bounds) <= 1
-    assert guarantee["bounds"]["zcdp"] is None
+    assert guarantee["bounds"]["gdp"] is None
     assert guarantee["rho"] * 10**15 == pytest.approx(Budget.of_release(1, delta).rho * 10**15)
     assert 0 < budget["used_units_of_1e-15"] <= budget["reserved_units_of_1e-15"]
     assert {one.get("lattice") for one in facts["mechanisms"]} == {lattice}

@@ -39,8 +39,8 @@ from dpsyn_sql.report.public.words import (
 )
 
 
-def certificate(epsilon, delta, kind="gdp", threshold=0.0):
-    budget = Budget.from_epsilon(epsilon, delta, kind if delta else "gdp")
+def certificate(epsilon, delta, threshold=0.0):
+    budget = Budget.from_epsilon(epsilon, delta)
     return {
         "guarantee": {"epsilon": epsilon, "delta": delta, "privacy_unit": "row", "rows_per_unit": 1},
         "budget": {
@@ -104,12 +104,6 @@ def test_the_bet_by_epsilon_and_delta_covers_its_worst_mechanism(epsilon, delta)
 )
 def test_bets_are_rounded_up(chance, words):
     assert of_hundred(chance) == words
-
-
-def test_zcdp_has_the_bound_of_epsilon_alone():
-    found = promise_of(certificate(1, 1e-9, "zcdp"))
-    assert found.exact is None
-    assert found.best == found.by_epsilon
 
 
 def test_a_large_epsilon_is_weak_and_never_promises_less_than_guessing():
@@ -363,7 +357,7 @@ def test_the_name_of_a_release_is_that_of_its_table_or_file(table, name):
 def test_shares_of_the_budget_add_up():
     event = GaussianEvent(100.0, 2)
     facts = {
-        "budget": {"kind": "zcdp", "reserved_units_of_1e-15": 4 * 10**11},
+        "budget": {"kind": "gdp", "reserved_units_of_1e-15": 4 * 10**11},
         "mechanisms": [
             {"step": "discover keys", "column": "a", **event_to_dict(event)},
             {"step": "one-way", "marginals": 2, **event_to_dict(event)},

@@ -300,8 +300,7 @@ def test_numbers_are_those_that_are_written(read):
     (one,) = schedule.releases
     assert one.series.values == ("01", "010", "0x1F", "1")
     limit = schedule.accounts["people"].limit
-    for kind in ("gdp", "zcdp"):
-        assert limit.budget(kind) == granted_budget("10", "1e-8", kind)
+    assert limit.budget == granted_budget("10", "1e-8")
     assert any(
         "'1:30' is not a finite number" in fault for fault in faults_of(read, GOOD + "    epsilon: 1:30\n")
     )

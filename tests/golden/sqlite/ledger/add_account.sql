@@ -1,2 +1,2 @@
-INSERT INTO account (name, kind)
-VALUES (:name, :kind)
+INSERT INTO account (name, kind, shown_delta)
+VALUES (:name, :kind, :shown_delta)

@@ -1,7 +1,7 @@
--- Schema 1 of the ledger: accounts, releases, their events and noisy answers, and the chain.
+-- The ledger: accounts, releases, their events and noisy answers, and the chain.
 -- in:  an empty SQLite file (SQLite dialect; every other statement in this folder too)
 -- out: the tables, and triggers that refuse whatever would take back a debit
--- Amounts are integers: 1e-15 of rho (kind 'zcdp') or epsilon (kind 'pure'), 1e-18 of delta.
+-- Amounts are integers: 1e-15 of mu^2/2 (kind 'gdp') or epsilon (kind 'pure'), 1e-18 of delta.
 
 -- One record for each change of the tables below; hash = sha256(previous, position, kind, body).
 CREATE TABLE record (
@@ -12,11 +12,13 @@ CREATE TABLE record (
     hash TEXT NOT NULL UNIQUE
 );
 
--- One for each privacy-unit namespace. No limit: limit_amount IS NULL.
+-- One for each privacy-unit namespace. No limit: limit_amount IS NULL. shown_delta: the delta at which people see
+-- what is spent, that of its first grant or release.
 CREATE TABLE account (
     account_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    kind TEXT NOT NULL CHECK (kind IN ('pure', 'zcdp')),
+    kind TEXT NOT NULL CHECK (kind IN ('pure', 'gdp')),
+    shown_delta TEXT NOT NULL,
     unit TEXT,
     granted_epsilon TEXT,
     granted_delta TEXT,
@@ -44,7 +46,7 @@ CREATE TABLE entry (
     version TEXT,
     configuration TEXT NOT NULL,
     configuration_hash TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('pure', 'zcdp')),
+    kind TEXT NOT NULL CHECK (kind IN ('pure', 'gdp')),
     amount INTEGER NOT NULL CHECK (amount >= 0),
     delta INTEGER NOT NULL CHECK (delta >= 0),
     debited_at TEXT NOT NULL,
@@ -54,6 +56,10 @@ CREATE TABLE entry (
 
 CREATE UNIQUE INDEX entry_key
 ON entry (account_id, name, version IS NULL, ifnull(version, ''), configuration_hash);
+
+CREATE INDEX entry_settings ON entry (account_id, configuration_hash);
+
+CREATE INDEX record_moved ON record (position) WHERE kind = 'moved';
 
 -- What was reserved before the source was read for question number sequence.
 CREATE TABLE event (
@@ -103,8 +109,9 @@ BEGIN SELECT RAISE(ABORT, 'an account begins empty and once'); END;
 CREATE TRIGGER account_forward BEFORE UPDATE ON account
 WHEN NEW.account_id <> OLD.account_id
     OR NEW.name <> OLD.name
+    OR NEW.shown_delta <> OLD.shown_delta
     OR (OLD.unit IS NOT NULL AND NEW.unit IS NOT OLD.unit)
-    OR (OLD.kind = 'zcdp' AND NEW.kind <> 'zcdp')
+    OR (OLD.kind = 'gdp' AND NEW.kind <> 'gdp')
     OR (NEW.kind = OLD.kind AND OLD.limit_amount IS NOT NULL AND NEW.limit_amount IS NULL)
     OR (NEW.kind = OLD.kind AND NEW.spent_amount < OLD.spent_amount)
     OR NEW.spent_delta < OLD.spent_delta

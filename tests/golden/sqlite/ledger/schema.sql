@@ -9,7 +9,8 @@ CREATE TABLE record (
 CREATE TABLE account (
     account_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    kind TEXT NOT NULL CHECK (kind IN ('pure', 'zcdp')),
+    kind TEXT NOT NULL CHECK (kind IN ('pure', 'gdp')),
+    shown_delta TEXT NOT NULL,
     unit TEXT,
     granted_epsilon TEXT,
     granted_delta TEXT,
@@ -35,7 +36,7 @@ CREATE TABLE entry (
     version TEXT,
     configuration TEXT NOT NULL,
     configuration_hash TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('pure', 'zcdp')),
+    kind TEXT NOT NULL CHECK (kind IN ('pure', 'gdp')),
     amount INTEGER NOT NULL CHECK (amount >= 0),
     delta INTEGER NOT NULL CHECK (delta >= 0),
     debited_at TEXT NOT NULL,
@@ -45,6 +46,10 @@ CREATE TABLE entry (
 
 CREATE UNIQUE INDEX entry_key
 ON entry (account_id, name, version IS NULL, ifnull(version, ''), configuration_hash);
+
+CREATE INDEX entry_settings ON entry (account_id, configuration_hash);
+
+CREATE INDEX record_moved ON record (position) WHERE kind = 'moved';
 
 CREATE TABLE event (
     entry_id INTEGER NOT NULL REFERENCES entry (entry_id),
@@ -91,8 +96,9 @@ BEGIN SELECT RAISE(ABORT, 'an account begins empty and once'); END;
 CREATE TRIGGER account_forward BEFORE UPDATE ON account
 WHEN NEW.account_id <> OLD.account_id
     OR NEW.name <> OLD.name
+    OR NEW.shown_delta <> OLD.shown_delta
     OR (OLD.unit IS NOT NULL AND NEW.unit IS NOT OLD.unit)
-    OR (OLD.kind = 'zcdp' AND NEW.kind <> 'zcdp')
+    OR (OLD.kind = 'gdp' AND NEW.kind <> 'gdp')
     OR (NEW.kind = OLD.kind AND OLD.limit_amount IS NOT NULL AND NEW.limit_amount IS NULL)
     OR (NEW.kind = OLD.kind AND NEW.spent_amount < OLD.spent_amount)
     OR NEW.spent_delta < OLD.spent_delta

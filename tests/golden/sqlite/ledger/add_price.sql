@@ -1,2 +1,0 @@
-INSERT INTO price (entry_id, amount)
-VALUES (:entry_id, :amount)

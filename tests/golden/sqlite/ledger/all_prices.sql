@@ -1,3 +1,0 @@
-SELECT *
-FROM price
-ORDER BY entry_id

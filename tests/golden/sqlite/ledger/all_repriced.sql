@@ -1,4 +1,0 @@
-SELECT body
-FROM record
-WHERE kind = 'repriced'
-ORDER BY position
