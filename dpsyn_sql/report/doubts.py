@@ -31,7 +31,7 @@ _UNCERTAIN = 0.1
 
 
 def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
-    """Notes of the ledger for the operator; a replay is also a warning."""
+    """Notes of the ledger for the operator."""
     notes = []
     if entry.replayed:
         label = repr(entry.name) if entry.version is None else f"{entry.name!r} version {entry.version!r}"
@@ -42,7 +42,6 @@ def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
                 f"Replayed {label}, measured on {entry.measured_on}. Nothing was charged, and the noisy "
                 "answers are those of that day. To measure new data pass another version=."
             )
-        warn(notes[0])
     return (*notes, f"The account {entry.standing}.")
 
 

@@ -53,7 +53,8 @@ class Release:
 
     def __repr__(self) -> str:
         claim = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
-        return f"Release({self.table}, rows={self.rows}, {claim}, id={self.id})"
+        replayed = ", replayed" if self.replayed else ""
+        return f"Release({self.table}, rows={self.rows}, {claim}, id={self.id}{replayed})"
 
     def marginal(self, attrs: Sequence[str]) -> pd.DataFrame:
         """Counts of a marginal, denoised and as measured, with standard errors; costs nothing.
