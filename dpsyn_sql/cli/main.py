@@ -149,7 +149,7 @@ def release_command(
 
 def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
     unit = "row" if wanted.privacy_unit == "row" else f"value of {wanted.privacy_unit}"
-    from dpsyn_sql.report.losses import lines_of_losses, pairs_in_words  # loads numpy
+    from dpsyn_sql.report.loss_words import lines_of_losses, pairs_in_words  # loads numpy
 
     told = (in_options(note, but=FIGURES) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once

@@ -46,7 +46,7 @@ def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Doubts:
     """What the operator is told. ``warnings``: all doubts about the answers, the most important first, which
     a certificate keeps. ``notes``: further remarks, which come first."""
 
@@ -64,7 +64,7 @@ class Told:
         return (*self.notes, *shown)
 
 
-def doubts(made: Made, losses: Losses, *, needed: Mapping[str, float], named: Collection[str]) -> Told:
+def doubts(made: Made, losses: Losses, *, needed: Mapping[str, float], named: Collection[str]) -> Doubts:
     """Doubts about the output, from the answers.
 
     Args:
@@ -90,7 +90,7 @@ def doubts(made: Made, losses: Losses, *, needed: Mapping[str, float], named: Co
         _no_pairs(made),
     )
     remark = _none_asked(made.plan)
-    return Told(tuple(text for text in texts if text), (remark,) if remark else ())
+    return Doubts(tuple(text for text in texts if text), (remark,) if remark else ())
 
 
 def remarks(epsilon: Number, time_limit: float | None, cuts: Sequence[str]) -> tuple[str, ...]:
