@@ -110,9 +110,9 @@ class Book:
             configuration["slice"] = self._slice(plan.source.sliced)
         if request.on_error != "null":
             configuration["on_error"] = request.on_error
-        if plan.particulars.settings:
-            configuration["settings"] = dict(plan.particulars.settings)
-        return {**configuration, **plan.particulars.identity}
+        if plan.details.settings:
+            configuration["settings"] = dict(plan.details.settings)
+        return {**configuration, **plan.details.identity}
 
     def _slice(self, sliced: Sliced) -> dict[str, Any]:
         """A slice with all that decides its rows: a view of another definition has other slices, and where a

@@ -163,12 +163,12 @@ def _told(job: Job, nodes: Sequence[Node]) -> Plan:
     """The plan with the budget and the unit of the whole calendar, and how the total was made."""
     total, plan = _total(job), job.plan
     unit = replace(plan.source.unit, max_rows=total.running.rows)
-    public = {**plan.particulars.public, "running_total": _facts(job, nodes)}
+    public = {**plan.details.public, "running_total": _facts(job, nodes)}
     return replace(
         plan,
         source=replace(plan.source, unit=unit, sliced=None),
         budget=total.whole,
-        particulars=replace(plan.particulars, public=public),
+        details=replace(plan.details, public=public),
     )
 
 

@@ -83,6 +83,9 @@ def plan_command(
     request: RequestFile = None,
     set_: Settings = None,
     *,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say every column and question too.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     **_: Any,
@@ -92,8 +95,9 @@ def plan_command(
         with connection(database, spark) as con:
             planned = dpsyn_sql.plan(con, asked(context, request, set_))
         # Other lines may quote the owner's SQL, where rows=1 is a condition.
-        lines = [_spoken(line) for line in str(planned).splitlines()]
-        for line in lines:
+        lines = [_spoken(line) for line in planned.verbose().splitlines()]
+        shown = lines if verbose else [_spoken(line) for line in str(planned).splitlines()]
+        for line in shown:
             out.show(line)
         budget = planned.plan.budget
         out.document(

@@ -38,7 +38,7 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
-from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.planning.plan import Further, Plan, PlanDetails, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import Map, MarginalQuery, Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
@@ -160,9 +160,9 @@ class DPSyn(Recipe):
         pairs = followed_pairs(model.domain, answers)
         return Variances(model.within, {**own.components, **pairs})
 
-    def particulars(self, terms: Terms) -> Particulars:
+    def details(self, terms: Terms) -> PlanDetails:
         """Also lower caps under a limit on memory, on which the questions depend."""
-        own = Recipe.particulars(self, terms)
+        own = Recipe.details(self, terms)
         caps = _caps(terms.limits)
         if caps == _caps(NO_LIMITS):
             return own

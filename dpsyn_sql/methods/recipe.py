@@ -14,7 +14,7 @@ from dpsyn_sql.fit.variances import Variances, one_way_components
 from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.settings import Setting, changed_settings
 from dpsyn_sql.planning.growth import Growth
-from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
+from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
@@ -70,7 +70,7 @@ class Recipe(ABC):
         terms: Terms,
         steps: Iterable[MeasureStep | ReservedStep],
     ) -> Plan:
-        """A plan of these steps, with the particulars of the method.
+        """A plan of these steps, with the details of the method.
 
         Raises:
             InputError: a workload or a target is given, but the method does not use it.
@@ -79,8 +79,8 @@ class Recipe(ABC):
             self._check_uses("workload", self.takes_workload, [m.takes_workload for m in METHODS.values()])
         if terms.workload.target:
             self._check_uses("target", self.takes_target, [m.takes_target for m in METHODS.values()])
-        said = self.particulars(terms)
-        return Plan(source, domain, self.name, tuple(steps), budget, particulars=said)
+        said = self.details(terms)
+        return Plan(source, domain, self.name, tuple(steps), budget, details=said)
 
     def _check_uses(self, option: str, able: bool, others: Sequence[bool]) -> None:
         if not able:
@@ -89,14 +89,14 @@ class Recipe(ABC):
                 f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(names)}"
             )
 
-    def particulars(self, terms: Terms) -> Particulars:
+    def details(self, terms: Terms) -> PlanDetails:
         """Its settings, the workload and the target, which a certificate states even if they are empty."""
         workload = terms.workload
         identity: dict[str, Any] = {"workload": workload.facts()} if workload.sets else {}
         if workload.target:
             identity["target"] = workload.target
         public = {"workload": workload.facts(), "target": workload.target or None}
-        return Particulars(changed_settings(self), identity, public, tuple(workload.lines()))
+        return PlanDetails(changed_settings(self), identity, public, tuple(workload.lines()))
 
 
 class Static(Recipe):

@@ -73,7 +73,7 @@ class ReservedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Particulars:
+class PlanDetails:
     """What a method says of itself in its plan; JSON-ready.
 
     ``settings``: those that are not the default; they make another release. ``identity``: what else makes
@@ -121,7 +121,7 @@ class Plan:
     steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
     discovery: tuple[DiscoveryStep, ...] = ()
-    particulars: Particulars = field(default_factory=Particulars)
+    details: PlanDetails = field(default_factory=PlanDetails)
     counted: Counted | None = None
 
     @property

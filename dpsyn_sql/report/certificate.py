@@ -136,10 +136,10 @@ def certificate(
             "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
             "roles": [role_facts(role) for role in shape.roles],
             "never": list(shape.never),
-            **plan.particulars.public,
+            **plan.details.public,
         },
         "method": plan.method,
-        **({"settings": dict(plan.particulars.settings)} if plan.particulars.settings else {}),
+        **({"settings": dict(plan.details.settings)} if plan.details.settings else {}),
         "sampling": {
             "rows": rows,
             "seed": seed,

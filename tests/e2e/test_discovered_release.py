@@ -127,10 +127,10 @@ def test_pure_privacy_finds_bounds_and_no_categories(con):
 
 
 def test_the_plan_says_what_can_be_found_column_by_column(con):
-    text = str(dpsyn_sql.plan(con, "t", **exclude_person()))
+    text = dpsyn_sql.plan(con, "t", **exclude_person()).verbose()
     assert "city: to be discovered, at most 100 codes" in text
     assert "values that at least" in text and "bins: numbers of units" in text
-    unlimited = str(dpsyn_sql.plan(con, "t", **exclude_person(domain={"columns": {}}, discover=True)))
+    unlimited = dpsyn_sql.plan(con, "t", **exclude_person(domain={"columns": {}}, discover=True)).verbose()
     assert unlimited == text
 
 

@@ -67,7 +67,7 @@ def test_values_come_back_as_their_longest_prefix(con, method):
 
 
 def test_the_plan_says_it_and_other_lengths_are_another_release(con):
-    assert "prefixes of 3, 1 characters" in str(dpsyn_sql.plan(con, "stays", domain=SPEC))
+    assert "prefixes of 3, 1 characters" in dpsyn_sql.plan(con, "stays", domain=SPEC).verbose()
     dpsyn_sql.release(con, "stays", epsilon=1, domain=SPEC)
     icd = {**SPEC["columns"]["icd"], "prefixes": [3]}
     with pytest.raises(dpsyn_sql.ReleaseChanged):
@@ -118,7 +118,7 @@ def test_discovered_values_keep_their_beginnings(rare):
 
 
 def test_the_plan_says_what_each_length_can_find(rare):
-    text = str(dpsyn_sql.plan(rare, "stays", domain=LEARNT))
+    text = dpsyn_sql.plan(rare, "stays", domain=LEARNT).verbose()
     for length in (3, 1):
         assert f"first {length} characters of others that at least" in text
     learn(rare)

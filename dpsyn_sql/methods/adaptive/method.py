@@ -37,7 +37,7 @@ from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.planning.limits import NO_LIMITS, Limits
-from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
@@ -99,9 +99,9 @@ class Adaptive(Recipe):
             return own
         return Variances(model.within, {**own.components, **model.components})
 
-    def particulars(self, terms: Terms) -> Particulars:
+    def details(self, terms: Terms) -> PlanDetails:
         """Also lower caps under a limit on memory: other questions may follow."""
-        own = Recipe.particulars(self, terms)
+        own = Recipe.details(self, terms)
         caps = self._caps(terms.limits)
         if caps == self._caps(NO_LIMITS):
             return own

@@ -39,7 +39,7 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.planning.limits import Limits
-from dpsyn_sql.planning.plan import Further, MeasureStep, Particulars, Plan, ReservedStep
+from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, PlanDetails, ReservedStep
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
@@ -135,9 +135,9 @@ class PrivBayes(Recipe):
             observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
         return NetworkModel(plan.domain, total_of(observed), _independent(plan.domain, observed))
 
-    def particulars(self, terms: Terms) -> Particulars:
+    def details(self, terms: Terms) -> PlanDetails:
         """Also a lower cap on cells under a limit on memory: other questions may follow."""
-        own = Recipe.particulars(self, terms)
+        own = Recipe.details(self, terms)
         most = self._most_cells(terms.limits)
         if most == MAX_CANDIDATE_CELLS:
             return own

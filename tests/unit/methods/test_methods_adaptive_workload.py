@@ -29,11 +29,11 @@ def test_a_plan_says_its_caps_only_where_they_are_lower():
     domain, budget = Domain(tuple(attribute(f"a{i}", 500) for i in range(40))), Budget.from_epsilon(1, 1e-9)
     plain = Adaptive().plan(SOURCE, domain, budget)
     assert plain == Adaptive().plan(SOURCE, domain, budget, Terms(Limits(8 * 10**9)))
-    assert plain.particulars.identity == {} and plain.particulars.lines == ()
+    assert plain.details.identity == {} and plain.details.lines == ()
     small = Adaptive().plan(SOURCE, domain, budget, Terms(Limits(LEAST_MEMORY)))
-    candidates, tree = small.particulars.identity["caps"]
+    candidates, tree = small.details.identity["caps"]
     assert candidates < MAX_CANDIDATE_CELLS and tree < Settings().cap_most
-    assert small.particulars.lines == (
+    assert small.details.lines == (
         f"            within the memory limit: {candidates} candidate cells, {tree} model cells",
     )
     assert sum(domain.cells(query.attrs) for query in small.steps[-1].queries) <= candidates
@@ -55,7 +55,7 @@ def shares(spec, sizes):
 def test_one_way_shares_grow_with_the_mean_weight():
     plan, found = shares({"x0": 9}, (4, 4, 4, 4, 4))
     assert (
-        plan.particulars.identity["workload"]
+        plan.details.identity["workload"]
         and [len(step.queries) for step in plan.known] == [1, 4, 1]
         and "mean weight 9" in plan.known[2].name
     )

@@ -170,7 +170,7 @@ def test_a_limit_on_memory_that_no_views_keep_to_says_by_how_much():
         DPSyn().plan(SOURCE, domain(*[2] * 300), GAUSSIAN, Terms(limits=Limits(270 * 2**20)))
     plan = DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN, tight)
     assert plan.further.together < DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN).further.together
-    assert "caps" in plan.particulars.identity
+    assert "caps" in plan.details.identity
 
 
 def rows_of(model, number=100):

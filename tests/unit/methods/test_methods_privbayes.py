@@ -358,4 +358,4 @@ def test_columns_too_large_for_any_pair_are_planned_alone_and_a_memory_limit_low
     assert plan.static and Fraction(sum(step.budget.amount for step in plan.steps)) == ONE.amount
     limited = PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE, Terms(limits=Limits(600 * 2**20)))
     assert limited.further.together < PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE).further.together
-    assert "caps" in limited.particulars.identity
+    assert "caps" in limited.details.identity
