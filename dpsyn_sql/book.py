@@ -18,8 +18,7 @@ from dpsyn_sql.interfaces import Ledger, Outlook
 from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import VARIABLE, known_memory_ledger, memory_ledger, place_for, variable_place
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.ledger_names import Home

@@ -72,7 +72,8 @@ class Explanation:
         further = self.plan.further
         counting = self.counting.describe(None if further is None else further.together)
         lines = explain_details(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
-        return "\n".join([*self._verdict(), *lines, *_labelled(self.engine)])
+        engine = {what: text for what, text in self.engine.items() if what == "Engine"}
+        return "\n".join([*self._verdict(), *lines, *_labelled(engine)])
 
     def _verdict(self) -> list[str]:
         written = self.into
@@ -85,7 +86,9 @@ class Explanation:
             "Account": self.account,
             "Ledger": self.ledger,
         }
-        return [*_labelled(first), *explain(self.plan, self.shape, explained_noise(self.plan))]
+        notes = {what: text for what, text in self.engine.items() if what != "Engine"}
+        lines = explain(self.plan, self.shape, explained_noise(self.plan))
+        return [*_labelled(first), *lines, *_labelled(notes)]
 
 
 def _labelled(lines: Mapping[str, str]) -> list[str]:

@@ -37,10 +37,9 @@ from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
 from dpsyn_sql.planning.explain import learnt_types, stay_text
 from dpsyn_sql.planning.growth import planned_growth
-from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.running import Total
-from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.files import ending_of, file_beside

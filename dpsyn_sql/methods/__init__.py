@@ -23,7 +23,7 @@ from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
 from dpsyn_sql.methods.settings import in_words, with_texts, with_values
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
+from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 __all__ = [

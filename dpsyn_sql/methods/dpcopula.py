@@ -35,9 +35,9 @@ from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.latent import LatentModel
+from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 BINS = 8

@@ -37,10 +37,9 @@ from dpsyn_sql.methods.one_way import LEAST_UNITS, one_way_steps, one_way_tables
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.views import ViewsModel
-from dpsyn_sql.planning.limits import NO_LIMITS, Limits
+from dpsyn_sql.planning.limits import NO_LIMITS, NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import Further, Plan, PlanDetails, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import Map, MarginalQuery, Marginals, NoisyMarginal
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
 from dpsyn_sql.progress import phase
 from dpsyn_sql.sample.views import SYNTHESES

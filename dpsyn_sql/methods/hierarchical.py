@@ -23,9 +23,9 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.counted import CountedModel
 from dpsyn_sql.planning.growth import Growth
+from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import Discount, Splitter
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 SPLITTERS: tuple[Splitter, ...] = get_args(Splitter)

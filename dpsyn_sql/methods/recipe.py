@@ -14,9 +14,9 @@ from dpsyn_sql.fit.variances import Variances, one_way_components
 from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.settings import Setting, changed_settings
 from dpsyn_sql.planning.growth import Growth
+from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 METHODS: dict[str, Recipe] = {}

@@ -18,9 +18,9 @@ from dpsyn_sql.domain.hierarchies.leaves import finished_leaves
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.fit.one_way_counts import OneWayCounts, one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.loss_words import NOISE, column_words
-from dpsyn_sql.report.made import Made
 
 HEAVY = 0.1
 """A bin that holds more than this share of the rows is told if it is wide."""
@@ -169,7 +169,7 @@ class Losses:
         return tuple(column.name for column in several if not column.joined) if len(several) > 1 else ()
 
 
-def losses_of(made: Made, hidden: Mapping[str, float], before: Shape) -> Losses:
+def losses_of(made: FittedRelease, hidden: Mapping[str, float], before: Shape) -> Losses:
     """What a release lost.
 
     Args:

@@ -11,9 +11,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, Terms, method_of
+from dpsyn_sql.planning.limits import NO_TERMS
 from dpsyn_sql.planning.plan import PlanDetails
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.terms import NO_TERMS
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.sample.quotas import ONE_WAYS_MET
 from dpsyn_sql.source.relation import Relation, Source

@@ -36,10 +36,9 @@ from dpsyn_sql.methods.one_way import LEAST_UNITS
 from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.planning.limits import NO_LIMITS, Limits
+from dpsyn_sql.planning.limits import NO_LIMITS, NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 

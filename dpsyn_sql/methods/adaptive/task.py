@@ -14,8 +14,8 @@ from dpsyn_sql.methods.adaptive.selection import MEAN_ABSOLUTE, NoiseLaw
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.methods.adaptive.shares import score_share, score_share_of_many, tree_cap
 from dpsyn_sql.methods.adaptive.working import Working, working_domain
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
-from dpsyn_sql.planning.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,8 @@ from dpsyn_sql.methods.privbayes.structure import interleaved, two_phases
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.settings import checked
 from dpsyn_sql.models.network import NetworkModel
-from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, PlanDetails, ReservedStep
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 MOST_DEGREE = 4

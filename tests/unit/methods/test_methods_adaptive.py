@@ -16,7 +16,7 @@ from dpsyn_sql.methods.adaptive import Adaptive, known, rounds
 from dpsyn_sql.methods.adaptive.shares import tree_cap, triple_share
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.methods.adaptive.worth import triples_worth_more
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Relation, Source
 

@@ -19,7 +19,7 @@ from dpsyn_sql.methods.adaptive.known import independence
 from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
 from dpsyn_sql.methods.adaptive.task import Task
 from dpsyn_sql.methods.adaptive.working import working_domain
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.source.relation import Relation, Source
 
 SETTINGS = Adaptive.constants

@@ -12,8 +12,7 @@ from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.selection import NoiseLaw, selected
 from dpsyn_sql.methods.adaptive.settings import Settings
 from dpsyn_sql.methods.pairs import MAX_CANDIDATE_CELLS
-from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits, Terms
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.source.relation import Relation, Source
 

@@ -15,8 +15,7 @@ from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.dpsyn import DPSyn
-from dpsyn_sql.planning.limits import Limits
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.limits import Limits, Terms
 from dpsyn_sql.sample.views import SYNTHESES
 from dpsyn_sql.source.relation import Relation, Source
 

@@ -20,9 +20,8 @@ from dpsyn_sql.methods.privbayes.scores import (
     distance_to_independence,
     mutual_information,
 )
-from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
