@@ -9,7 +9,7 @@ from statistics import median
 from typing import Literal
 
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.public.exactness import Exactness, of_all_counts
+from dpsyn_sql.report.public.exactness import Exactness, of_all_counts, spoken_of
 from dpsyn_sql.report.public.figures import ColumnFigures
 from dpsyn_sql.report.public.pairs import Pairs
 
@@ -60,10 +60,13 @@ class Accuracy:
         """Whether it is about two columns."""
         return len(self.attrs) == 2
 
-    def away_from(self, count: float) -> float:
-        """How far its counts are from one, by ratio."""
-        own = self.exactness.count
-        return 0.0 if math.isnan(own) else abs(math.log((own + 1) / (count + 1)))
+    def count_of(self, total: float) -> float:
+        """The count that it speaks of, in a table of so many rows."""
+        return spoken_of(total) if math.isnan(self.exactness.count) else self.exactness.count
+
+    def away_from(self, total: float) -> float:
+        """How far this is from the usual one, by ratio."""
+        return abs(math.log((self.count_of(total) + 1) / (spoken_of(total) + 1)))
 
 
 def accuracy_lines(

@@ -94,8 +94,9 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
     """The rows of a column of bins over at most ``most`` ranges of equal width: those of each bin where they
     are written, evenly over the pieces of its fill.
 
-    Bins often hold equal numbers of rows: drawn side by side they would all look alike. The noise of
-    measured codes is independent; errors of estimates may go together, so they are added.
+    Bins often hold equal numbers of rows: drawn side by side they would all look alike. A range has the
+    errors of all bins that reach into it: how the rows of a bin lie in it is not known. The noise of measured
+    codes is independent; errors of estimates may go together, so they are added.
     """
     attribute = figures.attribute
     kind, rows = attribute.type, figures.rows[: attribute.regular]
@@ -113,7 +114,10 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
     whole = np.vstack([np.zeros(len(low)), before, part])
     np.add.at(shares.T, code, np.diff(whole, axis=0).T)
     held, errors = shares @ rows, figures.errors[: attribute.regular]
-    error = shares @ errors if figures.error_of == "estimate" else np.sqrt(shares**2 @ errors**2)
+    edges, ends = np.array(_ends(attribute)), np.array([-np.inf, *cuts, np.inf])
+    touched = (edges[:-1] < ends[1:, None]) & (edges[1:] > ends[:-1, None])
+    own = np.where(touched, errors, 0.0)
+    error = own.sum(axis=1) if figures.error_of == "estimate" else np.sqrt((own**2).sum(axis=1))
     names = [_edge_words(kind, cut) for cut in cuts]
     bars = [
         Group(
@@ -124,10 +128,10 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
         )
         for place in range(number)
     ]
-    ends = ((0, f"below {names[0]}"), (-1, f"{names[-1]} and above"))
+    outside = ((0, f"below {names[0]}"), (-1, f"{names[-1]} and above"))
     beyond = [
         Group(words, float(held[place]), float(error[place]))
-        for place, words in ends
+        for place, words in outside
         if shares[place].sum() > 1e-9
     ]
     return Histogram(bars, beyond)
@@ -217,19 +221,20 @@ def position(figures: ColumnFigures) -> Position | None:
     return Position(shown, (quartiles[0], quartiles[1], quartiles[2]))
 
 
+def _ends(attribute: Attribute) -> list[float]:
+    """The cuts between bins: ticks for discrete types."""
+    cuts = edge_ticks(attribute) if attribute.type.discrete else attribute.edges
+    return [float(cut) for cut in cuts]  # type: ignore[arg-type]
+
+
 def _pieces(attribute: Attribute) -> Iterator[tuple[int, float, float, float]]:
     """Even pieces, ascending: their code, ends (ticks for discrete types, upper ends exclusive), and part of
     the code."""
     discrete = attribute.type.discrete
-    edges: Sequence[float] = (
-        [float(tick) for tick in edge_ticks(attribute)]
-        if discrete
-        else [float(edge) for edge in attribute.edges]  # type: ignore[arg-type]
-    )
     fill: Sequence[Sequence[float]] = ()
     if attribute.fill:
         fill = fill_ticks(attribute) if discrete else attribute.fill  # type: ignore[assignment]
-    for code, (low, high) in enumerate(pairwise(edges)):
+    for code, (low, high) in enumerate(pairwise(_ends(attribute))):
         cuts = [float(cut) for cut in fill[code]] if fill else [low, high]
         if len(cuts) == 1:
             yield code, cuts[0], cuts[0] + discrete, 1.0

@@ -30,7 +30,7 @@ from dpsyn_sql.report.labels import counted
 from dpsyn_sql.report.loss_words import pairs_in_words
 from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
 from dpsyn_sql.report.public.columns import Card, card_of
-from dpsyn_sql.report.public.exactness import TWO_SIDED, spoken_of
+from dpsyn_sql.report.public.exactness import TWO_SIDED
 from dpsyn_sql.report.public.figures import ColumnFigures, column_figures
 from dpsyn_sql.report.public.pairs import MOST_COLUMNS, Pair, Pairs, pairs_of
 from dpsyn_sql.report.public.promise import (
@@ -104,29 +104,9 @@ class Report:
         return self.facts.get("public_facts") or {}
 
     @property
-    def versions(self) -> Mapping[str, str]:
-        """Of the software."""
-        return self.facts.get("versions") or {}
-
-    @property
-    def source(self) -> str:
-        """What it is made from."""
-        return source_words(self.facts)
-
-    @property
     def name(self) -> str:
         """Of the release."""
         return release_name(self.table)
-
-    @property
-    def first_column(self) -> str:
-        """For an example."""
-        return self.columns[0].attribute.name if self.columns else ""
-
-    @property
-    def day(self) -> str:
-        """Of the debit."""
-        return str(self.facts.get("debited_at", "unknown"))[:10]
 
     @property
     def by_row(self) -> bool:
@@ -145,16 +125,6 @@ class Report:
         return sum(len(one.attribute.columns) for one in self.columns) + len(self.unmeasured)
 
     @property
-    def learnt(self) -> list[str]:
-        """Columns whose values were learnt."""
-        return [one.attribute.name for one in self.columns if one.attribute.origin == "discovered"]
-
-    @property
-    def errors_of_estimates(self) -> bool:
-        """Whether some errors are those of estimates."""
-        return any(one.error_of == "estimate" for one in self.columns)
-
-    @property
     def group(self) -> float:
         """The smallest group that a typical count of one column can be trusted for; NaN if unknown."""
         known = [one.typical_error for one in self.columns if math.isfinite(one.typical_error)]
@@ -169,13 +139,6 @@ class Report:
     def counts_are_useful(self) -> bool:
         """Whether there are groups that large."""
         return math.isfinite(self.group) and self.group <= self.total
-
-    @property
-    def group_words(self) -> str:
-        """The smallest useful group in words."""
-        if not math.isfinite(self.group):
-            return "unknown"
-        return f"about {_rounded(self.group)} rows" if self.counts_are_useful else "none"
 
     @property
     def damaged(self) -> list[str]:
@@ -199,23 +162,6 @@ class Report:
         return told
 
     @property
-    def terms(self) -> list[tuple[str, Html]]:
-        """The guarantee in exact terms."""
-        guarantee = self.facts["guarantee"]
-        rows = (
-            ("epsilon", repr(self.promise.epsilon)),
-            ("delta", repr(self.promise.delta)),
-            ("definition", guarantee.get("definition", "(epsilon, delta)")),
-            ("accounting", guarantee.get("accounting", "")),
-            ("neighbours", guarantee.get("neighbours", "")),
-            ("privacy unit", guarantee["privacy_unit"]),
-            ("rows per unit, at most", guarantee["rows_per_unit"]),
-            ("release", self.facts.get("release", "")),
-            ("charged to the ledger", self.facts.get("debited_at", "")),
-        )
-        return [(term, named(str(value))) for term, value in rows]
-
-    @property
     def cards(self) -> Iterable[Card]:
         """Of every column."""
         lost = {str(one["name"]): str(one.get("lost", "")) for one in self.lost.get("columns", ())}
@@ -223,11 +169,6 @@ class Report:
         for one in self.columns:
             name = one.attribute.name
             yield card_of(one, lost.get(name, ""), shares.get(name))
-
-    @property
-    def linked_pairs(self) -> list[Pair]:
-        """Pairs by falling strength, without those taken as independent."""
-        return [pair for pair in self.pairs.strongest if pair.kind != "independent"]
 
     @property
     def telling_pairs(self) -> list[Pair]:
@@ -247,26 +188,6 @@ class Report:
         return [*told[:-1], f"and {told[-1]}"] if len(told) > 2 else told
 
     @property
-    def matrix(self) -> Html:
-        """A square for each pair."""
-        names = self.pairs.columns
-        cells = [
-            [_cell(self.pairs.found[other, name]) for other in names[:row]] for row, name in enumerate(names)
-        ]
-        return heat_map(
-            "Pairs of columns",
-            "A square for each pair, in a strong colour for a strong link. The table below has the strongest "
-            "pairs.",
-            names,
-            cells,
-        )
-
-    @property
-    def matrix_is_limited(self) -> bool:
-        """Whether there may be more columns."""
-        return len(self.pairs.columns) >= MOST_COLUMNS
-
-    @property
     def accuracy_groups(self) -> list[tuple[str, list[Accuracy]]]:
         """Lines by the number of their columns."""
         titles = ("Single columns", "Two columns together", "Three and more columns together")
@@ -279,14 +200,7 @@ class Report:
     def example(self) -> Accuracy:
         """The listed pair with counts nearest to the one spoken of; otherwise the first line."""
         pairs = [one for one in self.accuracy if one.pair and not one.grouped][:_MOST_LISTED]
-        count = spoken_of(self.total)
-        return min(pairs, key=lambda one: one.away_from(count)) if pairs else self.accuracy[0]
-
-    @property
-    def example_count(self) -> float:
-        """The count that the example speaks of."""
-        own = self.example.exactness.count
-        return spoken_of(self.total) if math.isnan(own) else own
+        return min(pairs, key=lambda one: one.away_from(self.total)) if pairs else self.accuracy[0]
 
 
 def report_of(release: PublicRelease) -> Report:
@@ -388,18 +302,21 @@ def _parts() -> Any:
     environment.filters |= {
         "chance": chance_in_words,
         "literal": _literal,
-        "named": named,
+        "named": _named,
         "number": "{:,}".format,
         "of_hundred": of_hundred,
         "percent": percent,
         "rounded": _rounded,
         "rows": rows_words,
+        "source": source_words,
     }
     environment.globals |= {
         "accuracy_table": _accuracy_table,
         "counted": counted,
         "facts": facts,
         "line_names": _line_names,
+        "matrix": _matrix,
+        "most_columns": MOST_COLUMNS,
         "not_promised": NOT_PROMISED,
         "pair_table": _pair_table,
         "pairs_in_words": pairs_in_words,
@@ -415,6 +332,10 @@ def _text(value: object) -> object:
     return value if isinstance(value, Html) else "" if value is None else printable(str(value))
 
 
+def _named(value: object, most: int | None = None) -> Html:
+    return named(str(value), most)
+
+
 def _rounded(rows: float) -> str:
     return rows_words(rounded_up(rows))
 
@@ -422,6 +343,19 @@ def _rounded(rows: float) -> str:
 def _literal(text: str, otherwise: str) -> str:
     """A text for SQL; ``otherwise`` in the place of none, and of one too long to read."""
     return "'" + (text if 0 < len(text) <= 60 else otherwise).replace("'", "''") + "'"
+
+
+def _matrix(pairs: Pairs) -> Html:
+    """A square for each pair."""
+    names = pairs.columns
+    cells = [[_cell(pairs.found[other, name]) for other in names[:row]] for row, name in enumerate(names)]
+    return heat_map(
+        "Pairs of columns",
+        "A square for each pair, in a strong colour for a strong link. The table below has the strongest "
+        "pairs.",
+        names,
+        cells,
+    )
 
 
 def _cell(pair: Pair) -> Cell:

@@ -178,15 +178,15 @@ def test_bars_have_one_width_so_that_bins_of_equal_shares_do_not_look_flat():
     assert special(own)[0].rows == 99
 
 
-def test_the_error_of_a_bar_is_that_of_the_bins_it_is_made_of():
+def test_the_error_of_a_bar_is_that_of_all_bins_that_reach_into_it():
     attribute = Attribute("a", "INTEGER", "numeric", edges=(0, 4, 8, 16, 32, *range(40, 101, 4)))
     errors = np.full(20, 3.0)
     independent, together = (
         histogram(figures(attribute, np.arange(20), errors, of), 20).bars for of in ("noise", "estimate")
     )
     assert [one.words for one in independent[:3]] == ["0 to 4", "5 to 9", "10 to 14"]
-    assert independent[0].error == pytest.approx(math.hypot(3, 3 / 4))
-    assert together[0].error == pytest.approx(3 + 3 / 4)
+    assert independent[0].error == pytest.approx(math.hypot(3, 3))
+    assert together[0].error == pytest.approx(3 + 3)
     assert independent[0].rows == pytest.approx(0 + 1 / 4)
 
 
