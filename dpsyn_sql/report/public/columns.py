@@ -102,11 +102,7 @@ def _picture(figures: ColumnFigures) -> tuple[list[Group], Html, str, Html | Non
 def _note(figures: ColumnFigures, beyond: Sequence[Group]) -> str:
     whole = figures.total or 1.0
     cut = " and ".join(f"{percent(one.rows / whole)} are {one.words}" for one in beyond)
-    note = (
-        "All bars are ranges of the same width. The lines are about the noise of counts, not about how the "
-        "rows of a counted range lie within it."
-    )
-    return f"{note} A long tail is cut off: of the rows {cut}." if cut else note
+    return f"A long tail is cut off: of the rows {cut}." if cut else ""
 
 
 def _single_values(attribute: Attribute) -> bool:

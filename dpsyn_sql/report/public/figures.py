@@ -105,8 +105,8 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
     start, end = _shown(low, high, part * np.maximum(rows, 0.0)[code])
     readable = 0 if kind.discrete else 1e-6 * max(abs(start), abs(end))
     width = _bar_width(kind, max(readable, (end - start) / most))
-    if not kind.temporal:
-        start = width * math.floor(start / width)
+    if kind.family != "date":
+        start = max(width * math.floor(start / width), kind.low if kind.temporal else -math.inf)
     number = max(1, math.ceil((end - start) / width))
     cuts = start + width * np.arange(number + 1)
     before = part * np.clip((cuts[:, None] - low) / (high - low), 0, 1)  # of each piece, by cut
