@@ -26,7 +26,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import PrivacyBudgetExceeded
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 
 SHARE = Budget("zcdp", 10**9)
 EVENT = GaussianEvent(1e4, 10)

@@ -24,7 +24,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.sqltext.fragments import Fragment
 

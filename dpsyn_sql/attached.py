@@ -173,7 +173,7 @@ class _Plans:
     """Answers ``dpsyn_plan``."""
 
     def __call__(self, call: Call, warned: list[str]) -> dict[str, Any]:
-        lines = str(plan(call.connection(), _request(call.options))).splitlines()
+        lines = plan(call.connection(), _request(call.options)).verbose().splitlines()
         return {"lines": [*lines, *(f"Note        {in_sql(text)}" for text in warned)]}
 
 

@@ -18,8 +18,7 @@ from dpsyn_sql.interfaces import Ledger, Outlook
 from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import VARIABLE, known_memory_ledger, memory_ledger, place_for, variable_place
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.ledger_names import Home
@@ -92,9 +91,9 @@ class Book:
             configuration["slice"] = self._slice(plan.source.sliced)
         if request.on_error != "null" and plan.source.relation.kind == "csv":
             configuration["on_error"] = request.on_error
-        if plan.particulars.settings:
-            configuration["settings"] = dict(plan.particulars.settings)
-        return {**configuration, **plan.particulars.identity}
+        if plan.details.settings:
+            configuration["settings"] = dict(plan.details.settings)
+        return {**configuration, **plan.details.identity}
 
     def _slice(self, sliced: Sliced) -> dict[str, Any]:
         """A slice with all that decides its rows: a view of another definition has other slices, and where a

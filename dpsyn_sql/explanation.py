@@ -31,7 +31,7 @@ from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.planned import discovery_events, explained_noise
 from dpsyn_sql.measure.questions.keys import shown_from
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
-from dpsyn_sql.planning.explain import explain
+from dpsyn_sql.planning.explain import explain, explain_details
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
@@ -43,16 +43,17 @@ from dpsyn_sql.source.relation import Column
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a release would do; ``str()`` gives the text that ``dpsyn plan`` prints.
+    """What a release would do; ``str()`` gives what matters most, ``verbose()`` all of it.
 
-    ``engine``: lines about where counting happens, by their labels. ``cost``: what a new debit would add to
-    what its account has spent.
+    ``promise``: epsilon and delta, in words. ``engine``: lines about where counting happens, by their labels.
+    ``cost``: what a new debit would add to what its account has spent.
     """
 
     plan: Plan
     shape: Shape
     counting: CountingPlan
     into: str
+    promise: str
     ledger: str
     account: str
     outlook: str
@@ -62,20 +63,37 @@ class Explanation:
     delta: Number
 
     def __str__(self) -> str:
+        return "\n".join([*self._verdict(), "More        every column and question: verbose(), --verbose"])
+
+    def verbose(self) -> str:
+        """The same with every column, every question and how it is counted."""
         noise = explained_noise(self.plan)
         planned = zip(self.plan.discovery, discovery_events(self.plan), strict=True)
         found = [_finds(step, events[0], self.shape.untyped) for step, events in planned]
         further = self.plan.further
         counting = self.counting.describe(None if further is None else further.together)
-        lines = explain(self.plan, self.shape, self.delta, counting=counting, noise=noise, discovery=found)
-        places = {
-            **self.engine,
-            "Ledger": self.ledger,
-            "Account": self.account,
+        lines = explain_details(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
+        engine = {what: text for what, text in self.engine.items() if what == "Engine"}
+        return "\n".join([*self._verdict(), *lines, *_labelled(engine)])
+
+    def _verdict(self) -> list[str]:
+        written = self.into
+        if not self.obstacle:
+            written += f": {len(self.shape.order)} columns of synthetic rows"
+        first = {
+            "Writes": f"{written}; {self.obstacle}" if self.obstacle else written,
+            "Costs": self.promise,
             "Release": self.outlook,
-            "Writes": f"{self.into}; {self.obstacle}" if self.obstacle else self.into,
+            "Account": self.account,
+            "Ledger": self.ledger,
         }
-        return "\n".join([*lines, *(f"{what:<12}{where}" for what, where in places.items())])
+        notes = {what: text for what, text in self.engine.items() if what != "Engine"}
+        lines = explain(self.plan, self.shape, self.delta, explained_noise(self.plan))
+        return [*_labelled(first), *lines, *_labelled(notes)]
+
+
+def _labelled(lines: Mapping[str, str]) -> list[str]:
+    return [f"{what:<12}{text}" for what, text in lines.items()]
 
 
 _COUNTED: dict[Ask, str] = {
@@ -138,6 +156,7 @@ def plan(con: Connection, request: Request) -> Explanation:
                 job.plan.queries, job.plan.domain, bounded, in_parts=job.session.engine.in_parts
             ),
             into=job.target.name,
+            promise=f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}",
             ledger=ledger_in_words(job.place),
             account=f"{job.outlook.standing} {job.outlook.standing.warning}".strip(),
             outlook=str(job.outlook),

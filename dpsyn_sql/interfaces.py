@@ -17,8 +17,8 @@ from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.limits import NO_TERMS, Terms
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.queries import (
     Answer,
     ContributionQuery,
@@ -31,7 +31,6 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.source.relation import Source

@@ -40,10 +40,9 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.preparation import Job, prepared
 from dpsyn_sql.report.doubts import doubts, notes_on, remarks
-from dpsyn_sql.report.interruption import Course, noting_interrupts
+from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.losses import facts_of_losses, losses_of
-from dpsyn_sql.report.made import Made, rows_wanted
-from dpsyn_sql.report.progress_bar import progress_bar
+from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.request import Request
 from dpsyn_sql.writing import write_rows
@@ -95,7 +94,9 @@ def release(con: Connection, request: Request) -> Release:
         return finished(job, entry, made, course, notes)
 
 
-def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tuple[str, ...]) -> Release:
+def finished(
+    job: Job, entry: LedgerEntry, made: FittedRelease, course: ReleaseProgress, notes: tuple[str, ...]
+) -> Release:
     """Everything after the last question: rows, their publication, and what the caller gets."""
     entry.close_questions()
     course.measured()
@@ -115,13 +116,13 @@ def finished(job: Job, entry: LedgerEntry, made: Made, course: Course, notes: tu
     return _released(job, entry, made, written, facts, (*notes, *own, *told.warned()))
 
 
-def _written_as(made: Made) -> Made:
+def _written_as(made: FittedRelease) -> FittedRelease:
     """How codes are written, by the noisy counts of each attribute."""
     counts = one_way_counts(made.shape.domain, made.measurements)
     return replace(made, shape=recoded(made.shape, counts, made.model.total))
 
 
-def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
+def _measure_and_fit(job: Job, entry: LedgerEntry) -> FittedRelease:
     """The private side of the door, and the fits between its questions."""
     source, engine = job.plan.source, job.session.engine
     relation, unit = source.relation, source.unit
@@ -134,7 +135,7 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> Made:
     with counted(engine, plan) as counter:
         door.open(counter, domain)
         model = job.method.run(plan, door, job.terms)
-    return Made(
+    return FittedRelease(
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
         model=model,
@@ -184,7 +185,12 @@ def _needed(plan: Plan) -> dict[str, float]:
 
 
 def _released(
-    job: Job, entry: LedgerEntry, made: Made, rows: int, facts: dict[str, Any], notes: tuple[str, ...]
+    job: Job,
+    entry: LedgerEntry,
+    made: FittedRelease,
+    rows: int,
+    facts: dict[str, Any],
+    notes: tuple[str, ...],
 ) -> Release:
     kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
     return Release(

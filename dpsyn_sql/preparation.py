@@ -35,12 +35,11 @@ from dpsyn_sql.methods.recipe import check_model
 from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
+from dpsyn_sql.planning.explain import learnt_types, stay_text
 from dpsyn_sql.planning.growth import planned_growth
-from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.running import Total
-from dpsyn_sql.planning.terms import Terms
-from dpsyn_sql.planning.untyped import learnt_types, stay_text
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.files import ending_of, file_beside
@@ -395,9 +394,9 @@ def _planned(
     whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
     plan = replace(plan, budget=whole, discovery=steps)
     if total is not None:
-        own = plan.particulars
+        own = plan.details
         own = replace(own, identity={**own.identity, **total.identity}, lines=(*own.lines, *total.lines))
-        plan = replace(plan, particulars=own)
+        plan = replace(plan, details=own)
     planned_events(plan)  # refuses a share that is too small to pay for its question
     return plan, rest
 

@@ -26,15 +26,15 @@ from dpsyn_sql.interfaces import Ledger, LedgerEntry
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import Static
+from dpsyn_sql.methods.recipe import answers_to
 from dpsyn_sql.pipeline import counted, finished
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.preparation import Job, at_period, prepared
 from dpsyn_sql.report.doubts import notes_on
-from dpsyn_sql.report.interruption import Course, noting_interrupts
-from dpsyn_sql.report.made import Made
-from dpsyn_sql.report.progress_bar import progress_bar
+from dpsyn_sql.report.fitted import FittedRelease
+from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.request import Request
 from dpsyn_sql.source.slices import Window
@@ -97,7 +97,7 @@ def _method(job: Job) -> Static:
     return job.method
 
 
-def _measure_missing(job: Job, ledger: Ledger, course: Course) -> tuple[int, ...]:
+def _measure_missing(job: Job, ledger: Ledger, course: ReleaseProgress) -> tuple[int, ...]:
     """Measure all earlier periods that are not, in order: a bound on the windows of a unit holds only then.
 
     A period is measured after all before it, so the last one that is measured tells the rest.
@@ -116,13 +116,13 @@ def _measured(job: Job, ledger: Ledger) -> bool:
     return outlook.measured_on is not None
 
 
-def _charging(job: Job, ledger: Ledger, course: Course) -> AbstractContextManager[LedgerEntry]:
+def _charging(job: Job, ledger: Ledger, course: ReleaseProgress) -> AbstractContextManager[LedgerEntry]:
     opening = ledger.open_release(job.key, job.plan.budget, new_debit=job.request.new_debit)
     told = f"{job.key.name} {job.key.version}"
     return course.charging(told, opening, kept=job.place is not None)
 
 
-def _node(job: Job, ledger: Ledger, course: Course) -> Node:
+def _node(job: Job, ledger: Ledger, course: ReleaseProgress) -> Node:
     """Measure the node of a period, or read back its answers."""
     with _charging(job, ledger, course) as entry:
         node = _measure(job, entry)
@@ -136,15 +136,17 @@ def _measure(job: Job, entry: LedgerEntry) -> Node:
     plan = method.plan(job.plan.source, job.plan.domain, entry.budget, job.terms)
     with counted(job.session.engine, plan) as counter:
         door = LocalCurator(counter, plan.domain, unit.max_rows, entry, ExactNoise())
-        tables = method.answers(plan, door)
+        tables = answers_to(door, plan.known)
     return Node(_total(job).period, entry.release_id, tables, entry.events)
 
 
-def _made(job: Job, nodes: Sequence[Node]) -> Made:
+def _made(job: Job, nodes: Sequence[Node]) -> FittedRelease:
     """The model of the summed answers, with the plan as the certificate tells it."""
     tables = _summed([node.tables for node in nodes])
     model = _method(job).fitted(job.plan.domain, tables)
-    return Made(shape=job.shape, plan=_told(job, nodes), model=model, measurements=tables, contributions=None)
+    return FittedRelease(
+        shape=job.shape, plan=_told(job, nodes), model=model, measurements=tables, contributions=None
+    )
 
 
 def _summed(nodes: Sequence[Sequence[NoisyMarginal]]) -> tuple[NoisyMarginal, ...]:
@@ -163,12 +165,12 @@ def _told(job: Job, nodes: Sequence[Node]) -> Plan:
     """The plan with the budget and the unit of the whole calendar, and how the total was made."""
     total, plan = _total(job), job.plan
     unit = replace(plan.source.unit, max_rows=total.running.rows)
-    public = {**plan.particulars.public, "running_total": _facts(job, nodes)}
+    public = {**plan.details.public, "running_total": _facts(job, nodes)}
     return replace(
         plan,
         source=replace(plan.source, unit=unit, sliced=None),
         budget=total.whole,
-        particulars=replace(plan.particulars, public=public),
+        details=replace(plan.details, public=public),
     )
 
 

@@ -20,11 +20,10 @@ from dpsyn_sql.measure.planned import planned_events
 from dpsyn_sql.notices import warn
 from dpsyn_sql.preparation import Job
 from dpsyn_sql.progress import phase
-from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of
-from dpsyn_sql.report.found_types import types_facts
-from dpsyn_sql.report.interruption import Course
+from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
+from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.report.made import Made, rows_wanted
+from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.sample.quotas import unit_sizes
 from dpsyn_sql.sample.sql_sampler import INDEPENDENTLY, append_network, independent_rows, load_slots
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
@@ -36,11 +35,11 @@ from dpsyn_sql.write.staging import append, stage_rows, told_few
 def write_rows(
     job: Job,
     entry: LedgerEntry,
-    made: Made,
+    made: FittedRelease,
     lost: Mapping[str, Any],
     rows: int,
     seed: int,
-    course: Course,
+    course: ReleaseProgress,
 ) -> tuple[int, dict[str, Any]]:
     """Sample codes, decode them by SQL, and publish them with the model in one transaction.
 
@@ -85,7 +84,9 @@ def write_rows(
     return written, facts
 
 
-def _staged(job: Job, engine: DuckDBEngine, made: Made, rows: int, seed: int) -> tuple[PartRows, Drawn, str]:
+def _staged(
+    job: Job, engine: DuckDBEngine, made: FittedRelease, rows: int, seed: int
+) -> tuple[PartRows, Drawn, str]:
     """Draw rows of codes and stage them, or prepare tasks to do so.
 
     Returns the rows, what SQL draws rows from, and how these are drawn.
@@ -116,7 +117,7 @@ def _planned(
 
 
 def _drawn(
-    job: Job, engine: DuckDBEngine, made: Made, rows: int, seed: int, network: Network | None
+    job: Job, engine: DuckDBEngine, made: FittedRelease, rows: int, seed: int, network: Network | None
 ) -> tuple[PartRows, str]:
     """Rows that are staged in the session that writes, and how they were drawn."""
     staged, sampler = _temporary("staged"), made.model.sampler(job.deadline)
@@ -153,7 +154,9 @@ def _claimed(job: Job) -> Claim:
     return claim(job.plan, planned_events(job.plan), job.request.delta)
 
 
-def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn: str) -> dict[str, Any]:
+def _facts(
+    job: Job, entry: LedgerEntry, made: FittedRelease, rows: int, seed: int, drawn: str
+) -> dict[str, Any]:
     facts = certificate(
         made.plan,
         made.shape,
@@ -169,7 +172,9 @@ def _facts(job: Job, entry: LedgerEntry, made: Made, rows: int, seed: int, drawn
     return facts | types_facts(made.types)
 
 
-def _kept(job: Job, entry: LedgerEntry, made: Made, drawn: Drawn, facts: dict[str, Any]) -> StoredRelease:
+def _kept(
+    job: Job, entry: LedgerEntry, made: FittedRelease, drawn: Drawn, facts: dict[str, Any]
+) -> StoredRelease:
     """What is stored with the output, under a name without folders: readers need not know them."""
     return StoredRelease(
         name=job.stored_name,

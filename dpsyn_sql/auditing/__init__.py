@@ -30,9 +30,9 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.interfaces import Curator, Method
 from dpsyn_sql.methods import least_asking, method_of, static_default
 from dpsyn_sql.planning.deadline import Deadline
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals
-from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source

@@ -19,8 +19,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.questions.residuals import whole_residuals
-from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.queries import (
     Answer,
     Choice,

@@ -84,6 +84,9 @@ def plan_command(
     request: RequestFile = None,
     set_: Settings = None,
     *,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say every column and question too.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     **_: Any,
@@ -93,8 +96,9 @@ def plan_command(
         with connection(database, spark) as con:
             planned = dpsyn_sql.plan(con, asked(context, request, set_))
         # Other lines may quote the owner's SQL, where rows=1 is a condition.
-        lines = [_spoken(line) for line in str(planned).splitlines()]
-        for line in lines:
+        lines = [_spoken(line) for line in planned.verbose().splitlines()]
+        shown = lines if verbose else [_spoken(line) for line in str(planned).splitlines()]
+        for line in shown:
             out.show(line)
         budget = planned.plan.budget
         out.document(
@@ -150,7 +154,7 @@ def release_command(
 
 def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
     unit = "row" if wanted.privacy_unit == "row" else f"value of {wanted.privacy_unit}"
-    from dpsyn_sql.report.losses import lines_of_losses, pairs_in_words  # loads numpy
+    from dpsyn_sql.report.loss_words import lines_of_losses, pairs_in_words  # loads numpy
 
     told = (in_options(note, but=FIGURES) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once

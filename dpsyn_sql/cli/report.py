@@ -35,7 +35,7 @@ def report_command(
     the model, the noisy answers and the certificate. A file that exists is replaced.
     """
     with printing(as_json, quiet, FREE) as out:
-        from dpsyn_sql.report.public.whole import check_report_path
+        from dpsyn_sql.report.public.page import check_report_path
         from dpsyn_sql.report.public.words import release_name
         from dpsyn_sql.stored import load
 

@@ -35,7 +35,7 @@ from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.panels import Debited, debits, in_words, refuse_unfinished
 from dpsyn_sql.ledger.store import Store
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 

@@ -33,7 +33,7 @@ from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
 from dpsyn_sql.ledger.panels import place_of
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 
 Row = Mapping[str, Any]
 

@@ -21,7 +21,7 @@ from dpsyn_sql.ledger.guard import own_errors
 from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.ledger.verify import verify
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.source.ledger_names import Home
 
 

@@ -22,8 +22,8 @@ from dpsyn_sql.methods.hierarchical import Hierarchical
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
+from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 __all__ = ["METHODS", "Recipe", "Static"]

@@ -34,10 +34,9 @@ from dpsyn_sql.interfaces import Curator, Model
 from dpsyn_sql.methods.marginals import LEAST_UNITS, asked_again, one_way_steps, one_way_tables, over_bins
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.views import ViewsModel
-from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import Further, Plan, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
 from dpsyn_sql.progress import phase
 from dpsyn_sql.sample.views import SYNTHESES

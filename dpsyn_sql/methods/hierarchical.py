@@ -22,9 +22,9 @@ from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.product import CountedModel
 from dpsyn_sql.planning.growth import Growth
+from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import Discount, Splitter
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 SPLITTERS: tuple[Splitter, ...] = get_args(Splitter)

@@ -15,10 +15,9 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.variances import Variances, one_way_components
 from dpsyn_sql.interfaces import Curator, MarginalModel, Method, Model
 from dpsyn_sql.planning.growth import Growth
-from dpsyn_sql.planning.limits import NO_LIMITS, Limits
-from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
+from dpsyn_sql.planning.limits import NO_LIMITS, NO_TERMS, Limits, Terms
+from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
 Setting = int | float | bool | str
@@ -142,7 +141,7 @@ class Recipe(ABC):
         terms: Terms,
         steps: Iterable[MeasureStep | ReservedStep],
     ) -> Plan:
-        """A plan of these steps, with the particulars of the method.
+        """A plan of these steps, with the details of the method.
 
         Raises:
             InputError: a workload or a target is given, but the method does not use it.
@@ -151,8 +150,8 @@ class Recipe(ABC):
             self._check_uses("workload", self.takes_workload, [m.takes_workload for m in METHODS.values()])
         if terms.workload.target:
             self._check_uses("target", self.takes_target, [m.takes_target for m in METHODS.values()])
-        said = self.particulars(terms)
-        return Plan(source, domain, self.name, tuple(steps), budget, particulars=said)
+        said = self.details(terms)
+        return Plan(source, domain, self.name, tuple(steps), budget, details=said)
 
     def _check_uses(self, option: str, able: bool, others: Sequence[bool]) -> None:
         if not able:
@@ -165,7 +164,7 @@ class Recipe(ABC):
         """The most cells of what it asks for and models, in words, under a limit on memory."""
         return {}
 
-    def particulars(self, terms: Terms) -> Particulars:
+    def details(self, terms: Terms) -> PlanDetails:
         """Its settings, the workload and the target, which a certificate states even if they are empty.
 
         Also caps that a limit on memory lowers: other questions may follow.
@@ -185,7 +184,7 @@ class Recipe(ABC):
             for field in fields(self)
             if field.default is MISSING or getattr(self, field.name) != field.default
         }
-        return Particulars(changed, identity, public, lines)
+        return PlanDetails(changed, identity, public, lines)
 
 
 def answers_to(curator: Curator, steps: Iterable[MeasureStep]) -> list[NoisyMarginal]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from dpsyn_sql.accounting.account import KINDS, describe, shown
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, exact_number
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, Undiscovered, UnitId
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.source.names import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,42 +21,22 @@ class Noise:
     mean: float
 
 
-def explain(
-    plan: Plan,
-    shape: Shape,
-    delta: Number,
-    *,
-    counting: Sequence[str],
-    noise: Sequence[Noise],
-    discovery: Sequence[str],
-) -> list[str]:
-    """Lines for a person.
+def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> Iterator[str]:
+    """What matters most, in lines for a person: how far off a count will be, and who is protected.
 
     Args:
         plan: the plan.
         shape: the columns that are written, as far as they are known.
         delta: of the release.
-        counting: how the counts are made, as the counting plan describes it.
         noise: per step; of reserved ones for ``pairs_assumed`` of their tables.
-        discovery: what each step of ``plan.discovery`` can find, in words.
     """
-    return [
-        *_about(plan, delta),
-        *_columns(plan, shape, discovery),
-        *(f"Never       {condition}" for condition in shape.never),
-        *(_steps(plan, noise) if plan.steps else [_NO_STEPS]),
-        *(counting if plan.steps else []),
-    ]
-
-
-def _about(plan: Plan, delta: Number) -> Iterator[str]:
+    yield from _labelled("Errors", _errors(plan, noise))
     relation, unit = plan.source.relation, plan.source.unit
     yield f"Source      {relation.name} ({relation.kind})"
     for statement in relation.statements:
         yield f"            owner states: {statement}"
     if plan.source.sliced is not None:
-        for label, line in zip_longest(["Slice"], plan.source.sliced.lines, fillvalue=""):
-            yield f"{label:<12}{line}"
+        yield from _labelled("Slice", plan.source.sliced.lines)
     if unit.column is None:
         yield "Protects    one row, not one person: a person with several rows is protected less"
     else:
@@ -64,15 +44,62 @@ def _about(plan: Plan, delta: Number) -> Iterator[str]:
         yield f"            rows without a {unit.column} are left out"
         if relation.kind in ("query", "view"):
             yield f"            owner states: {unit.column} of the result identifies the unit of each row"
-    settings = ", ".join(f"{name}={value!r}" for name, value in plan.particulars.settings.items())
+    settings = ", ".join(f"{name}={value!r}" for name, value in plan.details.settings.items())
     yield f"Method      {plan.method}" + (f" ({settings})" if settings else "")
-    yield from plan.particulars.lines
+    yield from plan.details.lines
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {shown(plan.budget.fraction)}, delta = 0 (Laplace noise)"
     else:
         kept = plan.budget.delta / DELTA_UNITS
         told = describe(plan.budget, exact_number("delta", delta))
         yield f"Budget      {told}, {KINDS['gdp']}, Gaussian noise, threshold delta = {kept:.3g}"
+    if plan.discovery:
+        share = sum(step.budget.amount for step in plan.discovery) / plan.budget.amount
+        columns = _counted(len(shape.undiscovered), "column")
+        yield f"Learns      what occurs in {columns}, from the rows with noise, for {share:.1%} of the budget"
+
+
+def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
+    for place, line in enumerate(lines):
+        yield f"{'' if place else label:<12}{line}"
+
+
+def _errors(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
+    """How far off a count is, by its number of columns: twice the deviation of the least noise."""
+    least: dict[int, tuple[float, str]] = {}
+    for step, own in zip(plan.steps, noise, strict=True):
+        assumed = ""
+        if isinstance(step, ReservedStep):
+            number = step.pairs_assumed(plan.domain)
+            assumed = (
+                f", if {_counted(number, 'table')} of this kind {'is' if number == 1 else 'are'} measured"
+            )
+        for columns in {len(query.attrs) for query in step.queries} - {0}:
+            if columns not in least or own.deviation < least[columns][0]:
+                least[columns] = own.deviation, assumed
+    for columns, (deviation, assumed) in sorted(least.items()):
+        of = _COLUMNS.get(columns, f"{columns} columns")
+        yield f"a count of {of} is within about ±{_rows(2 * deviation)} in 95 % of releases{assumed}"
+
+
+def explain_details(
+    plan: Plan, shape: Shape, *, counting: Sequence[str], noise: Sequence[Noise], discovery: Sequence[str]
+) -> list[str]:
+    """Every column, condition and question, and how counts are made, in lines for a person.
+
+    Args:
+        plan: the plan.
+        shape: as for ``explain``.
+        counting: how the counts are made, as the counting plan describes it.
+        noise: as for ``explain``.
+        discovery: what each step of ``plan.discovery`` can find, in words.
+    """
+    return [
+        *_columns(plan, shape, discovery),
+        *(f"Never       {condition}" for condition in shape.never),
+        *(_steps(plan, noise) if plan.steps else [_NO_STEPS]),
+        *(counting if plan.steps else []),
+    ]
 
 
 def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str]:
@@ -206,3 +233,31 @@ _COLUMNS = {1: "one column", 2: "two columns"}
 def _rows(number: float) -> str:
     shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
     return f"{shown} row" if shown == "1" else f"{shown} rows"
+
+
+# -- columns of text without a stated type --------------------------------------------------------------
+
+_MOST_NAMED = 8  # names in a message
+
+
+def stay_text(names: Sequence[str]) -> str:
+    """What columns lose that are read as text for the sake of a statement of the owner's."""
+    one = len(names) == 1
+    return (
+        f"{listed(names, _MOST_NAMED)} {'has' if one else 'have'} no stated type and "
+        f"{'is' if one else 'are'} read as text: an expression (derived:, never:), the slice, or "
+        "on_error='fail' needs the type before rows are read. Numbers and dates that are text come back as "
+        "frequent values or __other__. State sql_type in a domain file; dpsyn init writes one."
+    )
+
+
+def learnt_types(plan: Plan, names: Sequence[str]) -> str:
+    """What it costs to learn the types of these columns."""
+    spent = sum(step.budget.amount for step in plan.discovery if step.ask == "types") / plan.budget.amount
+    one = len(names) == 1
+    return (
+        f"{len(names)} column{'' if one else 's'} of the CSV file {'has' if one else 'have'} no stated type "
+        f"({listed(names, _MOST_NAMED)}): {'it is' if one else 'they are'} learnt from the rows with noise, "
+        f"at {spent:.2%} of the budget, and values that do not fit the found type become NULL. To spare "
+        "that, state sql_type in a domain file; dpsyn init writes one."
+    )

@@ -1,4 +1,4 @@
-"""A limit on memory in bytes, and how it is divided. Only public facts decide.
+"""A limit on memory in bytes, how it is divided, and the other terms of a method. Only public facts decide.
 
 The interpreter and its libraries take a part. The database gets half of the rest. The other half is for
 our own tables: exact counts and references of the candidates, the cliques of a model, and what its fit
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 _PROCESS = 256 * 2**20
 # Bytes of Python with numpy, scipy and the database loaded: 160 MB and a margin.
@@ -91,6 +93,19 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """``limits`` and ``workload`` may change questions; ``deadline`` changes only later steps."""
+
+    limits: Limits = NO_LIMITS
+    workload: Workload = UNWEIGHTED
+    deadline: Deadline = field(default=NO_DEADLINE, compare=False)
+
+
+NO_TERMS = Terms()
+"""No limit on memory or time, and all pairs alike."""
 
 
 def memory_in_bytes(value: object) -> int | None:

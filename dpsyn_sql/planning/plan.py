@@ -73,7 +73,7 @@ class ReservedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Particulars:
+class PlanDetails:
     """What a method says of itself in its plan; JSON-ready.
 
     ``settings``: those that are not the default; they make another release. ``identity``: what else makes
@@ -121,7 +121,7 @@ class Plan:
     steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
     discovery: tuple[DiscoveryStep, ...] = ()
-    particulars: Particulars = field(default_factory=Particulars)
+    details: PlanDetails = field(default_factory=PlanDetails)
     counted: Counted | None = None
 
     @property
@@ -166,3 +166,27 @@ def equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
     if budget.gaussian:
         return float(budget.rho) / rows**2
     return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseKey:
+    """The idempotency key of a release.
+
+    ``name`` is that of the output if ``named`` is false. ``sources`` are the private tables and files that
+    are read, whatever query reads them. They decide which account is charged. They are not part of the
+    identity, since a folder may grow.
+    ``configuration`` is JSON-ready: resolved source, unit, domain, excluded columns, method and
+    settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
+    """
+
+    account: str | None
+    name: str
+    version: str | None
+    configuration: Mapping[str, Any]
+    sources: tuple[str, ...] = ()
+    named: bool = True
+
+    @property
+    def unit(self) -> str:
+        """The privacy unit: a column's name, ``"row"`` or ``"row of result"``."""
+        return str(self.configuration.get("unit") or "row")

@@ -22,6 +22,7 @@ from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.hierarchies.stored import leaves_facts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Role, Shape, Undiscovered
+from dpsyn_sql.fit.discovered import FoundType
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.source.relation import Relation
 
@@ -135,10 +136,10 @@ def certificate(
             "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
             "roles": [role_facts(role) for role in shape.roles],
             "never": list(shape.never),
-            **plan.particulars.public,
+            **plan.details.public,
         },
         "method": plan.method,
-        **({"settings": dict(plan.particulars.settings)} if plan.particulars.settings else {}),
+        **({"settings": dict(plan.details.settings)} if plan.details.settings else {}),
         "sampling": {
             "rows": rows,
             "seed": seed,
@@ -291,3 +292,10 @@ def role_facts(role: Role) -> dict[str, Any]:
 
 def _plain(edge: object) -> int | float | str:
     return edge if isinstance(edge, int | float) else str(edge)
+
+
+def types_facts(types: Mapping[str, FoundType]) -> dict[str, Any]:
+    """The found types with the noisy share of values that become NULL, JSON-ready; nothing if none was
+    looked for."""
+    found = {name: {"type": one.sql_type, "becomes_null": round(one.odd, 4)} for name, one in types.items()}
+    return {"found_types": found} if found else {}

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from dpsyn_sql.report.labels import some_of
+from dpsyn_sql.report.labels import code_words, counted, edge_words, some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses, Share, bin_widths, several_values
 
 MOST_OF_ALL = 0.5
@@ -106,7 +106,8 @@ def _outside(column: ColumnLosses, units: str) -> Complaint | None:
         below = (
             "" if column.hidden is None else f"; those of fewer than {column.hidden:,.0f} {units} are hidden"
         )
-        found = _counted(column.found, "label" if column.stems else "value")
+        found = counted(column.found, "label" if column.stems else "value")
+        found += " is" if column.found == 1 else " are"
         text = (
             f"{_share(other)} of the rows have a value of {name!r} that is not found{written}: "
             f"{found} found{below}. Declare its categories, spend a larger "
@@ -193,7 +194,7 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
     if len(several) < _FEW:
         return
     codes = not any(several) and len(several) <= _CODES  # perhaps of a list: one of them may hold much
-    last = len(several) - 1
+    words, last = code_words(attribute), len(several) - 1
     near = max(_NEAR, len(several) // 4)
     for end, beside in ((0, range(1, near + 1)), (last, range(last - near, last))):
         share, alone = column.shares[end], _alone(column, end)
@@ -205,16 +206,16 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
             or not (alone or (not codes and _towers(column, end, beside)))
         ):
             continue
-        side, beyond = ("first", "below") if end == 0 else ("last", "above")
+        side, beyond = ("lowest", "below") if end == 0 else ("highest", "above")
         atom = attribute.fill[end] if attribute.fill else ()
-        value = str(atom[0]) if len(atom) == 1 else share.label
+        value = edge_words(atom[0]) if len(atom) == 1 else words[end]
         null = ", or NULL," if end == 0 and attribute.fallback_code == 0 else ""
         wider = "wider bounds" + (" (or nullable: true)" if null else "")
         yield Complaint(
             1,
             share.share,
             (column.name,),
-            f"{_share(share)} of the rows are in the {side} bin {share.label} of {column.name!r}, where "
+            f"{_share(share)} of the rows are in the {side} range of {column.name!r}, {words[end]}, where "
             f"every value {beyond} the bounds{null} is counted. "
             + (
                 f"The bounds do not fit: declare {wider}."
@@ -233,8 +234,9 @@ def _all_at_a_bound(column: ColumnLosses) -> Iterator[Complaint]:
             1,
             1.0,
             (column.name,),
-            f"Every row of {column.name!r} is at its {side} bound {cuts[0]}, where every value {beyond} it "
-            "is counted. If that is not so in the source, the bounds do not fit: declare wider bounds.",
+            f"Every row of {column.name!r} is at its {side} bound {edge_words(cuts[0])}, where every value "
+            f"{beyond} it is counted. If that is not so in the source, the bounds do not fit: declare wider "
+            "bounds.",
         )
 
 
@@ -270,8 +272,8 @@ def _crowded(column: ColumnLosses) -> Complaint | None:
                 2,
                 share.share,
                 (column.name,),
-                f"{_share(share)} of the rows are in the one bin {share.label} of {column.name!r}: where in "
-                "it they lie is lost. "
+                f"{_share(share)} of the rows are in the one range {code_words(attribute)[place]} of "
+                f"{column.name!r}: where in it they lie is lost. "
                 + (
                     "Declare edges inside it."
                     if all(column.clips)
@@ -312,10 +314,6 @@ def _independent(losses: Losses, named: Collection[str]) -> Iterator[Complaint]:
             f"pair with {'it' if one else 'one of them'} was worth its noise. Spend a larger epsilon, or "
             f"give weight to what matters: workload={{{told[0]!r}: 10}}.",
         )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"1 {what} is" if number == 1 else f"{number:,} {what}s are"
 
 
 def _exceeds(share: Share, bound: float) -> bool:

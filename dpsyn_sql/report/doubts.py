@@ -9,16 +9,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Number, weakness
+from dpsyn_sql.fit.discovered import FoundType
 from dpsyn_sql.interfaces import LedgerEntry
 from dpsyn_sql.notices import warn
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.complaints import complaints
-from dpsyn_sql.report.found_types import odd_texts, unknown_types
+from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import some_of
 from dpsyn_sql.report.losses import Losses
-from dpsyn_sql.report.made import ROWS_OF_NOISE, Made, rows_wanted
 from dpsyn_sql.report.marginals import total_error
+from dpsyn_sql.source.names import listed
 
 _RARE = 0.05
 """A release warns if a value needs more than this part of the noisy total to be found."""
@@ -26,12 +27,15 @@ _RARE = 0.05
 MOST_WARNINGS = 6
 """A release warns of so many doubts, and says how many more there are."""
 
+_MANY_TEXTS = 0.01
+"""A release warns of texts that are no values of the found type from this noisy share on."""
+
 _UNCERTAIN = 0.1
 """A release warns if the standard error of the noisy total is more than this part of it."""
 
 
 def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
-    """Notes of the ledger for the operator; a replay is also a warning."""
+    """Notes of the ledger for the operator."""
     notes = []
     if entry.replayed:
         label = repr(entry.name) if entry.version is None else f"{entry.name!r} version {entry.version!r}"
@@ -42,12 +46,11 @@ def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
                 f"Replayed {label}, measured on {entry.measured_on}. Nothing was charged, and the noisy "
                 "answers are those of that day. To measure new data pass another version=."
             )
-        warn(notes[0])
     return (*notes, f"The account {entry.standing}.")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Doubts:
     """What the operator is told. ``warnings``: all doubts about the answers, the most important first, which
     a certificate keeps. ``notes``: further remarks, which come first."""
 
@@ -65,7 +68,9 @@ class Told:
         return (*self.notes, *shown)
 
 
-def doubts(made: Made, losses: Losses, *, needed: Mapping[str, float], named: Collection[str]) -> Told:
+def doubts(
+    made: FittedRelease, losses: Losses, *, needed: Mapping[str, float], named: Collection[str]
+) -> Doubts:
     """Doubts about the output, from the answers.
 
     Args:
@@ -83,15 +88,15 @@ def doubts(made: Made, losses: Losses, *, needed: Mapping[str, float], named: Co
     rare = {name: rows for name, rows in needed.items() if name in hiding}
     texts = (
         _uncertain_total(made),
-        unknown_types(made.types),
-        odd_texts(made.types),
+        _unknown_types(made.types),
+        _odd_texts(made.types),
         *(complaint.text for complaint in found),
         _rare_values(made, rare),
         _too_large(made.plan),
         _no_pairs(made),
     )
     remark = _none_asked(made.plan)
-    return Told(tuple(text for text in texts if text), (remark,) if remark else ())
+    return Doubts(tuple(text for text in texts if text), (remark,) if remark else ())
 
 
 def remarks(epsilon: Number, time_limit: float | None, cuts: Sequence[str]) -> tuple[str, ...]:
@@ -102,7 +107,7 @@ def remarks(epsilon: Number, time_limit: float | None, cuts: Sequence[str]) -> t
     return tuple(note for note in (weak, cut) if note)
 
 
-def _uncertain_total(made: Made) -> str | None:
+def _uncertain_total(made: FittedRelease) -> str | None:
     """Noise makes up much of the total."""
     error, unit = total_error(made.measurements), made.plan.source.unit
     if error <= _UNCERTAIN * max(0.0, made.model.total):
@@ -117,7 +122,7 @@ def _uncertain_total(made: Made) -> str | None:
     )
 
 
-def _rare_values(made: Made, needed: Mapping[str, float]) -> str | None:
+def _rare_values(made: FittedRelease, needed: Mapping[str, float]) -> str | None:
     """For some columns only frequent values, or none, could be found."""
     limit = _RARE * max(0.0, made.model.total)
     rare = [name for name, rows in needed.items() if rows > limit]
@@ -170,7 +175,7 @@ def _none_asked(plan: Plan) -> str | None:
     )
 
 
-def _no_pairs(made: Made) -> str | None:
+def _no_pairs(made: FittedRelease) -> str | None:
     """Pairs could have been measured, but none was worth its cost."""
     possible = any(
         step.further is not None or any(len(query.attrs) > 1 for query in step.queries)
@@ -181,4 +186,31 @@ def _no_pairs(made: Made) -> str | None:
     return (
         "No pair of columns stands out from the noise, so the columns of the output are independent of "
         "each other. To find dependence, spend a larger epsilon."
+    )
+
+
+def _odd_texts(types: Mapping[str, FoundType]) -> str | None:
+    """Columns of numbers or times in which texts became NULL."""
+    odd = [
+        f"{listed([name])} ({one.odd:.0%} are no {one.sql_type})"
+        for name, one in types.items()
+        if one.odd >= _MANY_TEXTS and one.sql_type != "VARCHAR"
+    ]
+    if not odd:
+        return None
+    return (
+        f"Some texts do not fit the type that was found and become NULL, by noisy counts: {', '.join(odd)}. "
+        "To keep them, state sql_type: VARCHAR in a domain file."
+    )
+
+
+def _unknown_types(types: Mapping[str, FoundType]) -> str | None:
+    """Columns whose type the noise hides."""
+    names = [name for name, one in types.items() if not one.sure]
+    if not names:
+        return None
+    taken = ", ".join(f"{listed([name])} ({types[name].sql_type})" for name in names)
+    return (
+        f"The noise hides the type of {taken}: the likeliest was taken, or text. State sql_type in a domain "
+        "file, or spend a larger epsilon."
     )

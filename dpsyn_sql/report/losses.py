@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
@@ -18,9 +18,9 @@ from dpsyn_sql.domain.hierarchies.leaves import finished_leaves
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.fit.variances import OneWayCounts, one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.report.made import Made
-from dpsyn_sql.report.worth import NOISE, worth_telling
+from dpsyn_sql.report.loss_words import NOISE, column_words
 
 HEAVY = 0.1
 """A bin that holds more than this share of the rows is told if it is wide."""
@@ -140,7 +140,7 @@ class ColumnLosses:
         }
         facts = {"name": self.name, "tables": self.tables}
         facts |= {key: part for key, part in parts.items() if part not in (None, [])}
-        words = "; ".join(_words(facts, single_values(self.attribute)))
+        words = "; ".join(column_words(facts, self.attribute, single_values(self.attribute)))
         return facts | ({"lost": words} if words else {})
 
 
@@ -169,7 +169,7 @@ class Losses:
         return tuple(column.name for column in several if not column.joined) if len(several) > 1 else ()
 
 
-def losses_of(made: Made, hidden: Mapping[str, float], before: Shape) -> Losses:
+def losses_of(made: FittedRelease, hidden: Mapping[str, float], before: Shape) -> Losses:
     """What a release lost.
 
     Args:
@@ -354,9 +354,6 @@ def _short(figure: float) -> float:
     return round(figure, 6)
 
 
-# -- as a table ---------------------------------------------------------------------------------
-
-
 def facts_of_losses(losses: Losses, warnings: Sequence[str]) -> dict[str, Any]:
     """For a certificate, JSON-ready."""
     pairs = losses.pairs
@@ -369,67 +366,3 @@ def facts_of_losses(losses: Losses, warnings: Sequence[str]) -> dict[str, Any]:
         },
         "warnings": list(warnings),
     }
-
-
-def lines_of_losses(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name and words for each column that lost something, from ``facts_of_losses``."""
-    return [(str(column["name"]), str(column["lost"])) for column in facts["columns"] if "lost" in column]
-
-
-def pairs_in_words(facts: Mapping[str, Any]) -> str:
-    """One line about pairs, from ``facts_of_losses``."""
-    pairs = facts["pairs"]
-    return (
-        f"Pairs of columns: {pairs['measured']:,} measured, {pairs['modelled']:,} modelled through others, "
-        f"{pairs['independent']:,} independent"
-    )
-
-
-def told_losses(facts: Mapping[str, Any]) -> list[str]:
-    """All of ``facts_of_losses`` in lines."""
-    lines = lines_of_losses(facts)
-    width = max((len(name) for name, _ in lines), default=0)
-    columns = [f"  {name.ljust(width)}  {words}" for name, words in lines]
-    lost = ["What was lost (noisy share of the rows):", *columns] if lines else []
-    warnings = [f"Warning: {text}" for text in facts["warnings"]]
-    return [*lost, f"{pairs_in_words(facts)}.", *warnings]
-
-
-def _words(column: Mapping[str, Any], single: Collection[str]) -> Iterator[str]:
-    """What is worth telling; ``single``: labels of bins of one value."""
-    for one in worth_telling(column, single):
-        share = _percent(one.share) if one.share else ""
-        match one.kind:
-            case "other" | "null":
-                written = "" if one.written else ", written as other values"
-                yield f"{one.share['code']} {share}{written}"
-            case "first bin" | "last bin" | "wide bin":
-                yield f"{one.kind} {one.share['code']} {share}"
-            case "wide bins":
-                yield _number(one.number, "more wide bin")
-            case "prefixes":
-                yield f"prefixes alone {share}"
-            case "found":
-                yield f"{_found(column)} found" + _hidden(column)
-            case "in noise":
-                yield f"{_number(one.number, 'category', 'categories')} in the noise"
-
-
-def _number(number: int, one: str, several: str = "") -> str:
-    return f"1 {one}" if number == 1 else f"{number:,} {several or one + 's'}"
-
-
-def _found(column: Mapping[str, Any]) -> str:
-    """``found`` has prefixes too."""
-    prefixes = column["prefixes"]["found"] if "prefixes" in column else 0
-    values = _number(column["found"] - prefixes, "value")
-    return f"{values} and {_number(prefixes, 'prefix', 'prefixes')}" if prefixes else values
-
-
-def _hidden(column: Mapping[str, Any]) -> str:
-    return f", those below {column['hidden_below']:,.0f} hidden" if "hidden_below" in column else ""
-
-
-def _percent(share: Mapping[str, Any]) -> str:
-    """``12.3 % ± 0.4``."""
-    return f"{100 * share['share']:.1f} % ± {100 * share['standard_error']:.1f}"

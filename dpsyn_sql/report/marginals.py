@@ -16,13 +16,49 @@ from dpsyn_sql.models.asked import checked_names
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 
+_FIGURES = ("estimate", "estimate_error", "noisy", "standard_error")
+
+
+class MarginalTable(pd.DataFrame):
+    """Counts with their errors: printed as whole rows and in full width, kept as they are."""
+
+    @property
+    def _constructor(self) -> type[MarginalTable]:
+        return MarginalTable
+
+    def __repr__(self) -> str:
+        shown = self._as_shown()
+        most = pd.get_option("display.max_rows")
+        text: str = shown.to_string(max_rows=most, min_rows=pd.get_option("display.min_rows"))
+        return text if most is None or len(shown) <= most else f"{text}\n\n[{len(shown):,} rows]"
+
+    def _repr_html_(self) -> str:
+        shown: str = self._as_shown()._repr_html_()  # type: ignore[operator]
+        return shown
+
+    def _as_shown(self) -> pd.DataFrame:
+        """The figures as text. An attribute may have the name of a figure: it is no float."""
+        columns = []
+        for place, name in enumerate(self.columns):
+            column = pd.Series(self.iloc[:, place])
+            figures = name in _FIGURES and column.dtype == np.float64
+            columns.append(column.map(_rows) if figures else column)
+        return pd.concat(columns, axis=1) if columns else pd.DataFrame(self)
+
+
+def _rows(number: float) -> str:
+    """Whole rows; the first digit of less than one, and nothing where nothing is known."""
+    if math.isnan(number):
+        return ""
+    return f"{number:,.0f}" if abs(number) >= 1 or number == 0 else f"{number:.1g}"
+
 
 def marginal_table(
     model: MarginalModel,
     measurements: Sequence[NoisyMarginal],
     attrs: Sequence[str],
     variances: Variances = NO_VARIANCES,
-) -> pd.DataFrame:
+) -> MarginalTable:
     """One row per cell of the marginal over ``attrs``, in row-major order of the codes.
 
     Columns: the attributes (labels, bins as text, None for NULL), then
@@ -64,7 +100,7 @@ def marginal_table(
         "basis": basis,
     }
     # An attribute may have the name of a figure: then both columns are there, the attribute first.
-    return pd.concat([pd.DataFrame(columns), pd.DataFrame(figures)], axis=1)
+    return MarginalTable(pd.concat([pd.DataFrame(columns), pd.DataFrame(figures)], axis=1))
 
 
 def total_error(measurements: Sequence[NoisyMarginal]) -> float:

@@ -1,10 +1,10 @@
-"""A progress bar on a terminal, nothing in a pipe."""
+"""How far a release has come: a bar on a terminal, and a note on the KeyboardInterrupt that ends it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +20,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from dpsyn_sql.interfaces import LedgerEntry
 from dpsyn_sql.progress import is_listened_to, listening
 
 _IN_WORDS = {
@@ -93,3 +94,54 @@ def progress_bar() -> Iterator[None]:
         listening(_Bars(progress)),
     ):
         yield
+
+
+# -- if it is interrupted -----------------------------------------------------------------------------
+
+
+class ReleaseProgress:
+    """How far a release has come; ``str()`` is the message if it ends here."""
+
+    def __init__(self) -> None:
+        self._where, self._charged = "before anything was charged", ""
+
+    def __str__(self) -> str:
+        return " ".join([f"Interrupted {self._where}.", *([self._charged] if self._charged else [])])
+
+    @contextmanager
+    def charging(
+        self, name: str, opening: AbstractContextManager[LedgerEntry], *, kept: bool
+    ) -> Iterator[LedgerEntry]:
+        """Open the entry of a release; ``kept``: its ledger outlives the connection."""
+        again = "the same call" if kept else "the same call on the same connection"
+        again += " continues from here at no further cost."
+        self._where = "while the ledger was being charged"
+        self._charged = f"The ledger says whether the release {name!r} was charged; if so, {again}"
+        with opening as entry:
+            self._where = "while the source was being measured"
+            before = "Nothing was charged this time: the" if entry.replayed else "The"
+            self._charged = f"{before} release {name!r} stays charged; {again}"
+            yield entry
+
+    def measured(self) -> None:
+        """All answers are stored."""
+        self._where = "after everything was measured, before the output was written"
+
+    def writing(self) -> None:
+        """The output is about to be written."""
+        self._where = "while the output was being written"
+
+    def written(self, target: str) -> None:
+        """The output is written."""
+        self._where = f"after {target} was written"
+
+
+@contextmanager
+def noting_interrupts() -> Iterator[ReleaseProgress]:
+    """An interrupt inside keeps its type and gets a note that says how far the release has come."""
+    course = ReleaseProgress()
+    try:
+        yield course
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(str(course))
+        raise

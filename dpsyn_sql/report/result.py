@@ -16,9 +16,10 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.losses import told_losses
+from dpsyn_sql.report.loss_words import summary_of_losses
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.report.picture import picture
+from dpsyn_sql.report.public.page import PublicRelease, short_report, write_report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,10 +55,13 @@ class Release:
 
     def __repr__(self) -> str:
         claim = f"epsilon={shown(self.epsilon)}, delta={self.delta:g}"
-        return f"Release({self.table}, rows={self.rows}, {claim}, id={self.id})"
+        replayed = ", replayed" if self.replayed else ""
+        return f"Release({self.table}, rows={self.rows}, {claim}, id={self.id}{replayed})"
 
     def marginal(self, attrs: Sequence[str]) -> pd.DataFrame:
         """Counts of a marginal, denoised and as measured, with standard errors; costs nothing.
+
+        It is printed in whole rows; its values have all digits.
 
         Columns: the attributes, ``estimate`` (of the model, denoised: closest on average, biased),
         ``estimate_error`` (of ``estimate``, in rows; NaN where none is known), ``noisy`` (as measured:
@@ -99,15 +103,16 @@ class Release:
         Raises:
             InputError: a folder, another ending, a folder that does not exist, or that cannot be written.
         """
-        from dpsyn_sql.report.public.whole import write_report
-
-        return write_report(self, path)
+        return write_report(self.public, path)
 
     def _repr_html_(self) -> str:
         """A short form of the report, which notebooks show."""
-        from dpsyn_sql.report.public.whole import short_report
+        return short_report(self.public)
 
-        return short_report(self)
+    @property
+    def public(self) -> PublicRelease:
+        """The values that its report is made from."""
+        return PublicRelease(self.table, self.rows, self.facts, self.model, self.measurements, self.variances)
 
     def to_df(self, kind: Literal["pandas", "polars", "arrow"] = "pandas") -> Any:
         """The synthetic rows as a data frame, read from the table or file that was written.
@@ -153,7 +158,7 @@ class Release:
         ]
         lost = self.facts.get("losses")
         if lost is not None:
-            lines += told_losses(lost)
+            lines += summary_of_losses(lost)
         return "\n".join(lines)
 
     def certificate(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import Asked, LedgerEntry, NoiseSource
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 
 
 @dataclass(frozen=True, slots=True)

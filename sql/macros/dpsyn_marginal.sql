@@ -1,6 +1,7 @@
 -- A marginal of a release: one column an attribute, then estimate, estimate_error, noisy, standard_error and
--- basis. Quotes in names are doubled where they become identifiers and where they become text. NULL stays NULL: no
--- name.
+-- basis. Rows are rounded to a tenth: further digits are noise, and sums over many small cells keep their value
+-- (dpsyn.marginal has all digits). Quotes in names are doubled where they become identifiers and where they become
+-- text. NULL stays NULL: no name.
 -- in:  database
 -- out: table macro
 CREATE OR REPLACE MACRO {{ database }}.main.dpsyn_marginal(release, attributes) AS TABLE
@@ -14,7 +15,8 @@ FROM query(
         ),
         ''
     )
-    || 'estimate, estimate_error, noisy, standard_error, basis FROM dpsyn.marginal('
+    || 'round(estimate, 1) AS estimate, round(estimate_error, 1) AS estimate_error, round(noisy, 1) AS noisy, '
+    || 'round(standard_error, 1) AS standard_error, basis FROM dpsyn.marginal('
     || COALESCE('''' || replace(CAST(release AS VARCHAR), '''', '''''') || '''', 'NULL')
     || ', ['
     || array_to_string(

@@ -33,7 +33,7 @@ from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.planning.discovery import things_per_unit
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import (
     Beginning,
     ContributionQuery,

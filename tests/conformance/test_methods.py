@@ -11,9 +11,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, Terms, method_of
-from dpsyn_sql.planning.plan import Particulars
+from dpsyn_sql.planning.limits import NO_TERMS
+from dpsyn_sql.planning.plan import PlanDetails
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.terms import NO_TERMS
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.sample.quotas import ONE_WAYS_MET
 from dpsyn_sql.source.relation import Relation, Source
@@ -178,7 +178,7 @@ def test_a_seed_fixes_the_rows_and_another_changes_them(method):
 def test_a_method_that_asks_for_everything_alike_refuses_a_workload(method):
     terms = Terms(workload=read_workload({"x1": 5}))
     if method.takes_workload:
-        stated = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms).particulars
+        stated = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms).details
         assert stated.identity["workload"] == stated.public["workload"] == terms.workload.facts()
         return
     able = " or ".join(["'auto'", *(repr(name) for name, one in METHODS.items() if one.takes_workload)])
@@ -189,7 +189,7 @@ def test_a_method_that_asks_for_everything_alike_refuses_a_workload(method):
 def test_a_method_that_favours_no_column_refuses_a_target(method):
     terms = Terms(workload=read_workload(None, "x1"))
     if method.takes_target:
-        stated = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms).particulars
+        stated = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms).details
         assert stated.identity["target"] == stated.public["target"] == "x1"
         assert "workload" not in stated.identity
         assert any(line.startswith("Target      x1: ") for line in stated.lines)
@@ -201,7 +201,7 @@ def test_a_method_that_favours_no_column_refuses_a_target(method):
 
 def test_default_settings_add_nothing_to_the_identity(method):
     plan = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0])
-    assert plan.particulars == Particulars(public={"workload": [], "target": None})
+    assert plan.details == PlanDetails(public={"workload": [], "target": None})
 
 
 def attributes_of(number):

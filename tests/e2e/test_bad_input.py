@@ -225,7 +225,7 @@ def test_a_file_alone_is_the_source(tmp_path):
     spec = {"columns": {"n": {"type": "numeric", "sql_type": "INTEGER", "lower": 0, "upper": 9}}}
     for file in (tmp_path / "p.csv", str(tmp_path / "p.csv"), tmp_path):
         into = tmp_path.parent / "o.parquet"
-        assert "(csv)" in str(dpsyn_sql.plan(file, domain=spec, into=into))
+        assert "(csv)" in dpsyn_sql.plan(file, domain=spec, into=into).verbose()
     with duckdb.connect() as con:
         for alone, words in (
             (con, "source="),

@@ -193,7 +193,7 @@ def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call
     wrong = {"columns": {"e": {"type": "numeric", "lower": 0, "upper": 1}}}
     work = {
         "release": lambda: dpsyn_sql.release(con, "t"),
-        "plan": lambda: str(dpsyn_sql.plan(con, "t")),
+        "plan": lambda: dpsyn_sql.plan(con, "t").verbose(),
         "template": lambda: dpsyn_sql.init(con, "t"),
         "wrong": lambda: dpsyn_sql.release(con, "t", domain=wrong),
         "unit": lambda: dpsyn_sql.release(con, "t", privacy_unit="e", max_rows_per_unit=2, into="o"),

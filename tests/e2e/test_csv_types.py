@@ -102,7 +102,7 @@ def test_the_types_are_found_and_written(folder, tmp_path, name, ending):
 
 def test_the_plan_tells_before_anything_is_charged(folder, tmp_path):
     with pytest.warns(UserWarning, match="learnt from the rows with noise, at 2.00% of the budget"):
-        text = str(dpsyn_sql.plan(folder / "t.csv", into=tmp_path / "o.csv", ledger=tmp_path / "l"))
+        text = dpsyn_sql.plan(folder / "t.csv", into=tmp_path / "o.csv", ledger=tmp_path / "l").verbose()
     assert text.count("type and values to be discovered") == 9
     assert text.count("type of the text: numbers of units with noise") == 9
     assert text.count("if it is text: values that at least") == 9

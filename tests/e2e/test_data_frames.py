@@ -65,7 +65,7 @@ AGAIN = {
 @pytest.mark.parametrize("case", AGAIN)
 def test_releases_of_one_frame_add_up_in_one_account(people, ledger, case):
     options = {**OPTIONS, **AGAIN[case], "ledger": ledger}
-    assert ":frame:people#row" in str(dpsyn_sql.plan(people, "people", ledger=ledger, **OPTIONS))
+    assert ":frame:people#row" in dpsyn_sql.plan(people, "people", ledger=ledger, **OPTIONS).verbose()
     dpsyn_sql.release(people, "people", ledger=ledger, **OPTIONS)
     with closing(SqliteLedger(ledger)) as opened:
         opened.grant(":frame:people#row", 2, 1e-9)  # exactly what is spent
@@ -265,7 +265,7 @@ def test_no_value_of_a_frame_shows(tmp_path, monkeypatch, library, call):
     ledger = tmp_path / "l"
     work = {
         "release": lambda: dpsyn_sql.release(frame, "p", ledger=ledger, epsilon=1, into=tmp_path / "o.csv"),
-        "plan": lambda: str(dpsyn_sql.plan(frame, "p", ledger=ledger)),
+        "plan": lambda: dpsyn_sql.plan(frame, "p", ledger=ledger).verbose(),
         "init": lambda: dpsyn_sql.init(frame, "p"),
         "unsupported": lambda: dpsyn_sql.release(frame, "p", ledger=ledger),
         "refused": lambda: dpsyn_sql.release(frame, "p", ledger=ledger, discover=False),

@@ -295,7 +295,11 @@ def test_rows_that_keep_only_a_beginning_are_told():
     losses = losses_of_column(WORD, [500, 300, 200, 0])
     (column,) = losses.columns
     assert column.shortened.share == pytest.approx((0.8 * 500 + 200) / 1000)
-    assert column.facts["lost"].startswith("prefixes alone 60.0 %") and "found" not in column.facts
+    assert (
+        column.facts["lost"].startswith("60.0 % ± ")
+        and "keep only the beginning" in column.facts["lost"]
+        and "found" not in column.facts
+    )
     assert losses_of_column(PLACE, [5, 5, 0]).columns[0].shortened is None
     bare = replace(WORD, leaves=replace(WORD.leaves, rows=(0.0,) * 7))
     (empty,) = losses_of_column(bare, [500, 300, 200, 0]).columns

@@ -13,7 +13,7 @@ from unit.report.test_report_html import check_harmless
 import dpsyn_sql
 from dpsyn_sql.engines.released import opened_releases
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.report.public.whole import report_page, short_report
+from dpsyn_sql.report.public.page import report_page, short_report
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.report.stored import read_parts
 
@@ -72,7 +72,7 @@ def shown(stored, facts):
         variances=parts.variances,
     )
     release.summary().encode()
-    return report_page(release), short_report(release)
+    return report_page(release.public), short_report(release.public)
 
 
 def changed(stored, place, value):

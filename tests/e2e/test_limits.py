@@ -94,7 +94,7 @@ def test_a_roomy_limit_is_the_same_release_a_tight_one_another(small, tmp_path):
     assert again.replayed and again.id == first.id
     with pytest.raises(ReleaseChanged):
         released(small, tmp_path, "p.parquet", memory_limit="512MiB", **options)
-    text = str(dpsyn_sql.plan(None, small, domain=SMALL, ledger=tmp_path / "l", memory_limit="512MiB"))
+    text = dpsyn_sql.plan(None, small, domain=SMALL, ledger=tmp_path / "l", memory_limit="512MiB").verbose()
     assert "within the memory limit" in text
 
 

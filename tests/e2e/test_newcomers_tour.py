@@ -38,7 +38,9 @@ def checkout(tmp_path, monkeypatch):
 
 def main_job():
     """What the README's first line does after the installation."""
-    (job,) = re.findall(r"^pip install \. && (dpsyn .+)$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    (job,) = re.findall(
+        r"^pip install \. && (dpsyn .+)$", (ROOT / "README.md").read_text(), flags=re.MULTILINE
+    )
     return job
 
 

@@ -40,7 +40,7 @@ def plan(path, source="sales", **options):
     settings = {"domain": SPEC, "method": "independent", **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return str(dpsyn_sql.plan(path, source, **settings))
+        return dpsyn_sql.plan(path, source, **settings).verbose()
 
 
 def overview(path):

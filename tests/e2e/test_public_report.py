@@ -18,7 +18,7 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.variances import NO_VARIANCES
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.report.public import pairs
-from dpsyn_sql.report.public.whole import report_page
+from dpsyn_sql.report.public.page import report_page
 from dpsyn_sql.report.public.words import rounded_up
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,7 @@ def test_a_report_of_every_method_fresh_and_loaded(con, released, method, tmp_pa
     for part in ("bets 50:50", "Good for", "Not good for", "95 %", "What goes with what", "How to cite it"):
         assert part in told
     assert (release.id in told and "3,0" in told) or "2,9" in told
-    loaded = texts(report_page(dpsyn_sql.load(con, "o")))
+    loaded = texts(report_page(dpsyn_sql.load(con, "o").public))
     for part in ("bets 50:50", "What the privacy budget was spent on", release.id):
         assert part in loaded
     short = release._repr_html_()
@@ -96,7 +96,7 @@ def test_a_report_of_every_method_fresh_and_loaded(con, released, method, tmp_pa
     ],
 )
 def test_the_promise_and_the_cost_in_words(released, options, words):
-    told = texts(report_page(released(**options)))
+    told = texts(report_page(released(**options).public))
     for part in words:
         assert part in told
 
@@ -105,13 +105,13 @@ def test_a_release_of_units_with_several_rows_is_loaded_and_has_a_page(con, rele
     """It asks how many rows a unit has, a question about no column."""
     release = released("SELECT *, a AS who FROM t", privacy_unit="who", max_rows_per_unit=3)
     assert any(step.get("column", "") is None for step in release.certificate()["mechanisms"])
-    told = texts(report_page(dpsyn_sql.load(con, "o")))
+    told = texts(report_page(dpsyn_sql.load(con, "o").public))
     assert "What the privacy budget was spent on" in told
 
 
 def test_no_rows_and_no_tables_have_a_page(con, released):
     con.execute("CREATE TABLE none AS FROM t LIMIT 0")
-    told = texts(report_page(released("none", epsilon=1)))
+    told = texts(report_page(released("none", epsilon=1).public))
     assert "This page describes a synthetic table" in told
 
 
@@ -122,7 +122,7 @@ def test_a_release_without_losses_and_steps_has_a_page(con, released):
         key: part for key, part in loaded.facts.items() if key not in ("losses", "mechanisms", "versions")
     }
     former = replace(loaded, facts={**facts, "budget": {}})
-    told = texts(report_page(former))
+    told = texts(report_page(former.public))
     assert "The certificate does not say what each step cost" in told
     assert "of 100 bets" in told
     check_harmless(former._repr_html_())
@@ -131,18 +131,18 @@ def test_a_release_without_losses_and_steps_has_a_page(con, released):
 def test_without_error_bars_the_page_says_so(released):
     release = released(method="independent")
     bare = replace(release, measurements=(), variances=NO_VARIANCES)
-    told = texts(report_page(bare))
+    told = texts(report_page(bare.public))
     assert "No error is known" in told
     assert "No table was measured" in told
 
 
 def test_errors_of_estimates_are_shown_where_a_release_has_them(released):
     release = released(method="independent")
-    told = texts(report_page(release))
+    told = texts(report_page(release.public))
     within = rounded_up(1.96 * release.marginal(["a"])["estimate_error"].iloc[0])
     assert f"Right to about ±{within:.0f} rows" in told
     assert "the true share is inside" in told
-    noise = texts(report_page(replace(release, variances=NO_VARIANCES)))
+    noise = texts(report_page(replace(release, variances=NO_VARIANCES).public))
     assert "Noise in a count: ±" in noise and "(noisy count)" in noise
     assert "its own error is not known" in noise and "its own error is not known" not in told
 
@@ -152,14 +152,18 @@ def test_pairs_have_the_errors_of_their_estimates_fresh_and_loaded(con, released
     loaded = dpsyn_sql.load(con, "o")
     assert release.variances.components
     for one in (release, loaded):
-        found = [pair for pair in pairs.pairs_of(one).strongest if pair.exactness is not None]
+        found = [
+            pair
+            for pair in pairs.pairs_of(one.model, one.measurements, one.variances).strongest
+            if pair.exactness is not None
+        ]
         assert len(found) == 3
         for pair in found:
             table = one.marginal([pair.first, pair.second])
             near = table.iloc[(np.log(table["estimate"] + 1) - np.log(501)).abs().argsort()[:9]]
             assert pair.exactness.within == pytest.approx(1.96 * near["estimate_error"].median(), rel=1e-4)
             assert pair.exactness.count == pytest.approx(near["estimate"].median(), rel=1e-4)
-        told = texts(report_page(one))
+        told = texts(report_page(one.public))
         assert "A count of" in told and "noisy count of" not in told
         assert "FROM dpsyn_marginal('o', ['a']);" in told
 
@@ -184,10 +188,10 @@ def test_hostile_names_are_text_everywhere(con, released, tmp_path):
     frame = pd.DataFrame({name: generator.choice(categories, 500) for name in columns})
     domain = {"columns": {name: {"type": "categorical", "categories": categories} for name in columns}}
     release = dpsyn_sql.release(frame, "<i>x", epsilon=20, ledger=tmp_path / "f", domain=domain)
-    for page in (report_page(release), release._repr_html_()):
+    for page in (report_page(release.public), release._repr_html_()):
         found = check_harmless(page)
         assert "script" not in found.tags and "img" not in found.tags and "b" not in found.tags
-    assert "<script>alert(1)</script>0" in "".join(check_harmless(report_page(release)).texts)
+    assert "<script>alert(1)</script>0" in "".join(check_harmless(report_page(release.public)).texts)
 
 
 def test_a_private_value_a_folder_and_a_file_of_the_source_are_not_in_the_page(tmp_path):
@@ -208,9 +212,9 @@ def test_a_private_value_a_folder_and_a_file_of_the_source_are_not_in_the_page(t
             source, into=tmp_path / folder / "out.parquet", epsilon=1, ledger=tmp_path / folder / "ledger"
         )
     page = (
-        report_page(release)
+        report_page(release.public)
         + release._repr_html_()
-        + report_page(dpsyn_sql.load(tmp_path / folder / "out.parquet"))
+        + report_page(dpsyn_sql.load(tmp_path / folder / "out.parquet").public)
     )
     assert (
         "people.parquet" in page and "out.parquet" in page and "k1" in page
@@ -226,11 +230,11 @@ def test_a_wide_table_has_a_limited_matrix_and_says_what_is_left_out(con, releas
     con.execute(f"CREATE TABLE w AS SELECT {columns} FROM range(3000) AS r(i)")
     domain = {"columns": {f"c{place}": {"type": "numeric", "lower": 0, "upper": 1} for place in range(12)}}
     release = released("w", domain=domain)
-    found = pairs.pairs_of(release)
+    found = pairs.pairs_of(release.model, release.measurements, release.variances)
     assert len(found.columns) == 4
     assert found.possible == 66
     assert found.computed <= 5 + 6
-    told = texts(report_page(release))
+    told = texts(report_page(release.public))
     assert f"the strength of {66 - found.computed} pairs was not computed" in told
 
 
@@ -240,7 +244,8 @@ def test_a_clear_pair_is_told_from_noise(con, released):
         "FROM range(4000) AS r(i)"
     )
     domain = {"columns": {name: {"type": "numeric", "lower": 0, "upper": 1} for name in "abc"}}
-    found = pairs.pairs_of(released("p", domain=domain, method="dpsyn", epsilon=2)).found
+    release = released("p", domain=domain, method="dpsyn", epsilon=2)
+    found = pairs.pairs_of(release.model, release.measurements, release.variances).found
     assert found["a", "b"].clear and found["a", "b"].strength > 0.9
     assert found["a", "b"].kind == "measured"
     assert found["a", "c"].strength < 0.2  # noise alone may make it clear, in 2 of 100 releases
@@ -292,13 +297,13 @@ def test_the_command_writes_the_same_page(tmp_path, monkeypatch):
     named = run(file, "two")
     assert named.exit_code == 0 and "Wrote two_report.html" in named.output + (named.stderr or "")
     assert (tmp_path / "two_report.html").read_text(encoding="utf-8") == report_page(
-        dpsyn_sql.load(file, "two")
+        dpsyn_sql.load(file, "two").public
     )
     done = run(file, "two", "--into", page, "--json")
     assert done.exit_code == 0
     loaded = dpsyn_sql.load(file, "two")
     assert json.loads(done.stdout) == {"release": "two", "id": loaded.id, "file": str(page), "warnings": []}
-    assert page.read_text(encoding="utf-8") == report_page(loaded)
+    assert page.read_text(encoding="utf-8") == report_page(loaded.public)
     for arguments, words in (
         ((file, "--into", page), "two"),
         ((file, "three", "--into", page), "no release 'three'"),

@@ -120,7 +120,7 @@ def _check_chain(con, model):
             counts[labels.index(x), labels.index(z)] = number
         difference = counts / counts.sum() - expected / expected.sum()
         assert np.abs(difference).sum() < 0.06
-    answered = con.execute("SELECT sum(estimate) FROM dpsyn_marginal('t_synthetic', ['x', 'z'])").fetchone()[
+    answered = con.execute("SELECT sum(estimate) FROM dpsyn.marginal('t_synthetic', ['x', 'z'])").fetchone()[
         0
     ]
     assert answered == pytest.approx(model.total, rel=1e-5)

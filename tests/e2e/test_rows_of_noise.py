@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.made import ROWS_OF_NOISE, rows_wanted
+from dpsyn_sql.report.fitted import ROWS_OF_NOISE, rows_wanted
 
 CHILD = """
 import resource, sys, warnings

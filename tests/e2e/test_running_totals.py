@@ -210,7 +210,7 @@ def test_delta_0_and_rows_as_units(path):
 
 def test_the_plan_prints_both_ways_and_costs_nothing(path):
     make(path, 4)
-    text = str(dpsyn_sql.plan(path, asked(4, 2, method="auto")))
+    text = dpsyn_sql.plan(path, asked(4, 2, method="auto")).verbose()
     assert "Method      copula" in text
     for words in (
         "Total       period 2 of 4; a unit counts in at most 4 windows, with at most 2 rows in each",

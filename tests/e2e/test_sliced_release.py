@@ -106,7 +106,7 @@ def test_customers_count_in_their_first_month_alone(place):
 def test_without_a_bound_each_month_is_charged_and_the_plan_says_so(place):
     sums = []
     for index in range(3):
-        plan = str(planned(place, request(index, most=None, unit="id")))
+        plan = planned(place, request(index, most=None, unit="id")).verbose()
         assert "All windows are charged" in plan and "a new debit, which fits the account" in plan
         done = released(place, request(index, most=None, unit="id"))
         assert "assumed" not in done.facts["slice"]

@@ -84,7 +84,7 @@ def test_a_catalog_alone_gives_findings_and_a_domain_that_a_release_takes(folder
             and "privacy_unit='customer_id'" in advice.findings[0].cure
         )
         assert advice.domain["columns"]["customer_id"] == {"type": "discover", "as": "categorical"}
-        assert "to be discovered" in str(dpsyn_sql.plan(con, "people", domain=advice.domain))
+        assert "to be discovered" in dpsyn_sql.plan(con, "people", domain=advice.domain).verbose()
         protected = dpsyn_sql.suggest(con, "people", privacy_unit="customer_id")
         assert "customer_id" not in {finding.column for finding in protected}
         assert "customer_id" not in protected.domain["columns"]

@@ -149,6 +149,7 @@ def test_marginals_are_those_of_the_release(tmp_path, model):
         for names in asked:
             expected = marginal_table(model, MEASURED, names, known)
             found = con.execute(f"FROM dpsyn_marginal('r', {listed(names)})").df()
+            exact_figures = con.execute(f"FROM dpsyn.marginal('r', {listed(names)}) ORDER BY cell").df()
             assert list(found.columns) == list(expected.columns)
             for name in names:
                 labels = [None if label is None else str(label) for label in expected[name]]
@@ -161,9 +162,9 @@ def test_marginals_are_those_of_the_release(tmp_path, model):
                 ("standard_error", 1e-9),
             )
             for name, exact in figures:
-                np.testing.assert_allclose(
-                    found[name].astype(float), expected[name].astype(float), atol=1e-9, rtol=exact
-                )
+                full = exact_figures[name].astype(float)
+                np.testing.assert_allclose(full, expected[name].astype(float), atol=1e-9, rtol=exact)
+                np.testing.assert_array_equal(found[name].astype(float), full.round(1))
             assert list(found["basis"]) == list(expected["basis"])
             unknown = len(names) > 2 or names == ["one", "row"]
             assert expected["estimate_error"].isna().all() == found["estimate_error"].isna().all() == unknown
@@ -294,7 +295,7 @@ def test_a_copula_keeps_its_marginals_and_says_what_it_cannot_do(tmp_path):
             with pytest.raises(duckdb.Error, match="is no network"):
                 con.execute(f"SELECT {read} FROM dpsyn_sample('r', 3)").fetchall()
         found = con.execute("FROM dpsyn_marginal('r', ['age', 'seed'])").df()
-    np.testing.assert_allclose(found["estimate"], model.project(["age", "seed"]).ravel(), rtol=1e-7)
+    np.testing.assert_allclose(found["estimate"], model.project(["age", "seed"]).ravel(), atol=0.051)
     assert set(found["basis"]) == {"modelled"} and found["noisy"].isna().all()
 
 
@@ -428,7 +429,7 @@ def test_more_attributes_than_an_array_has_axes(tmp_path):
     release = kept(model=model, domain=domain, measured=())
     with duckdb.connect(str(written(tmp_path / "o.duckdb", release))) as con:
         found = con.execute("SELECT estimate FROM dpsyn_marginal('r', ['b3', 'b69'])").fetchall()
-        assert found == [(6.25,), (18.75,), (18.75,), (56.25,)]
+        assert found == [(6.3,), (18.8,), (18.8,), (56.3,)]
 
 
 def test_the_first_error_is_the_one_that_is_shown(tmp_path, monkeypatch):

@@ -15,8 +15,8 @@ from dpsyn_sql.auditing.toy import toy
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import Adaptive, Independent
+from dpsyn_sql.planning.limits import NO_TERMS
 from dpsyn_sql.planning.queries import Choice, Marginals
-from dpsyn_sql.planning.terms import NO_TERMS
 from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals, Residuals
 from dpsyn_sql.testing.recording import RecordingLedger
 

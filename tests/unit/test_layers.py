@@ -47,7 +47,7 @@ PLANTED = [
     (FRAMEWORKS, "engines.planted", "networkx"),
     (FRAMEWORKS, "auditing.planted", "benchmarks"),
     ("Only the door imports the noise library", "fit.planted", "opendp"),
-    ("Only sqltext imports the template engine", "source.planted", "jinja2"),
+    ("Only SQL texts and the page of a release import the template engine", "source.planted", "jinja2"),
     ("Only evaluation imports scikit-learn", "report.planted", "sklearn"),
     ("Arithmetic is numpy and scipy only", "planning.planted", "pandas"),
 ]

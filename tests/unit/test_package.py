@@ -17,7 +17,7 @@ HEAVY = ("duckdb", "jinja2", "numpy", "opendp", "pandas", "pydantic", "rich", "s
 ORDERS = {
     "the modules first": "import dpsyn_sql.planning.limits, dpsyn_sql.pipeline, dpsyn_sql.auditing, dpsyn_sql.request",
     "a name out of a module": "from dpsyn_sql.pipeline import release\nfrom dpsyn_sql.planning.plan import Plan",
-    "the functions first": "from dpsyn_sql import release, plan, audit\nimport dpsyn_sql.pipeline, dpsyn_sql.planning.key",
+    "the functions first": "from dpsyn_sql import release, plan, audit\nimport dpsyn_sql.pipeline, dpsyn_sql.planning.plan",
     "everything": "from dpsyn_sql import *\nassert callable(release) and callable(plan) and issubclass(TargetError, InputError)",
     "nothing": "",
 }

@@ -33,10 +33,9 @@ from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.progress import phase
 from dpsyn_sql.source.relation import Source
 

@@ -37,9 +37,9 @@ from dpsyn_sql.methods.adaptive.budget import (
     tree_cap,
 )
 from dpsyn_sql.methods.marginals import over_bins
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.progress import phase
 

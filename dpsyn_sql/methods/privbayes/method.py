@@ -51,9 +51,8 @@ from dpsyn_sql.methods.privbayes.families import (
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, doubly_centred
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.network import NetworkModel
-from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.source.relation import Source
 

@@ -6,8 +6,9 @@ reaches the page, and none of theirs turns the direction of the text around it.
 
 from __future__ import annotations
 
-import html
 import math
+
+from markupsafe import Markup, escape
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.notices import printable
@@ -34,10 +35,8 @@ ATTRIBUTES = _words(
 _EMPTY = frozenset({"line", "meta", "rect"})
 
 
-class Html(str):
-    """Markup that ``element`` made. Any other text is escaped before it becomes part of a page."""
-
-    __slots__ = ()
+Html = Markup
+"""Markup that ``element`` or a template made. Any other text is escaped before it becomes part of a page."""
 
 
 def element(tag: str, *children: str | None, **attributes: str | float | bool | None) -> Html:
@@ -77,7 +76,7 @@ def shortened(text: str, most: int | None) -> str:
 
 
 def _escaped(child: str) -> str:
-    return child if isinstance(child, Html) else html.escape(printable(child))
+    return child if isinstance(child, Html) else escape(printable(child))
 
 
 def _attribute(name: str, value: str | float | bool | None) -> str:
@@ -90,7 +89,7 @@ def _attribute(name: str, value: str | float | bool | None) -> str:
     text = _number(value) if isinstance(value, int | float) else printable(value, lines=False)
     if name == "href" and not text.startswith("#"):
         raise InternalError("a link of a page leads to the page itself")
-    return f' {name}="{html.escape(text)}"'
+    return f' {name}="{escape(text)}"'
 
 
 def _number(value: float) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from dpsyn_sql.report.html.element import Html, element, joined
-from dpsyn_sql.report.html.style import STYLE
 
 _ALONE = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """The browser loads nothing for the page and runs nothing in it."""
@@ -60,9 +61,10 @@ def page(
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
+@cache
 def _style() -> Html:
     """The style has no text of anybody else, and a page must not escape it."""
-    return element("style", Html(STYLE))
+    return element("style", Html(Path(__file__).with_name("style.css").read_text(encoding="utf-8")))
 
 
 def _section(one: Section) -> Html:

@@ -1,38 +1,17 @@
-"""How far a count may be from the truth: by the errors of estimates, or by the noise of measured tables."""
+"""What is known of the counts of columns, pairs and larger tables, by errors of estimates or by noise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpsyn_sql.planning.queries import NoisyMarginal
-
-FloatArray = NDArray[np.float64]
-
-TWO_SIDED = 1.96
-"""Standard errors of normal noise that 95 of 100 releases stay within."""
-
-_NEAREST = 9
-"""The error at a number of rows is the median of those of so many cells near it."""
-
-_KEPT = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Exactness:
-    """Of the counts of one table. ``count``: rows of the counts that ``within`` is said of; NaN: of all.
-    ``within``: rows that they are within of the truth in 95 of 100 releases. ``smallest``: the number of rows
-    of which the 95 % interval is half, infinite if it is never; smaller groups say little."""
-
-    count: float
-    within: float
-    smallest: float
+from dpsyn_sql.report.public.exactness import Exactness, of_all_counts, spoken_of
+from dpsyn_sql.report.public.figures import ColumnFigures
+from dpsyn_sql.report.public.pairs import Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,46 +28,6 @@ class TableAccuracy:
     def exactness(self) -> Exactness:
         """Of its noisy counts."""
         return of_all_counts(self.error)
-
-
-def of_all_counts(error: float) -> Exactness:
-    """Of counts with one standard error (rows)."""
-    return Exactness(math.nan, TWO_SIDED * error, 2 * TWO_SIDED * error)
-
-
-def of_estimates(rows: FloatArray, errors: FloatArray, count: float) -> Exactness:
-    """Of estimates whose errors grow with their rows.
-
-    Args:
-        rows: of each cell, none below 0, any shape, at least one cell.
-        errors: standard errors (rows), same shape.
-        count: rows of the counts to speak of; the nearest ones that there are count.
-
-    Returns:
-        ``smallest`` is by the smallest cell above which 95 % of the cells have an interval of at most half
-        of their rows. Smaller counts have no larger errors than that cell.
-    """
-    order = np.argsort(-rows, axis=None, kind="stable")
-    rows, errors = rows.ravel()[order], errors.ravel()[order]
-    near = _near(rows, count)
-    trusted = (rows > 0) & (rows >= 2 * TWO_SIDED * errors)
-    kept = np.flatnonzero(trusted & (np.cumsum(trusted) >= _KEPT * np.arange(1, rows.size + 1)))
-    smallest = math.inf
-    if kept.size:
-        last = int(kept[-1])
-        smallest = min(float(rows[last]), 2 * TWO_SIDED * float(np.median(errors[_near(rows, rows[last])])))
-    return Exactness(float(np.median(rows[near])), TWO_SIDED * float(np.median(errors[near])), smallest)
-
-
-def _near(rows: FloatArray, count: float) -> NDArray[np.intp]:
-    """The places of the cells nearest to a count by ratio."""
-    away = np.abs(np.log((rows + 1) / (count + 1)))
-    return np.argsort(away, kind="stable")[:_NEAREST]
-
-
-def spoken_of(total: float) -> float:
-    """The count that errors are said of: 500, or a quarter of a small table."""
-    return 500.0 if total >= 1000 else max(1.0, total / 4)
 
 
 def measured_tables(measured: Sequence[NoisyMarginal]) -> list[TableAccuracy]:
@@ -115,6 +54,53 @@ class Accuracy:
     together: bool
     exactness: Exactness
     grouped: bool = False
+
+    @property
+    def pair(self) -> bool:
+        """Whether it is about two columns."""
+        return len(self.attrs) == 2
+
+    def count_of(self, total: float) -> float:
+        """The count that it speaks of, in a table of so many rows."""
+        return spoken_of(total) if math.isnan(self.exactness.count) else self.exactness.count
+
+    def away_from(self, total: float) -> float:
+        """How far this is from the usual one, by ratio."""
+        return abs(math.log((self.count_of(total) + 1) / (spoken_of(total) + 1)))
+
+
+def accuracy_lines(
+    columns: Sequence[ColumnFigures], pairs: Pairs, tables: Sequence[TableAccuracy]
+) -> list[Accuracy]:
+    """What is known of the counts of every column, of pairs by falling strength, and of larger tables."""
+    lines = [*_of_columns(columns, tables), *_of_pairs(pairs, tables)]
+    return lines + [
+        Accuracy(one.attrs, "noise", True, one.exactness, one.grouped) for one in tables if len(one.attrs) > 2
+    ]
+
+
+def _of_columns(columns: Sequence[ColumnFigures], tables: Sequence[TableAccuracy]) -> Iterator[Accuracy]:
+    measured = {one.attrs: one for one in reversed(tables)}
+    for one in columns:
+        attrs = (one.attribute.name,)
+        if one.error_of != "none":
+            yield Accuracy(attrs, one.error_of, True, of_all_counts(one.typical_error))
+        elif attrs in measured:
+            found = measured[attrs]
+            yield Accuracy(attrs, "noise", True, found.exactness, found.grouped)
+
+
+def _of_pairs(pairs: Pairs, tables: Sequence[TableAccuracy]) -> Iterator[Accuracy]:
+    measured = {frozenset(one.attrs): one for one in reversed(tables) if len(one.attrs) == 2}
+    for pair in pairs.strongest:
+        attrs = (pair.first, pair.second)
+        found = measured.pop(frozenset(attrs), None)
+        if pair.exactness is not None:
+            yield Accuracy(attrs, "estimate", pair.kind == "measured", pair.exactness)
+        elif found is not None:
+            yield Accuracy(attrs, "noise", True, found.exactness, found.grouped)
+    for found in measured.values():
+        yield Accuracy(found.attrs, "noise", True, found.exactness, found.grouped)
 
 
 def smallest_group(lines: Sequence[Accuracy]) -> float:

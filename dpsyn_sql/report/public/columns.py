@@ -1,26 +1,27 @@
-"""The part of the page about columns: a picture and facts of each."""
+"""The part of the page about columns: a card with a picture and facts of each."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
+from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.report.html.charts import Bar, bars
 from dpsyn_sql.report.html.charts import columns as upright
-from dpsyn_sql.report.html.element import Html, element, joined, named
-from dpsyn_sql.report.html.page import folded, paragraph, table
-from dpsyn_sql.report.public.accuracy import TWO_SIDED
+from dpsyn_sql.report.html.element import Html, named, shortened
+from dpsyn_sql.report.html.page import table
+from dpsyn_sql.report.public.exactness import TWO_SIDED
 from dpsyn_sql.report.public.figures import (
     ColumnFigures,
     Group,
+    histogram,
     largest,
-    merged,
     position,
+    single_codes,
     special,
 )
-from dpsyn_sql.report.public.lost import lost_words
-from dpsyn_sql.report.public.spending import Spending
 from dpsyn_sql.report.public.words import (
     origin_words,
     percent,
@@ -30,101 +31,94 @@ from dpsyn_sql.report.public.words import (
     value_words,
 )
 
-MOST_CATEGORIES = 20
-_MOST_BINS = 40
+_MOST_CATEGORIES = 20
+_MOST_BARS = 40
 _FEW = 12
-"""Up to so many ranges of an ordered column have a line each."""
+"""Up to so many values of a number have a line each, as categories have."""
 
 
-def column_cards(
-    figures: Sequence[ColumnFigures], facts: Mapping[str, Any], spending: Spending | None
-) -> Html:
-    """A card for each column."""
-    lost = {str(one["name"]): one for one in _losses(facts)}
-    shares = {} if spending is None else spending.columns
-    cards = (
-        _card(
-            one,
-            lost_words(lost.get(one.attribute.name, {}), one.attribute),
-            shares.get(one.attribute.name),
-        )
-        for one in figures
-    )
-    return element("div", *cards, class_="cards")
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is shown of a column. ``note``: below its picture. ``beside``: a picture of rows in no range."""
+
+    name: str
+    type: str
+    sql_type: str
+    together: list[str]
+    picture: Html
+    note: str
+    beside: Html | None
+    facts: list[str]
+    origin: str
+    numbers: Html
 
 
-def _losses(facts: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = (facts.get("losses") or {}).get("columns", ())
-    return found
+def card_of(figures: ColumnFigures, lost: str, share: float | None) -> Card:
+    """The card of a column.
 
-
-def _card(figures: ColumnFigures, lost: str, share: float | None) -> Html:
+    Args:
+        figures: of the column.
+        lost: what it lost, in words.
+        share: part of the budget that learning its values took, if any.
+    """
     attribute = figures.attribute
-    shown, rest, picture = _picture(figures)
     several = [column.name for column in attribute.columns]
-    together = several if several != [attribute.name] else []
-    return element(
-        "article",
-        element("h3", named(attribute.name, 80)),
-        paragraph(
-            f"{type_words(attribute)} ",
-            element("span", f"({attribute.sql_type[:60]})", class_="soft")
-            if attribute.leaves is None
-            else None,
-        ),
-        paragraph("Columns: ", *_listed(together)) if together else None,
-        picture,
-        _summary(figures),
-        _exactness(figures),
-        paragraph(lost) if lost else None,
-        paragraph(origin_words(attribute, share), class_="soft"),
-        folded("The same in numbers", _numbers(figures, shown, rest)),
-        class_="card",
+    shown, picture, note, beside = _picture(figures)
+    facts = (_summary(figures), _exactness(figures), f"{lost[:1].upper()}{lost[1:]}." if lost else "")
+    return Card(
+        name=attribute.name,
+        type=type_words(attribute),
+        sql_type="" if attribute.leaves is not None else attribute.sql_type[:60],
+        together=several if several != [attribute.name] else [],
+        picture=picture,
+        note=note,
+        beside=beside,
+        facts=[text for text in facts if text],
+        origin=origin_words(attribute, share),
+        numbers=_numbers(figures, shown),
     )
 
 
-def _listed(names: Sequence[str]) -> list[Html]:
-    return [joined(", " if place else "", named(name, 60)) for place, name in enumerate(names)]
-
-
-def _picture(figures: ColumnFigures) -> tuple[list[Group], Group | None, Html]:
-    """What is shown, what is left out, and the picture."""
-    attribute = figures.attribute
-    aside = special(figures)
-    if attribute.kind == "categorical":
-        shown, rest = largest(figures, MOST_CATEGORIES)
-        drawn = bars(*_titles(figures), _bars(figures, shown, rest, aside))
-        return [*shown, *aside], rest, element("figure", drawn)
-    if attribute.regular <= _FEW:
-        shown = merged(figures, _FEW)
-        return (
-            [*shown, *aside],
-            None,
-            element("figure", bars(*_titles(figures), _bars(figures, shown, None, aside))),
-        )
-    shown = merged(figures, _MOST_BINS)
-    made = _bars(figures, shown, None, ())
+def _picture(figures: ColumnFigures) -> tuple[list[Group], Html, str, Html | None]:
+    """What is shown, the picture, a note on it and a picture of what is in no range."""
+    attribute, aside = figures.attribute, special(figures)
+    if attribute.kind == "categorical" or (attribute.regular <= _FEW and _single_values(attribute)):
+        if attribute.kind == "categorical":
+            shown, rest = largest(figures, _MOST_CATEGORIES)
+            aside = [*([rest] if rest else []), *aside]
+        else:
+            shown = single_codes(figures)
+        return [*shown, *aside], bars(*_titles(figures), _bars(figures, shown, aside)), "", None
+    found = histogram(figures, _MOST_BARS)
+    aside = [*found.beyond, *aside]
+    made = _bars(figures, found.bars, ())
     drawn = upright(*_titles(figures), made)
-    note = "Each bar is one range of values, from small to large; ranges can be of unequal width."
-    title = f"{figures.attribute.name[:80]}: rows in no range"
+    title = f"{attribute.name[:80]}: rows that are not in the picture above"
     most = max(one.high for one in made)
-    beside = bars(title, "On the same scale.", _bars(figures, (), None, aside), most) if aside else None
-    return [*shown, *aside], None, element("figure", drawn, element("figcaption", note), beside)
+    beside = bars(title, "On the same scale.", _bars(figures, (), aside), most) if aside else None
+    return [*found.bars, *aside], drawn, _note(figures, found.beyond), beside
+
+
+def _note(figures: ColumnFigures, beyond: Sequence[Group]) -> str:
+    whole = figures.total or 1.0
+    cut = " and ".join(f"{percent(one.rows / whole)} are {one.words}" for one in beyond)
+    return f"A long tail is cut off: of the rows {cut}." if cut else ""
+
+
+def _single_values(attribute: Attribute) -> bool:
+    """Whether every bin holds one value."""
+    return attribute.type.discrete and all(low + 1 >= high for low, high in pairwise(edge_ticks(attribute)))
 
 
 def _titles(figures: ColumnFigures) -> tuple[str, str]:
     known = "with 95 % intervals" if figures.error_of != "none" else "without intervals"
-    name = figures.attribute.name if len(figures.attribute.name) <= 80 else figures.attribute.name[:79] + "…"
+    name = shortened(figures.attribute.name, 80)
     return f"Shares of rows by {name}", f"Estimates of the model in per cent of all rows, {known}."
 
 
-def _bars(
-    figures: ColumnFigures, shown: Sequence[Group], rest: Group | None, aside: Sequence[Group]
-) -> list[Bar]:
+def _bars(figures: ColumnFigures, shown: Sequence[Group], aside: Sequence[Group]) -> list[Bar]:
     whole = figures.total or 1.0
-    made = [_bar(one, whole) for one in shown]
-    made += [_bar(one, whole, aside=True) for one in ([rest] if rest else [])]
-    return made + [_bar(one, whole, aside=True) for one in aside]
+    return [_bar(one, whole) for one in shown] + [_bar(one, whole, aside=True) for one in aside]
 
 
 def _bar(group: Group, whole: float, *, aside: bool = False) -> Bar:
@@ -133,30 +127,29 @@ def _bar(group: Group, whole: float, *, aside: bool = False) -> Bar:
     return Bar(group.words, share, max(0.0, share - half), share + half, percent(share), aside, group.tick)
 
 
-def _summary(figures: ColumnFigures) -> Html | None:
+def _summary(figures: ColumnFigures) -> str:
     """Mean and quartiles."""
     found = position(figures)
     if found is None:
-        return None
+        return ""
     low, middle, high = map(value_words, found.quartiles)
     mean = "" if found.mean is None else f"Mean {value_words(found.mean)}. "
     if low == high:
-        return paragraph(f"{mean}Half of the rows or more have the value {low}.")
-    return paragraph(f"{mean}Half of the rows are between {low} and {high}; the middle one is {middle}.")
+        return f"{mean}Half of the rows or more have the value {low}."
+    return f"{mean}Half of the rows are between {low} and {high}; the middle one is {middle}."
 
 
-def _exactness(figures: ColumnFigures) -> Html:
+def _exactness(figures: ColumnFigures) -> str:
     error = figures.typical_error
     if not math.isfinite(error):
-        return paragraph("No error is known: these figures come from the model alone.")
+        return "No error is known: these figures come from the model alone."
     rows = TWO_SIDED * error
     part = f" ({percent(rows / figures.total)} of all rows)" if figures.total > 0 else ""
-    if figures.error_of == "estimate":
-        return paragraph(f"Right to about ±{rows_words(rounded_up(rows))} rows{part}.")
-    return paragraph(f"Noise in a count: ±{rows_words(rounded_up(rows))} rows{part}.")
+    words = "Right to about" if figures.error_of == "estimate" else "Noise in a count:"
+    return f"{words} ±{rows_words(rounded_up(rows))} rows{part}."
 
 
-def _numbers(figures: ColumnFigures, shown: Sequence[Group], rest: Group | None) -> Html:
+def _numbers(figures: ColumnFigures, shown: Sequence[Group]) -> Html:
     whole = figures.total or 1.0
     rows = [
         (
@@ -165,9 +158,7 @@ def _numbers(figures: ColumnFigures, shown: Sequence[Group], rest: Group | None)
             f"±{rows_words(TWO_SIDED * one.error)}" if math.isfinite(one.error) else "unknown",
             percent(one.rows / whole),
         )
-        for one in [*shown, *([rest] if rest else [])]
+        for one in shown
     ]
-    title = figures.attribute.name if len(figures.attribute.name) <= 80 else figures.attribute.name[:79] + "…"
-    return table(
-        f"Rows by {title}: estimate, 95 % interval, share", ["value", "rows", "±", "share"], rows, numbers=3
-    )
+    title = f"Rows by {shortened(figures.attribute.name, 80)}: estimate, 95 % interval, share"
+    return table(title, ["value", "rows", "±", "share"], rows, numbers=3)

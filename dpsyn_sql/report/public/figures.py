@@ -6,34 +6,40 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
-from dpsyn_sql.domain.types import Edge, from_tick
-from dpsyn_sql.report.public.words import code_words
-
-if TYPE_CHECKING:
-    from dpsyn_sql.report.result import Release
+from dpsyn_sql.domain.types import Edge, SqlType, from_tick
+from dpsyn_sql.fit.variances import Variances
+from dpsyn_sql.interfaces import MarginalModel
+from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.labels import code_words, edge_words, range_words
+from dpsyn_sql.report.marginals import marginal_table
 
 FloatArray = NDArray[np.float64]
 ErrorOf = Literal["estimate", "noise", "none"]
+
+_TAIL = 0.01
+"""Of each end of a column so many rows may lie beyond the picture, if they would take most of it."""
+
+_SECONDS = (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 24 * 3600)
+"""Widths of a bar of times, up to a day; longer ones are whole days."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFigures:
     """``rows``: float64[codes], estimates of the model. ``errors``: float64[codes], their standard errors in
     rows, NaN where none is known. ``error_of``: whether these are errors of the estimates, of the noisy
-    counts, or unknown. ``noise``: the standard error of a noisy count, or NaN."""
+    counts, or unknown."""
 
     attribute: Attribute
     words: tuple[str, ...]
     rows: FloatArray
     errors: FloatArray
     error_of: ErrorOf
-    noise: float
 
     @property
     def total(self) -> float:
@@ -46,78 +52,140 @@ class ColumnFigures:
         known = self.errors[np.isfinite(self.errors)]
         return float(np.median(known)) if known.size else math.nan
 
+    def group(self, code: int) -> Group:
+        """A code by itself."""
+        return Group(self.words[code], float(self.rows[code]), float(self.errors[code]))
 
-def column_figures(release: Release, attribute: Attribute) -> ColumnFigures:
+
+def column_figures(
+    model: MarginalModel, measured: Sequence[NoisyMarginal], variances: Variances, attribute: Attribute
+) -> ColumnFigures:
     """The one-way table of a column."""
-    found = release.marginal([attribute.name]).iloc[:, 1:]
-    rows = found["estimate"].to_numpy(dtype=np.float64)
-    noise = found["standard_error"].to_numpy(dtype=np.float64)
-    own = found["estimate_error"].to_numpy(dtype=np.float64)
+    found = marginal_table(model, measured, [attribute.name], variances).iloc[:, 1:]
+    rows, noise, own = (
+        found[name].to_numpy(dtype=np.float64) for name in ("estimate", "standard_error", "estimate_error")
+    )
     errors, error_of = (own, "estimate") if np.isfinite(own).any() else (noise, "noise")
     known: ErrorOf = error_of if np.isfinite(errors).any() else "none"  # type: ignore[assignment]
-    single = float(noise[0]) if noise.size else math.nan
-    return ColumnFigures(attribute, tuple(code_words(attribute)), rows, errors, known, single)
+    return ColumnFigures(attribute, tuple(code_words(attribute)), rows, errors, known)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Codes that are shown as one: their words, rows and standard error (NaN if unknown). ``tick``: where a
+    """Rows that are shown as one: their words, number and standard error (NaN if unknown). ``tick``: where a
     range begins, or where the last one ends."""
 
     words: str
     rows: float
     error: float
-    codes: int = 1
     tick: str = ""
 
 
-def merged(figures: ColumnFigures, most: int) -> list[Group]:
-    """The bins of an ordered column in order, neighbours together so that there are at most ``most``.
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """``bars``: ranges of equal width, ascending. ``beyond``: what lies below the first and above the last,
+    where a long tail is cut off."""
 
-    The noise of measured codes is independent; errors of estimates may go together, so they are added.
+    bars: list[Group]
+    beyond: list[Group]
+
+
+def histogram(figures: ColumnFigures, most: int) -> Histogram:
+    """The rows of a column of bins over at most ``most`` ranges of equal width: those of each bin where they
+    are written, evenly over the pieces of its fill.
+
+    Bins often hold equal numbers of rows: drawn side by side they would all look alike. A range has the
+    errors of all bins that reach into it: how the rows of a bin lie in it is not known. The noise of measured
+    codes is independent; errors of estimates may go together, so they are added.
     """
-    count = figures.attribute.regular
-    ends = [*range(0, count, max(1, -(-count // most))), count]
-    groups = []
-    for start, end in pairwise(ends):
-        errors = figures.errors[start:end]
-        error = float(errors.sum() if figures.error_of == "estimate" else np.sqrt((errors**2).sum()))
-        first, last = figures.words[start], figures.words[end - 1]
-        words = first if end - start == 1 else f"{_begin(first)} to {_finish(last)}"
-        tick = _finish(last) if end == count else _begin(first)
-        groups.append(Group(words, float(figures.rows[start:end].sum()), error, end - start, tick))
-    return groups
+    attribute = figures.attribute
+    kind, rows = attribute.type, figures.rows[: attribute.regular]
+    code, low, high, part = (np.array(one) for one in zip(*_pieces(attribute), strict=True))
+    high = np.maximum(high, np.nextafter(low, np.inf))
+    start, end = _shown(low, high, part * np.maximum(rows, 0.0)[code])
+    readable = 0 if kind.discrete else 1e-6 * max(abs(start), abs(end))
+    width = _bar_width(kind, max(readable, (end - start) / most))
+    if kind.family != "date":
+        start = max(width * math.floor(start / width), kind.low if kind.temporal else -math.inf)
+    number = max(1, math.ceil((end - start) / width))
+    cuts = start + width * np.arange(number + 1)
+    before = part * np.clip((cuts[:, None] - low) / (high - low), 0, 1)  # of each piece, by cut
+    shares = np.zeros((number + 2, attribute.regular))
+    whole = np.vstack([np.zeros(len(low)), before, part])
+    np.add.at(shares.T, code, np.diff(whole, axis=0).T)
+    held, errors = shares @ rows, figures.errors[: attribute.regular]
+    edges, ends = np.array(_ends(attribute)), np.array([-np.inf, *cuts, np.inf])
+    touched = (edges[:-1] < ends[1:, None]) & (edges[1:] > ends[:-1, None])
+    own = np.where(touched, errors, 0.0)
+    error = own.sum(axis=1) if figures.error_of == "estimate" else np.sqrt((own**2).sum(axis=1))
+    names = [_edge_words(kind, cut) for cut in cuts]
+    bars = [
+        Group(
+            range_words(kind, cuts[place], cuts[place + 1]),
+            float(held[place + 1]),
+            float(error[place + 1]),
+            names[place] if place < number - 1 or (kind.discrete and width == 1) else names[-1],
+        )
+        for place in range(number)
+    ]
+    outside = ((0, f"below {names[0]}"), (-1, f"{names[-1]} and above"))
+    beyond = [
+        Group(words, float(held[place]), float(error[place]))
+        for place, words in outside
+        if shares[place].sum() > 1e-9
+    ]
+    return Histogram(bars, beyond)
+
+
+def _shown(low: FloatArray, high: FloatArray, mass: FloatArray) -> tuple[float, float]:
+    """Which values a picture shows: all, without a tail of few rows that would take most of it."""
+    start, end = float(low.min()), float(high.max())
+    if not mass.sum() > 0:
+        return start, end
+    reached = np.cumsum(mass) / mass.sum()
+    inner = float(low[np.searchsorted(reached, _TAIL)])
+    outer = float(high[min(int(np.searchsorted(reached, 1 - _TAIL)), len(high) - 1)])
+    return (
+        inner if inner - start > outer - inner else start,
+        outer if end - outer > outer - inner else end,
+    )
+
+
+def _bar_width(kind: SqlType, least: float) -> float:
+    """A width from ``least`` on that is easy to read, in ticks for a discrete type."""
+    if kind.temporal:
+        day = kind.day
+        short = (max(1, seconds * day // _SECONDS[-1]) for seconds in _SECONDS)
+        return next((ticks for ticks in short if ticks >= least), math.ceil(least / day) * day)
+    power = 10.0 ** math.floor(math.log10(max(least, 1e-300)))
+    width = next(power * step for step in (1, 2, 5, 10) if power * step >= least * (1 - 1e-9))
+    return max(1.0, width) if kind.discrete else width
+
+
+def _edge_words(kind: SqlType, cut: float) -> str:
+    return edge_words(from_tick(kind, int(cut)) if kind.discrete else float(cut))
 
 
 def largest(figures: ColumnFigures, most: int) -> tuple[list[Group], Group | None]:
     """The largest categories, and all others together (of no known error)."""
     order = np.argsort(-figures.rows[: figures.attribute.regular], kind="stable")
-    shown = [
-        Group(figures.words[code], float(figures.rows[code]), float(figures.errors[code]))
-        for code in order[:most]
-    ]
+    shown = [figures.group(int(code)) for code in order[:most]]
     rest = order[most:]
     if rest.size == 0:
         return shown, None
-    return shown, Group(f"and {rest.size:,} more", float(figures.rows[rest].sum()), math.nan, rest.size)
+    return shown, Group(f"and {rest.size:,} more", float(figures.rows[rest].sum()), math.nan)
+
+
+def single_codes(figures: ColumnFigures) -> list[Group]:
+    """Every bin by itself, in order."""
+    return [figures.group(code) for code in range(figures.attribute.regular)]
 
 
 def special(figures: ColumnFigures) -> list[Group]:
     """Other values and no value, where a column has such codes."""
     attribute = figures.attribute
-    return [
-        Group(figures.words[code], float(figures.rows[code]), float(figures.errors[code]))
-        for code in (attribute.other_code, attribute.null_code)
-        if code is not None
-    ]
-
-
-def _begin(words: str) -> str:
-    return words.split(" up to ")[0].split(" to ")[0]
-
-
-def _finish(words: str) -> str:
-    return words.split(" up to ")[-1].split(" to ")[-1]
+    codes = (attribute.other_code, attribute.null_code)
+    return [figures.group(code) for code in codes if code is not None]
 
 
 # -- mean and quartiles ---------------------------------------------------------------------------
@@ -137,39 +205,42 @@ def position(figures: ColumnFigures) -> Position | None:
     rows = np.maximum(figures.rows[: attribute.regular], 0.0)
     if attribute.kind == "categorical" or not rows.sum() > 0:
         return None
-    low, high, mass = (np.array(part) for part in zip(*_pieces(attribute, rows), strict=True))
+    code, low, high, part = (np.array(one) for one in zip(*_pieces(attribute), strict=True))
+    mass = part * rows[code]
     step = 1.0 if attribute.type.discrete else 0.0
     reached = np.cumsum(mass) / mass.sum()
     quartiles = []
     for wanted in (0.25, 0.5, 0.75):
         place = min(int(np.searchsorted(reached, wanted)), len(mass) - 1)
         before = float(reached[place - 1]) if place else 0.0
-        part = (wanted - before) / max(float(reached[place]) - before, 1e-300)
-        tick = float(low[place]) + min(1.0, max(0.0, part)) * float(high[place] - low[place])
+        within = (wanted - before) / max(float(reached[place]) - before, 1e-300)
+        tick = float(low[place]) + min(1.0, max(0.0, within)) * float(high[place] - low[place])
         quartiles.append(_value(attribute, min(tick, float(high[place]) - step)))
     mean = float(mass @ ((low + np.maximum(low, high - step)) / 2) / mass.sum())
     shown = None if attribute.type.temporal else _number(attribute, mean)
     return Position(shown, (quartiles[0], quartiles[1], quartiles[2]))
 
 
-def _pieces(attribute: Attribute, rows: FloatArray) -> Iterator[tuple[float, float, float]]:
-    """Ends of even pieces with their rows, ascending; ticks for discrete types, upper ends exclusive."""
+def _ends(attribute: Attribute) -> list[float]:
+    """The cuts between bins: ticks for discrete types."""
+    cuts = edge_ticks(attribute) if attribute.type.discrete else attribute.edges
+    return [float(cut) for cut in cuts]  # type: ignore[arg-type]
+
+
+def _pieces(attribute: Attribute) -> Iterator[tuple[int, float, float, float]]:
+    """Even pieces, ascending: their code, ends (ticks for discrete types, upper ends exclusive), and part of
+    the code."""
     discrete = attribute.type.discrete
-    edges: Sequence[float] = (
-        [float(tick) for tick in edge_ticks(attribute)]
-        if discrete
-        else [float(edge) for edge in attribute.edges]  # type: ignore[arg-type]
-    )
     fill: Sequence[Sequence[float]] = ()
     if attribute.fill:
         fill = fill_ticks(attribute) if discrete else attribute.fill  # type: ignore[assignment]
-    for place, (low, high) in enumerate(pairwise(edges)):
-        cuts = [float(cut) for cut in fill[place]] if fill else [low, high]
+    for code, (low, high) in enumerate(pairwise(_ends(attribute))):
+        cuts = [float(cut) for cut in fill[code]] if fill else [low, high]
         if len(cuts) == 1:
-            yield cuts[0], cuts[0] + discrete, float(rows[place])
+            yield code, cuts[0], cuts[0] + discrete, 1.0
             continue
         for first, last in pairwise(cuts):
-            yield first, max(last, first + discrete), float(rows[place]) / (len(cuts) - 1)
+            yield code, first, max(last, first + discrete), 1 / (len(cuts) - 1)
 
 
 def _value(attribute: Attribute, tick: float) -> Edge:

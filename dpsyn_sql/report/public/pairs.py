@@ -6,18 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from dpsyn_sql.fit.variances import Variances
+from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.losses import joined_columns
-from dpsyn_sql.report.public.accuracy import Exactness, of_estimates, spoken_of
-
-if TYPE_CHECKING:
-    from dpsyn_sql.report.result import Release
+from dpsyn_sql.report.public.exactness import Exactness, of_estimates, spoken_of
 
 FloatArray = NDArray[np.float64]
 Kind = Literal["measured", "modelled", "independent"]
@@ -73,10 +72,9 @@ class Pairs:
         return sum(pair.clear is True for pair in self.strongest)
 
 
-def pairs_of(release: Release) -> Pairs:
+def pairs_of(model: MarginalModel, measured: Sequence[NoisyMarginal], variances: Variances) -> Pairs:
     """The pairs of a release: all of at most ``MOST_COLUMNS`` columns, and the first ``MOST_PAIRS`` measured
     ones of wider tables."""
-    model, measured = release.model, release.measurements
     names = [one.name for one in model.domain.attributes if one.size > 1]
     tables, group = _tables(names, measured), joined_columns(names, measured)
     together = sum(group[a] == group[b] for a, b in combinations(names, 2))
@@ -93,7 +91,7 @@ def pairs_of(release: Release) -> Pairs:
             kind: Kind = (
                 "measured" if key in tables else "modelled" if group[a] == group[b] else "independent"
             )
-            found[key] = _pair(release, a, b, kind, tables.get(key, ()))
+            found[key] = _pair(model, variances, a, b, kind, tables.get(key, ()))
 
     if len(names) > MOST_COLUMNS:
         for key in list(tables)[:MOST_PAIRS]:
@@ -134,24 +132,25 @@ def _tables(
     return found
 
 
-def _pair(release: Release, first: str, second: str, kind: Kind, tables: Sequence[NoisyMarginal]) -> Pair:
-    model = release.model
-    if model.domain.cells((first, second)) > _MOST_CELLS or not model.supports((first, second)):
+def _pair(
+    model: MarginalModel,
+    variances: Variances,
+    first: str,
+    second: str,
+    kind: Kind,
+    tables: Sequence[NoisyMarginal],
+) -> Pair:
+    domain = model.domain
+    if domain.cells((first, second)) > _MOST_CELLS or not model.supports((first, second)):
         return Pair(first, second, kind, None, None)
     joint = model.project((first, second))
     strength = cramers_v(joint)
     if kind == "independent" and strength is not None and strength > _FAINT:
         kind = "modelled"
     clear = _stands_out(joint, first, second, tables) if kind == "measured" else None
-    return Pair(first, second, kind, strength, clear, _exactness(release, first, second, joint))
-
-
-def _exactness(release: Release, first: str, second: str, joint: FloatArray) -> Exactness | None:
-    domain = release.model.domain
-    known = release.variances.of([domain.index(first), domain.index(second)], joint)
-    if known is None:
-        return None
-    return of_estimates(joint, np.sqrt(known), spoken_of(float(joint.sum())))
+    known = variances.of([domain.index(first), domain.index(second)], joint)
+    counts = None if known is None else of_estimates(joint, np.sqrt(known), spoken_of(float(joint.sum())))
+    return Pair(first, second, kind, strength, clear, counts)
 
 
 def cramers_v(joint: FloatArray) -> float | None:

@@ -1,4 +1,4 @@
-"""What the guarantee of a certificate means for one person, as a bet.
+"""What a certificate says: its guarantee for one person, as a bet, and what the privacy budget was spent on.
 
 Somebody who bets 50:50 whether a unit is in the source is right with probability
 1 - (false alarms + misses) / 2. An (epsilon, delta) claim bounds it by (e^epsilon + delta) / (1 + e^epsilon)
@@ -8,14 +8,18 @@ rounding may add (Dong, Roth, Su 2022). Both count delta in, so the bound has no
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from scipy.special import ndtr
 
+from dpsyn_sql.accounting.budget import Kind
+from dpsyn_sql.accounting.events import PrivacyEvent, cost_units, event_from_dict
 from dpsyn_sql.accounting.gdp import AMOUNT_UNITS
+from dpsyn_sql.errors import InternalError
 
 WEAK = 8.0
 """Above it a promise reads as weak: epsilon alone lets nearly every bet be right."""
@@ -95,3 +99,67 @@ def chance_in_words(delta: float) -> str:
 
 def _right(epsilon: float) -> float:
     return 1 / (1 + math.exp(-epsilon))
+
+
+# -- the budget ------------------------------------------------------------------------------------
+
+_OURS = ("step", "column", "length", "marginals", "residuals")
+"""Facts of a mechanism in a certificate beside its event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Shares of the budget that was reserved: ``steps`` by what they are about, ``columns`` for learning the
+    values of one column, ``unused``."""
+
+    steps: Mapping[str, float]
+    columns: Mapping[str, float]
+    unused: float
+
+    @property
+    def with_rest(self) -> Mapping[str, float]:
+        """Steps, and what was not used if it shows."""
+        return {**self.steps, **({"Not used": self.unused} if self.unused >= 0.0005 else {})}
+
+
+def spending_of(facts: Mapping[str, Any]) -> Spending | None:
+    """None if the certificate does not say it in a way that adds up."""
+    budget = facts.get("budget") or {}
+    reserved, kind = float(budget.get("reserved_units_of_1e-15") or 0), budget.get("kind")
+    if reserved <= 0 or kind not in ("gdp", "pure"):
+        return None
+    steps: dict[str, float] = {}
+    columns: dict[str, float] = {}
+    for one in facts.get("mechanisms", ()):
+        units = _units(one, kind)
+        if units is None:
+            return None
+        share = units / reserved
+        step = _step_words(str(one.get("step", "")))
+        steps[step] = steps.get(step, 0.0) + share
+        if one.get("column") is not None:
+            columns[str(one["column"])] = columns.get(str(one["column"]), 0.0) + share
+    return Spending(steps, columns, max(0.0, 1 - sum(steps.values())))
+
+
+def _units(facts: Mapping[str, Any], kind: Kind) -> float | None:
+    """What an event costs; None if these are no facts of one."""
+    own = {key: value for key, value in facts.items() if key not in _OURS}
+    with contextlib.suppress(ArithmeticError, InternalError, KeyError, TypeError, ValueError):
+        made: PrivacyEvent = event_from_dict(own)
+        if all(isinstance(getattr(made, one.name), int | float) for one in fields(made)):
+            return float(cost_units(made, kind))
+    return None
+
+
+def _step_words(step: str) -> str:
+    """A step of a certificate by what it is about."""
+    if step.startswith("discover"):
+        return "Learning which values occur"
+    if any(word in step for word in ("two-way", "three-way", "pair", "view", "network", "higher")):
+        return "Counts of several columns together"
+    if "one-way" in step:
+        return "Counts of single columns"
+    if step.startswith("rows"):
+        return "The number of rows"
+    return step[:1].upper() + step[1:]

@@ -9,12 +9,8 @@ from datetime import date, datetime, time
 from itertools import pairwise
 from typing import Any
 
-from dpsyn_sql.domain.attributes import OTHER, Attribute, edge_ticks
-from dpsyn_sql.domain.types import Edge, from_tick
-from dpsyn_sql.report.labels import code_labels
-
-MISSING = "(no value)"
-ELSE = "(other values)"
+from dpsyn_sql.domain.attributes import Attribute, edge_ticks
+from dpsyn_sql.domain.types import Edge
 
 _FILES = (".parquet", ".csv", ".csv.gz", ".duckdb")
 _PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
@@ -29,50 +25,6 @@ _TYPES = {
     "time": "times of day",
     "timestamp": "dates with time",
 }
-
-
-def code_words(attribute: Attribute) -> list[str]:
-    """Every code as a person says it: ``17 to 18`` for a bin of whole numbers."""
-    if attribute.kind == "categorical":
-        found = [_category(label) for label in code_labels(attribute)]
-    else:
-        found = [_bin(attribute, place) for place in range(attribute.regular)]
-        found += [ELSE] * attribute.other + [MISSING] * attribute.nullable
-    return found
-
-
-def _category(label: object) -> str:
-    if label is None:
-        return MISSING
-    if label == OTHER:
-        return ELSE
-    if isinstance(label, bool):
-        return "true" if label else "false"
-    return str(label) if str(label).strip() else f"“{label}”"
-
-
-def _bin(attribute: Attribute, place: int) -> str:
-    """The values of a bin; both ends are values of it where there are steps between values."""
-    kind = attribute.type
-    low, high = attribute.edges[place], attribute.edges[place + 1]
-    if not kind.discrete:
-        return f"{_edge(low)} up to {_edge(high)}"
-    ticks = edge_ticks(attribute)
-    first, last = ticks[place], ticks[place + 1] - 1
-    if first >= last:
-        return _edge(low)
-    if kind.family in ("timestamp", "time"):
-        return f"{_edge(low)} up to {_edge(high)}"
-    return f"{_edge(low)} to {_edge(from_tick(kind, last))}"
-
-
-def _edge(edge: Edge) -> str:
-    if isinstance(edge, datetime):
-        whole = not (edge.hour or edge.minute or edge.second or edge.microsecond)
-        return edge.date().isoformat() if whole else edge.isoformat(" ")
-    if isinstance(edge, date | time):
-        return edge.isoformat()
-    return f"{edge:,.6g}" if isinstance(edge, float) else f"{edge:,}"
 
 
 def value_words(value: Edge) -> str:
@@ -108,22 +60,9 @@ def origin_words(attribute: Attribute, share: float | None) -> str:
     return f"Possible values: learnt from the rows with noise{cost}."
 
 
-def step_words(step: str) -> str:
-    """A step of a certificate by what it is about."""
-    if step.startswith("discover"):
-        return "Learning which values occur"
-    if any(word in step for word in ("two-way", "three-way", "pair", "view", "network", "higher")):
-        return "Counts of several columns together"
-    if "one-way" in step:
-        return "Counts of single columns"
-    if step.startswith("rows"):
-        return "The number of rows"
-    return step[:1].upper() + step[1:]
-
-
 def percent(share: float) -> str:
-    """``12.3 %``; small shares keep one digit that says something."""
-    figure = 100 * share
+    """``12.3 %``; small shares keep one digit that says something, and none is above the whole."""
+    figure = 100 * min(1.0, share)
     if figure == 0 or not math.isfinite(figure):
         return "0 %"
     return (

@@ -113,7 +113,8 @@ def test_a_grant_to_an_unknown_account_needs_new(folder):
 
 def test_plan_writes_nothing(folder):
     before = sorted(path.name for path in folder.iterdir())
-    result = run("plan", "t.parquet", "--domain", "d.yml")
+    assert "Counting" not in run("plan", "t.parquet", "--domain", "d.yml").stdout
+    result = run("plan", "t.parquet", "--domain", "d.yml", "-v")
     assert result.exit_code == 0
     for word in (
         "Source",
@@ -138,7 +139,7 @@ def test_a_workload_is_read_from_the_command_line(folder):
 
 def test_init_makes_a_file_that_plan_understands(folder):
     assert run("init", "t.parquet", "--into", "new.yml").exit_code == 0
-    result = run("plan", "t.parquet", "--domain", "new.yml")
+    result = run("plan", "t.parquet", "--domain", "new.yml", "--verbose")
     assert result.exit_code == 0
     assert "n: to be discovered" in result.output and "s: to be discovered" in result.output
     result = run("plan", "t.parquet", "--domain", "new.yml", "--no-discover")

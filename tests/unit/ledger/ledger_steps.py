@@ -6,7 +6,7 @@ from contextlib import closing
 import numpy as np
 
 from dpsyn_sql.accounting.events import GaussianEvent
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 
 EVENT = GaussianEvent(20.0, 2)  # rho = 0.0025
 ANSWER = [np.arange(-3, 3, dtype=np.int64).reshape(2, 3), np.array([2**62, -(2**62)])]

@@ -18,7 +18,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.measure.questions.tree import tree_events
-from dpsyn_sql.planning.key import ReleaseKey
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -17,7 +17,7 @@ from dpsyn_sql.methods.adaptive import model as modelling
 from dpsyn_sql.methods.adaptive.budget import tree_cap, triple_share
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.select import triples_worth_more
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import Relation, Source
 

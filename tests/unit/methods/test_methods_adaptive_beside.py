@@ -18,7 +18,7 @@ from dpsyn_sql.methods.adaptive.budget import NoiseLaw
 from dpsyn_sql.methods.adaptive.measure import components
 from dpsyn_sql.methods.adaptive.model import Task, independence, working_domain
 from dpsyn_sql.methods.adaptive.select import selected
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.source.relation import Relation, Source
 
 SETTINGS = Adaptive.constants

@@ -27,10 +27,9 @@ from dpsyn_sql.methods.adaptive.select import (
     table_weights,
 )
 from dpsyn_sql.methods.marginals import MAX_CANDIDATE_CELLS
-from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits
+from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits, Terms
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload, read_workload
 from dpsyn_sql.source.relation import Relation, Source
 
@@ -290,11 +289,11 @@ def test_a_plan_says_its_caps_only_where_they_are_lower():
     domain, budget = domain_of((500,) * 40), Budget.from_epsilon(1, 1e-9)
     plain = Adaptive().plan(SOURCE, domain, budget)
     assert plain == Adaptive().plan(SOURCE, domain, budget, Terms(Limits(8 * 10**9)))
-    assert plain.particulars.identity == {} and plain.particulars.lines == ()
+    assert plain.details.identity == {} and plain.details.lines == ()
     small = Adaptive().plan(SOURCE, domain, budget, Terms(Limits(LEAST_MEMORY)))
-    candidates, tree = small.particulars.identity["caps"]
+    candidates, tree = small.details.identity["caps"]
     assert candidates < MAX_CANDIDATE_CELLS and tree < Settings().cap_most
-    assert small.particulars.lines == (
+    assert small.details.lines == (
         f"            within the memory limit: {candidates} candidate cells, {tree} model cells",
     )
     assert sum(domain.cells(query.attrs) for query in small.steps[-1].queries) <= candidates
@@ -316,7 +315,7 @@ def shares(spec, sizes):
 def test_one_way_shares_grow_with_the_mean_weight():
     plan, found = shares({"x0": 9}, (4, 4, 4, 4, 4))
     assert (
-        plan.particulars.identity["workload"]
+        plan.details.identity["workload"]
         and [len(step.queries) for step in plan.known] == [1, 4, 1]
         and "mean weight 9" in plan.known[2].name
     )

@@ -11,8 +11,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.planning.key import ReleaseKey
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.source.relation import Relation, Source
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 

@@ -43,7 +43,7 @@ def test_without_a_fitted_correlation_only_one_way_tables_are_asked_for_with_the
     plan = Copula(correlation).plan(SOURCE, DOMAIN, BUDGET)
     (step,) = plan.steps
     assert step.budget == BUDGET and [query.attrs for query in step.queries] == [(n,) for n in DOMAIN.names]
-    assert plan.particulars.settings == {"correlation": correlation}
+    assert plan.details.settings == {"correlation": correlation}
 
 
 def test_the_fitted_correlation_is_the_default_and_asks_as_ever():
@@ -51,7 +51,7 @@ def test_the_fitted_correlation_is_the_default_and_asks_as_ever():
     plan = Copula("fitted").plan(SOURCE, DOMAIN, BUDGET)
     assert [len(step.queries) for step in plan.steps] == [4, 6]
     assert [step.budget.amount for step in plan.steps] == [2 * 10**13, 8 * 10**13]
-    assert plan.particulars.settings == {}
+    assert plan.details.settings == {}
 
 
 def test_a_correlation_that_is_not_known_is_refused_before_anything_is_asked():

@@ -16,8 +16,7 @@ from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.dpsyn import DPSyn
-from dpsyn_sql.planning.limits import Limits
-from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.limits import Limits, Terms
 from dpsyn_sql.sample.views import SYNTHESES
 from dpsyn_sql.source.relation import Relation, Source
 
@@ -166,7 +165,7 @@ def test_a_limit_on_memory_that_no_views_keep_to_says_by_how_much():
         DPSyn().plan(SOURCE, domain(*[2] * 300), GAUSSIAN, Terms(limits=Limits(270 * 2**20)))
     plan = DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN, tight)
     assert plan.further.together < DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN).further.together
-    assert "caps" in plan.particulars.identity
+    assert "caps" in plan.details.identity
 
 
 def rows_of(model, number=100):

@@ -20,9 +20,8 @@ from dpsyn_sql.methods.privbayes.families import (
     distance_to_independence,
     mutual_information,
 )
-from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
-from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
@@ -349,4 +348,4 @@ def test_columns_too_large_for_any_pair_are_planned_alone_and_a_memory_limit_low
     assert plan.static and Fraction(sum(step.budget.amount for step in plan.steps)) == ONE.amount
     limited = PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE, Terms(limits=Limits(600 * 2**20)))
     assert limited.further.together < PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE).further.together
-    assert "caps" in limited.particulars.identity
+    assert "caps" in limited.details.identity

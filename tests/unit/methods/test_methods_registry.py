@@ -150,7 +150,7 @@ def test_the_command_takes_its_settings(tmp_path, con, monkeypatch):
     (tmp_path / "d.yml").write_text(json.dumps(SPEC))
     asked = ("t.parquet", "--domain", "d.yml", "--method", "toy")
     assert "Method      toy\n" in run("plan", *asked).output
-    shown = run("plan", *asked, "--set", "degree=2", "--set", "label=new")
+    shown = run("plan", *asked, "-v", "--set", "degree=2", "--set", "label=new")
     assert (
         "Method      toy (degree=2, label='new')\n" in shown.output
         and "again 1: 1 marginal, " in shown.output

@@ -39,7 +39,7 @@ def test_the_mean_error_is_that_of_the_noise(scale):
 
 
 def test_the_error_of_typical_tables_is_told_for_known_and_reserved_steps(con):
-    said = str(dpsyn_sql.plan(con, "t"))
+    said = dpsyn_sql.plan(con, "t").verbose()
     assert [(what, cells) for what, cells, *_ in re.findall(LINE, said)] == [
         ("one column", "3"),
         ("one column", "5"),
@@ -54,25 +54,43 @@ def test_the_error_of_typical_tables_is_told_for_known_and_reserved_steps(con):
             expected / 2, abs=0.6
         )
     con.execute("CREATE TABLE w AS SELECT x, y, x AS a, y AS b, z FROM t")
-    assert "if it paid for 5 tables, as many as there are columns: noise of" in str(dpsyn_sql.plan(con, "w"))
+    assert (
+        "if it paid for 5 tables, as many as there are columns: noise of"
+        in dpsyn_sql.plan(con, "w").verbose()
+    )
+
+
+def test_a_plan_fits_a_screen_and_begins_with_what_matters_most():
+    """Fifteen columns of unknown values: what is written, what it costs, whether it fits, how far off counts are."""
+    with duckdb.connect() as con:
+        columns = ", ".join(f"i AS n{i}, 'x' || i AS s{i}" for i in range(8))
+        con.execute(f"CREATE TABLE wide AS SELECT {columns} FROM range(3) AS r(i)")
+        planned = dpsyn_sql.plan(con, "wide")
+    lines = str(planned).splitlines()
+    labels = [line[:12].strip() for line in lines]
+    assert labels[:6] == ["Writes", "Costs", "Release", "Account", "Ledger", "Errors"] and len(lines) <= 20
+    assert lines[0].endswith("wide_synthetic: 16 columns of synthetic rows")
+    assert lines[1] == "Costs       epsilon = 1, delta = 1e-09" and "a new debit, which fits" in lines[2]
+    deviation = float(re.findall(r"deviation ([\d.]+) rows a cell", planned.verbose())[1])
+    assert f"a count of one column is within about ±{2 * deviation:.0f} rows in 95 % of releases" in lines[5]
+    assert planned.verbose().splitlines()[: len(lines) - 1] == lines[:-1]
 
 
 def test_a_plan_says_what_questions_are_not_known_yet_and_that_they_need_the_encoded_table(con):
     con.execute("CREATE TABLE w AS SELECT x, y, x AS a, y AS b, z FROM t")
-    said = str(dpsyn_sql.plan(con, "w", method="dpsyn"))
+    said = dpsyn_sql.plan(con, "w", method="dpsyn").verbose()
     assert "Counting    encoded (one-way marginals, then those that noisy answers lead to)" in said
     assert "later at most 4,194,304 further cells, 33.6 MB" in said
     assert "marginals of at most 5 attributes and 1,875 cells each, 4,194,304 cells in all" in said
-    assert "about other marginals of at most 5 attributes" in str(
-        dpsyn_sql.plan(con, "w", method="privbayes")
-    )
-    assert "Counting    scan" in str(dpsyn_sql.plan(con, "w", method="independent"))
+    private = dpsyn_sql.plan(con, "w", method="privbayes").verbose()
+    assert "about other marginals of at most 5 attributes" in private
+    assert "Counting    scan" in dpsyn_sql.plan(con, "w", method="independent").verbose()
 
 
 def test_no_row_enters_the_expected_error(con):
-    before = str(dpsyn_sql.plan(con, "t", method="copula"))
+    before = dpsyn_sql.plan(con, "t", method="copula").verbose()
     con.execute("INSERT INTO t SELECT 'a', 'b', true FROM range(5000)")
-    assert str(dpsyn_sql.plan(con, "t", method="copula")) == before
+    assert dpsyn_sql.plan(con, "t", method="copula").verbose() == before
 
 
 def test_an_epsilon_that_hardly_protects_is_called_so(con):

@@ -12,8 +12,9 @@ from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaints
-from dpsyn_sql.report.doubts import MOST_WARNINGS, Told
-from dpsyn_sql.report.losses import Losses, _column, _joining, _pairs, facts_of_losses, told_losses
+from dpsyn_sql.report.doubts import MOST_WARNINGS, Doubts
+from dpsyn_sql.report.loss_words import summary_of_losses
+from dpsyn_sql.report.losses import Losses, _column, _joining, _pairs, facts_of_losses
 
 ROWS, SIGMA = 10_000, 20.0
 TEXT = Attribute("a", "VARCHAR", "categorical", ("x", "y", "z"), other=True, nullable=True)
@@ -45,7 +46,9 @@ def test_shares_have_their_standard_errors():
     (column,) = facts_of_losses(lost(TEXT, [0.6, 0.1, 0.05, 0.2, 0.05]), ())["columns"]
     assert column["other"] == {"code": "__other__", "share": 0.2, "standard_error": SIGMA / ROWS}
     assert column["null"] == {"code": "NULL", "share": 0.05, "standard_error": SIGMA / ROWS}
-    assert column["lost"] == "__other__ 20.0 % ± 0.2; NULL 5.0 % ± 0.2"
+    assert column["lost"] == (
+        "20.0 % ± 0.2 of the rows have a value that is not named (__other__); 5.0 % ± 0.2 of the rows have no value (NULL)"
+    )
     assert column["tables"] == 1 and "found" not in column
 
 
@@ -123,7 +126,11 @@ def test_rows_that_keep_a_beginning_are_told(origin):
         "standard_error": error,
         "found": 2,
     }
-    words = ["__other__ 6.0 % ± 0.2", "NULL 4.0 % ± 0.2", "prefixes alone 30.0 % ± 0.3"]
+    words = [
+        "6.0 % ± 0.2 of the rows have a value that is not named (__other__)",
+        "4.0 % ± 0.2 of the rows have no value (NULL)",
+        "30.0 % ± 0.3 keep only the beginning of their text",
+    ]
     found = ["1 value and 2 prefixes found, those below 80 hidden"] if origin == "discovered" else []
     assert column["lost"] == "; ".join(words + found)
     (kept,) = facts_of_losses(lost(codes, [0, 0, 0.9, 0, 0.1], hidden={"a": 80}), ())["columns"]
@@ -143,13 +150,15 @@ def test_a_list_that_does_not_fit_shows_in_the_code_that_takes_the_rest(attribut
     assert text.startswith(f"'{taken}' is the only value of 'a'") and "check the list" in text
 
 
-@pytest.mark.parametrize(("end", "side"), [(0, "first"), (-1, "last")])
+@pytest.mark.parametrize(
+    ("end", "side"), [(0, "lowest range of 'a', 200 to 209"), (-1, "highest range of 'a', 290 to 299")]
+)
 def test_bounds_that_do_not_fit_show_in_an_end_bin(end, side):
     shares = np.full(10, 0.26 / 9)
     shares[end] = 0.74
     (text,) = said(lost(AGE, shares))
-    assert text.startswith(f"74 % of the rows are in the {side} bin") and "wider bounds" in text
-    assert ("nullable: true" in text) is (side == "first")
+    assert text.startswith(f"74 % of the rows are in the {side},") and "wider bounds" in text
+    assert ("nullable: true" in text) is (end == 0)
 
 
 def test_gaps_between_values_are_no_clipping():
@@ -200,7 +209,7 @@ def test_a_learnt_bin_of_one_value_hides_nothing(cuts, quiet):
     shares = [0.95, *[0.01] * 6]
     losses = lost(attribute, shares)
     assert (said(losses) == []) is quiet
-    assert (told_losses(facts_of_losses(losses, ()))[0].startswith("Pairs")) is quiet
+    assert (summary_of_losses(facts_of_losses(losses, ()))[0].startswith("Pairs")) is quiet
     declared = lost(replace(attribute, origin="declared"), shares)
     assert said(declared), "the fill of a declared bin is a guess"
 
@@ -208,7 +217,7 @@ def test_a_learnt_bin_of_one_value_hides_nothing(cuts, quiet):
 def test_one_more_wide_bin_is_one():
     edges, shares = (0, 1000, 2000, 3000, 3001), [0.3, 0.3, 0.3, 0.1]
     (column,) = facts_of_losses(lost(replace(AGE, edges=edges), shares), ())["columns"]
-    assert column["lost"].endswith("1 more wide bin")
+    assert column["lost"].endswith("1 more wide range")
 
 
 def test_a_category_that_vanishes_is_named_where_it_matters():
@@ -240,7 +249,7 @@ def test_what_the_workload_names_comes_first():
 
 
 def test_at_most_six_are_warnings_and_the_rest_is_counted(recwarn):
-    told = Told(tuple(f"doubt {i}" for i in range(9)), ("a note",))
+    told = Doubts(tuple(f"doubt {i}" for i in range(9)), ("a note",))
     notes = told.warned()
     assert notes == (
         "a note",
@@ -261,7 +270,7 @@ def test_rows_that_are_written_as_other_values_are_told():
     recoded = replace(FOUND, recoding=Recoding((3,), (0, 1, 2)))
     facts = facts_of_losses(lost(recoded, [0.5, 0.2, 0.1, 0.2, 0.0], hidden={"a": 80}), ["w"])
     assert (
-        "__other__ 20.0 % ± 0.2, written as other values; 3 values found, those below 80 hidden"
-        in told_losses(facts)[1]
+        "not named, and are written with another; 3 values found, those below 80 hidden"
+        in summary_of_losses(facts)[1]
     )
-    assert told_losses(facts)[-1] == "Warning: w"
+    assert summary_of_losses(facts)[-1] == "Warning: w"

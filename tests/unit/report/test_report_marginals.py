@@ -66,3 +66,19 @@ def test_an_unordered_one_way_is_only_projected_and_unmeasured_pairs_have_no_err
 def test_the_error_of_the_total_pools_the_sums_of_all_tables():
     variances = np.array([32 * 100.0**2, 64 * 100.0**2])
     assert total_error([ONE, TWO]) == pytest.approx(1 / math.sqrt((1 / variances).sum()))
+
+
+def test_a_table_is_printed_with_its_errors_in_whole_rows_and_keeps_its_values():
+    attribute = Attribute("estimate", "VARCHAR", "categorical", ("a", "b"))
+    domain = Domain((attribute, Attribute("y", "BOOLEAN", "categorical", (False, True))))
+    large = NoisyMarginal(("estimate",), np.array([1_234_567, -3]), 25.98)
+    found = marginal_table(
+        ProductModel(domain, fit_margins(domain, Measurements([large]))), [large], ["estimate"]
+    )
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["estimate", "estimate", "estimate_error", "noisy", "standard_error", "basis"]
+    assert lines[1].split() == ["0", "a", "1,234,564", "1,234,567", "26", "measured"]
+    assert "<td>1,234,567</td>" in found._repr_html_()
+    assert found["noisy"].tolist() == [1_234_567, -3] and found["standard_error"].iloc[0] == 25.98
+    assert str(found.head(1)).splitlines() == lines[:2]
+    assert " 0.3 " in str(found.assign(standard_error=0.26))

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from datetime import date, time
 from decimal import Decimal
 
 import numpy as np
@@ -12,25 +13,16 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, event_to_dict
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.labels import code_words
+from dpsyn_sql.report.loss_words import column_words
 from dpsyn_sql.report.losses import joined_columns
-from dpsyn_sql.report.public.accuracy import (
-    Accuracy,
-    Exactness,
-    measured_tables,
-    of_all_counts,
-    of_estimates,
-    smallest_group,
-    spoken_of,
-)
-from dpsyn_sql.report.public.certainty import accuracy_lines, accuracy_part
-from dpsyn_sql.report.public.figures import ColumnFigures, largest, merged, position, special
-from dpsyn_sql.report.public.lost import lost_words
+from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
+from dpsyn_sql.report.public.exactness import Exactness, of_all_counts, of_estimates, spoken_of
+from dpsyn_sql.report.public.figures import ColumnFigures, histogram, largest, position, special
+from dpsyn_sql.report.public.page import Report, _parts
 from dpsyn_sql.report.public.pairs import Pair, Pairs, cramers_v
-from dpsyn_sql.report.public.promise import Promise, chance_in_words, of_hundred, promise_of
-from dpsyn_sql.report.public.sections import pairs_part
-from dpsyn_sql.report.public.spending import spending_of
+from dpsyn_sql.report.public.promise import Promise, chance_in_words, of_hundred, promise_of, spending_of
 from dpsyn_sql.report.public.words import (
-    code_words,
     percent,
     public_name,
     release_name,
@@ -121,13 +113,19 @@ def test_a_tiny_chance_in_words(delta, words):
     assert chance_in_words(delta) == words
 
 
+def part(name, **shown):
+    """A part of the page with what it shows."""
+    values = dict.fromkeys(Report.__dataclass_fields__) | {"facts": {}} | shown
+    return " ".join(str(getattr(_parts(), name)(Report(**values))).split())
+
+
 # -- figures ----------------------------------------------------------------------------------------
 
 
 def figures(attribute, rows, errors=None, error_of="noise"):
     rows = np.asarray(rows, dtype=float)
     errors = np.full(rows.size, np.nan) if errors is None else np.asarray(errors, dtype=float)
-    return ColumnFigures(attribute, tuple(code_words(attribute)), rows, errors, error_of, math.nan)
+    return ColumnFigures(attribute, tuple(code_words(attribute)), rows, errors, error_of)
 
 
 def test_mean_and_quartiles_are_those_of_the_rows_that_are_written():
@@ -159,23 +157,63 @@ def test_no_rows_and_categories_have_no_position():
     assert position(figures(Attribute("c", "VARCHAR", "categorical", labels=("x",)), [3])) is None
 
 
-def test_neighbours_go_together_in_groups_of_one_size():
-    attribute = Attribute("a", "INTEGER", "numeric", edges=tuple(range(100)), nullable=True)
-    own = figures(attribute, np.arange(100), np.full(100, 2.0))
-    groups = merged(own, 40)
-    assert [one.codes for one in groups] == [3] * 33
-    assert sum(one.rows for one in groups) == sum(range(99))
-    assert groups[0].error == pytest.approx(2 * math.sqrt(3))
-    assert groups[0].words == "0 to 2"
-    assert merged(figures(attribute, np.arange(100), np.full(100, 2.0), "estimate"), 40)[0].error == 6
+def test_bars_have_one_width_so_that_bins_of_equal_shares_do_not_look_flat():
+    """Of an exponential column in 50 bins of equal shares, against the shares of its values."""
+    edges = tuple(float(edge) for edge in -np.log1p(-np.linspace(0, 0.99, 51)) * 1000)
+    attribute = Attribute("a", "DOUBLE", "numeric", edges=edges, nullable=True)
+    own = figures(attribute, [*[200.0] * 50, 99], np.full(51, 2.0))
+    found = histogram(own, 40)
+    rows = np.array([one.rows for one in found.bars])
+    assert len(rows) <= 40 and rows.sum() == pytest.approx(10_000) and not found.beyond
+    cuts = np.linspace(0, len(rows) * 200, len(rows) + 1)
+    density = np.interp(cuts, edges, np.arange(51) * 200.0)
+    assert rows == pytest.approx(np.diff(density)) and rows[0] > 5 * rows[-4]
+    assert (found.bars[0].words, found.bars[-1].words) == ("0 up to 200", "4,600 up to 4,800")
     assert special(own)[0].rows == 99
+
+
+def test_the_error_of_a_bar_is_that_of_all_bins_that_reach_into_it():
+    attribute = Attribute("a", "INTEGER", "numeric", edges=(0, 4, 8, 16, 32, *range(40, 101, 4)))
+    errors = np.full(20, 3.0)
+    independent, together = (
+        histogram(figures(attribute, np.arange(20), errors, of), 20).bars for of in ("noise", "estimate")
+    )
+    assert [one.words for one in independent[:3]] == ["0 to 4", "5 to 9", "10 to 14"]
+    assert independent[0].error == pytest.approx(math.hypot(3, 3))
+    assert together[0].error == pytest.approx(3 + 3)
+    assert independent[0].rows == pytest.approx(0 + 1 / 4)
+
+
+def test_a_long_tail_of_few_rows_is_cut_off_and_counted():
+    attribute = Attribute("a", "INTEGER", "numeric", edges=(*range(0, 101, 5), 10_000))
+    found = histogram(figures(attribute, [*[50.0] * 20, 4]), 20)
+    assert len(found.bars) == 20 and found.bars[-1].words == "95 to 99"
+    assert [(one.words, one.rows) for one in found.beyond] == [("100 and above", pytest.approx(4))]
+    heavy = histogram(figures(attribute, [*[50.0] * 20, 40]), 20)  # no few rows
+    assert not heavy.beyond and heavy.bars[-1].words == "9,500 to 9,999"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        (Attribute("a", "DATE", "temporal", edges=(date(1, 1, 1), date(9999, 12, 31))), "0001-01-01 to "),
+        (Attribute("a", "TIME", "temporal", edges=(time(0), time.max)), "00:00:00 up to 01:00:00"),
+        (Attribute("a", "DOUBLE", "numeric", edges=(3.0, 4.0), fill=((3.0,),)), "3 up to 3"),
+        (Attribute("a", "BIGINT", "numeric", edges=(-(2**63), 2**63 - 1)), "-9,500,000,000,000,000,000 to "),
+        (Attribute("a", "DECIMAL(8,2)", "numeric", edges=(Decimal(0), Decimal(1))), "0.00 to 0.04"),
+    ],
+)
+def test_ends_of_types_and_single_values_have_bars(attribute, words):
+    found = histogram(figures(attribute, [8.0], [1.0]), 40)
+    assert sum(one.rows for one in (*found.bars, *found.beyond)) == pytest.approx(8)
+    assert found.bars[0].words.startswith(words) and len(found.bars) <= 41
 
 
 def test_the_largest_categories_and_the_rest():
     attribute = Attribute("c", "VARCHAR", "categorical", labels=tuple("abcde"), other=True)
     shown, rest = largest(figures(attribute, [1, 5, 3, 4, 2, 100]), 2)
     assert [one.words for one in shown] == ["b", "d"]
-    assert (rest.rows, rest.codes) == (6, 3)
+    assert (rest.rows, rest.words) == (6, "and 3 more")
 
 
 # -- pairs ------------------------------------------------------------------------------------------
@@ -271,11 +309,13 @@ def test_lines_have_errors_of_estimates_where_they_are_known_and_of_noise_elsewh
         ("bc", "noise", True, pytest.approx(19.6)),
         ("abc", "noise", True, pytest.approx(19.6)),
     ]
-    told = accuracy_part(found, 5000)
+    told = part("accuracy", accuracy=found, total=5000)
     assert "count of 500 in " in told and "within ±61 of the truth" in told
     for words in ("through other columns", "counted together, noisy count", "(noisy count)", 'href="#use"'):
         assert words in told
-    assert "counted together, noisy count" not in accuracy_part(found[:1] + found[3:5], 5000)
+    assert "counted together, noisy count" not in part(
+        "accuracy", accuracy=found[:1] + found[3:5], total=5000
+    )
 
 
 @pytest.mark.parametrize(
@@ -289,7 +329,7 @@ def test_lines_have_errors_of_estimates_where_they_are_known_and_of_noise_elsewh
 )
 def test_ways_without_pairs_are_not_told(counted, words):
     numbers = dict(zip(("measured", "modelled", "independent"), counted, strict=True))
-    told = pairs_part(Pairs(("a",), {}, (), numbers, sum(counted)))
+    told = part("pairs", pairs=Pairs(("a",), {}, (), numbers, sum(counted)))
     assert words in told
     assert "0 are" not in told
     assert ("do not say what goes with what" in told) == (counted[2] > 0)
@@ -298,43 +338,50 @@ def test_ways_without_pairs_are_not_told(counted, words):
 # -- what was lost ----------------------------------------------------------------------------------
 
 
-AGES = Attribute("age", "INTEGER", "numeric", edges=(0, 10, 20, 100), nullable=True, other=False)
+AGES = Attribute("age", "INTEGER", "numeric", edges=(0, 10, 20, 24_575), nullable=True, other=False)
 SHARE = {"share": 0.061, "standard_error": 0.001}
 
 
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"null": {"code": "NULL", **SHARE}}, "6.1 % of the rows have no value."),
+        ({"null": {"code": "NULL", **SHARE}}, "6.1 % ± 0.1 of the rows have no value (NULL)"),
         (
             {"null": {"code": "NULL", **SHARE}, "not_written": ["NULL"]},
-            "6.1 % of the rows have no value, and one of those above here.",
+            "6.1 % ± 0.1 of the rows have no value, and are written with another",
         ),
-        ({"in_noise": ["x", "y"]}, "2 categories cannot be told from noise: rare, or not there."),
+        ({"in_noise": ["x", "y"]}, "2 categories cannot be told from the noise"),
         (
             {"first_bin": {"code": "[0, 10)", **SHARE}},
-            "6.1 % of the rows are in the lowest range, 0 to 9, or below it.",
+            "6.1 % ± 0.1 are in the lowest range, 0 to 9: values below 0 are written as at least that",
         ),
         (
-            {"wide_bins": [{"code": "[20, 100)", **SHARE}]},
-            "6.1 % of the rows share the wide range 20 to 99, and are spread evenly in it.",
+            {"last_bin": {"code": "[20, 24575)", **SHARE, "share": 1.007}},
+            "100.0 % ± 0.1 are in the highest range, 20 to 24,574: values above 24,574 are written as at most that",
         ),
-        ({"prefixes": {"code": "prefixes", "found": 3, **SHARE}}, "Of 6.1 % of the rows only the beginning"),
         (
-            {"found": 8, "hidden_below": 477.0},
-            "8 values were found; values of fewer than about 477 rows could",
+            {"wide_bins": [{"code": "[20, 24575)", **SHARE}]},
+            "6.1 % ± 0.1 share the wide range 20 to 24,574: where in it is lost",
         ),
+        ({"prefixes": {"code": "prefixes", "found": 3, **SHARE}}, "6.1 % ± 0.1 keep only the beginning of"),
+        ({"found": 8, "hidden_below": 1477.0}, "8 values found, those below 1,477 hidden"),
         (
             {"other": {"code": "__other__", **SHARE}},
-            "6.1 % of the rows have a value that is not named: “other values”.",
+            "6.1 % ± 0.1 of the rows have a value that is not named (__other__)",
         ),
-        ({"null": {"code": "NULL"}}, "short words"),
-        ({"null": {"share": "x", "standard_error": 1, "code": "NULL"}}, "short words"),
     ],
 )
 def test_losses_in_words_for_people(facts, words):
-    assert words in lost_words({"name": "age", "lost": "short words", **facts}, AGES)
-    assert not lost_words({"name": "age", **facts}, AGES)
+    (told, *_) = column_words({"name": "age", **facts}, AGES, ())
+    assert told.startswith(words)
+
+
+def test_ranges_of_floats_are_written_without_their_noise():
+    near = Attribute("x", "DOUBLE", "numeric", edges=(0.0, 1.0000000000000002, 2.0, 3.0))
+    facts = {"wide_bins": [{"code": "[1.0000000000000002, 2.0)", **SHARE}]}
+    assert list(column_words(facts, near, ())) == [
+        "6.1 % ± 0.1 share the wide range 1 up to 2: where in it is lost"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -399,7 +446,12 @@ def test_a_public_name_has_no_folder(table, name):
 
 
 def test_numbers_in_words():
-    assert [percent(share) for share in (0, 0.0001, 0.123, 1)] == ["0 %", "<0.1 %", "12.3 %", "100 %"]
+    assert [percent(share) for share in (0, 0.0001, 0.123, 1.007)] == [
+        "0 %",
+        "<0.1 %",
+        "12.3 %",
+        "100 %",
+    ]
     assert [rounded_up(rows) for rows in (0, 3.2, 127, 1234)] == [0, 4, 130, 1300]
     assert rounded_up(math.nan) == 0
 

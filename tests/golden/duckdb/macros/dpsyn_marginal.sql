@@ -9,7 +9,8 @@ FROM query(
         ),
         ''
     )
-    || 'estimate, estimate_error, noisy, standard_error, basis FROM dpsyn.marginal('
+    || 'round(estimate, 1) AS estimate, round(estimate_error, 1) AS estimate_error, round(noisy, 1) AS noisy, '
+    || 'round(standard_error, 1) AS standard_error, basis FROM dpsyn.marginal('
     || COALESCE('''' || replace(CAST(release AS VARCHAR), '''', '''''') || '''', 'NULL')
     || ', ['
     || array_to_string(

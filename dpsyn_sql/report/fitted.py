@@ -20,7 +20,7 @@ zero. At epsilon 1e-6 noise alone gives ten million rows and more (docs/decision
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class FittedRelease:
     """``shape`` and ``plan`` are complete: nothing is left to be discovered. ``types``: what was found of
     columns of text without a stated type. ``variances``: of the model's estimates."""
 
@@ -33,14 +33,14 @@ class Made:
     variances: Variances = NO_VARIANCES
 
     @property
-    def filled(self) -> Made:
+    def filled(self) -> FittedRelease:
         """The same with bins filled as the noisy answers say. The model and its codes stay as they are."""
         domain = filled(self.shape.domain, one_way_counts(self.shape.domain, self.measurements))
         shape = replace(self.shape, measured=domain.attributes)
         return replace(self, shape=shape, plan=replace(self.plan, domain=domain))
 
 
-def rows_wanted(made: Made) -> int:
+def rows_wanted(made: FittedRelease) -> int:
     """How many rows to write, judged by noisy answers alone."""
     total = max(0, round(made.model.total))
     return min(total, ROWS_OF_NOISE) if 4 * total_error(made.measurements) > total else total

@@ -1,0 +1,417 @@
+"""The public report: one page that needs neither network nor JavaScript.
+
+All of it is computed from the model, the noisy answers and the certificate, which are public. Its words are
+in ``report.html``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.variances import Variances
+from dpsyn_sql.interfaces import MarginalModel
+from dpsyn_sql.notices import printable
+from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.certificate import NOT_PROMISED
+from dpsyn_sql.report.html.charts import Cell, heat_map
+from dpsyn_sql.report.html.element import Html, element, joined, named
+from dpsyn_sql.report.html.page import Section, facts, page, paragraph, scrolled, table
+from dpsyn_sql.report.labels import counted
+from dpsyn_sql.report.loss_words import pairs_in_words
+from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
+from dpsyn_sql.report.public.columns import Card, card_of
+from dpsyn_sql.report.public.exactness import TWO_SIDED
+from dpsyn_sql.report.public.figures import ColumnFigures, column_figures
+from dpsyn_sql.report.public.pairs import MOST_COLUMNS, Pair, Pairs, pairs_of
+from dpsyn_sql.report.public.promise import (
+    WEAK,
+    Promise,
+    Spending,
+    chance_in_words,
+    of_hundred,
+    promise_of,
+    spending_of,
+)
+from dpsyn_sql.report.public.words import (
+    percent,
+    public_name,
+    release_name,
+    rounded_up,
+    rows_words,
+    source_words,
+)
+from dpsyn_sql.report.stored import attribute_of_facts
+
+ENDINGS = (".html", ".htm")
+
+_MUCH = 0.1
+"""A column that keeps less than 1 minus this part of its rows is told."""
+
+_STRONG = 0.1
+_MOST_LISTED = 15
+
+_KNOWN = {
+    "measured": "counted together",
+    "modelled": "through other columns",
+    "independent": "taken as independent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PublicRelease:
+    """What a report is made from: values of a release, all of them public."""
+
+    table: str
+    rows: int
+    facts: Mapping[str, Any]
+    model: MarginalModel
+    measurements: Sequence[NoisyMarginal]
+    variances: Variances
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the page shows. ``total``: noisy number of rows of the source."""
+
+    table: str
+    rows: int
+    total: float
+    facts: Mapping[str, Any]
+    columns: Sequence[ColumnFigures]
+    pairs: Pairs
+    accuracy: Sequence[Accuracy]
+    promise: Promise
+    spending: Spending | None
+
+    @property
+    def lost(self) -> Mapping[str, Any]:
+        """What the certificate says of losses."""
+        return self.facts.get("losses") or {}
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the owner stated."""
+        return self.facts.get("public_facts") or {}
+
+    @property
+    def name(self) -> str:
+        """Of the release."""
+        return release_name(self.table)
+
+    @property
+    def by_row(self) -> bool:
+        """Whether a row is protected, not a person."""
+        unit = str(self.facts["guarantee"]["privacy_unit"])
+        return unit == "row" or unit.startswith("a row of")
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Columns that are written and not measured."""
+        return [str(role["name"]) for role in self.public.get("roles", ())]
+
+    @property
+    def written(self) -> int:
+        """Number of written columns."""
+        return sum(len(one.attribute.columns) for one in self.columns) + len(self.unmeasured)
+
+    @property
+    def group(self) -> float:
+        """The smallest group that a typical count of one column can be trusted for; NaN if unknown."""
+        known = [one.typical_error for one in self.columns if math.isfinite(one.typical_error)]
+        return 2 * TWO_SIDED * sorted(known)[len(known) // 2] if known else math.nan
+
+    @property
+    def group_of_pairs(self) -> float:
+        """The same for two columns together."""
+        return smallest_group([one for one in self.accuracy if one.pair and one.together])
+
+    @property
+    def counts_are_useful(self) -> bool:
+        """Whether there are groups that large."""
+        return math.isfinite(self.group) and self.group <= self.total
+
+    @property
+    def damaged(self) -> list[str]:
+        """Columns of which much is lost: in other values, in beginnings of text alone, in wide ranges."""
+        found = []
+        for one in self.lost.get("columns", ()):
+            parts = [one.get("other"), one.get("prefixes"), *one.get("wide_bins", ())]
+            if sum(float(part["share"]) for part in parts if part) > _MUCH:
+                found.append(str(one["name"]))
+        return found
+
+    @property
+    def warnings(self) -> list[str]:
+        """Of the release, the gravest first."""
+        told = [str(text) for text in self.lost.get("warnings", ())]
+        if self.rows == 0:
+            told.insert(0, "The release has no rows: the noisy number of rows is zero or below.")
+        if self.promise.weak:
+            weak = "The promise of privacy is weak: handle these rows as if they could reveal single persons."
+            told.insert(0, weak)
+        return told
+
+    @property
+    def cards(self) -> Iterable[Card]:
+        """Of every column."""
+        lost = {str(one["name"]): str(one.get("lost", "")) for one in self.lost.get("columns", ())}
+        shares = {} if self.spending is None else self.spending.columns
+        for one in self.columns:
+            name = one.attribute.name
+            yield card_of(one, lost.get(name, ""), shares.get(name))
+
+    @property
+    def telling_pairs(self) -> list[Pair]:
+        """The three strongest that were counted together and are no noise."""
+        strong = [one for one in self.pairs.strongest if (one.strength or 0) >= _STRONG]
+        return [one for one in strong if one.kind == "measured" and one.clear is not False][:3]
+
+    @property
+    def ways(self) -> list[str]:
+        """How many pairs are known in which way; a way without pairs is left out."""
+        ways = (
+            (self.pairs.counted["measured"], "counted together with noise"),
+            (self.pairs.counted["modelled"], "known only through other columns"),
+            (self.pairs.counted["independent"], "taken as independent"),
+        )
+        told = [f"{number:,} {'is' if number == 1 else 'are'} {words}" for number, words in ways if number]
+        return [*told[:-1], f"and {told[-1]}"] if len(told) > 2 else told
+
+    @property
+    def accuracy_groups(self) -> list[tuple[str, list[Accuracy]]]:
+        """Lines by the number of their columns."""
+        titles = ("Single columns", "Two columns together", "Three and more columns together")
+        return [
+            (title, [one for one in self.accuracy if min(len(one.attrs), 3) == number])
+            for number, title in enumerate(titles, 1)
+        ]
+
+    @property
+    def example(self) -> Accuracy:
+        """The listed pair with counts nearest to the one spoken of; otherwise the first line."""
+        pairs = [one for one in self.accuracy if one.pair and not one.grouped][:_MOST_LISTED]
+        return min(pairs, key=lambda one: one.away_from(self.total)) if pairs else self.accuracy[0]
+
+
+def report_of(release: PublicRelease) -> Report:
+    """All that the page of a release shows."""
+    parts = release.model, release.measurements, release.variances
+    attributes = map(attribute_of_facts, release.facts["public_facts"]["domain"])
+    columns, pairs = [column_figures(*parts, attribute) for attribute in attributes], pairs_of(*parts)
+    return Report(
+        table=release.table,
+        rows=release.rows,
+        total=max(0.0, float(release.model.total)),
+        facts=release.facts,
+        columns=columns,
+        pairs=pairs,
+        accuracy=accuracy_lines(columns, pairs, measured_tables(release.measurements)),
+        promise=promise_of(release.facts),
+        spending=spending_of(release.facts),
+    )
+
+
+def report_page(release: PublicRelease) -> str:
+    """The page as HTML."""
+    shown, parts = report_of(release), _parts()
+    sections = (
+        Section("what", "What this is", parts.overview(shown)),
+        Section("promise", "What is promised to each person", parts.promise(shown)),
+        Section("columns", "The columns", parts.columns(shown)),
+        Section("pairs", "What goes with what", parts.pairs(shown)),
+        Section("accuracy", "How exact counts are", parts.accuracy(shown)),
+        Section("budget", "What was learnt, and what it cost", parts.budget(shown)),
+        Section("use", "How to use it", parts.use(shown)),
+    )
+    closing = paragraph(
+        "Everything on this page is public: it is computed from noisy counts, their model and the "
+        f"certificate. Release {shown.facts.get('release', '')}."
+    )
+    return page(f"Synthetic table {public_name(release.table)[:120]}", joined(), sections, closing=closing)
+
+
+def short_report(release: PublicRelease) -> str:
+    """A short form for notebooks, in elements without a style of their own."""
+    lost = release.facts.get("losses") or {}
+    shown = {
+        "title": public_name(release.table),
+        "rows": release.rows,
+        "attributes": release.model.domain.attributes,
+        "facts": release.facts,
+        "promise": promise_of(release.facts),
+        "lost": lost,
+        "lost_by_column": {one["name"]: one["lost"] for one in lost.get("columns", ()) if "lost" in one},
+    }
+    return str(_parts().short(shown))
+
+
+def check_report_path(path: str | os.PathLike[str]) -> Path:
+    """Where a report may be written.
+
+    Raises:
+        InputError: a folder, another ending than .html, or a folder that does not exist.
+    """
+    place = Path(path)
+    if place.is_dir():
+        raise InputError(f"{place} is a folder: give a file in it, such as {place / 'report.html'}")
+    if place.suffix.lower() not in ENDINGS:
+        raise InputError(f"{place} has no ending of a page: use {' or '.join(ENDINGS)}")
+    if not place.absolute().parent.is_dir():
+        raise InputError(f"the folder of {place} does not exist")
+    return place
+
+
+def write_report(release: PublicRelease, path: str | os.PathLike[str]) -> Path:
+    """Write the page; a file that exists is replaced.
+
+    Raises:
+        InputError: as ``check_report_path``, or the file cannot be written.
+    """
+    place = check_report_path(path)
+    text = report_page(release)
+    with contextlib.suppress(OSError):
+        place.write_text(text, encoding="utf-8")
+        return place
+    raise InputError(f"{place} cannot be written: give a file in a folder that exists and that you own")
+
+
+# -- what the template calls ------------------------------------------------------------------------
+
+
+@cache
+def _parts() -> Any:
+    """The macros of the template. Whatever they print is text, unless a function of ``html/`` made it."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_text,
+    )
+    environment.filters |= {
+        "chance": chance_in_words,
+        "literal": _literal,
+        "named": _named,
+        "number": "{:,}".format,
+        "of_hundred": of_hundred,
+        "percent": percent,
+        "rounded": _rounded,
+        "rows": rows_words,
+        "source": source_words,
+    }
+    environment.globals |= {
+        "accuracy_table": _accuracy_table,
+        "counted": counted,
+        "facts": facts,
+        "line_names": _line_names,
+        "matrix": _matrix,
+        "most_columns": MOST_COLUMNS,
+        "not_promised": NOT_PROMISED,
+        "pair_table": _pair_table,
+        "pairs_in_words": pairs_in_words,
+        "scrolled": scrolled,
+        "share_table": _share_table,
+        "table": table,
+        "weak": WEAK,
+    }
+    return environment.get_template("report.html").module
+
+
+def _text(value: object) -> object:
+    return value if isinstance(value, Html) else "" if value is None else printable(str(value))
+
+
+def _named(value: object, most: int | None = None) -> Html:
+    return named(str(value), most)
+
+
+def _rounded(rows: float) -> str:
+    return rows_words(rounded_up(rows))
+
+
+def _literal(text: str, otherwise: str) -> str:
+    """A text for SQL; ``otherwise`` in the place of none, and of one too long to read."""
+    return "'" + (text if 0 < len(text) <= 60 else otherwise).replace("'", "''") + "'"
+
+
+def _matrix(pairs: Pairs) -> Html:
+    """A square for each pair."""
+    names = pairs.columns
+    cells = [[_cell(pairs.found[other, name]) for other in names[:row]] for row, name in enumerate(names)]
+    return heat_map(
+        "Pairs of columns",
+        "A square for each pair, in a strong colour for a strong link. The table below has the strongest "
+        "pairs.",
+        names,
+        cells,
+    )
+
+
+def _cell(pair: Pair) -> Cell:
+    told = "strength not computed" if pair.strength is None else f"strength {pair.strength:.2f}"
+    words = f"{pair.first[:60]} and {pair.second[:60]}: {told}, {_KNOWN[pair.kind]}"
+    if pair.strength is None and pair.kind != "independent":
+        return Cell(0.0, "unknown", words)
+    return Cell(pair.strength or 0.0, pair.kind, words)
+
+
+def _pair_table(caption: str, pairs: Sequence[Pair]) -> Html:
+    clear = {True: "clear", False: "may be noise", None: ""}
+    rows = [
+        (
+            joined(named(pair.first, 40), " and ", named(pair.second, 40)),
+            _KNOWN[pair.kind],
+            clear[pair.clear],
+            f"{pair.strength or 0:.2f}",
+        )
+        for pair in pairs
+    ]
+    return table(caption, ["columns", "how it is known", "beside noise", "strength"], rows, numbers=1)
+
+
+def _share_table(caption: str, what: str, shares: Mapping[str, float]) -> Html:
+    rows = [(named(name, 60), percent(share)) for name, share in shares.items()]
+    return table(caption, [what, "share of the budget"], rows, numbers=1)
+
+
+def _line_names(line: Accuracy) -> Html:
+    return Html(" x ").join(named(name, 40) for name in line.attrs)
+
+
+def _accuracy_table(title: str, lines: Sequence[Accuracy]) -> Html:
+    several = len(lines[0].attrs) > 1
+    rows = [_accuracy_row(one, several) for one in lines]
+    ends = ["is right to", "smallest useful group"]
+    return table(
+        f"{title}: in 95 % of releases a count is within so many rows of the truth. In the smallest useful "
+        "group this is half of the count",
+        ["columns", "how it is known", "a count of", *ends] if several else ["column", *ends],
+        rows,
+        numbers=3 if several else 2,
+    )
+
+
+def _accuracy_row(line: Accuracy, several: bool) -> list[str]:
+    noisy, exactness = line.of == "noise", line.exactness
+    known = "counted together" if line.together else "through other columns"
+    notes = ["(in wider groups)"] * line.grouped + ["(noisy count)"] * (noisy and not several)
+    name = joined(_line_names(line), *(element("span", f" {note}", class_="soft") for note in notes))
+    count = "any" if math.isnan(exactness.count) else rows_words(exactness.count)
+    smallest = _rounded(exactness.smallest) if math.isfinite(exactness.smallest) else "none"
+    return [
+        name,
+        *([f"{known}, noisy count" if noisy else known, count] if several else []),
+        f"±{rows_words(math.ceil(exactness.within))}",
+        smallest,
+    ]
