@@ -34,7 +34,7 @@ from dpsyn_sql.interfaces import Kind, Method, ReleaseKey
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods import Adaptive, Independent
-from dpsyn_sql.methods.adaptive import method as rounds
+from dpsyn_sql.methods.adaptive import select
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.relation import Relation, Source
 
@@ -119,14 +119,14 @@ def varied(variant: str) -> Iterator[Method]:
     if variant == "independent":
         yield Independent()
     elif name == "pairs":
-        before, rounds.pairs_worth_their_budget = (
-            rounds.pairs_worth_their_budget,
+        before, select.pairs_worth_their_budget = (
+            select.pairs_worth_their_budget,
             lambda *_: value == "always",
         )
         try:
             yield Adaptive()
         finally:
-            rounds.pairs_worth_their_budget = before
+            select.pairs_worth_their_budget = before
     elif value:
         kind = type(getattr(Adaptive.constants, name))
         constants = replace(Adaptive.constants, **{name: kind(float(value))})

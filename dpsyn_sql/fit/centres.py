@@ -1,25 +1,19 @@
-"""What the noisy tables of a graphical model make likely together: sums that agree, centres of
-potentials, and pairs that the model does not hold. Post-processing of noisy answers only.
+"""What the noisy tables of a graphical model make likely together: sums that agree, centres of potentials,
+and pairs that the model does not hold. *One-way sums.* Every table tells the counts of the codes of its
+variables, with independent noise. Their best linear unbiased estimate is the inverse-variance mean; tables of
+a coarse twin correct the sums over the codes of each of its bins, and what is missing to the number of rows
+goes to the codes by their variance. A ridge alone weights tables by 1 / sigma: too much for wide tables,
+whose sums are the noisiest.
 
-One-way sums on which noisy tables agree.
-
-Every table tells the counts of the codes of its variables, with independent noise. Their best linear unbiased
-estimate is the inverse-variance mean; tables of a coarse twin correct the sums over the codes of each of
-its bins, and what is missing to the number of rows goes to the codes by their variance. A ridge alone
-weights tables by 1 / sigma: too much for wide tables, whose sums are the noisiest.
-
-Post-processing of noisy answers only.
-
-Which cells cannot be, and which stand out: centres of potentials, learnt from noisy pair tables.
-
-A fit draws potentials to 0, independence (``fit/estimate.py``). For a pair that depends strongly this keeps
-about half a sigma of rows in each cell that is empty, together percents of all rows. So after a first fit
-every pair table says what its potentials are near to. With E the rows that the model expects of a block of
-cells without the potentials of this table, the noisy count is y = E r + noise, of known sigma. The
-distribution of log r over the blocks of a table is the one on a grid that makes their counts most likely
-(Kiefer and Wolfowitz 1956), found by expectation maximisation from one that is steep around log r = 0; each
-block gets its posterior mean (empirical Bayes, Jiang and Zhang 2009): of cells that cannot be a low one, of
-a table that is nothing but noise 0.
+*Centres*: which cells cannot be, and which stand out, learnt from noisy pair tables. A fit draws potentials
+to 0, independence (``fit/estimate.py``). For a pair that depends strongly this keeps about half a sigma of
+rows in each cell that is empty, together percents of all rows. So after a first fit every pair table says
+what its potentials are near to. With E the rows that the model expects of a block of cells without the
+potentials of this table, the noisy count is y = E r + noise, of known sigma. The distribution of log r over
+the blocks of a table is the one on a grid that makes their counts most likely (Kiefer and Wolfowitz 1956),
+found by expectation maximisation from one that is steep around log r = 0; each block gets its posterior mean
+(empirical Bayes, Jiang and Zhang 2009): of cells that cannot be a low one, of a table that is nothing but
+noise 0.
 
 Codes in order have neighbours: blocks of 8 codes come first, then those of 4, 2 and 1 within them, each
 relative to what the larger ones found, so that many cells that expect less than their noise are seen
@@ -27,9 +21,7 @@ together. Row and column sums stay those of the model.
 
 Post-processing of noisy answers only.
 
-What a measured pair table makes of the table that a model expects, without changing the model.
-
-Post-processing of noisy answers only.
+*Targets*: what a measured pair table makes of the table that a model expects, without changing the model.
 """
 
 from __future__ import annotations
@@ -43,7 +35,7 @@ from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.estimate import Observation, Potentials
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.projections import raked
+from dpsyn_sql.fit.projections import posterior_means, raked
 
 _SMALLEST_VARIANCE = 1e-12
 # Exact tables (tests only) would otherwise get an infinite weight.
@@ -119,32 +111,8 @@ def _over_others(values: FloatArray, axis: int) -> FloatArray:
     return np.asarray(values.sum(axis=tuple(other for other in range(values.ndim) if other != axis)))
 
 
-_GRID = np.array(
-    [
-        -7,
-        -5,
-        -4,
-        -3,
-        -2.3,
-        -1.7,
-        -1.2,
-        -0.8,
-        -0.5,
-        -0.25,
-        0,
-        0.25,
-        0.5,
-        0.8,
-        1.2,
-        1.7,
-        2.3,
-        3,
-        3.8,
-        4.6,
-        5.5,
-        6.5,
-    ]
-)
+_STEPS_UP = [0.25, 0.5, 0.8, 1.2, 1.7, 2.3, 3]
+_GRID = np.array([-7, -5, -4, *(-step for step in reversed(_STEPS_UP)), 0, *_STEPS_UP, 3.8, 4.6, 5.5, 6.5])
 # Values of log r.
 
 _PRIOR = np.exp(-1.5 * np.abs(_GRID)) / np.exp(-1.5 * np.abs(_GRID)).sum()
@@ -227,13 +195,9 @@ def log_ratios(counts: FloatArray, expected: FloatArray, sigma: FloatArray) -> F
     least = np.maximum(sigma, _SMALLEST**0.25)
     exponents = -0.5 * ((counts[:, None] - expected[:, None] * np.exp(_GRID)) / least[:, None]) ** 2
     likelihood = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    prior = _PRIOR
-    for _ in range(_EM_STEPS):
-        posterior = likelihood * prior
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        prior = (posterior.sum(axis=0) + _PRIOR) / (counts.size + 1)
-    posterior = likelihood * prior
-    return np.asarray((posterior @ _GRID) / posterior.sum(axis=1))
+    return posterior_means(
+        likelihood, _GRID, _PRIOR, _EM_STEPS, lambda found: (found.sum(axis=0) + _PRIOR) / (counts.size + 1)
+    )
 
 
 _STEPS = 60

@@ -20,7 +20,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.denoise import denoised
-from dpsyn_sql.fit.projections import fit_joint, simplex_projection
+from dpsyn_sql.fit.projections import simplex_projection
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 _MOST_ATTRIBUTES = 2**31
@@ -44,14 +44,6 @@ class Margins:
 
     total: float
     probabilities: dict[str, FloatArray]
-
-
-@dataclass(frozen=True, slots=True)
-class PairTable:
-    """Joint probabilities of two attributes and the noise (rows per cell) of what they rest on."""
-
-    probabilities: FloatArray
-    sigma: float
 
 
 class Measurements:
@@ -98,11 +90,11 @@ class Measurements:
         return self._found.setdefault(shape, _Sums(shape))
 
     def contain(self, attrs: Sequence[str]) -> bool:
-        """Whether some table was measured that contains all of ``attrs`` (at most two)."""
+        """Whether some table was measured that contains ``attrs`` (none or one)."""
         return self._place(attrs) is not None
 
     def estimate(self, attrs: Sequence[str]) -> Estimate:
-        """Inverse-variance weighted average of the marginal over ``attrs`` (at most two).
+        """Inverse-variance weighted average of the marginal over ``attrs`` (none or one).
 
         Raises:
             InternalError: no table contains them.
@@ -110,9 +102,8 @@ class Measurements:
         place = self._place(attrs)
         if place is None:
             raise InternalError("an estimate of attributes that no table contains")
-        sums, row, turned = place
-        values = sums.values[row] / sums.weights[row]
-        return Estimate(values.T if turned else values, float(1.0 / sums.weights[row]))
+        sums, row = place
+        return Estimate(sums.values[row] / sums.weights[row], float(1.0 / sums.weights[row]))
 
     def pairs(
         self, attrs: IntArray, names: Sequence[str], shape: tuple[int, int]
@@ -135,16 +126,11 @@ class Measurements:
             values[at] = means if own is shape else means.swapaxes(1, 2)
         return found, values[found], variances[found]
 
-    def _place(self, attrs: Sequence[str]) -> tuple[_Sums, int, bool] | None:
-        numbers = [self._numbers.get(name) for name in attrs]
-        known = sorted(number for number in numbers if number is not None)
-        if len(known) < len(numbers):
-            return None
-        key = known[0] * _MOST_ATTRIBUTES + known[1] if len(known) == 2 else sum(known)
+    def _place(self, attrs: Sequence[str]) -> tuple[_Sums, int] | None:
+        key = np.array([self._numbers.get(attrs[0], -1) if attrs else 0])
         for shape, sums in self._found.items():
-            row = int(sums.rows(np.array([key]))[0]) if len(shape) == len(known) else -1
-            if row >= 0:
-                return sums, row, known != numbers
+            if len(shape) == len(attrs) and (row := int(sums.rows(key)[0])) >= 0:
+                return sums, row
         return None
 
 
@@ -199,16 +185,3 @@ def fit_margins(domain: Domain, measurements: Measurements) -> Margins:
         else:
             probabilities[attribute.name] = np.full(attribute.size, 1.0 / attribute.size)
     return Margins(total, probabilities)
-
-
-def fit_pair(measurements: Measurements, margins: Margins, attrs: tuple[str, str]) -> PairTable:
-    """Joint probabilities of two attributes, consistent with the margins, denoised (``fit_joint``).
-
-    A pair that no table contains is independent.
-    """
-    first, second = (margins.probabilities[name] for name in attrs)
-    if margins.total <= 0 or not measurements.contain(attrs):
-        return PairTable(np.outer(first, second), 0.0)
-    estimate = measurements.estimate(attrs)
-    sigma = float(np.sqrt(estimate.variance))
-    return PairTable(fit_joint(estimate.values, sigma, first, second, margins.total), sigma)

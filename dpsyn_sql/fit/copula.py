@@ -1,27 +1,26 @@
 """The Gaussian copula over the binary expansion of the attributes.
 
-Differentially Private Release of High-Dimensional Datasets using the Gaussian Copula, section
-3.3, on histograms of original attributes and pairs (its binary 2x2 tables are cells of these).
-Each code that has a positive probability becomes one binary attribute with one latent normal:
+Differentially Private Release of High-Dimensional Datasets using the Gaussian Copula, section 3.3, on
+histograms of original attributes and pairs (its binary 2x2 tables are cells of these). Each code that has a
+positive probability becomes one binary attribute with one latent normal:
 
     noisy tables -> margins, pair tables     consistency.py: least squares, known noise removed
                  -> P(both codes)            one cell of a pair table, small deviations set aside
                  -> latent correlation       gaussian.py: equation 8, solved for all pairs at once
-                 -> correlation matrix       correlation.py: Higham's nearest one, floored
-                 -> Cholesky factor, offsets offsets.py: what turns a latent vector into codes
+                 -> correlation matrix       gaussian.py: Higham's nearest one, floored
+                 -> Cholesky factor, offsets: what turns a latent vector into codes
 
-Pairs of codes of the SAME attribute start at 0: one code wins whatever their correlation, so there
-is no target to meet, and the nearest correlation matrix may use these entries as it needs
+Pairs of codes of the SAME attribute start at 0: one code wins whatever their correlation, so there is no
+target to meet, and the nearest correlation matrix may use these entries as it needs
 (docs/decisions/0002-value-rule.md).
 
-An attribute of two codes has one latent column, for its second code: the first has the same correlations
-with the opposite sign, so only the difference of both would decide which of them wins
+An attribute of two codes has one latent column, for its second code: the first has the same correlations with
+the opposite sign, so only the difference of both would decide which of them wins
 (docs/decisions/0035-a-thousand-columns.md). Pairs of equal shape are fitted together.
 
-The value rule: a sampled latent vector becomes the code with the largest z + offset.
-
-Offsets are set so that each code wins with its own probability; the decision and its measured
-alternatives are in docs/decisions/0002-value-rule.md.
+*The value rule*: a sampled latent vector becomes the code with the largest z + offset. Offsets are set so
+that each code wins with its own probability; the decision and its measured alternatives are in
+docs/decisions/0002-value-rule.md.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from scipy.special import ndtr, ndtri
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.consistency import Margins, Measurements, fit_margins
-from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, floored, latent_correlation, nearest_correlation
+from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, correlation_matrix, latent_correlation
 from dpsyn_sql.fit.projections import fit_joints
 from dpsyn_sql.planning.queries import NoisyMarginal
 
@@ -49,8 +48,6 @@ STRENGTHENING = (1.4, 1.4, 1.0)
 """Latent correlations are multiplied by this, if none, one or both attributes have two codes: an argmax over
 rivals passes on less of a correlation than the threshold of equation 6 does, which two codes have."""
 
-SMALLEST_EIGENVALUE = 1e-4
-_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 20
 
 _CELLS = 2**20
 # Cells of pairs that are fitted together: some dozens of MB.
@@ -164,8 +161,7 @@ def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> FittedCopula:
     pairs = {shape: _fitted(domain, measurements, margins, attrs) for shape, attrs in _by_shape(domain)}
     blocks = _blocks(domain, margins)
     wanted = _latent_correlations(domain, margins, pairs, blocks)
-    nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
-    correlation = floored(nearest, SMALLEST_EIGENVALUE)
+    correlation = correlation_matrix(wanted)
     return FittedCopula(
         margins=margins,
         places={name: place for place, name in enumerate(domain.names)},

@@ -1,7 +1,5 @@
 """Noise out of one-way tables before anything rests on them, and bins wide enough to be seen.
 
-Post-processing of noisy answers only.
-
 Working bins: attributes in as many bins as stand out of the noise, and codes within bins.
 
 Post-processing of noisy one-way tables only.
@@ -20,7 +18,7 @@ from scipy.ndimage import gaussian_filter1d
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation, total_of
-from dpsyn_sql.fit.projections import simplex_projection
+from dpsyn_sql.fit.projections import posterior_means, simplex_projection
 
 HAAR_SHIFTS = 32
 HAAR_SIGMAS = 2.5
@@ -151,15 +149,14 @@ def shared_by_small(values: FloatArray, sigma: float) -> FloatArray:
     standard = np.maximum(values[small] / sigma, _LOWEST)
     exponents = -0.5 * (standard[:, None] - grid) ** 2
     likelihood = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    prior = np.full(grid.size, 1.0 / grid.size)
-    for _ in range(_EM_STEPS):
-        posterior = likelihood * prior
-        posterior /= posterior.sum(axis=1, keepdims=True)
+    even = np.full(grid.size, 1.0 / grid.size)
+
+    def learnt(posterior: FloatArray) -> FloatArray:
         prior = posterior.sum(axis=0) + _EM_COUNT / grid.size
-        prior /= prior.sum()
-    posterior = likelihood * prior
+        return np.asarray(prior / prior.sum())
+
     estimate = values.astype(np.float64)
-    estimate[small] = sigma * (posterior @ grid) / posterior.sum(axis=1)
+    estimate[small] = sigma * posterior_means(likelihood, grid, even, _EM_STEPS, learnt)
     return estimate
 
 

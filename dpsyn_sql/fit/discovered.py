@@ -1,14 +1,12 @@
 """From noisy answers about a column to its attribute: pure post-processing, public in and out.
 
-Numbers and times: pieces of estimated counts (``fit.cells``) become codes, the lightest neighbours together,
-and what is known inside of a code becomes its fill. Categories are in ``fit.found_labels``.
+Numbers and times: pieces of estimated counts (``fit/cells.py``) become codes, the lightest neighbours
+together, and what is known inside of a code becomes its fill. Categories are in ``fit/found_labels.py``.
 
-Which steps a column's values are multiples of, from noisy counts; public in and out.
-
-From noisy numbers of units per class of text to the type of a column: post-processing, public in and out.
-
-The type is the most specific one that holds nearly all values. A column whose values look like codes, or of
-which a part that matters is other text, stays text: numbers in a column of text lose nothing.
+*Granularity*: which steps a column's values are multiples of. *Type*, of a column of text, from noisy numbers
+of units per class of text. The type is the most specific one that holds nearly all values. A column whose
+values look like codes, or of which a part that matters is other text, stays text: numbers in a column of text
+lose nothing.
 """
 
 from __future__ import annotations
@@ -22,26 +20,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpsyn_sql.domain import text_types
 from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity
 from dpsyn_sql.domain.grids import Cuts, after, binned_kind, edge_of, rounded
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.text_types import (
-    BOOLEAN,
-    CLASSES,
-    CODE,
-    DATE,
-    DECIMALS,
-    EMPTY,
-    INTEGER,
-    LONG,
-    MISSING,
-    NUMBER,
-    TIME,
-    TIMESTAMP,
-    WHOLE,
-    ZONED,
-    decimal_type,
-)
+from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.cells import Piece
@@ -202,14 +185,14 @@ ODD = 0.05
 FINER = 0.005
 """Share of the numbers up to which those with more digits than the type has are rounded."""
 
-_ABSENT = (EMPTY, MISSING)
+_ABSENT = (text_types.EMPTY, text_types.MISSING)
 
 _GROUPS = (
-    (INTEGER, LONG, WHOLE, *DECIMALS, NUMBER),
-    (DATE, TIMESTAMP),
-    (ZONED,),
-    (TIME,),
-    (BOOLEAN,),
+    (text_types.INTEGER, text_types.LONG, text_types.WHOLE, *text_types.DECIMALS, text_types.NUMBER),
+    (text_types.DATE, text_types.TIMESTAMP),
+    (text_types.ZONED,),
+    (text_types.TIME,),
+    (text_types.BOOLEAN,),
 )
 """Classes that one type can hold together."""
 
@@ -241,7 +224,7 @@ def type_from_classes(noisy: IntArray, sigma: float) -> FoundType:
     sums = [_sum(counts, group) for group in _GROUPS]
     best = max(sums)
     values = sum(counts.values())
-    if not best or counts[CODE] or best < (1 - ODD) * values:
+    if not best or counts[text_types.CODE] or best < (1 - ODD) * values:
         return FoundType("VARCHAR", 0.0, sure)
     group = _GROUPS[sums.index(best)]
     return FoundType(_type_of(group, counts), 1 - best / values, sure)
@@ -252,18 +235,18 @@ def _sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
 
 
 def _type_of(group: Sequence[str], counts: Mapping[str, float]) -> str:
-    if BOOLEAN in group:
+    if text_types.BOOLEAN in group:
         return "BOOLEAN"
-    if TIME in group:
+    if text_types.TIME in group:
         return "TIME"
-    if ZONED in group:
+    if text_types.ZONED in group:
         return "TIMESTAMP WITH TIME ZONE"
     few = FINER * _sum(counts, group)
-    if DATE in group:
-        return "TIMESTAMP" if counts[TIMESTAMP] > few else "DATE"
-    if counts[NUMBER] > few:
+    if text_types.DATE in group:
+        return "TIMESTAMP" if counts[text_types.TIMESTAMP] > few else "DATE"
+    if counts[text_types.NUMBER] > few:
         return "DOUBLE"
-    for digits in range(len(DECIMALS), 0, -1):
-        if _sum(counts, (*DECIMALS[digits - 1 :], NUMBER)) > few:
-            return "DOUBLE" if counts[LONG] > few else decimal_type(digits)
-    return "HUGEINT" if counts[LONG] > few else "BIGINT"
+    for digits in range(len(text_types.DECIMALS), 0, -1):
+        if _sum(counts, (*text_types.DECIMALS[digits - 1 :], text_types.NUMBER)) > few:
+            return "DOUBLE" if counts[text_types.LONG] > few else text_types.decimal_type(digits)
+    return "HUGEINT" if counts[text_types.LONG] > few else "BIGINT"

@@ -1,33 +1,32 @@
 """Parameters of a graphical model from noisy tables: penalised maximum likelihood.
 
-The noisy tables y_c (rows) stand in for sufficient statistics. With N rows in all, the potentials
-theta minimise
+The noisy tables y_c (rows) stand in for sufficient statistics. With N rows in all, the potentials theta
+minimise
 
     N log Z(theta) - sum_c <theta_c, y_c> + sum_c (sigma_c / 2) |theta_c|^2
 
 whose gradient is N mu_c - y_c + sigma_c theta_c, mu_c the model's marginal: expected against observed counts
-(Koller and Friedman 2009, 20.3), with a Gaussian prior on the potentials (20.4.1). The prior is the
-denoiser: a table is followed as far as it stands out of its own noise. One calibration a step.
+(Koller and Friedman 2009, 20.3), with a Gaussian prior on the potentials (20.4.1). The prior is the denoiser:
+a table is followed as far as it stands out of its own noise. One calibration a step.
 
-Coordinates in which L-BFGS fits potentials in few steps: an additive Schwarz preconditioner.
+``Coordinates``, in which L-BFGS fits potentials in few steps, are an additive Schwarz preconditioner. The
+Hessian of the objective is that of the model's counts plus the ridge, N Cov(cells) + diag(sigma). Its
+diagonal alone is a poor guide: relative to it, raising the potential of one value of an attribute in all
+tables that hold it is as steep as their number, and in one against another only as steep as the ridge. The
+same goes for a pair in several three-way tables.
 
-The Hessian of the objective of ``fit/estimate.py`` is that of the model's counts plus the ridge,
-N Cov(cells) + diag(sigma). Its diagonal alone is a poor guide: relative to it, raising the potential of one
-value of an attribute in all tables that hold it is as steep as their number, and in one against another
-only as steep as the ridge. The same goes for a pair in several three-way tables.
-
-Within one group these directions are known. A group is a configuration x of a scope that several
-tables t hold; w_t shifts all cells of t with x. All of them move the same statistic, whether a row
-shows x, of variance p (1 - p) with p its probability; without variables, all cells of a table, none. So
-the Hessian of w is
+Within one group these directions are known. A group is a configuration x of a scope that several tables t
+hold; w_t shifts all cells of t with x. All of them move the same statistic, whether a row shows x, of
+variance p (1 - p) with p its probability; without variables, all cells of a table, none. So the Hessian of w
+is
 
     R + N p (1 - p) 1 1^T,    R diagonal, R_tt = sum of sigma over the cells of t with x,
 
-and the identity that of z where w = R^(-1/2) (I + c v v^T) z, v = R^(-1/2) 1, and
-c |v|^2 = (1 + N p (1 - p) |v|^2)^(-1/2) - 1. The noisy tables stand in for p. Potentials are the sum of all
-such shifts and of one coordinate for every cell, scaled by about the diagonal, as if none touched
-another: the additive method of subspaces that overlap (Toselli and Widlund 2005, chapter 2). More coordinates
-than potentials are no harm: a step moves along all of them.
+and the identity that of z where w = R^(-1/2) (I + c v v^T) z, v = R^(-1/2) 1, and c |v|^2 = (1 + N p (1 - p)
+|v|^2)^(-1/2) - 1. The noisy tables stand in for p. Potentials are the sum of all such shifts and of one
+coordinate for every cell, scaled by about the diagonal, as if none touched another: the additive method of
+subspaces that overlap (Toselli and Widlund 2005, chapter 2). More coordinates than potentials are no harm: a
+step moves along all of them.
 """
 
 from __future__ import annotations

@@ -15,8 +15,6 @@ distribution functions of binned data: von Hippel, Hunter and Drown 2017). It ha
 
 Where neighbours differ by less than their noise, and in peaks and valleys, a bin is even (the rule of slope
 limiters such as minmod).
-
-Monotone densities on [0, 1], by their quantile functions: numpy in, numpy out.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ The keys that passed the threshold are labels, all other values are ``__other__`
 beginnings that passed are labels too (``250*``). Where these are more labels than codes, all of less than
 some noisy count are left out, and this count goes to the label of their longest beginning.
 
-From noisy counts of whole texts and of beginnings to codes along their prefix tree; public in and out.
-
-A code is an interval of keys. Within it rows are spread over the texts that were found there, and over
-beginnings that stand for the rest, by their counts.
+With a hierarchy of text, codes lie along the prefix tree of whole texts and of beginnings. A code is an
+interval of keys. Within it rows are spread over the texts that were found there, and over beginnings that
+stand for the rest, by their counts.
 """
 
 from __future__ import annotations
@@ -143,8 +142,8 @@ def attribute_of_texts(
     Args:
         column: the column.
         texts: its hierarchy.
-        labels: noisy rows of texts, and of beginnings (``car*``) the rest of their rows, as of
-            ``found_labels.with_stems``.
+        labels: noisy rows of texts, and of beginnings (``car*``) the rest of their rows: of
+            ``with_stems``.
         least: rows that a code should have at least.
     """
     own = _nodes(texts, labels)

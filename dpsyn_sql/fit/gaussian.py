@@ -1,25 +1,29 @@
-"""Bivariate normal probabilities and their inverse in the correlation, for whole arrays at once.
+"""Correlated normals: bivariate probabilities and their inverse in the correlation, for whole arrays at once;
+the nearest correlation matrix, and a floor under its eigenvalues.
 
-Kendall's tau from tables, and the latent correlation of discretised normals that has it.
-
-DPCopula (Li, Xiong, Jiang 2014) turns tau into sin(pi/2 tau), which holds for continuous columns. A table of
-codes has ties: two binary columns of latent correlation r have less concordance than two continuous ones.
-So the correlation is the one at which two normals, cut into the codes by their margins, have the
-concordance of the table. Concordance rises with the correlation, whatever the margins are.
-
-The nearest correlation matrix, and a floor under its eigenvalues.
+*Kendall's tau* from tables, and the latent correlation of discretised normals that has it. DPCopula (Li,
+Xiong, Jiang 2014) turns tau into sin(pi/2 tau), which holds for continuous columns. A table of codes has
+ties: two binary columns of latent correlation r have less concordance than two continuous ones. So the
+correlation is the one at which two normals, cut into the codes by their margins, have the concordance of the
+table. Concordance rises with the correlation, whatever the margins are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
-from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 
 LARGEST_CORRELATION = 0.9999
 """Latent correlations are kept inside this bound: at 1 the density has no derivative, and no
 margin of a real table is known well enough to tell the two apart."""
+
+SMALLEST_EIGENVALUE = 1e-4
+_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 20
+# Of correlation matrices that are fitted.
 
 _NEWTON_STEPS = 60
 _NEWTON_TOLERANCE = 1e-9
@@ -71,21 +75,37 @@ def latent_correlation(first: FloatArray, second: FloatArray, joint: FloatArray)
 
 
 def _solve(h: FloatArray, k: FloatArray, joint: FloatArray) -> FloatArray:
-    low, high = np.full(h.shape, -LARGEST_CORRELATION), np.full(h.shape, LARGEST_CORRELATION)
-    r = np.zeros(h.shape)
-    open_ = np.arange(h.size)
+    def miss_and_slope(place: IntArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        miss = bivariate_normal_cdf(h[place], k[place], r) - joint[place]
+        return miss, bivariate_normal_density(h[place], k[place], r)
+
+    return _root(miss_and_slope, np.zeros(h.shape), _NEWTON_TOLERANCE)
+
+
+def _root(
+    miss_and_slope: Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]],
+    start: FloatArray,
+    tolerance: float,
+) -> FloatArray:
+    """Correlations (n,) at which rising functions are 0, by Newton's method inside a shrinking bracket.
+
+    A step that leaves the bracket is replaced by bisection.
+
+    ``miss_and_slope`` of places and correlations there: values and derivatives.
+    """
+    low, high = (np.full(start.shape, sign * LARGEST_CORRELATION) for sign in (-1.0, 1.0))
+    r, open_ = start, np.arange(start.size)
     for _ in range(_NEWTON_STEPS):
-        miss = bivariate_normal_cdf(h[open_], k[open_], r[open_]) - joint[open_]
-        low[open_] = np.where(miss < 0, r[open_], low[open_])
-        high[open_] = np.where(miss > 0, r[open_], high[open_])
-        slope = np.maximum(bivariate_normal_density(h[open_], k[open_], r[open_]), 1e-300)
+        now = r[open_]
+        miss, slope = miss_and_slope(open_, now)
+        low[open_] = np.where(miss < 0, now, low[open_])
+        high[open_] = np.where(miss > 0, now, high[open_])
         with np.errstate(over="ignore"):
-            step = r[open_] - miss / slope
+            step = now - miss / np.maximum(slope, 1e-300)
         inside = (step > low[open_]) & (step < high[open_])
         moved = np.where(inside, step, 0.5 * (low[open_] + high[open_]))
-        done = (np.abs(moved - r[open_]) < _NEWTON_TOLERANCE) | (miss == 0.0)
-        r[open_] = np.where(miss == 0.0, r[open_], moved)
-        open_ = open_[~done]
+        r[open_] = np.where(miss == 0.0, now, moved)
+        open_ = open_[(np.abs(moved - now) >= tolerance) & (miss != 0.0)]
         if open_.size == 0:
             break
     return r
@@ -94,7 +114,7 @@ def _solve(h: FloatArray, k: FloatArray, joint: FloatArray) -> FloatArray:
 _FARTHEST = 9.0
 # A normal lies beyond it with a probability of 1e-19.
 
-_STEPS, _TOLERANCE = 60, 1e-7
+_TOLERANCE = 1e-7
 
 _CELLS = 2**20
 # Cells of tables that are solved for at a time.
@@ -185,28 +205,17 @@ def correlation_of(first: FloatArray, second: FloatArray, wanted: FloatArray) ->
 
 
 def _solved(first: FloatArray, second: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Newton's method inside a shrinking bracket: a step that leaves it is replaced by bisection."""
-    low, high = (np.full(wanted.shape, sign * LARGEST_CORRELATION) for sign in (-1.0, 1.0))
-    tau = np.clip(wanted / untied(first, second), -1.0, 1.0)
-    r = np.clip(np.sin(0.5 * np.pi * tau), 0.9 * low, 0.9 * high)  # the paper's formula as the start
-    open_ = np.arange(wanted.size)
-    for _ in range(_STEPS):
-        p, q, now = first[open_], second[open_], r[open_]
-        joint = discretised(p, q, now)
+    def miss_and_slope(place: IntArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p, q = first[place], second[place]
+        joint = discretised(p, q, r)
         balance = _balance(joint)
-        miss = (joint * balance).sum(axis=(1, 2)) - wanted[open_]
-        slope = np.maximum(2.0 * (_slopes(p, q, now) * balance).sum(axis=(1, 2)), 1e-300)
-        low[open_] = np.where(miss < 0, now, low[open_])
-        high[open_] = np.where(miss > 0, now, high[open_])
-        with np.errstate(over="ignore"):
-            step = now - miss / slope
-        inside = (step > low[open_]) & (step < high[open_])
-        moved = np.where(inside, step, 0.5 * (low[open_] + high[open_]))
-        r[open_] = moved
-        open_ = open_[(np.abs(moved - now) >= _TOLERANCE) & (miss != 0.0)]
-        if open_.size == 0:
-            break
-    return r
+        miss = (joint * balance).sum(axis=(1, 2)) - wanted[place]
+        return miss, 2.0 * (_slopes(p, q, r) * balance).sum(axis=(1, 2))
+
+    tau = np.clip(wanted / untied(first, second), -1.0, 1.0)
+    most = 0.9 * LARGEST_CORRELATION
+    start = np.clip(np.sin(0.5 * np.pi * tau), -most, most)  # the paper's formula
+    return _root(miss_and_slope, start, _TOLERANCE)
 
 
 def nearest_correlation(
@@ -253,6 +262,12 @@ def _positive_part(matrix: FloatArray) -> FloatArray:
         part = vectors[:, ~negative]
         result = (part * values[~negative]) @ part.T
     return np.asarray(0.5 * (result + result.T))
+
+
+def correlation_matrix(wanted: FloatArray) -> FloatArray:
+    """A matrix near the wanted correlations (k, k) that has a Cholesky factor: the nearest one, floored."""
+    nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
+    return floored(nearest, SMALLEST_EIGENVALUE)
 
 
 def floored(matrix: FloatArray, smallest: float) -> FloatArray:

@@ -81,15 +81,11 @@ def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:
     return sum(math.prod(sizes[v] for v in clique) for clique in cliques)
 
 
-def triangulated(sizes: Sequence[int], scopes: Iterable[Scope]) -> list[Scope]:
-    """Maximal cliques after greedy elimination: variables that need no fill edge first, then the
-    least table (min-weight, Koller and Friedman 9.4.3.2); ties go to the lower number.
-    """
-    return Triangulation(sizes, scopes).cliques
-
-
 class Triangulation:
-    """Greedy elimination (``triangulated``) of a graph that is tried with one more scope again and again.
+    """Greedy elimination of a graph that is tried with one more scope again and again.
+
+    Variables that need no fill edge go first, then the least table (min-weight, Koller and Friedman 9.4.3.2);
+    ties go to the lower number.
 
     The variables that go before any fill edge is needed can go in any order, and a new edge between others
     changes nothing about them (a simplicial variable stays so until it goes). They are done once; only the
@@ -218,10 +214,7 @@ def junction_tree(sizes: Sequence[int], scopes: Iterable[Scope]) -> JunctionTree
     A maximum spanning forest of the separator sizes has the running intersection property (Koller and
     Friedman, 10.4.2). The largest clique of each tree is its root.
     """
-    return _rooted(tuple(sizes), triangulated(sizes, scopes))
-
-
-def _rooted(sizes: tuple[int, ...], cliques: list[Scope]) -> JunctionTree:
+    cliques = Triangulation(sizes, scopes).cliques
     sets = [set(clique) for clique in cliques]
     edges = _spanning_forest(sets)
     parents, order = [-1] * len(cliques), list[int]()
@@ -241,7 +234,7 @@ def _rooted(sizes: tuple[int, ...], cliques: list[Scope]) -> JunctionTree:
         () if parent < 0 else tuple(sorted(sets[index] & sets[parent]))
         for index, parent in enumerate(parents)
     )
-    return JunctionTree(sizes, tuple(cliques), tuple(parents), separators, tuple(order))
+    return JunctionTree(tuple(sizes), tuple(cliques), tuple(parents), separators, tuple(order))
 
 
 def _spanning_forest(sets: Sequence[set[int]]) -> list[list[int]]:

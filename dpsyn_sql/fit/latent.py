@@ -1,9 +1,9 @@
 """DPCopula: one latent normal per attribute, its codes cut by the noisy margin (Li, Xiong, Jiang 2014).
 
     noisy one-way tables -> margins over codes, working bins           consistency.py, denoise.py
-    noisy pair tables over bins -> concordance, shrunk for its noise   kendall.py
-                 -> latent correlation                                  kendall.py
-                 -> correlation matrix                                  correlation.py
+    noisy pair tables over bins -> concordance, shrunk for its noise   gaussian.py
+                 -> latent correlation                                  gaussian.py
+                 -> correlation matrix                                  gaussian.py
 
 DPHybrid: some attributes of few values split the table into parts, and each part has margins and a matrix
 of its own. Without a split there is one part. Post-processing of noisy answers only.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -24,9 +23,8 @@ from dpsyn_sql.fit.denoise import merged_neighbours, within_bins
 from dpsyn_sql.fit.gaussian import (
     concordance,
     concordance_variance,
+    correlation_matrix,
     correlation_of,
-    floored,
-    nearest_correlation,
     untied,
 )
 from dpsyn_sql.fit.projections import RAKING_ROUNDS, fit_joint, simplex_projection
@@ -44,9 +42,6 @@ _FEWEST_ROWS = 0.5
 
 _CELLS = 2**20
 # Cells of pair tables that are worked on together.
-
-_SMALLEST_EIGENVALUE = 1e-4
-_MATRIX_TOLERANCE, _MATRIX_ROUNDS = 1e-3, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +178,7 @@ def fit_correlations(
     # A part without rows is hardly drawn: its matrix must be one, no more.
     held = shares * total >= _FEWEST_ROWS
     return np.array(
-        [_matrix(one) if rows else np.eye(number) for one, rows in zip(result, held, strict=True)]
+        [correlation_matrix(one) if rows else np.eye(number) for one, rows in zip(result, held, strict=True)]
     )
 
 
@@ -232,13 +227,3 @@ def _shrunk_tau(
 
 def _kept(value: FloatArray, variance: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(0.0, 1.0 - variance / np.maximum(value**2, 1e-30)))
-
-
-def _matrix(wanted: FloatArray) -> FloatArray:
-    nearest = nearest_correlation(wanted, tolerance=_MATRIX_TOLERANCE, rounds=_MATRIX_ROUNDS)
-    return floored(nearest, _SMALLEST_EIGENVALUE)
-
-
-def all_pairs(number: int) -> list[Pair]:
-    """Pairs of positions below ``number``."""
-    return list(combinations(range(number), 2))

@@ -1,10 +1,9 @@
-"""From noisy counts of the leaves of a tree to an attribute whose codes are coarse nodes; public.
+"""What the answers about a tree make of columns: an attribute whose codes are coarse nodes, and its counts.
+Public in and out.
 
-counts along the tree that agree               fit/branches.py
-nodes with enough rows are opened, the others beside each other share a code
-within a code, rows are spread over its leaves by their counts
-
-What the answers about a tree make of columns: an attribute, and its counts; public in and out.
+    counts along the tree that agree               fit/branches.py
+    nodes with enough rows are opened, the others beside each other share a code
+    within a code, rows are spread over its leaves by their counts
 """
 
 from __future__ import annotations

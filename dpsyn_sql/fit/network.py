@@ -3,16 +3,12 @@
 SQL samples from such networks. Trees, junction trees and PrivBayes models are all networks. Neighbouring
 nodes become one (``joined``) if their common table stays small, because each node costs a look-up per row.
 
-Codes after their working bins, as nodes of a network: each code belongs to one bin.
+A junction tree is a network too: directed from the root, with codes after their working bins. The variables
+of a clique outside its separator are drawn together, given the separator (Koller and Friedman 2009, 10.4.3).
+The codes are one more variable each, whose only parent is the working bin.
 
-A junction tree as a network: directed from the root, with codes after their working bins.
-
-The variables of a clique outside its separator are drawn together, given the separator (Koller and Friedman
-2009, 10.4.3). The codes are one more variable each, whose only parent is the working bin.
-
-The stored tables of a model, from which SQL answers marginals: joint tables over working bins.
-
-A marginal is the sum of the smallest table that holds its attributes, divided among the codes.
+``ModelTables`` are stored with a model: SQL answers marginals from them. A marginal is the sum of the
+smallest table that holds its attributes, divided among the codes.
 """
 
 from __future__ import annotations

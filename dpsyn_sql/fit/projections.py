@@ -1,9 +1,20 @@
 """Tables that obey what is known of them: no negative cells, known margins, no more noise than was added.
 
+*Shrinkage of singular values.* With all d(d-1)/2 pairs measured at one budget, most cells of a large pair
+table hold less than their noise. But what two attributes say about each other is nearly of low rank (ordered
+bins vary smoothly, categories fall into groups), while noise spreads over all singular values up to a known
+edge. Values within the edge are dropped, the others shrunk.
+
+*Ripple* (PriView, section 4.4): negative cells become zero, and their neighbours pay for it. Neighbours of a
+cell differ from it in the value of one attribute; a table of l1 x l2 x ... cells has h = (l1 - 1) + (l2 - 1)
++ ... of them. So a deficit is taken from similar cells, where a projection takes it from all cells.
+
 All of it is post-processing of noisy tables.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -148,8 +159,8 @@ MOST_STEPS = 50
 """Steps, at most: a deficit among many others takes thousands to reach the few cells that can pay."""
 
 
-def ripple(table: FloatArray, theta: float, most: int = MOST_STEPS) -> FloatArray:
-    """The table without cells below -``theta``; its sum stays what it was.
+def rippled(tables: FloatArray, thetas: FloatArray, most: int = MOST_STEPS) -> FloatArray:
+    """Tables of one shape (tables, cells ...) without cells below -theta; their sums stay what they were.
 
     Every cell c < -theta becomes 0, and each of its h neighbours loses |c| / h. Others may then fall below
     -theta, so this repeats until none is, or ``most`` times. All cells of a step change at once. After the
@@ -157,15 +168,10 @@ def ripple(table: FloatArray, theta: float, most: int = MOST_STEPS) -> FloatArra
     has no cells to pay: it stays as it is.
 
     Args:
-        table: counts (rows), any shape.
-        theta: rows, not negative.
+        tables: counts (rows).
+        thetas: of each table (rows), not negative.
         most: steps.
     """
-    return np.asarray(rippled(np.asarray(table)[None], np.array([theta]), most)[0])
-
-
-def rippled(tables: FloatArray, thetas: FloatArray, most: int = MOST_STEPS) -> FloatArray:
-    """``ripple`` of many tables of one shape (tables, cells ...), each with its threshold."""
     found = np.array(tables, np.float64)
     axes, neighbours = tuple(range(1, found.ndim)), sum(size - 1 for size in found.shape[1:])
     if neighbours == 0 or found.size == 0:
@@ -184,3 +190,31 @@ def rippled(tables: FloatArray, thetas: FloatArray, most: int = MOST_STEPS) -> F
     owed, paying = (part.sum(axis=axes, keepdims=True) for part in (deficit, rich))
     share = np.divide(owed, paying, out=np.zeros_like(owed), where=owed > 0)
     return np.asarray(found + deficit - rich * share)
+
+
+def posterior_means(
+    likelihood: FloatArray,
+    grid: FloatArray,
+    start: FloatArray,
+    steps: int,
+    learnt: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Posterior means (n,) under the distribution on a grid that makes noisy values most likely.
+
+    It has no form, and is found by expectation maximisation (Kiefer and Wolfowitz 1956); the means are
+    empirical Bayes estimates (Jiang and Zhang 2009).
+
+    Args:
+        likelihood: (n, g) of each value at each point of the grid, up to a factor per value.
+        grid: (g,).
+        start: (g,) the distribution to start from.
+        steps: of expectation maximisation.
+        learnt: the next distribution (g,) from posteriors (n, g).
+    """
+    prior = start
+    for _ in range(steps):
+        posterior = likelihood * prior
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        prior = learnt(posterior)
+    posterior = likelihood * prior
+    return np.asarray((posterior @ grid) / posterior.sum(axis=1))

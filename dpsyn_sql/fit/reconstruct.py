@@ -1,8 +1,7 @@
 """What consistent views lead to: any marginal, and a graphical model.
 
-Any marginal from consistent views (PriView, section 4.3): three ways to fill in what no view holds.
-
-The views that share attributes with the wanted set fix some of its marginals. Many tables have these:
+*Any marginal* (PriView, section 4.3): three ways to fill in what no view holds. The views that share
+attributes with the wanted set fix some of its marginals. Many tables have these:
 
 - **maximum entropy**: the table that says nothing beyond them, by iterative scaling;
 - **least norm**: the table of the smallest sum of squares, without negative cells;
@@ -11,12 +10,11 @@ The views that share attributes with the wanted set fix some of its marginals. M
 Views that agree can still contradict each other (a = b, b = c, a != c): no table has all their marginals. The
 first two ways then come close to all of them, and the third has the smallest departure that there is.
 
-A graphical model of the strongest views: what rows start from, and what SQL draws rows of.
-
-All views together are no model that can be calculated with: their graph is complete. Pairs of attributes
-enter the graph in the order of how far their two-way table is from independence, as long as its junction
-tree stays small. The model then meets all that the views say within its cliques: it has the largest entropy
-of all that do, but for a little of their noise.
+*A graphical model* of the strongest views: what rows start from, and what SQL draws rows of. All views
+together are no model that can be calculated with: their graph is complete. Pairs of attributes enter the
+graph in the order of how far their two-way table is from independence, as long as its junction tree stays
+small. The model then meets all that the views say within its cliques: it has the largest entropy of all that
+do, but for a little of their noise.
 
 Post-processing of noisy tables only.
 """
@@ -40,6 +38,7 @@ from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of, ju
 from dpsyn_sql.fit.network import largest
 from dpsyn_sql.fit.views import Views, consistent, margins_of, product_of, spread, summed_to
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 MOST_CELLS = 2**20
 """Cells of a marginal that is reconstructed: 8 MB, summed in a few dozen rounds."""
@@ -192,9 +191,6 @@ TOLERANCE = 0.5
 PATIENCE = 60
 """Pairs that would make the tree too large, after which it is full: each costs a triangulation."""
 
-_MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
-# Of a standard normal variable.
-
 
 def graphical_views(
     sizes: Sequence[int],
@@ -275,7 +271,7 @@ def _distances(
         table = summed_to(views[owner], owner, scope)
         if min(table.shape) > 1:
             distance = float(np.abs(table - product_of(scope, margins, float(table.sum()))).sum())
-            if distance > STANDS_OUT * _MEAN_ABSOLUTE * table.size * precision[scope] ** -0.5:
+            if distance > STANDS_OUT * MEAN_ABSOLUTE * table.size * precision[scope] ** -0.5:
                 found[scope] = distance
     return found
 

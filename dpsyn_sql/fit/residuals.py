@@ -1,13 +1,12 @@
 """Residuals: the part of a table that its margins do not tell; post-processing.
 
-P = (I - J / k_1) x ... x (I - J / k_m), J the matrix of ones, is the projection to what a table
-(k_1, ..., k_m) says beyond its margins. A noisy residual, projected, is P x + P z: the noise z that a whole
-table of the same deviation would have, seen by P alone. It costs the part prod (1 - 1/k_i) of that table.
+P = (I - J / k_1) x ... x (I - J / k_m), J the matrix of ones, is the projection to what a table (k_1, ...,
+k_m) says beyond its margins. A noisy residual, projected, is P x + P z: the noise z that a whole table of the
+same deviation would have, seen by P alone. It costs the part prod (1 - 1/k_i) of that table.
 
-Marginals composed of the total and of residuals; post-processing.
-
-A table is the sum of the residuals of itself and of all its margins, each spread evenly over the attributes
-that it lacks. So noisy residuals compose an unbiased noisy table.
+Marginals are composed of the total and of residuals. A table is the sum of the residuals of itself and of all
+its margins, each spread evenly over the attributes that it lacks. So noisy residuals compose an unbiased
+noisy table.
 """
 
 from __future__ import annotations

@@ -21,21 +21,15 @@ Of a code without rows noise hides some: m counts with the rows that a code of s
 This is in the place of a number for each cell, as survey offices publish variance functions in the place of
 standard errors (Wolter 2007, "Introduction to Variance Estimation", chapter 7).
 
-What all noisy tables together say about the codes of each attribute; public.
+*One-way counts*: what all noisy tables together say about the codes of each attribute. A table of noise sigma
+per cell, summed to one attribute so that c of its cells fall into a code, estimates the count of each code
+with variance c sigma^2. Several tables are averaged with inverse-variance weights.
 
-A table of noise sigma per cell, summed to one attribute so that c of its cells fall into a code, estimates
-the count of each code with variance c sigma^2. Several tables are averaged with inverse-variance weights.
-
-Components of the errors of pairs for models that follow their noisy tables (``fit/variances.py``).
-
-Post-processing of noisy answers only.
-
-How far the counts of pairs are from a model, beyond sampling: their dispersion; post-processing.
-
-The L1 distance D of a table of counts to what a model expects has three parts: the sampling error of the
-counts, A = sum E|count - m| at dispersion 0; noise of the margins that the model was made from, B; and
-dependence that the model has not, which multiplies the sampling variance by 1 + k. Parts of a distance add as
-deviations do, so (1 + k) A^2 + B^2 = D^2.
+*Dispersion*: how far the counts of pairs are from a model, beyond sampling. The L1 distance D of a table of
+counts to what a model expects has three parts: the sampling error of the counts, A = sum E|count - m| at
+dispersion 0; noise of the margins that the model was made from, B; and dependence that the model has not,
+which multiplies the sampling variance by 1 + k. Parts of a distance add as deviations do, so (1 + k) A^2 +
+B^2 = D^2.
 
 Noisy distances are drawn to each other first (empirical Bayes), since the noise of one alone may be far
 larger than A.
@@ -85,9 +79,10 @@ class Variances:
     components: Mapping[Scope, Components] = field(default_factory=dict)
 
     def of(self, positions: Sequence[int], estimate: FloatArray) -> FloatArray | None:
-        """Variances (rows^2) of estimated counts (rows, none below 0), of the same shape, axes in the order
-        of
-        ``positions``; None where they are not known."""
+        """Variances (rows^2) of estimated counts (rows, none below 0), of the same shape; None if not known.
+
+        Axes are in the order of ``positions``.
+        """
         known = self.components
         own = known.get(tuple(sorted(positions)))
         ones = [known.get((position,)) for position in positions]
@@ -255,8 +250,7 @@ _LEAST_SAMPLING = 1e-6
 @dataclass(frozen=True, slots=True)
 class Distance:
     """A noisy L1 distance of a pair table to a model: ``rows``. ``sampling``: what of it is expected of
-    sampling,
-    ``margins``: of noise in the one-way tables (rows)."""
+    sampling, ``margins``: of noise in the one-way tables (rows)."""
 
     rows: float
     sampling: float

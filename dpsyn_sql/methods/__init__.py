@@ -8,47 +8,59 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
+from dpsyn_sql.interfaces import Curator, Method, Model
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.auto import Auto
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.dpcopula import DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.hierarchical import Hierarchical
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.privbayes import PrivBayes
-from dpsyn_sql.methods.recipe import METHODS, Recipe, Static, in_words, with_texts, with_values
+from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
 
-__all__ = [
-    "DEFAULT",
-    "METHODS",
-    "NO_TERMS",
-    "Adaptive",
-    "Auto",
-    "Copula",
-    "DPCopula",
-    "DPSyn",
-    "Hierarchical",
-    "Independent",
-    "PrivBayes",
-    "Recipe",
-    "Static",
-    "Terms",
-    "described",
-    "least_asking",
-    "method_help",
-    "method_of",
-    "names",
-    "static_default",
-    "static_of",
-    "with_settings",
-]
+__all__ = ["METHODS", "Recipe", "Static"]
+
+
+@dataclass(frozen=True, slots=True)
+class Auto(Recipe):
+    """Chooses by the number of columns alone; the plan and the certificate name the chosen method.
+
+    It takes the most accurate method that works in minutes with so many attributes. With a workload or a
+    target it considers only methods that use one; if there are too many attributes for all of these, the
+    most accurate.
+    """
+
+    name = "auto"
+    takes_workload = takes_target = True
+
+    def chosen(self, domain: Domain, terms: Terms) -> Method:
+        """The method for a domain."""
+        workload = terms.workload
+        able = [
+            one
+            for one in METHODS.values()
+            if (one.takes_workload or not workload.sets) and (one.takes_target or not workload.target)
+        ]
+        number = len(domain.attributes)
+        quick = (one for one in able if one.attributes is None or number <= one.attributes)
+        return next(quick, able[0])
+
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """The plan of the chosen method."""
+        return self.chosen(domain, terms).plan(source, domain, budget, terms)
+
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
+        """Run the method that made the plan."""
+        return self.chosen(plan.domain, terms).run(plan, curator, terms)
+
 
 for _method in (  # the most accurate first
     Adaptive(),
@@ -77,9 +89,9 @@ def method_of(given: object) -> Recipe:
             setting is of another type.
     """
     if isinstance(given, Recipe):
-        return with_values(given, asdict(given))
+        return given.with_values(asdict(given))
     if isinstance(given, Mapping):
-        return with_values(_named(given.get("name")), {k: v for k, v in given.items() if k != "name"})
+        return _named(given.get("name")).with_values({k: v for k, v in given.items() if k != "name"})
     return _named(given)
 
 
@@ -89,7 +101,7 @@ def with_settings(method: object, given: Mapping[str, str]) -> Recipe:
     Raises:
         InputError: as in ``method_of``.
     """
-    return with_texts(method_of(method), given)
+    return method_of(method).with_texts(given)
 
 
 def _named(name: object) -> Recipe:
@@ -115,7 +127,7 @@ def method_help() -> str:
 def described() -> list[str]:
     """One line per method: what it does, and its settings."""
     return [
-        f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {in_words(one)}"
+        f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {one.settings_in_words()}"
         for one in (_AUTO, *METHODS.values(), _OF_KEYS)
     ]
 

@@ -21,7 +21,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import PlanTooLarge
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.copula import FixedCopula, fit_copula
-from dpsyn_sql.methods.recipe import Static, checked
+from dpsyn_sql.methods.recipe import Static
 from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
@@ -59,7 +59,7 @@ class Copula(Static):
             PlanTooLarge: more than ``MAX_CODES`` codes.
         """
         one_way = tuple(MarginalQuery((name,)) for name in domain.names)
-        if checked(self).correlation != "fitted":
+        if self.checked().correlation != "fitted":
             return [MeasureStep("one-way", one_way, budget)]
         codes = sum(domain.shape())
         if codes > MAX_CODES:

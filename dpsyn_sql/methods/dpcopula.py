@@ -13,27 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
+from dpsyn_sql.fit import latent
 from dpsyn_sql.fit.consistency import Margins, Measurements, fit_margins
-from dpsyn_sql.fit.latent import (
-    FittedLatent,
-    Ordered,
-    PartTable,
-    all_pairs,
-    fit_correlations,
-    fit_part_margins,
-    fit_parts,
-    in_order,
-    whole,
-)
+from dpsyn_sql.fit.latent import FittedLatent, Ordered, PartTable
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.methods.marginals import LEAST_UNITS, one_way_steps
-from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.methods.marginals import LEAST_UNITS, cell_deviation, one_way_steps, over_bins
+from dpsyn_sql.methods.recipe import Recipe, answers_to
 from dpsyn_sql.models.copula import LatentModel
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal
@@ -104,7 +96,7 @@ class DPCopula(Recipe):
         further = self._further(domain, cells)
         terms.limits.check_measured(further.together)
         first, rest = budget.split((self.ratio, 1))
-        pairs = len(all_pairs(len(sizes)))
+        pairs = math.comb(len(sizes), 2)
         steps: list[MeasureStep | ReservedStep] = [
             *one_way_steps(domain, first),
             ReservedStep(self._named(), (), rest, further, pairs),
@@ -114,20 +106,22 @@ class DPCopula(Recipe):
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> LatentModel:
         """Measure one-way tables, then the tables over bins that they lead to; fit."""
         domain = plan.domain
-        answers = _answers(curator, plan.known)
+        answers = answers_to(curator, plan.known)
         margins = fit_margins(domain, Measurements(answers))
-        ordered = in_order(domain, margins, _least(domain, answers), BINS)
+        ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
         seen = [place for place, share in enumerate(ordered.shares) if share.size > 1]
         left = plan.reserved[0].budget.amount if plan.reserved else 0
         if left < LEAST_UNITS or margins.total <= 0 or len(seen) < 2:
             if left >= LEAST_UNITS:
                 # No two columns have bins that stand out: one-way tables get everything.
-                answers += _answers(curator, one_way_steps(domain, plan.reserved[0].budget))
+                answers += answers_to(curator, one_way_steps(domain, plan.reserved[0].budget))
                 margins = fit_margins(domain, Measurements(answers))
-                ordered = in_order(domain, margins, _least(domain, answers), BINS)
+                ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
             return LatentModel(domain, _independent(domain, margins, ordered))
         split = self._split(plan, margins.total, ordered) if self.hybrid else ()
-        ordered = whole(ordered, split, [margins.probabilities[domain.names[place]] for place in split])
+        ordered = latent.whole(
+            ordered, split, [margins.probabilities[domain.names[place]] for place in split]
+        )
         return LatentModel(domain, _fitted(plan, curator, margins, ordered, split))
 
     def _named(self) -> str:
@@ -150,8 +144,9 @@ class DPCopula(Recipe):
             parts = math.prod(plan.domain.attributes[one].size for one in trial)
             sizes = [s.size for i, s in enumerate(ordered.shares) if i not in trial and s.size > 1]
             cells = parts * (sum(sizes) ** 2 - sum(s**2 for s in sizes)) // 2 + parts * (sum(sizes) + 1)
-            tables = max(1, len(all_pairs(len(sizes))))
-            sigma = _deviation(plan.source, tables, _pair_budget(plan.reserved[0].budget, True)[1])
+            tables = max(1, math.comb(len(sizes), 2))
+            for_pairs = _pair_budget(plan.reserved[0].budget, True)[1]
+            sigma = cell_deviation(for_pairs, tables, plan.source.unit.max_rows)
             # Values that do not stand out of the noise, such as a NULL that never occurs, make no part.
             held = math.prod(ordered.shares[one].size for one in trial)
             if total / held < ROWS_PER_SIGMA * sigma or cells > MOST_PART_CELLS:
@@ -166,22 +161,10 @@ def _small(domain: Domain) -> list[int]:
     return sorted(found, key=lambda place: domain.attributes[place].size)
 
 
-def _answers(curator: Curator, steps: Sequence[MeasureStep]) -> list[NoisyMarginal]:
-    return [table for step in steps for table in curator.ask(Marginals(step.queries), step.budget)]
-
-
 def _least(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[float]:
     """Of each attribute the rows that stand out of the noise of its one-way table."""
     sigmas = {table.attrs: table.sigma for table in answers}
     return [LEAST_SIGMAS * sigmas[name,] for name in domain.names]
-
-
-def _deviation(source: Source, tables: int, budget: Budget) -> float:
-    """Standard deviation of a cell of so many tables that are asked together (rows)."""
-    rows = source.unit.max_rows
-    if budget.kind == "pure":
-        return math.sqrt(2) * tables * rows / float(budget.fraction)
-    return rows * math.sqrt(tables / (2 * float(budget.rho)))
 
 
 def _pair_budget(budget: Budget, parts: bool) -> tuple[Budget | None, Budget]:
@@ -197,39 +180,35 @@ def _fitted(
 ) -> FittedLatent:
     """Ask for the tables over bins, and fit margins and correlations of every part."""
     domain, total = plan.domain, margins.total
-    latent = tuple(place for place in range(len(domain.names)) if place not in split)
-    seen = [i for i, place in enumerate(latent) if ordered.shares[place].size > 1]
-    pairs = [(seen[i], seen[j]) for i, j in all_pairs(len(seen))]
+    places = tuple(place for place in range(len(domain.names)) if place not in split)
+    seen = [i for i, place in enumerate(places) if ordered.shares[place].size > 1]
+    pairs = list(combinations(seen, 2))
     for_parts, for_pairs = _pair_budget(plan.reserved[0].budget, bool(split) and bool(pairs))
     if split and for_parts is None:
         for_parts = plan.reserved[0].budget
     sizes, own = None, dict[int, PartTable]()
     if for_parts is not None:
-        asked = [_query(domain, ordered, split, scope) for scope in ((), *((latent[i],) for i in seen))]
+        asked = [_query(domain, ordered, split, scope) for scope in ((), *((places[i],) for i in seen))]
         counts, *tables = curator.ask(Marginals(asked), for_parts)
         sizes = _part_table(counts, 0)
         own = {i: _part_table(table, 1) for i, table in zip(seen, tables, strict=True)}
     found = dict[tuple[int, int], PartTable]()
     if pairs:
-        asked = [_query(domain, ordered, split, (latent[i], latent[j])) for i, j in pairs]
+        asked = [_query(domain, ordered, split, (places[i], places[j])) for i, j in pairs]
         tables = curator.ask(Marginals(asked), for_pairs)
         found = {pair: _part_table(table, 2) for pair, table in zip(pairs, tables, strict=True)}
-    parts = fit_parts([ordered.shares[place] for place in split], sizes, list(own.values()), total)
+    parts = latent.fit_parts([ordered.shares[place] for place in split], sizes, list(own.values()), total)
     of_bins = tuple(
-        fit_part_margins(parts, own.get(i), ordered.shares[place], total) for i, place in enumerate(latent)
+        latent.fit_part_margins(parts, own.get(i), ordered.shares[place], total)
+        for i, place in enumerate(places)
     )
-    correlations = fit_correlations(parts, of_bins, found, total)
-    return FittedLatent(total, ordered, split, parts, latent, of_bins, correlations)
+    correlations = latent.fit_correlations(parts, of_bins, found, total)
+    return FittedLatent(total, ordered, split, parts, places, of_bins, correlations)
 
 
 def _query(domain: Domain, ordered: Ordered, split: tuple[int, ...], scope: tuple[int, ...]) -> MarginalQuery:
     """The table over the codes of ``split`` and the bins of ``scope``, in this order."""
-    maps = [
-        None if share.size == bins.size else tuple(bins.tolist())
-        for bins, share in ((ordered.bins[place], ordered.shares[place]) for place in scope)
-    ]
-    names = tuple(domain.names[place] for place in (*split, *scope))
-    return MarginalQuery(names, (*(None for _ in split), *maps) if any(maps) else ())
+    return over_bins(domain, ((place, ordered.bins[place]) for place in (*split, *scope)))
 
 
 def _part_table(table: NoisyMarginal, axes: int) -> PartTable:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, count, groupby
 from typing import ClassVar
 
@@ -25,18 +25,18 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.fit.denoise import Binned, binned
-from dpsyn_sql.fit.estimate import Observation, pooled, total_of
+from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS, graphical_views
 from dpsyn_sql.fit.variances import Variances, followed_pairs
 from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
 from dpsyn_sql.interfaces import Curator, Model
-from dpsyn_sql.methods.marginals import LEAST_UNITS, one_way_steps, one_way_tables
-from dpsyn_sql.methods.recipe import Recipe, checked
+from dpsyn_sql.methods.marginals import LEAST_UNITS, asked_again, one_way_steps, one_way_tables, over_bins
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.views import ViewsModel
-from dpsyn_sql.planning.limits import NO_LIMITS, Limits
-from dpsyn_sql.planning.plan import Further, Particulars, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import Map, MarginalQuery, Marginals, NoisyMarginal
+from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.plan import Further, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
 from dpsyn_sql.progress import phase
@@ -112,7 +112,7 @@ class DPSyn(Recipe):
             InputError: a setting has no such value.
             PlanTooLarge: the views would have too many cells, whatever the bins.
         """
-        if not 0 <= checked(self).theta < math.inf:
+        if not 0 <= self.checked().theta < math.inf:
             raise InputError(
                 f"method={self.name!r} has the setting theta={said(self.theta)}; it can be 0 or "
                 "a positive number"
@@ -120,7 +120,7 @@ class DPSyn(Recipe):
         used = [attribute.name for attribute in domain.attributes if attribute.size > 1]
         if len(used) < 2:
             return self.planned(source, domain, budget, terms, one_way_steps(domain, budget, terms.workload))
-        room, _ = _caps(terms.limits)
+        room = self.caps(terms.limits)["cells of views"]
         self._check_size(len(used), room)
         share = _one_way_share(equivalent_rho(source, domain, budget))
         first, rest = budget.split((share, 100 - share))
@@ -141,10 +141,8 @@ class DPSyn(Recipe):
             if measured:
                 found = own
             else:  # no two attributes have bins that stand out: one-way tables get everything
-                again = one_way_tables(
-                    plan.domain, curator, one_way_steps(plan.domain, plan.reserved[0].budget, terms.workload)
-                )
-                observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
+                steps = one_way_steps(plan.domain, plan.reserved[0].budget, terms.workload)
+                observed = asked_again(observed, plan.domain, curator, steps)
                 found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
         with terms.deadline.running(), phase("fit"):
             return self._fitted(found, measured, observed, terms)
@@ -157,14 +155,12 @@ class DPSyn(Recipe):
         pairs = followed_pairs(model.domain, answers)
         return Variances(model.within, {**own.components, **pairs})
 
-    def particulars(self, terms: Terms) -> Particulars:
-        """Also lower caps under a limit on memory, on which the questions depend."""
-        own = Recipe.particulars(self, terms)
-        caps = _caps(terms.limits)
-        if caps == _caps(NO_LIMITS):
-            return own
-        line = f"            within the memory limit: {caps[0]} cells of views, {caps[1]} model cells"
-        return replace(own, identity={**own.identity, "caps": list(caps)}, lines=(line, *own.lines))
+    def caps(self, limits: Limits) -> dict[str, int]:
+        """Most cells of all views and of the junction tree."""
+        return {
+            "cells of views": limits.candidate_cells(MOST_CELLS),
+            "model cells": limits.tree_cells(MOST_TREE_CELLS),
+        }
 
     def _check_size(self, attributes: int, room: int) -> None:
         cover = min(self.cover, attributes)
@@ -191,7 +187,7 @@ class DPSyn(Recipe):
         It ends: with enough rows needed, no attribute has more than two bins, and ``plan`` makes sure that
         views of these fit.
         """
-        noise, (room, _) = noise_of(plan), _caps(terms.limits)
+        noise, room = noise_of(plan), self.caps(terms.limits)["cells of views"]
         weights = _pair_weights(plan.domain, terms)
         seed = ",".join(plan.domain.names) if self.views == "random" else None
         used = sum(attribute.size > 1 for attribute in plan.domain.attributes)
@@ -228,7 +224,7 @@ class DPSyn(Recipe):
             views = settled(views, sigmas, total, theta, layout=layout)
         else:
             views = {scope: np.ones(table.shape) for scope, table in views.items()}
-        _, cap = _caps(terms.limits)
+        cap = self.caps(terms.limits)["model cells"]
         beliefs = graphical_views(found.sizes, views, sigmas, total, cap, terms.deadline)
         return ViewsModel(
             found.domain,
@@ -287,13 +283,10 @@ def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> di
     measured = dict[Scope, Observation]()
     if not bands:
         return measured
-    maps = [
-        None if size == bins.size else tuple(bins.tolist())
-        for size, bins in zip(found.sizes, found.bins, strict=True)
-    ]
     budgets = plan.reserved[0].budget.split([sum(shares[view] for view in band) for band in bands])
     for band, budget in zip(bands, budgets, strict=True):
-        tables = curator.ask(Marginals([_query(found.domain, maps, view) for view in band]), budget)
+        queries = [over_bins(found.domain, ((place, found.bins[place]) for place in view)) for view in band]
+        tables = curator.ask(Marginals(queries), budget)
         for view, table in zip(band, tables, strict=True):
             measured[view] = Observation(table.values.astype(np.float64), np.asarray(table.sigma))
     return measured
@@ -302,14 +295,3 @@ def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> di
 def _band(share: int) -> int:
     """Twice the logarithm to base 2, rounded down."""
     return (share**2).bit_length() - 1
-
-
-def _query(domain: Domain, maps: Sequence[Map | None], view: Scope) -> MarginalQuery:
-    own = tuple(maps[index] for index in view)
-    names = tuple(domain.attributes[index].name for index in view)
-    return MarginalQuery(names, own if any(own) else ())
-
-
-def _caps(limits: Limits) -> tuple[int, int]:
-    """Most cells of all views and of the junction tree."""
-    return limits.candidate_cells(MOST_CELLS), limits.tree_cells(MOST_TREE_CELLS)

@@ -19,7 +19,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.interfaces import Curator
-from dpsyn_sql.methods.recipe import Recipe, checked
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.product import CountedModel
 from dpsyn_sql.planning.growth import Growth
 from dpsyn_sql.planning.plan import Plan
@@ -59,7 +59,7 @@ class Hierarchical(Recipe):
             InputError: a setting is out of range.
         """
         faults = []
-        if not 0 <= checked(self).structure < 1:
+        if not 0 <= self.checked().structure < 1:
             faults.append(f"structure={self.structure}; it can be 0 (as usual) or a number below 1")
         if self.depth < 0:
             faults.append(f"depth={self.depth}; it can be 0 (as usual) or a number of levels")
@@ -91,4 +91,4 @@ class Hierarchical(Recipe):
         """
         if plan.counted is None:
             raise InternalError("a key was released whose leaves nobody has counted")
-        return CountedModel(plan.domain, plan.counted.total, plan.counted.rows, plan.counted.committed)
+        return CountedModel.of(plan.domain, plan.counted.total, plan.counted.rows, plan.counted.committed)

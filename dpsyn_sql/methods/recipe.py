@@ -1,9 +1,4 @@
-"""The base of all methods: a value whose fields are its settings, with its description.
-
-Settings of a method: the fields of its dataclass, read from values or from text.
-
-Whether rows can be drawn from the models of a method; checked before anything is charged.
-"""
+"""The base of all methods: a value whose fields are its settings, read from values or from text."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from inspect import isfunction
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
@@ -20,10 +15,15 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.variances import Variances, one_way_components
 from dpsyn_sql.interfaces import Curator, MarginalModel, Method, Model
 from dpsyn_sql.planning.growth import Growth
+from dpsyn_sql.planning.limits import NO_LIMITS, Limits
 from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.source.relation import Source
+
+Setting = int | float | bool | str
+
+_IN_WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
 
 METHODS: dict[str, Recipe] = {}
 """By name, with default settings, the most accurate first. ``methods/__init__.py`` fills it."""
@@ -46,6 +46,72 @@ class Recipe(ABC):
     takes_workload: ClassVar[bool] = False
     takes_target: ClassVar[bool] = False
     choices: ClassVar[Mapping[str, Sequence[Setting]]] = {}
+
+    @classmethod
+    def settings(cls) -> dict[str, type]:
+        """Names and types of its settings, in order."""
+        hints = get_type_hints(cls)
+        return {field.name: hints[field.name] for field in fields(cls)}
+
+    def checked(self) -> Self:
+        """Itself, if every setting of few values (``choices``) has one of them.
+
+        Raises:
+            InputError: it names all settings that have another.
+        """
+        faults = [
+            f"{name}={said(getattr(self, name))}; it can be {_listed(map(repr, values))}"
+            for name, values in self.choices.items()
+            if getattr(self, name) not in values
+        ]
+        if faults:
+            raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
+        return self
+
+    def with_values(self, given: Mapping[str, Any]) -> Self:
+        """The same kind of method with these settings.
+
+        Raises:
+            InputError: it has no such setting, a value is of another type, or not one of few.
+        """
+        known = self.settings()
+        for name in given:
+            if name not in known:
+                raise InputError(
+                    f"method={self.name!r} has no setting {said(name)}; it has {self.settings_in_words()}"
+                )
+        read = {name: self._value(name, value, known[name]) for name, value in given.items()}
+        changed = {name: value for name, value in read.items() if getattr(self, name) is not value}
+        return (replace(self, **changed) if changed else self).checked()
+
+    def with_texts(self, given: Mapping[str, str]) -> Self:
+        """The same, from the texts of a command line.
+
+        Raises:
+            InputError: it has no such setting, or a text is not a value of its type.
+        """
+        known = self.settings()
+        return self.with_values({name: _read(text, known.get(name, str)) for name, text in given.items()})
+
+    def settings_in_words(self) -> str:
+        """``settings: degree (a whole number; default 2)``, or ``no settings``."""
+        told = list[str]()
+        for name, kind in self.settings().items():
+            values = _listed(map(str, self.choices[name])) if name in self.choices else _IN_WORDS[kind]
+            told.append(f"{name} ({values}; default {_as_text(getattr(self, name))})")
+        return f"settings: {', '.join(told)}" if told else "no settings"
+
+    def _value(self, name: str, value: Any, kind: type) -> Setting:
+        """A value of the type. A whole number is a number; a truth value is not."""
+        fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value, fits = float(value), True
+        if not fits or (kind is float and not math.isfinite(value)):
+            raise InputError(
+                f"method={self.name!r} has the setting {name}, which is {_IN_WORDS[kind]}, not {said(value)}"
+            )
+        found: Setting = value
+        return found
 
     @property
     def growth(self) -> Growth | None:
@@ -95,14 +161,36 @@ class Recipe(ABC):
                 f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(names)}"
             )
 
+    def caps(self, limits: Limits) -> dict[str, int]:
+        """The most cells of what it asks for and models, in words, under a limit on memory."""
+        return {}
+
     def particulars(self, terms: Terms) -> Particulars:
-        """Its settings, the workload and the target, which a certificate states even if they are empty."""
-        workload = terms.workload
+        """Its settings, the workload and the target, which a certificate states even if they are empty.
+
+        Also caps that a limit on memory lowers: other questions may follow.
+        """
+        workload, caps = terms.workload, self.caps(terms.limits)
         identity: dict[str, Any] = {"workload": workload.facts()} if workload.sets else {}
         if workload.target:
             identity["target"] = workload.target
+        lines = tuple(workload.lines())
+        if caps != self.caps(NO_LIMITS):
+            identity["caps"] = list(caps.values())
+            told = ", ".join(f"{most} {cells}" for cells, most in caps.items())
+            lines = (f"            within the memory limit: {told}", *lines)
         public = {"workload": workload.facts(), "target": workload.target or None}
-        return Particulars(changed_settings(self), identity, public, tuple(workload.lines()))
+        changed = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.default is MISSING or getattr(self, field.name) != field.default
+        }
+        return Particulars(changed, identity, public, lines)
+
+
+def answers_to(curator: Curator, steps: Iterable[MeasureStep]) -> list[NoisyMarginal]:
+    """All tables of the steps, in order."""
+    return [table for step in steps for table in curator.ask(Marginals(step.queries), step.budget)]
 
 
 class Static(Recipe):
@@ -124,90 +212,11 @@ class Static(Recipe):
 
     def answers(self, plan: Plan, curator: Curator) -> list[NoisyMarginal]:
         """All tables of ``steps``, in order."""
-        return [table for step in plan.known for table in curator.ask(Marginals(step.queries), step.budget)]
+        return answers_to(curator, plan.known)
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit."""
         return self.fitted(plan.domain, self.answers(plan, curator))
-
-
-Setting = int | float | bool | str
-Kind = TypeVar("Kind")
-
-_IN_WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
-
-
-def settings_of(kind: type) -> dict[str, type]:
-    """Names and types of the settings that a method has, in order."""
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
-
-
-def checked(method: Kind) -> Kind:
-    """The method itself, if every setting of few values (``choices``) has one of them.
-
-    Raises:
-        InputError: it names all settings that have another.
-    """
-    faults = [
-        f"{name}={said(getattr(method, name))}; it can be {_listed(map(repr, values))}"
-        for name, values in choices_of(method).items()
-        if getattr(method, name) not in values
-    ]
-    if faults:
-        raise InputError(f"method={method.name!r} has the setting {', and '.join(faults)}")  # type: ignore[attr-defined]
-    return method
-
-
-def choices_of(method: Any) -> Mapping[str, Sequence[Setting]]:
-    """The values of the settings that have few."""
-    found: Mapping[str, Sequence[Setting]] = getattr(method, "choices", {})
-    return found
-
-
-def changed_settings(method: Any) -> dict[str, Setting]:
-    """The settings that are not the default."""
-    return {
-        field.name: getattr(method, field.name)
-        for field in fields(method)
-        if field.default is MISSING or getattr(method, field.name) != field.default
-    }
-
-
-def with_values(method: Kind, given: Mapping[str, Any]) -> Kind:
-    """The same kind of method with these settings.
-
-    Raises:
-        InputError: it has no such setting, a value is of another type, or not one of few that it can have.
-    """
-    known = settings_of(type(method))
-    for name in given:
-        _check_known(method, name, known)
-    read = {name: _value(method, name, value, known[name]) for name, value in given.items()}
-    changed = {name: value for name, value in read.items() if getattr(method, name) is not value}
-    return checked(replace(method, **changed) if changed else method)  # type: ignore[type-var]
-
-
-def with_texts(method: Kind, given: Mapping[str, str]) -> Kind:
-    """The same, from the texts of a command line.
-
-    Raises:
-        InputError: it has no such setting, or a text is not a value of its type.
-    """
-    known = settings_of(type(method))
-    for name in given:
-        _check_known(method, name, known)
-    return with_values(method, {name: _read(text, known[name]) for name, text in given.items()})
-
-
-def in_words(method: Any) -> str:
-    """``settings: degree (a whole number; default 2)``, or ``no settings``."""
-    known, choices = settings_of(type(method)), choices_of(method)
-    told = list[str]()
-    for name, kind in known.items():
-        values = _listed(map(str, choices[name])) if name in choices else _IN_WORDS[kind]
-        told.append(f"{name} ({values}; default {_as_text(getattr(method, name))})")
-    return f"settings: {', '.join(told)}" if told else "no settings"
 
 
 def _as_text(value: Setting) -> str:
@@ -219,24 +228,6 @@ def _listed(words: Iterable[str]) -> str:
     """``a, b or c``."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
-
-
-def _check_known(method: Any, name: object, known: Mapping[str, type]) -> None:
-    if name not in known:
-        raise InputError(f"method={method.name!r} has no setting {said(name)}; it has {in_words(method)}")
-
-
-def _value(method: Any, name: str, value: Any, kind: type) -> Setting:
-    """A value of the type. A whole number is a number; a truth value is not."""
-    fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value, fits = float(value), True
-    if not fits or (kind is float and not math.isfinite(value)):
-        raise InputError(
-            f"method={method.name!r} has the setting {name}, which is {_IN_WORDS[kind]}, not {said(value)}"
-        )
-    found: Setting = value
-    return found
 
 
 def _read(text: str, kind: type) -> Setting:

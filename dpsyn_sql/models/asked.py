@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 
 
 def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
@@ -40,3 +44,15 @@ def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None)
     if problem := fault(domain, attrs, most):
         raise InputError(problem)
     return (attrs,) if isinstance(attrs, str) else tuple(attrs)
+
+
+def over_codes(
+    table: FloatArray, positions: Sequence[int], bins: Sequence[IntArray], within: Sequence[FloatArray]
+) -> FloatArray:
+    """A table over working bins of attributes (by position) as one over their codes.
+
+    ``bins[i]`` is the bin of each code of attribute i, ``within[i]`` its share of the bin.
+    """
+    for axis, position in enumerate(positions):
+        table = table.take(bins[position], axis=axis)
+    return np.asarray(table * reduce(np.multiply.outer, (within[position] for position in positions)))

@@ -1,7 +1,4 @@
-"""The Gaussian copula as a model: the fitted pairs, and rows from latent normals.
-
-DPCopula as a model: a Gaussian copula over ordered codes, in each part of a split.
-"""
+"""Copulas as models: the Gaussian copula, and DPCopula over ordered codes in each part of a split."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
 from dpsyn_sql.fit.gaussian import discretised
 from dpsyn_sql.fit.latent import FittedLatent
 from dpsyn_sql.fit.network import ModelTables, affordable, tables_of_codes
-from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.models.asked import checked_names, fault, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.copula import CopulaSampler, LatentSampler, OneNormalSampler
 from dpsyn_sql.sample.quotas import ProductSampler
@@ -25,8 +22,24 @@ from dpsyn_sql.sample.quotas import ProductSampler
 _MOST_ATTRIBUTES = 2
 
 
+class _OfNormals:
+    """What all copulas have in common."""
+
+    __slots__ = ()
+
+    domain: Domain
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether they are one or two attributes."""
+        return not fault(self.domain, attrs, _MOST_ATTRIBUTES)
+
+    def network(self) -> None:
+        """Latent normals are not a network of tables."""
+        return
+
+
 @dataclass(frozen=True, slots=True)
-class CopulaModel:
+class CopulaModel(_OfNormals):
     """A fitted copula over the codes of a domain."""
 
     domain: Domain
@@ -36,10 +49,6 @@ class CopulaModel:
     def total(self) -> float:
         """Estimated number of (bounded) rows of the source; may be negative."""
         return self.fitted.margins.total
-
-    def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether they are one or two attributes."""
-        return not fault(self.domain, attrs, _MOST_ATTRIBUTES)
 
     def project(self, attrs: Sequence[str]) -> FloatArray:
         """Expected counts of one or two attributes; sums to max(0, total).
@@ -52,10 +61,6 @@ class CopulaModel:
         if len(names) == 1:
             return scale * fitted.margins.probabilities[names[0]]
         return scale * fitted.pair(*names)
-
-    def network(self) -> None:
-        """Latent normals are not a network of tables."""
-        return
 
     def tables(self) -> ModelTables:
         """All attributes and pairs."""
@@ -75,11 +80,8 @@ class CopulaModel:
         return OneNormalSampler(probabilities) if self.fitted.one else ProductSampler(probabilities)
 
 
-_MOST_ATTRIBUTES = 2
-
-
 @dataclass(frozen=True, slots=True)
-class LatentModel:
+class LatentModel(_OfNormals):
     """A fitted copula in each part, over the codes of a domain.
 
     Marginals are those of the normals, cut into working bins; codes are independent within bins. In the
@@ -94,10 +96,6 @@ class LatentModel:
         """Estimated number of (bounded) rows of the source; may be negative."""
         return self.fitted.total
 
-    def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether they are one or two attributes."""
-        return not fault(self.domain, attrs, _MOST_ATTRIBUTES)
-
     def project(self, attrs: Sequence[str]) -> FloatArray:
         """Expected counts of one or two attributes; sums to max(0, total).
 
@@ -107,16 +105,7 @@ class LatentModel:
         names = checked_names(self.domain, attrs, _MOST_ATTRIBUTES)
         positions = [self.domain.index(name) for name in names]
         ordered, table = self.fitted.ordered, self._over_bins(positions)
-        for axis, position in enumerate(positions):
-            table = table.take(ordered.bins[position], axis=axis)
-        within = ordered.within[positions[0]]
-        if len(positions) == 2:
-            within = np.multiply.outer(within, ordered.within[positions[1]])
-        return np.asarray(max(0.0, self.total) * table * within)
-
-    def network(self) -> None:
-        """Latent normals are not a network of tables."""
-        return
+        return over_codes(max(0.0, self.total) * table, positions, ordered.bins, ordered.within)
 
     def tables(self) -> ModelTables:
         """All attributes and pairs, over working bins."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import combinations
-
-import numpy as np
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
@@ -16,7 +13,7 @@ from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, sum
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
 from dpsyn_sql.fit.variances import Components
-from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.models.asked import checked_names, fault, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.graphical import GraphicalSampler
 
@@ -65,10 +62,7 @@ class GraphicalModel:
         names = checked_names(self.domain, attrs)
         variables = tuple(self.domain.index(name) for name in names)
         table = self._joint(variables)
-        for axis, variable in enumerate(variables):
-            table = table.take(self.bins[variable], axis=axis)
-        within = reduce(np.multiply.outer, (self.within[variable] for variable in variables))
-        return np.asarray(max(0.0, self.total) * table * within)
+        return over_codes(max(0.0, self.total) * table, variables, self.bins, self.within)
 
     def _joint(self, variables: tuple[int, ...]) -> FloatArray:
         """Probabilities over working bins, axes in the order of ``variables``."""

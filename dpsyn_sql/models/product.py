@@ -1,7 +1,4 @@
-"""A model of independent attributes.
-
-A model of a table that is one key: how many rows each code has.
-"""
+"""Models of independent attributes: of their margins, or of one key, how many rows each code has."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.network import ModelTables, Network, joined, node_of, proper
+from dpsyn_sql.interfaces import Sampler
 from dpsyn_sql.models.asked import checked_names, fault
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.quotas import CountedSampler, ProductSampler
@@ -71,49 +69,28 @@ class ProductModel:
             ((tuple(range(len(sizes))), np.ones(1)),),
         )
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> ProductSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
         """Rows that meet the one-way counts; no way is faster."""
         return ProductSampler(self._probabilities)
 
 
 @dataclass(frozen=True, slots=True)
-class CountedModel:
+class CountedModel(ProductModel):
     """Rows by code of the only attribute of ``domain``.
 
     ``rows`` (float64[size], none negative) add up to max(0, ``total``). ``exact``: they are whole numbers,
     and a table of ``total`` rows has just these.
     """
 
-    domain: Domain
-    total: float
     rows: FloatArray
     exact: bool
 
-    @property
-    def _product(self) -> ProductModel:
-        own = proper(self.rows)
-        return ProductModel(self.domain, Margins(self.total, {self.domain.names[0]: own / own.sum()}))
+    @classmethod
+    def of(cls, domain: Domain, total: float, rows: FloatArray, exact: bool) -> CountedModel:
+        """The model of these rows."""
+        own = proper(rows)
+        return cls(domain, Margins(total, {domain.names[0]: own / own.sum()}), rows, exact)
 
-    def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether it is the attribute, named once."""
-        return self._product.supports(attrs)
-
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """The rows by code; they sum to max(0, total).
-
-        Raises:
-            InputError: no attribute, one twice, or an unknown one.
-        """
-        return self._product.project(attrs)
-
-    def network(self) -> Network:
-        """One node without parents."""
-        return self._product.network()
-
-    def tables(self) -> ModelTables:
-        """One bin."""
-        return self._product.tables()
-
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CountedSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
         """Rows that meet the counts; no way is faster."""
         return CountedSampler(self.rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.models.asked import checked_names, fault, over_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +90,7 @@ class StoredModel:
         if table is None:
             raise InputError(self._without(names))
         joint = table.summed(positions)
-        for axis, position in enumerate(positions):
-            joint = joint.take(self.bins[position], axis=axis)
-        within = reduce(np.multiply.outer, (self.within[position] for position in positions))
-        return np.asarray(max(0.0, self.total) * joint * within)
+        return over_codes(max(0.0, self.total) * joint, positions, self.bins, self.within)
 
     def _positions(self, names: Sequence[str]) -> tuple[int, ...]:
         return tuple(self.domain.index(name) for name in names)

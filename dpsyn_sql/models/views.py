@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +17,7 @@ from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, tree_network
 from dpsyn_sql.fit.reconstruct import most_cells, reconstructed
 from dpsyn_sql.fit.views import summed_to
-from dpsyn_sql.models.asked import checked_names, fault
+from dpsyn_sql.models.asked import checked_names, fault, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.views import Synthesis, ViewsSampler
 
@@ -63,10 +62,7 @@ class ViewsModel:
         positions = tuple(self.domain.index(name) for name in names)
         scope = tuple(sorted(positions))
         table = self._joint(scope).transpose([scope.index(position) for position in positions])
-        for axis, position in enumerate(positions):
-            table = table.take(self.bins[position], axis=axis)
-        within = reduce(np.multiply.outer, (self.within[position] for position in positions))
-        return np.asarray(max(0.0, self.total) * table * within)
+        return over_codes(max(0.0, self.total) * table, positions, self.bins, self.within)
 
     def _joint(self, scope: Scope) -> FloatArray:
         """Probabilities over working bins."""

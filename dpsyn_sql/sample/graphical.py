@@ -1,7 +1,4 @@
-"""Rows of a graphical model: clique by clique, by systematic sampling, and small samples balanced.
-
-Rows of a calibrated tree over working bins, clique by clique, and codes within bins, systematically.
-"""
+"""Rows of a graphical model: clique by clique, by systematic sampling, and small samples balanced."""
 
 from __future__ import annotations
 

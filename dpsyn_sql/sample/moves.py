@@ -1,30 +1,25 @@
 """Rows of given tables moved towards other tables: by exchanges, by gradual update, by min-cost flow.
 
-Bring the counts of a sample closer to those of its model.
+*Exchanges.* Sampling clique by clique leaves the counts of attributes that share no clique to chance: an
+error of about sqrt(count) per cell, as large as that of the model if there are few rows. And a graphical
+model cannot meet every view (``sample/views.py``). Here rows exchange their values of one attribute wherever
+this brings the counts of all tables with that attribute closer to what the model expects. One-way counts do
+not change. The idea is that of the gradual update of PrivSyn (Zhang et al. 2021), with exchanges for copies.
 
-Sampling clique by clique leaves the counts of attributes that share no clique to chance: an error of about
-sqrt(count) per cell, as large as that of the model if there are few rows. And a graphical model cannot meet
-every view (``sample/views.py``). Here rows exchange their values of one attribute wherever this brings the
-counts of all tables with that attribute closer to what the model expects. One-way counts do not change.
-The idea is that of the gradual update of PrivSyn (Zhang et al. 2021), with exchanges for copies.
+*Gradual update* (GUM of PrivSyn: Zhang et al., USENIX Security 2021, section 5). Rows start from the one-way
+tables. The views come in turn, again and again. In the cells of a view that have too few rows, rows are
+added, at most the part alpha of what is there; as many rows leave the cells that have too many, each of these
+cells at most at the part beta of what is there. Half of the added rows are copies of whole rows of their
+cell, which keeps what the other views say; the other half are rows that left another cell and change only the
+attributes of the view, as do all for cells without rows. Alpha falls with the rounds, so that the changes for
+one view do not undo those for the others.
 
-Rows that meet views by the gradual update of PrivSyn (GUM: Zhang et al., USENIX Security 2021, section 5).
-
-Rows start from the one-way tables. The views come in turn, again and again. In the cells of a view that have
-too few rows, rows are added, at most the part alpha of what is there; as many rows leave the cells that have
-too many, each of these cells at most at the part beta of what is there. Half of the added rows are copies of
-whole rows of their cell, which keeps what the other views say; the other half are rows that left another cell
-and change only the attributes of the view, as do all for cells without rows. Alpha falls with the rounds, so
-that the changes for one view do not undo those for the others.
-
-Rows that meet views by the least changes: the min-cost flow of DPSyn (section 3.3, MCF).
-
-Rows start at random. For each view in turn, rows flow from the cells that they are in to those that the view
-wants, at cost 0 if a row stays and 1 if it moves. A plan of least cost needs no solver: with M and T
-the counts that are and that are wanted, a cell keeps at most min(M, T) rows, so that at least
-sum max(M - T, 0) rows move; as many rows in all are missing elsewhere, and moving exactly these, each to any
-cell that lacks one, is a flow. The views undo a part of each other's work, so this is repeated until changes
-are small.
+*Min-cost flow* (MCF of DPSyn, section 3.3): the least changes. Rows start at random. For each view in turn,
+rows flow from the cells that they are in to those that the view wants, at cost 0 if a row stays and 1 if it
+moves. A plan of least cost needs no solver: with M and T the counts that are and that are wanted, a cell
+keeps at most min(M, T) rows, so that at least sum max(M - T, 0) rows move; as many rows in all are missing
+elsewhere, and moving exactly these, each to any cell that lacks one, is a flow. The views undo a part of each
+other's work, so this is repeated until changes are small.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Independent rows of a network, drawn by SQL inside the database into a staged table of codes.
 
 For numbers of rows whose sampling error is small anyway: nothing passes through Python, and every row is
-drawn by itself. The rows depend on the seed and their numbers only, not on the number of threads, the
-machine or the version of DuckDB. Memory is bounded by the size of a chunk.
+drawn by itself. The rows depend on the seed and their numbers only, not on the number of threads, the machine
+or the version of DuckDB. Memory is bounded by the size of a chunk.
 
-Who draws the rows of a model: its own sampler, or SQL, which draws each row independently.
+``independent_rows`` says who draws the rows of a model: its own sampler, or SQL.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.sample.sql_text import MOST_NODES, Tables, script_of, share_table
+from dpsyn_sql.sample.sql_text import MOST_NODES, Script, Tables, share_table
 from dpsyn_sql.sample.systematic import BATCH_ROWS
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
@@ -58,7 +58,7 @@ def append_network(
     if rows <= 0:
         return 0
     slots = _temporary()
-    script = script_of(network, Fragment(str(seed)))
+    script = Script(network, Fragment(str(seed)))
     try:
         load_slots(engine, network, slots)
         for start in range(first, first + rows, CHUNK_ROWS):
@@ -78,7 +78,7 @@ def load_slots(engine: Engine, network: Network, table: Fragment) -> None:
     try:
         load_distributions(engine, network, model)
         engine.execute(render("sample/slot_table", table=table), step="loading the model")
-        for query in script_of(network, Fragment("0")).slots(Tables(model)):
+        for query in Script(network, Fragment("0")).slots(Tables(model)):
             engine.execute(render("sample/insert", staged=table, query=query), step="loading the model")
     finally:
         engine.execute(render("sample/drop", table=model), step="tidying up after sampling")

@@ -1,18 +1,18 @@
-"""Conditional distributions as tables of integers, and codes packed into 64-bit words.
+"""The queries that sample from a network, as text, and the tables that they read: conditional distributions
+as whole numbers, and codes packed into 64-bit words.
 
 Probabilities are whole numbers, so that every rank and every comparison in SQL is exact integer arithmetic:
 the same rows on every machine, DuckDB version and number of threads. One table serves both ways to draw: SQL
 makes the stretches of a cumulative distribution of it, and the slots of an alias table.
 
-The queries that sample from a network, as text.
-
-Random bits of a row, a node and a purpose are ``hash(xor(row, hash('<node>|<purpose>|<seed>')))``:
-the hash of several arguments would leave the bits of nodes dependent on each other.
+Random bits of a row, a node and a purpose are ``hash(xor(row, hash('<node>|<purpose>|<seed>')))``: the hash
+of several arguments would leave the bits of nodes dependent on each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -229,13 +229,17 @@ class Tables:
     slots: Fragment | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Script:
     """A network with its packing and a seed (an expression that is the same for all rows)."""
 
     network: Network
-    places: Layout
     seed: Fragment
+
+    @cached_property
+    def places(self) -> Layout:
+        """Of all variables."""
+        return layout(self.network)
 
     @property
     def words(self) -> list[Fragment]:
@@ -338,8 +342,3 @@ def _whole(bits: int) -> Fragment:
     """The smallest type of so many bits."""
     types = {8: "UTINYINT", 16: "USMALLINT", 32: "UINTEGER", 64: "UBIGINT"}
     return Fragment(types[min(size for size in types if size >= bits)])
-
-
-def script_of(network: Network, seed: Fragment) -> Script:
-    """The network, packed."""
-    return Script(network, layout(network), seed)

@@ -1,16 +1,14 @@
 """Systematic sampling: every conditional count close to its expectation.
 
-Independent draws would add an error as large as the privacy noise. Here the rows of one parent
-configuration have their own random order. The numbers 1 to n, shifted by a common jitter, are laid over the
-cumulative distribution, and each outcome gets the rows whose numbers lie in its part (systematic sampling):
-each count is within one row of its expectation, and unbiased.
+Independent draws would add an error as large as the privacy noise. Here the rows of one parent configuration
+have their own random order. The numbers 1 to n, shifted by a common jitter, are laid over the cumulative
+distribution, and each outcome gets the rows whose numbers lie in its part (systematic sampling): each count
+is within one row of its expectation, and unbiased.
 
 Every node, and the codes of every attribute, get a new order. In a shared order two children of one parent
 would move together, which the model does not say.
 
-Which cell of a table each row is in, and tables of whole rows.
-
-Rows of any network: node by node, parents first, by systematic sampling.
+Rows of any network are drawn so, node by node, parents first.
 """
 
 from __future__ import annotations
@@ -27,10 +25,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import Network, Node
-from dpsyn_sql.sample.quotas import batch_sizes, code_type
-
-BATCH_ROWS = 2**18
-"""Rows of a batch: a constant, so that a seed means the same rows on every machine."""
+from dpsyn_sql.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
 
 LOW_VARIANCE = "with low variance"
 """How rows are drawn here, in the words of certificates."""
@@ -46,7 +41,7 @@ def side_by_side(rows: int, seed: int, drawn: Callable[[int, np.random.Generator
     """
 
     def batch(size: int, index: int) -> Codes:
-        return drawn(size, np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index)))))
+        return drawn(size, generator_of(seed, index))
 
     pending = deque[Future[Codes]]()
     with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:

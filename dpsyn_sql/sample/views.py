@@ -1,17 +1,16 @@
 """Rows that meet views, in one of four ways.
 
-- ``exchange``: rows of a graphical model of the strongest views, then exchanges of values (``balance.py``);
-- ``gum``: rows of the one-way tables, then the gradual update of PrivSyn (``gradual.py``);
-- ``mcf``: rows of the one-way tables, then the fewest moves for each view (``flow.py``);
-- ``sts``: rows from topologically sorted views (``sorted_views.py``).
+- ``exchange``: rows of a graphical model of the strongest views, then exchanges of values (``moves.py``);
+- ``gum``: rows of the one-way tables, then the gradual update of PrivSyn (``moves.py``);
+- ``mcf``: rows of the one-way tables, then the fewest moves for each view (``moves.py``);
+- ``sts``: rows from topologically sorted views.
 
 Rows come in batches, each updated by itself, so that work is linear in rows.
 
-Rows from topologically sorted views: the STS of DPSyn (section 3.3).
-
-The first view is random. Then comes, again and again, one of those with the fewest new attributes, until all
-attributes are there. Records are made one by one: in each view the record takes, among the cells that agree
-with what it has already, one with the largest count, and the count falls by one; ties go at random.
+*Topologically sorted views* (STS of DPSyn, section 3.3). The first view is random. Then comes, again and
+again, one of those with the fewest new attributes, until all attributes are there. Records are made one by
+one: in each view the record takes, among the cells that agree with what it has already, one with the largest
+count, and the count falls by one; ties go at random.
 
 A record's choice depends only on how many records with the same known values came before it. So all records
 take one view at once: in each group of records with the same known values, the r-th record gets the r-th cell

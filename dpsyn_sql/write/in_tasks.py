@@ -17,7 +17,7 @@ from dpsyn_sql.fit.network import Network
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.interfaces import Engine, PartRows, PartStatements, RowPublisher
 from dpsyn_sql.sample.sql_sampler import check_statement
-from dpsyn_sql.sample.sql_text import Tables, script_of
+from dpsyn_sql.sample.sql_text import Script, Tables
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.comments import column_comments, statement_of
@@ -68,7 +68,7 @@ def part_rows(
 def _statements(shape: Shape, network: Network | None, seed: int) -> PartStatements:
     draw = reject = Fragment("")
     if network is not None:
-        query = script_of(network, _SEED).iid(_ROWS, Tables(SLOTS, slots=SLOTS), _FIRST)
+        query = Script(network, _SEED).iid(_ROWS, Tables(SLOTS, slots=SLOTS), _FIRST)
         draw = render("sample/insert", staged=_STAGED, query=query)
         if shape.never:
             reject = reject_statement(shape, _STAGED, _FIRST, seed)

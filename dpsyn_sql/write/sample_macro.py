@@ -17,7 +17,7 @@ from dpsyn_sql.domain.shape import Constant, Derived, Shape
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.sample.sql_text import MOST_NODES, Tables, script_of
+from dpsyn_sql.sample.sql_text import MOST_NODES, Script, Tables
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
@@ -53,7 +53,7 @@ def sample_queries(
         Fragment(f"CAST({parameter} AS {kind})")
         for parameter, kind in zip(parameters(shape), ("BIGINT", "UBIGINT"), strict=True)
     )
-    script = script_of(network, seed)
+    script = Script(network, seed)
 
     tables = Tables(Fragment("dpsyn.shares"), Fragment(f"release = {number}"))
     low_variance, iid = script.low_variance(nrows, tables), script.iid(nrows, tables)

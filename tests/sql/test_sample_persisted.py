@@ -7,6 +7,7 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
+from support.domains import domain_of
 
 from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -25,7 +26,7 @@ from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_sampler import load_distributions
-from dpsyn_sql.sample.sql_text import Tables, script_of
+from dpsyn_sql.sample.sql_text import Script, Tables
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
@@ -237,7 +238,7 @@ def released(model, rows, seed, mode):
     with duckdb.connect() as con:
         network, table = model.network(), Fragment("temp.main.model")
         load_distributions(DuckDBEngine(con), network, table)
-        script, number = script_of(network, Fragment(str(seed))), Fragment(str(rows))
+        script, number = Script(network, Fragment(str(seed))), Fragment(str(rows))
         if mode == "iid":
             query = script.iid(number, Tables(table))
         else:
@@ -463,12 +464,7 @@ def wide():
         potentials[attribute, twin] = np.where(coarse[:, None] == np.arange(sizes[twin]), 0.0, -1000.0)
     bins = tuple(np.arange(number) * size // number for size, number in zip(sizes, codes, strict=False))
     within = tuple((1 / np.bincount(own))[own] for own in bins)
-    domain = Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(number)))
-            for i, number in enumerate(codes)
-        )
-    )
+    domain = domain_of(codes)
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
     return GraphicalModel(domain, 48_842.0, beliefs, bins, within)
 

@@ -7,6 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from support.domains import domain_of
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
@@ -18,7 +19,7 @@ from dpsyn_sql.fit.network import Network, node_of, slot_bits_of
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.sample import sql_sampler, sql_text
 from dpsyn_sql.sample.sql_sampler import append_network, independent_rows, load_distributions
-from dpsyn_sql.sample.sql_text import Tables, script_of
+from dpsyn_sql.sample.sql_text import Script, Tables
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.staging import make_room
@@ -37,7 +38,7 @@ SCOPES = {
 def model(scopes, sizes=(4,) * 5):
     rng = np.random.default_rng(7)
     potentials = {scope: rng.normal(0, 1.5, [sizes[v] for v in scope]) for scope in scopes}
-    domain = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(6))) for i in range(5)))
+    domain = domain_of((6,) * 5)
     bins, within = np.array([0, 1, 1, 2, 3, 3]), np.array([1, 0.3, 0.7, 1, 0.0, 1])
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
     return GraphicalModel(domain, 1000.0, beliefs, (bins,) * 5, (within,) * 5)
@@ -62,7 +63,7 @@ def sampled(network, rows, seed, mode, threads=2, **settings):
             query = f"FROM {STAGED}"
         else:
             load_distributions(engine, network, MODEL.table)
-            query = script_of(network, Fragment(str(seed))).low_variance(Fragment(str(rows)), MODEL)
+            query = Script(network, Fragment(str(seed))).low_variance(Fragment(str(rows)), MODEL)
         columns = con.execute(f"FROM ({query}) ORDER BY row").fetchnumpy()
     assert np.array_equal(columns["row"], np.arange(max(0, rows)))
     return np.stack([columns[f"a{i}"] for i in range(len(network.codes))], axis=1).astype(np.int64)
@@ -357,7 +358,7 @@ def test_slots_draw_every_value_as_often_as_its_stretch_is_long(seed):
     first = node_of("p", (), (0,), np.ones(rows))
     node = node_of("c", (0,), (1,), weights, rng.random(rows) ** 20)
     network, bits = Network((rows, size), (first, node), (0, 1)), slot_bits_of(node)
-    script = script_of(network, Fragment("1"))
+    script = Script(network, Fragment("1"))
     with duckdb.connect() as con:
         load_distributions(DuckDBEngine(con), network, MODEL.table)
         step = script.steps(MODEL)[1]
@@ -424,7 +425,7 @@ DRAWN = 'w0 | (CAST(d.value AS UBIGINT) << 2) AS w0, "row"'
 
 
 def test_the_queries_are_one_step_a_node():
-    script = script_of(TINY, Fragment("7"))
+    script = Script(TINY, Fragment("7"))
     iid = plain(script.iid(Fragment("5"), MODEL, first=9))
     assert iid.startswith(
         'WITH started AS ( SELECT CAST(0 AS UBIGINT) AS w0, CAST(range AS UBIGINT) AS "row" FROM ( '

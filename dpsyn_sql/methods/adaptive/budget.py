@@ -1,11 +1,9 @@
-"""The constants of adaptive marginals, each with its reason.
+"""How adaptive marginals divide their budget: constants with their reasons, shares, and the noise that they
+buy.
 
-They were chosen on public tables by the mean distance of two-way marginals (docs/results_details.md, "How
-constants were chosen"). If no other reason is given, the optimum is flat around the value.
-
-What adaptive marginals may ask, and how their budget is divided, from public facts alone.
-
-Noise.
+The constants were chosen on public tables by the mean distance of two-way marginals (docs/results_details.md,
+"How constants were chosen"). If no other reason is given, the optimum is flat around the value. Shares follow
+from public facts alone.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.residuals import cost_factor
 from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +234,6 @@ def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) 
         return None
     there = sum(math.prod(triple) <= MAX_TRIPLE_CELLS for triple in combinations(sizes, 3))
     return Further(3, MAX_TRIPLE_CELLS, pairs // _FOR_PAIRS) if there >= settings.fewest_triples else None
-
-
-MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
-"""Mean absolute value of a standard normal variable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,17 @@
 """Adaptive marginals: one-way tables, then the pairs where the model is most wrong, then triples.
 
-    one-way tables -> denoise -> working bins, coarse twins          fit/denoise.py, working.py
-    twice:  noisy distances of all pairs to the model -> score       questions.py, through the door
-            greedy choice under a cap on the junction tree           rounds.py, selection.py
-            are the first pairs worth their budget?                   worth.py, scores.py
-            measure them, fit a graphical model                      known.py, fit/estimate.py
-            pairs that the cap keeps out of the tree: for the sample  beside.py
+    one-way tables -> denoise -> working bins, coarse twins          measure.py, model.py
+    twice:  noisy distances of all pairs to the model -> score       measure.py, through the door
+            greedy choice under a cap on the junction tree           select.py
+            are the first pairs worth their budget?                  select.py
+            measure them, fit a graphical model                      measure.py, model.py
+            pairs that the cap keeps out of the tree: for the sample model.py
     once:   the same for three attributes within a clique, from epsilon 0.8 on
     if no pair was: one-way tables again, with the rest of the budget
 
-The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a
-time and refits after each; two rounds of many marginals need two fits, and spend less on choosing.
-
-The rounds: score the pairs that are not modelled yet, choose, measure, fit.
+The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a time
+and refits after each; two rounds of many marginals need two fits, and spend less on choosing. How the budget
+is divided, and every constant, is in budget.py.
 """
 
 from __future__ import annotations
@@ -27,37 +26,15 @@ from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.interfaces import Curator, Model
+from dpsyn_sql.methods.adaptive import measure, model, select
 from dpsyn_sql.methods.adaptive.budget import Settings, further_queries, one_way_share, triple_share
-from dpsyn_sql.methods.adaptive.measure import (
-    components,
-    first_steps,
-    first_tables,
-    noisy_scores,
-    tables_measured,
-    with_dispersions,
-)
-from dpsyn_sql.methods.adaptive.model import (
-    Known,
-    Task,
-    beside_the_tree,
-    fitted_with_beside,
-    independence,
-    targets,
-)
-from dpsyn_sql.methods.adaptive.select import (
-    Scores,
-    candidate_pairs,
-    candidate_triples,
-    pairs_worth_their_budget,
-    selected,
-    table_weights,
-    triples_worth_more,
-)
+from dpsyn_sql.methods.adaptive.model import Known, Task
+from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.planning.limits import NO_LIMITS, Limits
-from dpsyn_sql.planning.plan import MeasureStep, Particulars, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.planning.limits import Limits
+from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
 from dpsyn_sql.progress import phase
@@ -80,37 +57,36 @@ class Adaptive(Recipe):
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
-        most, _ = self._caps(terms.limits)
+        most = self.caps(terms.limits)["candidate cells"]
         pairs, rho = candidate_queries(domain, most), equivalent_rho(source, domain, budget)
         if not pairs:
-            one_ways = first_steps(domain, budget, terms.workload, self.constants)
+            one_ways = measure.first_steps(domain, budget, terms.workload, self.constants)
             return self.planned(source, domain, budget, terms, one_ways)
         share = one_way_share(rho, self.constants)
         first, rest = budget.split((share, 100 - share))
         triples = further_queries(domain, rho, most, self.constants)
         name = "two-way, in two rounds" + (", then three-way" if triples else "")
         steps: list[MeasureStep | ReservedStep] = [
-            *first_steps(domain, first, terms.workload, self.constants),
+            *measure.first_steps(domain, first, terms.workload, self.constants),
             ReservedStep(name, pairs, rest, triples),
         ]
         return self.planned(source, domain, budget, terms, steps)
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
-        observed = first_tables(plan.domain, curator, plan.known)
-        _, cap = self._caps(terms.limits)
+        observed = measure.first_tables(plan.domain, curator, plan.known)
+        cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
-        known = independence(task)
+        known = model.independence(task)
         if plan.reserved and total_of(observed) > 0:
             known, left = all_rounds(task, known, plan.reserved[0])
-            if (
-                left is not None and left.amount >= LEAST_UNITS
-            ):  # no pair stands out: one-way tables get everything
-                steps = first_steps(plan.domain, left, terms.workload, self.constants)
-                again = first_tables(plan.domain, curator, steps)
+            if left is not None and left.amount >= LEAST_UNITS:
+                # No pair stands out: one-way tables get everything.
+                steps = measure.first_steps(plan.domain, left, terms.workload, self.constants)
+                again = measure.first_tables(plan.domain, curator, steps)
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
-                known = replace(independence(task), dispersions=known.dispersions)
+                known = replace(model.independence(task), dispersions=known.dispersions)
         return _model(task, known, known.total if known.tables else total_of(observed))
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
@@ -120,26 +96,20 @@ class Adaptive(Recipe):
             return own
         return Variances(model.within, {**own.components, **model.components})
 
-    def particulars(self, terms: Terms) -> Particulars:
-        """Also lower caps under a limit on memory: other questions may follow."""
-        own = Recipe.particulars(self, terms)
-        caps = self._caps(terms.limits)
-        if caps == self._caps(NO_LIMITS):
-            return own
-        line = f"            within the memory limit: {caps[0]} candidate cells, {caps[1]} model cells"
-        return replace(own, identity={**own.identity, "caps": list(caps)}, lines=(line, *own.lines))
-
-    def _caps(self, limits: Limits) -> tuple[int, int]:
+    def caps(self, limits: Limits) -> dict[str, int]:
         """Most cells of all candidates and of the junction tree."""
-        most = MAX_CANDIDATE_CELLS, round(self.constants.cap_most)
-        return limits.candidate_cells(most[0]), limits.tree_cells(most[1])
+        candidates = limits.candidate_cells(MAX_CANDIDATE_CELLS)
+        return {
+            "candidate cells": candidates,
+            "model cells": limits.tree_cells(round(self.constants.cap_most)),
+        }
 
 
 def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     attributes = task.working.variables[: len(task.plan.domain.attributes)]
     bins = tuple(variable.bins for variable in attributes)
-    beside = targets(task, known)
-    told = components(task, known)
+    beside = model.targets(task, known)
+    told = measure.components(task, known)
     return GraphicalModel(task.plan.domain, total, known.beliefs, bins, task.working.within, beside, told)
 
 
@@ -183,7 +153,7 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
     A round that finds nothing passes its budget on. If the last round for pairs finds nothing, its budget
     measures the pairs of earlier rounds again.
     """
-    pairs = Pairs(*candidate_pairs(task.working, step.queries), step.budget)
+    pairs = Pairs(*select.candidate_pairs(task.working, step.queries), step.budget)
     if not pairs.scopes or step.budget.amount < LEAST_UNITS:
         return known, step.budget
     (*earlier, last), for_triples = _divided(task, step)
@@ -223,16 +193,16 @@ def _choice(task: Task, before: Progress, pairs: Pairs, share: Budget, *, last: 
     known = before.known
     for_scores, for_tables = task.parts(share)
     for_tables = _larger(for_tables, before.carried)
-    scores = noisy_scores(task, known, pairs.scopes, pairs.twins, for_scores)
+    scores = measure.noisy_scores(task, known, pairs.scopes, pairs.twins, for_scores)
     if before.scores is not None and not known.tables:
         scores = before.scores.pooled(scores)
     stand_out = scores.beyond_luck(task.constants.luck)
     beside = set[Scope]()
     found = _selected(task, known, stand_out, pairs.twins, for_tables, last=last, beside=beside)
     left = for_tables if task.many else pairs.budget  # much of it is spent on the scores of many
-    if not known.tables and not pairs_worth_their_budget(task, scores, pairs.twins, found, left):
+    if not known.tables and not select.pairs_worth_their_budget(task, scores, pairs.twins, found, left):
         found = {}
-    outside = beside_the_tree(task, [*known.tables, *found], beside & found.keys())
+    outside = model.beside_the_tree(task, [*known.tables, *found], beside & found.keys())
     return Choice(scores, found, for_tables, outside)
 
 
@@ -249,24 +219,24 @@ def _selected(
     """The greedy choice; before the last round under a smaller cap, and all in the tree."""
     working, constants = task.working, task.constants
     attributes = working.sizes[: len(working.domain.attributes)]
-    weights = table_weights(working, task.terms.workload, scores)
+    weights = select.table_weights(working, task.terms.workload, scores)
     small = constants.cap_first * sum(float(size) ** 2 for size in attributes)
     cap = task.cap if last else min(small, task.cap)
     held = [*working.links, *known.tables]
     with phase("select"):
         law, outside = task.noise_law(budget), beside if last else None
-        return selected(scores, twins, weights, working.sizes, held, cap, law, constants, outside)
+        return select.selected(scores, twins, weights, working.sizes, held, cap, law, constants, outside)
 
 
 def _with_pairs(
     task: Task, before: Progress, choice: Choice, weights: Mapping[Scope, float], *, last: bool
 ) -> Progress:
     """Measure ``weights`` with the budget of a choice, and fit; without weights the budget is passed on."""
-    known = with_dispersions(task, before.known, choice.scores)
+    known = measure.with_dispersions(task, before.known, choice.scores)
     if not weights:
         return replace(before, known=known, scores=choice.scores, carried=choice.budget.amount)
-    tables = tables_measured(task, known, weights, choice.budget)
-    after = fitted_with_beside(task, known, tables, choice.beside, last=last)
+    tables = measure.tables_measured(task, known, weights, choice.budget)
+    after = model.fitted(task, known, tables, choice.beside, last=last)
     return Progress(after, choice.scores, weights)
 
 
@@ -276,7 +246,7 @@ def _triples(task: Task, known: Known, step: ReservedStep, found: Iterable[Scope
     if step.further is None or not pairs:
         return []
     tree = junction_tree(task.working.sizes, [*pairs, *task.working.links])
-    return candidate_triples(task.working, tree, step.further, task.constants)
+    return select.candidate_triples(task.working, tree, step.further, task.constants)
 
 
 def _with_triples(
@@ -288,14 +258,14 @@ def _with_triples(
     no fit meets all of them (``hopeless``), the last fit is that of the pairs.
     """
     for_scores, for_tables = task.parts(budget)
-    expected = noisy_scores(task, known, triples, {}, for_scores).expected(triples)
+    expected = measure.noisy_scores(task, known, triples, {}, for_scores).expected(triples)
     found = _selected(task, known, expected, {}, for_tables, last=True)
     promised = {triple: expected[triple] for triple in found}
-    if not triples_worth_more(task, {**known.tables, **known.beside}, promised, pairs, for_tables):
+    if not select.triples_worth_more(task, {**known.tables, **known.beside}, promised, pairs, for_tables):
         found = {}
-    tables = tables_measured(task, known, found or pairs, for_tables)
+    tables = measure.tables_measured(task, known, found or pairs, for_tables)
     beside = known.beside.keys()
-    after = fitted_with_beside(task, known, tables, beside, last=True)
+    after = model.fitted(task, known, tables, beside, last=True)
     if found and after.misfit > task.constants.hopeless:
-        return fitted_with_beside(task, known, {**known.tables, **known.beside}, beside, last=True)
+        return model.fitted(task, known, {**known.tables, **known.beside}, beside, last=True)
     return after

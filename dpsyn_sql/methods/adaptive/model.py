@@ -1,15 +1,11 @@
-"""The variables of a graphical model made from noisy one-way tables: working bins and coarse twins.
+"""What adaptive marginals know after each round: variables in working bins, measured tables, the fitted
+model.
+
+A pair *beside the tree* is worth measuring, but the cap on the junction tree keeps it out of the model. Its
+table is measured in the last round like the others. It is not fitted: the sample meets it by exchanges of
+values (``sample/moves.py``), and the model answers the pair with what the sample aims at.
 
 Post-processing of noisy answers only.
-
-What stays the same in all rounds.
-
-What is known after each round: the measured tables, and the model fitted to them.
-
-Pairs beside the tree: worth measuring, but the cap on the junction tree keeps them out of the model.
-
-Their tables are measured in the last round like the others. They are not fitted: the sample meets them by
-exchanges of values (``sample/moves.py``), and the model answers them with what the sample aims at.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +29,6 @@ from dpsyn_sql.fit.graph import Scope, cells_of, junction_tree
 from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.budget import (
-    MEAN_ABSOLUTE,
     NoiseLaw,
     Settings,
     by_residuals,
@@ -41,9 +36,11 @@ from dpsyn_sql.methods.adaptive.budget import (
     score_share_of_many,
     tree_cap,
 )
+from dpsyn_sql.methods.marginals import over_bins
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.terms import Terms
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.progress import phase
 
 _FORBIDDEN = -1e3
@@ -98,13 +95,7 @@ class Working:
     def query(self, scope: Scope) -> MarginalQuery:
         """The question for the table over ``scope``, attributes in domain order."""
         chosen = sorted((self.variables[v] for v in scope), key=lambda variable: variable.attribute)
-        attributes = [self.domain.attributes[variable.attribute] for variable in chosen]
-        maps = tuple(
-            None if variable.size == attribute.size else tuple(variable.bins.tolist())
-            for variable, attribute in zip(chosen, attributes, strict=True)
-        )
-        names = tuple(attribute.name for attribute in attributes)
-        return MarginalQuery(names, maps if any(maps) else ())
+        return over_bins(self.domain, ((variable.attribute, variable.bins) for variable in chosen))
 
     def turned(self, scope: Scope, table: NDArray[np.generic]) -> FloatArray:
         """A table from the axes of ``query(scope)`` to those of ``scope``, or back: of a pair, or of three
@@ -252,15 +243,20 @@ def independence(task: Task) -> Known:
     return Known(task.total, calibrate(junction_tree(task.working.sizes, fixed), fixed))
 
 
-def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, last: bool) -> Known:
-    """The graphical model of everything measured; its fit starts where the last fit ended.
+def fitted(
+    task: Task, known: Known, tables: Mapping[Scope, Observation], beside: Collection[Scope], *, last: bool
+) -> Known:
+    """The graphical model of all ``tables`` but those of ``beside``, which are kept; its fit starts where the
+    last fit ended.
 
     The last fit, after the last question, follows tables that agree on one-way sums: first around
     independence, then around what these tables make likely. Only it can be cut short; earlier fits form
     questions.
     """
     working, constants, deadline = task.working, task.constants, task.terms.deadline
-    observed = {**working.observed, **tables}
+    inside = {scope: table for scope, table in tables.items() if scope not in beside}
+    outside = {scope: table for scope, table in tables.items() if scope in beside}
+    observed = {**working.observed, **inside}
     total = max(total_of(list(observed.values())), 1.0)
     tree = junction_tree(working.sizes, [*observed, *working.links])
     base = {**working.base, **working.links}
@@ -291,15 +287,7 @@ def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, las
                 stop,
                 advance,
             )
-    return replace(
-        known,
-        total=total,
-        beliefs=fit.beliefs,
-        tables=tables,
-        potentials=fit.potentials,
-        misfit=fit.misfit,
-        beside={},
-    )
+    return Known(total, fit.beliefs, inside, fit.potentials, fit.misfit, outside, known.dispersions)
 
 
 def _centred(
@@ -325,15 +313,6 @@ def beside_the_tree(task: Task, measured: Sequence[Scope], refused: Set[Scope]) 
     inside = [scope for scope in measured if scope not in refused]
     tree = junction_tree(working.sizes, [*working.observed, *inside, *working.links])
     return frozenset(pair for pair in refused if tree.home(pair) is None)
-
-
-def fitted_with_beside(
-    task: Task, known: Known, tables: Mapping[Scope, Observation], beside: Collection[Scope], *, last: bool
-) -> Known:
-    """The model of all ``tables`` but those of ``beside``, which are kept."""
-    inside = {scope: table for scope, table in tables.items() if scope not in beside}
-    outside = {scope: table for scope, table in tables.items() if scope in beside}
-    return replace(fitted(task, known, inside, last=last), beside=outside)
 
 
 def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:

@@ -1,14 +1,7 @@
-"""Noisy distances of tables as evidence: which are luck, and what the tables can be expected to hold.
+"""Which pairs or triples to measure next: candidates, scores from noisy distances, the greedy choice, its
+worth.
 
 Post-processing of noisy answers only.
-
-Candidates, and the weights of a workload.
-
-Which pairs or triples to measure next, and their shares of the budget: greedy, from noisy distances.
-
-Post-processing of noisy answers only.
-
-Whether the chosen tables are worth their budget, by noisy answers alone.
 """
 
 from __future__ import annotations
@@ -25,6 +18,7 @@ from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of
+from dpsyn_sql.fit.projections import posterior_means
 from dpsyn_sql.fit.variances import Distance
 from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings
 from dpsyn_sql.methods.adaptive.model import Task, Working
@@ -111,17 +105,14 @@ def _posterior_means(counts: IntArray, kind: Kind) -> FloatArray:
     """Posterior means (g,) at the points of the grid, where ``counts`` (g,) noisy values lie."""
     apart = np.abs(_GRID[:, None] - _GRID)
     likelihood = np.exp(-math.sqrt(2) * apart if kind == "pure" else -0.5 * apart**2)
-    prior = np.full(len(_GRID), 1 / len(_GRID))
-    for _ in range(_EM_STEPS):
-        posterior = likelihood * prior
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        prior = counts @ posterior / counts.sum()
-    posterior = likelihood * prior
-    return np.asarray((posterior @ _GRID) / posterior.sum(axis=1))
+    even = np.full(len(_GRID), 1 / len(_GRID))
+    return posterior_means(
+        likelihood, _GRID, even, _EM_STEPS, lambda found: np.asarray(counts @ found / counts.sum())
+    )
 
 
 def _whole(rows: Mapping[Scope, float]) -> dict[Scope, float]:
-    """Whole rows, as the order of the scores is the order of the next questions (``reproducible.py``)."""
+    """Whole rows, as the order of the scores is the order of the next questions (``fit/arrays.py``)."""
     return dict(zip(rows, snapped(np.array(list(rows.values())), 1.0).tolist(), strict=True))
 
 

@@ -1,18 +1,14 @@
-"""Candidates of a step: children outside the network, each with sets of parents inside it.
+"""Families, a child and its parents: the candidates of a step, their scores, and the questions about them.
 
-Their number is bounded by public constants. Which they are follows from noisy answers alone.
+The number of candidates is bounded by public constants. Which they are follows from noisy answers alone.
 
-The scores of PrivBayes for a child X and its parents P, of a joint distribution (Zhang, Cormode,
-Procopiuc, Srivastava and Xiao, TODS 2017): mutual information, F and R.
+The score of a family (X, P) at the door is the integer |counts - reference|_1 with reference = round(N Q(P)
+q(x)): Q is the joint distribution of the parents in the model so far, q the child's own, N the noisy total.
+All three come from answers that are released already (docs/privacy.md, "PrivBayes networks").
 
-Their sensitivities in the paper hold for a public number of rows and the exchange of a row. Here they see
+The scores of the paper, mutual information, F and R (Zhang, Cormode, Procopiuc, Srivastava and Xiao, TODS
+2017), have their sensitivities for a public number of rows and the exchange of a row. Here they see
 distributions made from noisy tables only, and have no part in the privacy of a release.
-
-All questions of PrivBayes after the one-way tables, and the references of its choices.
-
-The score of a family (X, P) is the integer |counts - reference|_1 with reference = round(N Q(P) q(x)): Q
-is the joint distribution of the parents in the model so far, q the child's own, N the noisy total. All three
-come from answers that are released already (docs/privacy.md, "PrivBayes networks").
 """
 
 from __future__ import annotations
@@ -31,6 +27,7 @@ from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, Parent, cells_of
 from dpsyn_sql.planning.queries import Choice, Distances, Marginals
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 FEW_CANDIDATES = 256
 """If no step can have more, every step looks at all of them."""
@@ -212,9 +209,6 @@ SCORES: Final[dict[str, Callable[[FloatArray], float]]] = {
 
 Pair = tuple[int, int]
 
-MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
-"""Mean absolute value of a standard normal variable."""
-
 CHARGE = 0.25
 """The part of a table's sampling error and noise (mean absolute values, rows) that lowers its score: fitting
 drops most of both."""
@@ -224,37 +218,21 @@ _LARGEST_TOTAL = 2.0**60
 
 
 @dataclass(frozen=True, slots=True)
-class CellNoise:
-    """Noise in a cell (rows): its standard ``deviation``, and its ``mean`` absolute value."""
-
-    deviation: float
-    mean: float
-
-
-def cell_noise(budget: Budget, tables: int, rows_per_unit: int) -> CellNoise:
-    """The noise of so many tables that share a budget evenly."""
-    if budget.kind == "pure":
-        scale = tables * rows_per_unit / float(budget.fraction)
-        return CellNoise(math.sqrt(2) * scale, scale)
-    deviation = rows_per_unit * math.sqrt(tables / (2 * float(budget.rho)))
-    return CellNoise(deviation, MEAN_ABSOLUTE * deviation)
-
-
-@dataclass(frozen=True, slots=True)
 class Task:
     """What stays the same while the network grows.
 
     ``total``: rows, at least 1. ``active``: attributes with several bins, ascending; the others are
-    independent. ``noise``: of the table of a family. ``choosing`` and ``measuring``: budgets of all choices
-    (or pair tables) and of all tables. ``bounds``: of the tables that may be asked for. ``target``: the
-    active attribute that the network starts at, and that is a parent of all others where tables allow it.
+    independent. ``noise``: standard deviation of a cell (rows) of the table of a family. ``choosing`` and
+    ``measuring``: budgets of all choices (or pair tables) and of all tables. ``bounds``: of the tables that
+    may be asked for. ``target``: the active attribute that the network starts at, and that is a parent of all
+    others where tables allow it.
     """
 
     curator: Curator
     encoded: Encoded
     total: float
     active: Sequence[int]
-    noise: CellNoise
+    noise: float
     choosing: Budget
     measuring: Budget
     bounds: Bounds
@@ -274,7 +252,7 @@ class Task:
         references, allowances = list[IntArray](), list[int]()
         for family in families:
             expected = self._expected(grown, family)
-            chance = CHARGE * MEAN_ABSOLUTE * float(np.sqrt(expected + self.noise.deviation**2).sum())
+            chance = CHARGE * MEAN_ABSOLUTE * float(np.sqrt(expected + self.noise**2).sum())
             allowances.append(round(min(chance, _LARGEST_TOTAL)))
             references.append(np.rint(self.encoded.to_query(family, expected)).astype(np.int64))
         queries = [self.encoded.query(family) for family in families]

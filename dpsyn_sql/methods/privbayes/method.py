@@ -1,22 +1,20 @@
 """PrivBayes: a network of attributes, each with a few parents, chosen and measured privately.
 
-    one-way tables -> working bins, levels                                one_way.py, fit/denoise.py, encoding.py
-    many attributes: noisy distances of all pairs rank candidates          asking.py, candidates.py
-    for each attribute in turn: a private choice of child and parents by    structure.py
-    the L1 score, then the noisy table of both                              growing.py
-    codes after their bins                                                  fit/network.py
+    one-way tables -> working bins, levels                                 network.py, fit/denoise.py
+    many attributes: noisy distances of all pairs rank candidates          families.py
+    for each attribute in turn: a private choice of child and parents by
+    the L1 score, then the noisy table of both                             families.py, network.py
+    codes after their bins                                                 fit/network.py
 
 After Zhang, Cormode, Procopiuc, Srivastava and Xiao (SIGMOD 2014, TODS 2017). What differs from the paper,
 and why, is in docs/privacy.md ("PrivBayes networks") and docs/decisions/0018.
-
-How the network grows: families chosen by the L1 score, or by a score of noisy tables.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -26,14 +24,16 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, snapped
 from dpsyn_sql.fit.denoise import binned, denoised
-from dpsyn_sql.fit.estimate import Observation, pooled, total_of
+from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.network import Network, Node, node_of
 from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
 from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.marginals import (
     LEAST_UNITS,
     MAX_CANDIDATE_CELLS,
+    asked_again,
     candidate_queries,
+    cell_deviation,
     one_way_steps,
     one_way_tables,
 )
@@ -45,16 +45,16 @@ from dpsyn_sql.methods.privbayes.families import (
     Pair,
     Task,
     candidates,
-    cell_noise,
     distance_to_independence,
     largest_number,
 )
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, doubly_centred
-from dpsyn_sql.methods.recipe import Recipe, checked
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.planning.limits import Limits
-from dpsyn_sql.planning.plan import Further, MeasureStep, Particulars, Plan, ReservedStep
+from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.terms import NO_TERMS, Terms
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.source.relation import Source
 
 MOST_DEGREE = 4
@@ -111,7 +111,7 @@ class PrivBayes(Recipe):
             faults.append(f"theta={self.theta!r}; it can be a number above 0")
         if faults:
             raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
-        checked(self)
+        self.checked()
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the families.
@@ -125,7 +125,7 @@ class PrivBayes(Recipe):
                 f"score='f' needs columns of two values, but {large[0].name!r} has {large[0].size} codes "
                 f"(of {len(large)} such columns), __other__ and NULL included: use score='l1', 'mi' or 'r'"
             )
-        most = self._most_cells(terms.limits)
+        most = self.caps(terms.limits)["candidate cells"]
         pairs = candidate_queries(domain, most)
         if not pairs:
             return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
@@ -145,25 +145,16 @@ class PrivBayes(Recipe):
             if task.steps > 0:
                 grown = interleaved(task) if self.score == L1 else two_phases(task, SCORES[self.score])
                 return NetworkModel(plan.domain, total_of(observed), grown.network())
-            again = one_way_tables(plan.domain, curator, one_way_steps(plan.domain, step.budget))
-            observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
+            observed = asked_again(observed, plan.domain, curator, one_way_steps(plan.domain, step.budget))
         return NetworkModel(plan.domain, total_of(observed), _independent(plan.domain, observed))
 
-    def particulars(self, terms: Terms) -> Particulars:
-        """Also a lower cap on cells under a limit on memory: other questions may follow."""
-        own = Recipe.particulars(self, terms)
-        most = self._most_cells(terms.limits)
-        if most == MAX_CANDIDATE_CELLS:
-            return own
-        line = f"            within the memory limit: {most} candidate cells"
-        return replace(own, identity={**own.identity, "caps": [most]}, lines=(line, *own.lines))
+    def caps(self, limits: Limits) -> dict[str, int]:
+        """Most cells of all candidates."""
+        return {"candidate cells": limits.candidate_cells(MAX_CANDIDATE_CELLS)}
 
     @property
     def _degree(self) -> int:
         return self.degree or MOST_DEGREE
-
-    def _most_cells(self, limits: Limits) -> int:
-        return limits.candidate_cells(MAX_CANDIDATE_CELLS)
 
     def _task(
         self,
@@ -178,15 +169,19 @@ class PrivBayes(Recipe):
         planned = {(domain.index(query.attrs[0]), domain.index(query.attrs[1])) for query in step.queries}
         choosing, measuring = step.budget.split(CHOOSING_AND_MEASURING)
         total, active = max(total_of(observed), 1.0), sorted({v for pair in planned for v in pair})
-        least = LEAST_SIGMAS * cell_noise(measuring, len(active) - 1, rows).deviation
+        least = LEAST_SIGMAS * cell_deviation(measuring, len(active) - 1, rows)
         bins = binned(domain, observed, [least] * len(observed), MOST_BINS)
         encoded = Encoded.of(bins, hierarchical=self.encoding == HIERARCHICAL)
         active = [v for v in active if encoded.size((v, 0)) > 1]
         families = max(1, len(active) - 1)
-        noise = cell_noise(measuring, families, rows)
-        useful = total / (self.theta * noise.mean) if self.degree == 0 else math.inf
+        noise = cell_deviation(measuring, families, rows)
+        mean = noise * (math.sqrt(0.5) if measuring.kind == "pure" else MEAN_ABSOLUTE)
+        useful = total / (self.theta * mean) if self.degree == 0 else math.inf
         # Tables that may be asked for: the candidates of every step, or of fewer a step, and all pairs.
-        tables = max(FEW_CANDIDATES * families, MOST_CANDIDATES * families + math.comb(families + 1, 2))
+        tables = max(
+            FEW_CANDIDATES * families,
+            MOST_CANDIDATES * families + math.comb(families + 1, 2),
+        )
         further = 0 if step.further is None else step.further.together // tables
         bounds = Bounds(self._degree, useful, min(further, MOST_CELLS), frozenset(planned))
         first = domain.index(target) if target else None
@@ -311,10 +306,9 @@ def _joint_of(task: Task, joints: Mapping[Pair, FloatArray], family: Family) -> 
     for one in range(len(members)):
         for other in range(one + 1, len(members)):
             (a, i), (b, j) = members[one], members[other]
-            pair = joints.get((a, b)) if a < b else None
-            turned = joints.get((b, a)) if a > b else None
-            own = pair if pair is not None else None if turned is None else turned.T
+            own = joints.get((a, b)) if a < b else joints.get((b, a))
             if own is not None:
+                own = own if a < b else own.T
                 rows, columns = encoded.levels[a][i], encoded.levels[b][j]
                 coarse = np.zeros((sizes[one], sizes[other]))
                 np.add.at(coarse, (rows[:, None], columns[None, :]), own)

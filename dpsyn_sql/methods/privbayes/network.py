@@ -1,14 +1,12 @@
-"""Encodings: the working bins of each attribute, and coarser levels of them for parents.
+"""The network as far as it is grown: encodings of attributes, nodes, joint distributions of what is placed.
 
-Vanilla: an attribute has its working bins alone. Hierarchical (TODS 2017, section 5): as a parent it may also
-be taken at a coarser level, so that more parents fit into a useful table. No domain declares a taxonomy;
-levels are made from public facts and noisy one-way tables:
+Encodings (TODS 2017, section 5). Vanilla: an attribute has its working bins alone. Hierarchical: as a parent
+it may also be taken at a coarser level, so that more parents fit into a useful table. No domain declares a
+taxonomy; levels are made from public facts and noisy one-way tables:
 
 - Neighbouring bins of an ordered attribute are joined two by two; ``__other__`` and NULL stay apart if they
   have bins of their own.
 - Of an unordered attribute the more frequent half of the bins stay, all others share one.
-
-The network as far as it is grown: its nodes, and joint distributions of the attributes placed so far.
 
 Post-processing of noisy answers only.
 """
@@ -29,7 +27,8 @@ from dpsyn_sql.fit.elimination import joint, work_of
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of, proper
 from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
-from dpsyn_sql.planning.queries import Map, MarginalQuery
+from dpsyn_sql.methods.marginals import over_bins
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.sample.systematic import stratified
 
 _GRID = 2.0**-30
@@ -84,13 +83,8 @@ class Encoded:
     def query(self, family: Family) -> MarginalQuery:
         """The question for the table of a family, attributes in domain order."""
         members = sorted([*family.parents, (family.child, 0)])
-        names, maps = list[str](), list[Map | None]()
-        for attribute, level in members:
-            own = self.levels[attribute][level][self.binned.bins[attribute]]
-            names.append(self.binned.domain.names[attribute])
-            whole = int(own.max()) + 1 == own.size
-            maps.append(None if whole else tuple(own.tolist()))
-        return MarginalQuery(tuple(names), tuple(maps) if any(maps) else ())
+        bins = self.binned.bins
+        return over_bins(self.binned.domain, ((v, self.levels[v][level][bins[v]]) for v, level in members))
 
     def to_family(self, family: Family, table: NDArray[np.generic]) -> FloatArray:
         """A table from the axes of ``query`` to those of ``shape``."""

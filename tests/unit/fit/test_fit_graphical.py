@@ -12,7 +12,7 @@ from scipy.optimize import check_grad
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate, home_of, marginals, pair_tables, summed
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
-from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree, triangulated
+from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree
 
 GRAPHS = {
     "tree": ((2, 3, 4, 2, 3), [(0, 1), (1, 2), (1, 3), (3, 4)]),
@@ -62,14 +62,14 @@ def test_a_junction_tree_holds_every_scope_and_has_running_intersection(graph):
         before = set().union(*(sets[i] for i in tree.order[:place]))
         assert sets[index] & before == set(tree.separators[index])
         assert parent < 0 or set(tree.separators[index]) <= sets[parent]
-    assert tree.cells == cells_of(triangulated(sizes, potentials), sizes)
+    assert tree.cells == cells_of(Triangulation(sizes, potentials).cliques, sizes)
 
 
 def test_elimination_leaves_chordal_graphs_without_fill():
     for name in ("tree", "band", "full", "long chain"):
         sizes, scopes = GRAPHS[name]
-        assert sorted(triangulated(sizes, scopes)) == sorted(scopes)
-    assert all(len(clique) == 3 for clique in triangulated(*GRAPHS["cyclic"]))
+        assert sorted(Triangulation(sizes, scopes).cliques) == sorted(scopes)
+    assert all(len(clique) == 3 for clique in Triangulation(*GRAPHS["cyclic"]).cliques)
 
 
 def eliminated(sizes, scopes):

@@ -186,13 +186,6 @@ def leaf_order(branches: Branches) -> np.ndarray:
     return own[np.argsort(branches.starts[own])]
 
 
-@given(TREES, SEEDS)
-def test_counts_that_agree_stay(tree: Even, seed: int) -> None:
-    branches, generator = grown(tree, seed)
-    leaves = generator.integers(0, 9, int(branches.ends[0])).astype(float)
-    assert np.allclose(settled(branches, estimated(branches, leaves, 1.0))[leaf_order(branches)], leaves)
-
-
 def test_many_empty_leaves_do_not_take_rows_from_the_node_beside_them() -> None:
     tree = Even(2, 11)
     levels = np.array([1] + [11] * 2**10)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.projections import ripple, rippled, shrink_singular_values
+from dpsyn_sql.fit.projections import MOST_STEPS, rippled, shrink_singular_values
 from dpsyn_sql.fit.views import consistent, settled, shrunk, spread, summed_to
 
 SCOPES = st.lists(
@@ -160,6 +160,10 @@ def test_what_a_view_says_beyond_independence_is_shrunk_by_its_noise(sizes, seed
             noise = sigma**2 * math.prod(size - 1 for size in before.shape)
             wanted = product + rest * max(0.0, 1 - noise / max((rest**2).sum(), 1e-300))
         np.testing.assert_allclose(after, wanted, atol=1e-6)
+
+
+def ripple(table, theta, most=MOST_STEPS):
+    return rippled(table[None], np.array([theta]), most)[0]
 
 
 @pytest.mark.parametrize("theta", [0.0, 5.0])

@@ -7,12 +7,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.methods.adaptive import Adaptive, method
+from dpsyn_sql.methods.adaptive import Adaptive, select
 from dpsyn_sql.methods.adaptive import model as modelling
 from dpsyn_sql.methods.adaptive.budget import tree_cap, triple_share
 from dpsyn_sql.methods.adaptive.model import Task
@@ -45,15 +45,6 @@ def in_pairs(sizes, rng):
     return codes
 
 
-def domain_of(sizes, ordered=False):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(size)), (), False, False, ordered)
-            for i, size in enumerate(sizes)
-        )
-    )
-
-
 def asked_of(
     monkeypatch,
     sizes,
@@ -77,13 +68,13 @@ def asked_of(
 
 @pytest.mark.parametrize(("most", "expected"), [(4e6, tree_cap(10.0, 20_000, SETTINGS)), (1.2e6, 1_200_000)])
 def test_the_tree_grows_with_what_stands_out_but_not_beyond_its_limit(monkeypatch, most, expected, kind):
-    caps, select = [], method.selected
+    caps, inner = [], select.selected
 
     def recorded(*arguments):
         caps.append(arguments[5])
-        return select(*arguments)
+        return inner(*arguments)
 
-    monkeypatch.setattr(method, "selected", recorded)
+    monkeypatch.setattr(select, "selected", recorded)
     asked_of(monkeypatch, (4,) * 5, units=10**16, cap_most=most, kind=kind)
     assert max(caps) == pytest.approx(expected, rel=0.01)
 

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -46,9 +47,7 @@ def released(monkeypatch, kind, beside):
     rng = np.random.default_rng(2)
     hidden = rng.integers(0, 8, 20_000)
     codes = [np.where(rng.random(20_000) < 0.6, hidden, rng.integers(0, 8, 20_000)) for _ in SIZES]
-    domain = Domain(
-        tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(k))) for i, k in enumerate(SIZES))
-    )
+    domain = domain_of(SIZES)
     constants = replace(SETTINGS, cap=300.0, cap_most=300.0, beside=beside)
     monkeypatch.setattr(Adaptive, "constants", constants)
     plan = Adaptive().plan(SOURCE, domain, Budget(kind, 10**17 if kind == "pure" else 10**16))

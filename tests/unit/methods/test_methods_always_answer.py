@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -27,12 +28,7 @@ SOURCE = Source(Relation("people", "table", "people", ()))
 
 
 def domain(*sizes, ordered=False):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "VARCHAR", "categorical", labels=tuple(range(size)), ordered=ordered)
-            for i, size in enumerate(sizes)
-        )
-    )
+    return domain_of(sizes, ordered)
 
 
 class Held(FakeCurator):

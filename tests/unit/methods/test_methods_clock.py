@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
@@ -16,7 +16,7 @@ from dpsyn_sql.planning.terms import Terms
 from dpsyn_sql.source.relation import Relation, Source
 from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
-DOMAIN = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(4))) for i in range(6)))
+DOMAIN = domain_of((4,) * 6)
 PLAN = Adaptive().plan(Source(Relation("t", "table", "t", ())), DOMAIN, Budget("gdp", 10**14))
 ROWS = 20_000
 

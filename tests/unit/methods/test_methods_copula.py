@@ -4,10 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.copula import parts_of
 from dpsyn_sql.methods import Copula, method_of
@@ -16,9 +16,7 @@ from dpsyn_sql.source.relation import Relation, Source
 SOURCE = Source(Relation("t", "table", "t", ()))
 BUDGET = Budget("gdp", 10**14)
 SIZES = (2, 5, 9, 1)
-DOMAIN = Domain(
-    tuple(Attribute(f"x{i}", "INTEGER", "categorical", labels=tuple(range(k))) for i, k in enumerate(SIZES))
-)
+DOMAIN = domain_of(SIZES)
 
 
 def codes(rows=6000):

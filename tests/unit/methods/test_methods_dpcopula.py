@@ -7,11 +7,11 @@ import duckdb
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.methods import DPCopula
@@ -23,9 +23,7 @@ LARGE = Budget.from_epsilon("100", "1e-9")
 
 
 def domain(*sizes):
-    return Domain(
-        tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(k))) for i, k in enumerate(sizes))
-    )
+    return domain_of(sizes)
 
 
 def fitted(method, codes, sizes, *, budget=LARGE, sigma=1.0, noise=False, source=SOURCE):

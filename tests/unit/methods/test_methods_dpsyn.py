@@ -7,10 +7,11 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.methods import method_of
@@ -25,12 +26,7 @@ GAUSSIAN, LAPLACE = Budget("gdp", 14_884_300_000_000), Budget("pure", 10**15)
 
 
 def domain(*sizes, ordered=False):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "VARCHAR", "categorical", labels=tuple(range(size)), ordered=ordered)
-            for i, size in enumerate(sizes)
-        )
-    )
+    return domain_of(sizes, ordered)
 
 
 def codes_of(sizes, rows=20_000, seed=0):

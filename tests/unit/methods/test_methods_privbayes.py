@@ -8,10 +8,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from support.domains import domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import PrivBayes, method_of
 from dpsyn_sql.methods.privbayes import families as choosing
@@ -33,15 +33,6 @@ SOURCE = Source(PEOPLE)
 ONE = Budget.from_epsilon(1, 1e-9).without_thresholds()
 LARGE = Budget("gdp", 10**18)
 ROWS = 20_000
-
-
-def domain_of(sizes, ordered=False):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", labels=tuple(range(size)), ordered=ordered)
-            for i, size in enumerate(sizes)
-        )
-    )
 
 
 class Noting(FakeCurator):

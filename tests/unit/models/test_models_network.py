@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.domains import domain_of
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit import elimination
 from dpsyn_sql.fit.belief import calibrate
@@ -17,14 +17,6 @@ from dpsyn_sql.fit.network import Network, joined, node_of
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.sample.systematic import NetworkSampler
-
-
-def domain_of(sizes):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", labels=tuple(range(k))) for i, k in enumerate(sizes)
-        )
-    )
 
 
 @st.composite

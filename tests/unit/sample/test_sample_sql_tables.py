@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.domains import domain_of
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit import network as networks
@@ -123,7 +124,7 @@ def model(scopes, seed=3, twin=False):
     if twin:
         link = np.where(np.array([0, 0, 1, 1])[:, None] == np.arange(2), 0.0, -1000.0)
         potentials |= {(0, 5): link, (4, 5): rng.normal(0, 1, (4, 2))}
-    domain = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", tuple(range(6))) for i in range(5)))
+    domain = domain_of((6,) * 5)
     bins, within = np.array([0, 1, 1, 2, 3, 3]), np.array([1, 0.3, 0.7, 1, 0.0, 1])
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
     return GraphicalModel(domain, 1000.0, beliefs, (bins,) * 5, (within,) * 5)
@@ -252,7 +253,7 @@ def test_a_configuration_that_only_one_side_holds_possible_still_draws():
         (1, 2): np.array([[0.3, 0.7], [0.0, 0.0]]),
     }
     beliefs = Beliefs(tree, tuple(tables[clique] for clique in tree.cliques), 0.0)
-    domain = Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", (0, 1)) for i in range(3)))
+    domain = domain_of((2,) * 3)
     ones = (np.ones(2),) * 3
     network = GraphicalModel(domain, 1.0, beliefs, (np.arange(2),) * 3, ones).network()
     assert joint(network, (0, 1, 2)).sum() == pytest.approx(1.0)

@@ -1,23 +1,79 @@
-"""Adaptive marginals of more than a hundred attributes: one round, whose scores get much of the budget."""
+"""Shares of adaptive marginals: what they grow with, and those of more than a hundred attributes."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.domains import domain_of
 from support.doors import FakeCounter, FakeCurator, OneRelease, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.methods import Adaptive
-from dpsyn_sql.methods.adaptive.budget import score_share_of_many
+from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.methods.adaptive.budget import Settings, score_share_of_many, tree_cap, triple_share
+from dpsyn_sql.planning.plan import equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.source.relation import Relation, Source
+from dpsyn_sql.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
+from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
-SETTINGS = Adaptive.constants
+SETTINGS = Settings()
+
+
+def test_the_share_of_triples_grows_by_powers_of_ten():
+    assert triple_share(1e-9, SETTINGS) == triple_share(0.015, SETTINGS) == 15
+    shares = [triple_share(0.015 * 10**power, SETTINGS) for power in range(8)]
+    assert shares == [15, 20, 26, 30, 30, 30, 30, 30]
+
+
+def test_a_tree_has_a_million_cells_up_to_adult_at_epsilon_1():
+    assert tree_cap(1e-12, 0.0, SETTINGS) == tree_cap(0.0149, 48_842, SETTINGS) == 10**6
+
+
+@pytest.mark.parametrize(("rho", "total"), [(0.24, 1000), (0.015, 48_990 * 4)])
+def test_sixteen_times_the_budget_is_twice_the_cells(rho, total):
+    """Of the budget alone, or of budget and rows."""
+    assert tree_cap(rho, total, SETTINGS) == pytest.approx(2e6, rel=1e-3)
+
+
+def test_a_tree_stops_growing():
+    assert tree_cap(10.0, 1e12, SETTINGS) == 4 * 10**6
+    assert tree_cap(0.015, 1e7, replace(SETTINGS, cap_most=1.5e6)) == 1_500_000
+
+
+def test_rows_that_sql_draws_one_by_one_get_a_small_tree():
+    assert SETTINGS.cap_rows == MOST_LOW_VARIANCE_ROWS
+    assert tree_cap(0.015, 2e7, SETTINGS) == 4 * 10**6
+    assert tree_cap(0.015, 2e7 + 1, SETTINGS) == 10**6
+
+
+def test_the_noise_of_a_unit_of_several_rows_counts_as_theirs():
+    domain = Domain((Attribute("a", "INTEGER", "categorical", labels=(0, 1)),))
+    relation = Relation("source", "table", "source", ())
+    one, ten = Source(relation), Source(relation, PrivacyUnit("person", 10))
+    budget = Budget("gdp", 10**13)
+    assert equivalent_rho(one, domain, budget) == pytest.approx(float(budget.rho))
+    assert equivalent_rho(ten, domain, budget) == pytest.approx(float(budget.rho) / 100)
+    pure = Budget("pure", 2 * 10**12)
+    assert equivalent_rho(one, domain, pure) == pytest.approx(
+        float(pure.fraction * Fraction(1, 4) * pure.fraction)
+    )
+
+
+def test_one_ways_get_more_of_a_small_budget():
+    source = Source(Relation("people", "table", "people", ()))
+    shape = domain_of((2, 7, 300, 3))
+    shares = []
+    for epsilon in (0.001, 0.1, 0.3, 1, 10):
+        plan = Adaptive().plan(source, shape, Budget.from_epsilon(epsilon, 1e-9).without_thresholds())
+        shares.append(round(100 * sum(step.budget.amount for step in plan.known) / plan.budget.amount))
+    assert shares[0] == 60 and 55 < shares[1] <= 60 and 45 < shares[2] < 55 and shares[3:] == [40, 40]
+
+
 SOURCE = Source(Relation("people", "table", "people", ()))
 ROWS, ATTRIBUTES = 20_000, 120
 AS_FEW = {"preselect_between": (10**6, 10**6)}
@@ -33,10 +89,6 @@ class RoundedNoise:
         return values + np.rint(self.random.normal(0, sigma, values.shape)).astype(np.int64)
 
 
-def domain_of(number):
-    return Domain(tuple(Attribute(f"x{i}", "INTEGER", "categorical", (0, 1)) for i in range(number)))
-
-
 def codes_in_pairs(follows):
     """Attribute 2i + 1 is attribute 2i in a part of the rows; all else is independent."""
     rng = np.random.default_rng(5)
@@ -48,7 +100,7 @@ def codes_in_pairs(follows):
 
 def model_of(monkeypatch, codes, **changes):
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
-    domain, budget = domain_of(ATTRIBUTES), Budget.from_epsilon(1, 1e-9).without_thresholds()
+    domain, budget = domain_of((2,) * ATTRIBUTES), Budget.from_epsilon(1, 1e-9).without_thresholds()
     counter = FakeCounter(lambda query: table_of(domain, codes, query))
     door = LocalCurator(counter, domain, 1, OneRelease(budget).open(), RoundedNoise(1))
     return Adaptive().run(Adaptive().plan(SOURCE, domain, budget), door)
@@ -75,7 +127,7 @@ def test_dependence_that_the_small_share_of_few_attributes_does_not_show_is_foun
 def test_one_round_has_the_share(monkeypatch, attributes, rounds):
     changes = {"preselect_between": (2, 8), "preselected": 100, "triple_attributes": 2}
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
-    domain, codes = domain_of(attributes), [np.arange(ROWS) // 5 % 2] * attributes
+    domain, codes = domain_of((2,) * attributes), [np.arange(ROWS) // 5 % 2] * attributes
     door, budget = FakeCurator(domain, partial(table_of, domain, codes)), Budget("gdp", 10**13)
     plan = Adaptive().plan(SOURCE, domain, budget)
     Adaptive().run(plan, door)
@@ -93,7 +145,10 @@ def test_the_share_makes_the_noise_of_scores_and_tables_least(sizes, power):
     if len(own) < 2:
         return
     number, size = len(own), np.mean(own)
-    scores, tables = number * (number - 1) / 2, SETTINGS.many_tables * number * (1 - 1 / size) ** 2
+    scores, tables = (
+        number * (number - 1) / 2,
+        SETTINGS.many_tables * number * (1 - 1 / size) ** 2,
+    )
 
     def noise(share):
         return (scores / share) ** power + SETTINGS.charge * size**2 * (tables / (1 - share)) ** power

@@ -1,28 +1,18 @@
-"""Fitted models: what they answer, and that the value rule keeps one-way marginals."""
+"""The fitted copula: the value rule keeps one-way marginals, and pairs follow the data."""
 
-import pickle
 from itertools import combinations
 
 import numpy as np
 import pytest
+from support.domains import domain_of
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import calibrated_offsets, fit_copula
 from dpsyn_sql.fit.gaussian import floored
 from dpsyn_sql.models.asked import checked_names
 from dpsyn_sql.models.copula import CopulaModel
-from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
-
-
-def domain(sizes):
-    return Domain(
-        tuple(
-            Attribute(f"x{i}", "INTEGER", "categorical", labels=tuple(range(k))) for i, k in enumerate(sizes)
-        )
-    )
 
 
 def tables_of(codes, sizes, sigma=0.0, seed=0):
@@ -86,7 +76,7 @@ def total_variation(first, second):
 
 def test_one_way_marginals_are_met_and_would_not_be_by_a_plain_argmax():
     codes = correlated_codes(20_000)
-    model = copula(domain(SIZES), tables_of(codes, SIZES))
+    model = copula(domain_of(SIZES), tables_of(codes, SIZES))
     sample = np.concatenate(list(model.sampler().batches(20_000, seed=1)))
     rng = np.random.default_rng(1)
     latent = rng.standard_normal((20_000, len(model.fitted.factor))) @ model.fitted.factor.T
@@ -104,7 +94,7 @@ def test_one_way_marginals_are_met_and_would_not_be_by_a_plain_argmax():
 
 def test_pairs_of_the_sample_follow_the_data():
     codes = correlated_codes(20_000)
-    shape = domain(SIZES)
+    shape = domain_of(SIZES)
     model = copula(shape, tables_of(codes, SIZES, sigma=15.0))
     sample = np.concatenate(list(model.sampler().batches(20_000, seed=1)))
     for first, second in combinations(range(3), 2):
@@ -121,38 +111,10 @@ def test_pairs_of_the_sample_follow_the_data():
 def test_noise_alone_gives_nearly_independent_attributes():
     rng = np.random.default_rng(3)
     codes = rng.integers(0, 1000, (5000, 3)) % np.array([4, 6, 8])
-    model = copula(domain((4, 6, 8)), tables_of(codes, (4, 6, 8), sigma=60.0))
+    model = copula(domain_of((4, 6, 8)), tables_of(codes, (4, 6, 8), sigma=60.0))
     matrix = model.fitted.factor @ model.fitted.factor.T
     between = [matrix[a.start : a.stop, b.start : b.stop] for a, b in combinations(model.fitted.blocks, 2)]
     assert np.mean([np.abs(part).mean() for part in between]) < 0.1
-
-
-def test_projection():
-    codes = correlated_codes(3000)
-    model = copula(domain(SIZES), tables_of(codes, SIZES, sigma=10.0))
-    np.testing.assert_allclose(model.project(["x2", "x1"]), model.project(["x1", "x2"]).T)
-    assert model.project(["x2"]).sum() == pytest.approx(model.total)
-    assert model.project(["x0", "x3"]).shape == (2, 1)
-    for bad in (["x0", "x1", "x2"], [], ["x0", "x0"], ["nobody"]):
-        with pytest.raises(InputError):
-            model.project(bad)
-
-
-def test_product_model():
-    margins = Margins(10.0, {"x0": np.array([0.5, 0.5]), "x1": np.array([0.1, 0.2, 0.7])})
-    model = ProductModel(domain((2, 3)), margins)
-    np.testing.assert_allclose(model.project(["x1", "x0"]), 10 * np.outer([0.1, 0.2, 0.7], [0.5, 0.5]))
-    with pytest.raises(InputError, match="no attribute 'y'"):
-        model.project(["y"])
-
-
-def test_a_model_can_be_pickled_and_repeats_itself():
-    tables = tables_of(correlated_codes(2000), SIZES, sigma=5.0)
-    model, again = (copula(domain(SIZES), tables) for _ in range(2))
-    copy = pickle.loads(pickle.dumps(model))
-    for other in (again, copy):
-        np.testing.assert_array_equal(model.fitted.factor, other.fitted.factor)
-        np.testing.assert_array_equal(model.fitted.offsets, other.fitted.offsets)
 
 
 @pytest.mark.parametrize(
