@@ -240,7 +240,7 @@ def _type_of(group: Sequence[str], counts: Mapping[str, float]) -> str:
     if text_types.TIME in group:
         return "TIME"
     if text_types.ZONED in group:
-        return "TIMESTAMP WITH text_types.TIME ZONE"
+        return "TIMESTAMP WITH TIME ZONE"
     few = FINER * _sum(counts, group)
     if text_types.DATE in group:
         return "TIMESTAMP" if counts[text_types.TIMESTAMP] > few else "DATE"

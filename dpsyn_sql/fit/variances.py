@@ -79,9 +79,10 @@ class Variances:
     components: Mapping[Scope, Components] = field(default_factory=dict)
 
     def of(self, positions: Sequence[int], estimate: FloatArray) -> FloatArray | None:
-        """Variances (rows^2) of estimated counts (rows, none below 0), of the same shape, axes in the order
-        of
-        ``positions``; None where they are not known."""
+        """Variances (rows^2) of estimated counts (rows, none below 0), of the same shape; None if not known.
+
+        Axes are in the order of ``positions``.
+        """
         known = self.components
         own = known.get(tuple(sorted(positions)))
         ones = [known.get((position,)) for position in positions]
@@ -249,8 +250,7 @@ _LEAST_SAMPLING = 1e-6
 @dataclass(frozen=True, slots=True)
 class Distance:
     """A noisy L1 distance of a pair table to a model: ``rows``. ``sampling``: what of it is expected of
-    sampling,
-    ``margins``: of noise in the one-way tables (rows)."""
+    sampling, ``margins``: of noise in the one-way tables (rows)."""
 
     rows: float
     sampling: float

@@ -91,4 +91,4 @@ class Hierarchical(Recipe):
         """
         if plan.counted is None:
             raise InternalError("a key was released whose leaves nobody has counted")
-        return CountedModel(plan.domain, plan.counted.total, plan.counted.rows, plan.counted.committed)
+        return CountedModel.of(plan.domain, plan.counted.total, plan.counted.rows, plan.counted.committed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -35,26 +35,42 @@ def one_way_steps(domain: Domain, budget: Budget, workload: Workload = UNWEIGHTE
     The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
     m: both halves are multiplied by m^(2/3), and attributes of one band have the same weight.
     """
-    means = workload.means(domain.names)
-    bands: dict[tuple[int, Fraction], list[str]] = {}
-    for attribute in domain.attributes:
-        band = max(1, math.ceil(math.log(attribute.size, _BAND)))
-        bands.setdefault((band, means[attribute.name]), []).append(attribute.name)
-    even = {name: float(mean) ** SIZE_POWER for name, mean in means.items()}
-    powers = {a.name: even[a.name] * a.size**SIZE_POWER for a in domain.attributes}
-    apart, shared = sum(even.values()), sum(powers.values())
-    weights = {name: 0.5 * even[name] / apart + 0.5 * power / shared for name, power in powers.items()}
-    ordered = sorted(bands)
-    shares = budget.split([sum(weights[name] for name in bands[band]) for band in ordered])
+    means, sizes = workload.means(domain.names), {a.name: a.size for a in domain.attributes}
+    weights, _ = size_weights(sizes, means)
+    of = {name: _BAND ** max(1, math.ceil(math.log(size, _BAND))) for name, size in sizes.items()}
+    bands = by_band(of, means)
+    shares = budget.split([sum(weights[query.attrs[0]] for query in own) for own in bands.values()])
     return [
-        MeasureStep(_one_way_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), share)
-        for band, share in zip(ordered, shares, strict=True)
+        MeasureStep(f"one-way, up to {codes} codes{in_words(mean)}", queries, share)
+        for ((codes, mean), queries), share in zip(bands.items(), shares, strict=True)
     ]
 
 
-def _one_way_name(band: int, mean: Fraction) -> str:
-    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
-    return f"one-way, up to {_BAND**band} codes{weight}"
+def size_weights(
+    sizes: Mapping[str, int], means: Mapping[str, Fraction]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Half even and half by codes^(2/3), both times m^(2/3) of the mean weight m; and (m codes)^(2/3)."""
+    even = {name: float(means[name]) ** SIZE_POWER for name in sizes}
+    powers = {name: even[name] * size**SIZE_POWER for name, size in sizes.items()}
+    apart, shared = sum(even.values()), sum(powers.values())
+    weights = {name: 0.5 * even[name] / apart + 0.5 * power / shared for name, power in powers.items()}
+    return weights, powers
+
+
+def by_band(
+    sizes: Mapping[str, int], means: Mapping[str, Fraction]
+) -> dict[tuple[int, Fraction], tuple[MarginalQuery, ...]]:
+    """The one-way tables of attributes of one size and one mean weight, ascending."""
+    bands: dict[tuple[int, Fraction], tuple[MarginalQuery, ...]] = {}
+    for name, size in sizes.items():
+        band = size, means[name]
+        bands[band] = (*bands.get(band, ()), MarginalQuery((name,)))
+    return dict(sorted(bands.items(), key=lambda item: item[0]))
+
+
+def in_words(mean: Fraction) -> str:
+    """A mean weight for the name of a step; nothing for 1."""
+    return "" if mean == 1 else f", mean weight {float(mean):.3g}"
 
 
 def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:

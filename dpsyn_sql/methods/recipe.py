@@ -209,9 +209,13 @@ class Static(Recipe):
         """All of ``steps``."""
         return self.planned(source, domain, budget, terms, self.steps(domain, budget))
 
+    def answers(self, plan: Plan, curator: Curator) -> list[NoisyMarginal]:
+        """All tables of ``steps``, in order."""
+        return answers_to(curator, plan.known)
+
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit."""
-        return self.fitted(plan.domain, answers_to(curator, plan.known))
+        return self.fitted(plan.domain, self.answers(plan, curator))
 
 
 def _as_text(value: Setting) -> str:

@@ -1,1 +1,1 @@
-"""Fitted models, one file each: what they answer, their network, tables and sampler."""
+"""Fitted models, one file a kind: what they answer, their network, tables and sampler."""

@@ -22,8 +22,24 @@ from dpsyn_sql.sample.quotas import ProductSampler
 _MOST_ATTRIBUTES = 2
 
 
+class _OfNormals:
+    """What all copulas have in common."""
+
+    __slots__ = ()
+
+    domain: Domain
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether they are one or two attributes."""
+        return not fault(self.domain, attrs, _MOST_ATTRIBUTES)
+
+    def network(self) -> None:
+        """Latent normals are not a network of tables."""
+        return
+
+
 @dataclass(frozen=True, slots=True)
-class CopulaModel:
+class CopulaModel(_OfNormals):
     """A fitted copula over the codes of a domain."""
 
     domain: Domain
@@ -33,10 +49,6 @@ class CopulaModel:
     def total(self) -> float:
         """Estimated number of (bounded) rows of the source; may be negative."""
         return self.fitted.margins.total
-
-    def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether they are one or two attributes."""
-        return not fault(self.domain, attrs, _MOST_ATTRIBUTES)
 
     def project(self, attrs: Sequence[str]) -> FloatArray:
         """Expected counts of one or two attributes; sums to max(0, total).
@@ -49,10 +61,6 @@ class CopulaModel:
         if len(names) == 1:
             return scale * fitted.margins.probabilities[names[0]]
         return scale * fitted.pair(*names)
-
-    def network(self) -> None:
-        """Latent normals are not a network of tables."""
-        return
 
     def tables(self) -> ModelTables:
         """All attributes and pairs."""
@@ -72,11 +80,8 @@ class CopulaModel:
         return OneNormalSampler(probabilities) if self.fitted.one else ProductSampler(probabilities)
 
 
-_MOST_ATTRIBUTES = 2
-
-
 @dataclass(frozen=True, slots=True)
-class LatentModel:
+class LatentModel(_OfNormals):
     """A fitted copula in each part, over the codes of a domain.
 
     Marginals are those of the normals, cut into working bins; codes are independent within bins. In the
@@ -91,10 +96,6 @@ class LatentModel:
         """Estimated number of (bounded) rows of the source; may be negative."""
         return self.fitted.total
 
-    def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether they are one or two attributes."""
-        return not fault(self.domain, attrs, _MOST_ATTRIBUTES)
-
     def project(self, attrs: Sequence[str]) -> FloatArray:
         """Expected counts of one or two attributes; sums to max(0, total).
 
@@ -105,10 +106,6 @@ class LatentModel:
         positions = [self.domain.index(name) for name in names]
         ordered, table = self.fitted.ordered, self._over_bins(positions)
         return over_codes(max(0.0, self.total) * table, positions, ordered.bins, ordered.within)
-
-    def network(self) -> None:
-        """Latent normals are not a network of tables."""
-        return
 
     def tables(self) -> ModelTables:
         """All attributes and pairs, over working bins."""

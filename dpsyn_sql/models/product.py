@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -13,23 +12,23 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.network import ModelTables, Network, joined, node_of, proper
+from dpsyn_sql.interfaces import Sampler
 from dpsyn_sql.models.asked import checked_names, fault
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.quotas import CountedSampler, ProductSampler
 
 
-class _Independent:
-    """A model of ``margins``, the total and the probabilities of each attribute of ``domain``."""
-
-    __slots__ = ()
+@dataclass(frozen=True, slots=True)
+class ProductModel:
+    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
 
     domain: Domain
-    total: float
+    margins: Margins
 
     @property
-    @abstractmethod
-    def margins(self) -> Margins:
-        """What it holds."""
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.margins.total
 
     @property
     def _probabilities(self) -> tuple[FloatArray, ...]:
@@ -70,43 +69,28 @@ class _Independent:
             ((tuple(range(len(sizes))), np.ones(1)),),
         )
 
-
-@dataclass(frozen=True, slots=True)
-class ProductModel(_Independent):
-    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
-
-    domain: Domain
-    margins: Margins
-
-    @property
-    def total(self) -> float:
-        """Estimated number of (bounded) rows of the source; may be negative."""
-        return self.margins.total
-
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> ProductSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
         """Rows that meet the one-way counts; no way is faster."""
         return ProductSampler(self._probabilities)
 
 
 @dataclass(frozen=True, slots=True)
-class CountedModel(_Independent):
+class CountedModel(ProductModel):
     """Rows by code of the only attribute of ``domain``.
 
     ``rows`` (float64[size], none negative) add up to max(0, ``total``). ``exact``: they are whole numbers,
     and a table of ``total`` rows has just these.
     """
 
-    domain: Domain
-    total: float
     rows: FloatArray
     exact: bool
 
-    @property
-    def margins(self) -> Margins:
-        """The shares of the codes."""
-        own = proper(self.rows)
-        return Margins(self.total, {self.domain.names[0]: own / own.sum()})
+    @classmethod
+    def of(cls, domain: Domain, total: float, rows: FloatArray, exact: bool) -> CountedModel:
+        """The model of these rows."""
+        own = proper(rows)
+        return cls(domain, Margins(total, {domain.names[0]: own / own.sum()}), rows, exact)
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CountedSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
         """Rows that meet the counts; no way is faster."""
         return CountedSampler(self.rows)

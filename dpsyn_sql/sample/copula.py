@@ -28,8 +28,10 @@ from dpsyn_sql.sample.quotas import (
     Quotas,
     batch_sizes,
     code_type,
+    generator_of,
     listed,
     meet_quotas,
+    streams,
 )
 from dpsyn_sql.sample.systematic import LOW_VARIANCE
 
@@ -105,8 +107,7 @@ class OneNormalSampler:
         quotas = [Quotas(own) for own in self.probabilities]
         orders = [commonest_first(own) for own in self.probabilities]
         dtype = code_type(max((own.size for own in self.probabilities), default=1))
-        for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
-            generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+        for size, generator in streams(rows, BATCH_ROWS, seed):
             # Only the ranks of the normals matter: the order of the rows.
             place = generator.permutation(size)
             codes = np.empty((size, len(quotas)), dtype=dtype)
@@ -120,17 +121,12 @@ def _normals(sizes: Sequence[int], columns: int, seed: int) -> Iterator[NDArray[
     with ThreadPoolExecutor(max_workers=1) as ahead:
         pending = None
         for index, size in enumerate(sizes):
-            drawn, pending = pending, ahead.submit(_draw, size, columns, (seed, index))
+            own, drawn = generator_of(seed, index), pending
+            pending = ahead.submit(own.standard_normal, (columns, size), dtype=np.float32)
             if drawn is not None:
                 yield drawn.result()
         if pending is not None:
             yield pending.result()
-
-
-def _draw(rows: int, columns: int, seed: tuple[int, int]) -> NDArray[np.float32]:
-    """Each batch has its own stream, so that the order in which they are drawn does not matter."""
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-    return generator.standard_normal((columns, rows), dtype=np.float32)
 
 
 def _correlated(normals: NDArray[np.float32], factor: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -165,8 +161,7 @@ class LatentSampler:
         factors = np.linalg.cholesky(fitted.correlations) if fitted.latent else fitted.correlations
         parts = _ends(fitted.parts.ravel())
         dtype = code_type(max((bins.size for bins in fitted.ordered.bins), default=1))
-        for index, size in enumerate(batch_sizes(rows, LATENT_BATCH_ROWS)):
-            generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+        for size, generator in streams(rows, LATENT_BATCH_ROWS, seed):
             codes = np.empty((size, len(fitted.ordered.bins)), dtype=dtype)
             order = generator.permutation(size)
             own = _at(parts, (np.arange(size) + generator.random()) / size)

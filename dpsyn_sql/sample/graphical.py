@@ -15,9 +15,8 @@ from dpsyn_sql.fit.belief import Beliefs, all_pairs, summed
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.moves import EXCHANGE_PASSES, balanced
-from dpsyn_sql.sample.quotas import code_type, meet_quotas
+from dpsyn_sql.sample.quotas import BATCH_ROWS, code_type, meet_quotas
 from dpsyn_sql.sample.systematic import (
-    BATCH_ROWS,
     LOW_VARIANCE,
     cells,
     side_by_side,

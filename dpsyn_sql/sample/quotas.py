@@ -121,6 +121,17 @@ def batch_sizes(rows: int, largest: int) -> Sequence[int]:
     return [rows // number + (index < rows % number) for index in range(number)]
 
 
+def streams(rows: int, largest: int, seed: int) -> Iterator[tuple[int, np.random.Generator]]:
+    """``batch_sizes``, each with a stream of random numbers of its own."""
+    for index, size in enumerate(batch_sizes(rows, largest)):
+        yield size, generator_of(seed, index)
+
+
+def generator_of(seed: int, index: int) -> np.random.Generator:
+    """The stream of a batch: the order in which batches are drawn does not matter."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+
+
 def code_type(largest_size: int) -> type[np.uint8] | type[np.uint16] | type[np.uint32]:
     """The smallest unsigned type for codes of an attribute with so many codes."""
     if largest_size <= 2**8:
@@ -146,8 +157,7 @@ class ProductSampler:
         """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all."""
         quotas = [Quotas(own) for own in self.probabilities]
         dtype = code_type(max((own.size for own in self.probabilities), default=1))
-        for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
-            generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+        for size, generator in streams(rows, BATCH_ROWS, seed):
             codes = np.empty((size, len(quotas)), dtype=dtype)
             for column, quota in enumerate(quotas):
                 counts = quota.next(size)
@@ -155,10 +165,6 @@ class ProductSampler:
                     np.repeat(np.arange(counts.size, dtype=dtype), counts)
                 )
             yield codes
-
-
-BATCH_ROWS = 2**18
-"""Rows of a batch: a constant, so that a seed means the same rows on every machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +179,7 @@ class CountedSampler:
         """Arrays (batch, 1) of codes, unsigned, ``rows`` in all: a shuffled list, dealt batch by batch."""
         weights = self.rows if self.rows.sum() > 0 else np.ones(self.rows.size)
         left, dtype = rounded_counts(weights, rows), code_type(weights.size)
-        for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
-            generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+        for size, generator in streams(rows, BATCH_ROWS, seed):
             dealt = generator.multivariate_hypergeometric(left, size, method="marginals")
             left -= dealt
             codes = np.repeat(np.arange(weights.size, dtype=dtype), dealt)

@@ -16,8 +16,8 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.interfaces import Engine, Model
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.sample.quotas import BATCH_ROWS
 from dpsyn_sql.sample.sql_text import MOST_NODES, Script, Tables, share_table
-from dpsyn_sql.sample.systematic import BATCH_ROWS
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
 

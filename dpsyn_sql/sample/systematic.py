@@ -25,10 +25,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import Network, Node
-from dpsyn_sql.sample.quotas import batch_sizes, code_type
-
-BATCH_ROWS = 2**18
-"""Rows of a batch: a constant, so that a seed means the same rows on every machine."""
+from dpsyn_sql.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
 
 LOW_VARIANCE = "with low variance"
 """How rows are drawn here, in the words of certificates."""
@@ -44,7 +41,7 @@ def side_by_side(rows: int, seed: int, drawn: Callable[[int, np.random.Generator
     """
 
     def batch(size: int, index: int) -> Codes:
-        return drawn(size, np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index)))))
+        return drawn(size, generator_of(seed, index))
 
     pending = deque[Future[Codes]]()
     with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -37,7 +36,15 @@ from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.budget import Settings, by_residuals
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
-from dpsyn_sql.methods.marginals import SIZE_POWER, cell_deviation, one_way_steps, one_way_tables
+from dpsyn_sql.methods.marginals import (
+    SIZE_POWER,
+    by_band,
+    cell_deviation,
+    in_words,
+    one_way_steps,
+    one_way_tables,
+    size_weights,
+)
 from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals, NoisyResidual, Residuals
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
@@ -59,38 +66,24 @@ def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Se
     sizes = {a.name: a.size for a in domain.attributes if a.size > 1}
     if not by_residuals(budget) or not sizes:
         return one_way_steps(domain, budget, workload)
-    means = {name: mean for name, mean in workload.means(domain.names).items() if name in sizes}
-    even = {name: float(mean) ** SIZE_POWER for name, mean in means.items()}
-    powers = {name: even[name] * size**SIZE_POWER for name, size in sizes.items()}
+    means = workload.means(domain.names)
+    weights, powers = size_weights(sizes, means)
     factors = {name: cost_factor((size,)) for name, size in sizes.items()}
-    weights = {
-        name: (0.5 * even[name] / sum(even.values()) + 0.5 * powers[name] / sum(powers.values()))
-        * factors[name] ** settings.residual_power
-        for name in sizes
-    }
-    everywhere = float(sum(means.values())) ** SIZE_POWER
+    weights = {name: own * factors[name] ** settings.residual_power for name, own in weights.items()}
+    everywhere = float(sum(means[name] for name in sizes)) ** SIZE_POWER
     own = sum(power * factors[name] ** SIZE_POWER for name, power in powers.items())
     share = settings.total_share * everywhere / (everywhere + own)
-    bands: dict[tuple[int, Fraction], list[str]] = {}
-    for name, size in sizes.items():
-        bands.setdefault((size, means[name]), []).append(name)
-    ordered = sorted(bands)
+    bands = by_band(sizes, means)
     parts = [
-        (1 - share) * sum(weights[name] for name in bands[band]) / sum(weights.values()) for band in ordered
+        (1 - share) * sum(weights[query.attrs[0]] for query in own) / sum(weights.values())
+        for own in bands.values()
     ]
     for_total, *budgets = budget.split([share, *parts])
-    return [
-        MeasureStep("rows in all", (TOTAL,), for_total),
-        *(
-            MeasureStep(_name(*band), tuple(MarginalQuery((n,)) for n in bands[band]), part, residuals=True)
-            for band, part in zip(ordered, budgets, strict=True)
-        ),
-    ]
-
-
-def _name(size: int, mean: Fraction) -> str:
-    weight = "" if mean == 1 else f", mean weight {float(mean):.3g}"
-    return f"one-way beyond the rows in all, {size} codes{weight}"
+    steps = [MeasureStep("rows in all", (TOTAL,), for_total)]
+    for ((size, mean), queries), part in zip(bands.items(), budgets, strict=True):
+        name = f"one-way beyond the rows in all, {size} codes{in_words(mean)}"
+        steps.append(MeasureStep(name, queries, part, residuals=True))
+    return steps
 
 
 def first_tables(domain: Domain, curator: Curator, steps: Sequence[MeasureStep]) -> list[Observation]:

@@ -79,9 +79,8 @@ class Adaptive(Recipe):
         known = model.independence(task)
         if plan.reserved and total_of(observed) > 0:
             known, left = all_rounds(task, known, plan.reserved[0])
-            if (
-                left is not None and left.amount >= LEAST_UNITS
-            ):  # no pair stands out: one-way tables get everything
+            if left is not None and left.amount >= LEAST_UNITS:
+                # No pair stands out: one-way tables get everything.
                 steps = measure.first_steps(plan.domain, left, terms.workload, self.constants)
                 again = measure.first_tables(plan.domain, curator, steps)
                 observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
@@ -98,10 +97,10 @@ class Adaptive(Recipe):
 
     def caps(self, limits: Limits) -> dict[str, int]:
         """Most cells of all candidates and of the junction tree."""
-        most = round(self.constants.cap_most)
+        candidates = limits.candidate_cells(MAX_CANDIDATE_CELLS)
         return {
-            "candidate cells": limits.candidate_cells(MAX_CANDIDATE_CELLS),
-            "model cells": limits.tree_cells(most),
+            "candidate cells": candidates,
+            "model cells": limits.tree_cells(round(self.constants.cap_most)),
         }
 
 
@@ -236,7 +235,7 @@ def _with_pairs(
     if not weights:
         return replace(before, known=known, scores=choice.scores, carried=choice.budget.amount)
     tables = measure.tables_measured(task, known, weights, choice.budget)
-    after = model.fitted_with_beside(task, known, tables, choice.beside, last=last)
+    after = model.fitted(task, known, tables, choice.beside, last=last)
     return Progress(after, choice.scores, weights)
 
 
@@ -265,7 +264,7 @@ def _with_triples(
         found = {}
     tables = measure.tables_measured(task, known, found or pairs, for_tables)
     beside = known.beside.keys()
-    after = model.fitted_with_beside(task, known, tables, beside, last=True)
+    after = model.fitted(task, known, tables, beside, last=True)
     if found and after.misfit > task.constants.hopeless:
-        return model.fitted_with_beside(task, known, {**known.tables, **known.beside}, beside, last=True)
+        return model.fitted(task, known, {**known.tables, **known.beside}, beside, last=True)
     return after

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -243,15 +243,20 @@ def independence(task: Task) -> Known:
     return Known(task.total, calibrate(junction_tree(task.working.sizes, fixed), fixed))
 
 
-def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, last: bool) -> Known:
-    """The graphical model of everything measured; its fit starts where the last fit ended.
+def fitted(
+    task: Task, known: Known, tables: Mapping[Scope, Observation], beside: Collection[Scope], *, last: bool
+) -> Known:
+    """The graphical model of all ``tables`` but those of ``beside``, which are kept; its fit starts where the
+    last fit ended.
 
     The last fit, after the last question, follows tables that agree on one-way sums: first around
     independence, then around what these tables make likely. Only it can be cut short; earlier fits form
     questions.
     """
     working, constants, deadline = task.working, task.constants, task.terms.deadline
-    observed = {**working.observed, **tables}
+    inside = {scope: table for scope, table in tables.items() if scope not in beside}
+    outside = {scope: table for scope, table in tables.items() if scope in beside}
+    observed = {**working.observed, **inside}
     total = max(total_of(list(observed.values())), 1.0)
     tree = junction_tree(working.sizes, [*observed, *working.links])
     base = {**working.base, **working.links}
@@ -282,15 +287,7 @@ def fitted(task: Task, known: Known, tables: Mapping[Scope, Observation], *, las
                 stop,
                 advance,
             )
-    return replace(
-        known,
-        total=total,
-        beliefs=fit.beliefs,
-        tables=tables,
-        potentials=fit.potentials,
-        misfit=fit.misfit,
-        beside={},
-    )
+    return Known(total, fit.beliefs, inside, fit.potentials, fit.misfit, outside, known.dispersions)
 
 
 def _centred(
@@ -316,15 +313,6 @@ def beside_the_tree(task: Task, measured: Sequence[Scope], refused: Set[Scope]) 
     inside = [scope for scope in measured if scope not in refused]
     tree = junction_tree(working.sizes, [*working.observed, *inside, *working.links])
     return frozenset(pair for pair in refused if tree.home(pair) is None)
-
-
-def fitted_with_beside(
-    task: Task, known: Known, tables: Mapping[Scope, Observation], beside: Collection[Scope], *, last: bool
-) -> Known:
-    """The model of all ``tables`` but those of ``beside``, which are kept."""
-    inside = {scope: table for scope, table in tables.items() if scope not in beside}
-    outside = {scope: table for scope, table in tables.items() if scope in beside}
-    return replace(fitted(task, known, inside, last=last), beside=outside)
 
 
 def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:

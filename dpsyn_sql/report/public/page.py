@@ -17,6 +17,7 @@ from typing import Any
 
 import jinja2
 
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.interfaces import MarginalModel
@@ -319,6 +320,7 @@ def _parts() -> Any:
         "most_columns": MOST_COLUMNS,
         "not_promised": NOT_PROMISED,
         "pair_table": _pair_table,
+        "shown": shown,
         "pairs_in_words": pairs_in_words,
         "scrolled": scrolled,
         "share_table": _share_table,

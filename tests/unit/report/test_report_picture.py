@@ -44,7 +44,7 @@ def model_of(hierarchy, levels, nodes, *, codes=3, seed=0, zero=False):
         nullable=True, leaves=leaves,
     )  # fmt: skip
     by_code = chance.integers(1, 90, attribute.size).astype(np.float64)
-    return CountedModel(Domain((attribute,)), float(by_code.sum()), by_code, False), leaves
+    return CountedModel.of(Domain((attribute,)), float(by_code.sum()), by_code, False), leaves
 
 
 def expected_rows(model, leaves):

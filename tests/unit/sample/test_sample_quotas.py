@@ -119,11 +119,11 @@ def test_a_model_of_committed_counts_is_never_drawn_independently() -> None:
     domain = Domain((Attribute("a", "VARCHAR", "categorical", ("x", "y"), other=True),))
     rows = np.array([3.0, 5.0, 0.0])
     for exact in (False, True):
-        model = CountedModel(domain, 8.0, rows, exact)
+        model = CountedModel.of(domain, 8.0, rows, exact)
         assert model.project(["a"]).tolist() == pytest.approx(rows.tolist())
         assert model.supports(["a"]) and not model.supports(["b"])
         assert (independent_rows(model, 30_000_000) is None) == exact
-    empty = CountedModel(domain, -4.0, np.zeros(3), False)
+    empty = CountedModel.of(domain, -4.0, np.zeros(3), False)
     assert empty.project(["a"]).tolist() == [0, 0, 0]
 
 
