@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsyn_sql.engines.trace_syntax import TraceReading
+from dpsyn_sql.engines.trace_syntax import TraceReading, arguments_of
 from dpsyn_sql.source.engine_syntax import Join, Name, Syntax
 from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.query_words import LAMBDA_FUNCTIONS, NAMING_FUNCTIONS
 
 Node = dict[str, Any]
 _Ctes = Mapping[str, frozenset[Name]]
@@ -76,6 +77,7 @@ class _Reading:
     named: set[Name] = field(default_factory=set)
     ctes: set[str] = field(default_factory=set)
     joins: list[Join] = field(default_factory=list)
+    lambdas: set[int] = field(default_factory=set)
     windows: int = 0
 
     def note(self, node: Node) -> None:
@@ -84,10 +86,9 @@ class _Reading:
         is_window = node.get("class") == "WINDOW"
         self.windows += is_window
         if isinstance(node.get("function_name"), str) and not is_window:
-            self.functions.add(node["function_name"])
+            self._note_call(node)
         if isinstance(node.get("class"), str):
-            # "OPERATOR" is a mixed bag (IS NULL, IN, but also GROUPING); its type tells more.
-            self.classes.add(str(kind if node["class"] == "OPERATOR" else node["class"]))
+            self.classes.add(self._class(node))
             return
         if not isinstance(kind, str):
             return
@@ -107,6 +108,28 @@ class _Reading:
         if kind == "BASE_TABLE":
             self.named.add(_name(node))
         self.ctes.update(fold(name) for name, _ in _ctes(node))
+
+    def _note_call(self, call: Node) -> None:
+        """A function by its name; what ``list_aggregate`` is to run, by the name of its own function."""
+        name, given = fold(call["function_name"]), arguments_of(call)
+        if name in NAMING_FUNCTIONS:
+            constant = given[1] if len(given) > 1 else {}
+            told = constant.get("literal") or constant.get("value")
+            text = (told.get("text") or told.get("value")) if isinstance(told, dict) else None
+            self.functions.add(f"list_{fold(text)}" if isinstance(text, str) else f"{name} without a name")
+        self.functions.add(call["function_name"])
+        if name in LAMBDA_FUNCTIONS:
+            self.lambdas.update(id(part) for part in given)
+
+    def _class(self, node: Node) -> str:
+        """The kind of an expression. "OPERATOR" is a mixed bag (IS NULL, IN, but also GROUPING): its type
+        tells more. Lambdas and an operator of JSON are one class."""
+        if node["class"] != "LAMBDA":
+            return str(node.get("type") if node["class"] == "OPERATOR" else node["class"])
+        if id(node) not in self.lambdas:
+            return "ARROW"
+        within = (part.get("class") for part in _nodes(node.get("expr")))
+        return "WINDOW_IN_A_LAMBDA" if "WINDOW" in within else "LAMBDA"
 
     def tables(self, node: Node, ctes: _Ctes) -> frozenset[Name]:
         """The tables that a node or relation reads, CTEs followed; joins are noted on the way."""

@@ -146,7 +146,8 @@ def _window(node: Node) -> WindowCall:
     )
 
 
-def _arguments(call: Node) -> list[Node]:
+def arguments_of(call: Node) -> list[Node]:
+    """The expressions that a function is called with."""
     given = call.get("children")
     return (
         given if given is not None else [part.get("expression") or {} for part in call.get("arguments") or ()]
@@ -156,7 +157,9 @@ def _arguments(call: Node) -> list[Node]:
 def _bytes_of(node: Node) -> Node | None:
     """x where the node is encode(CAST(x AS VARCHAR))."""
     inside = (
-        _arguments(node) if node.get("class") == "FUNCTION" and node.get("function_name") == "encode" else []
+        arguments_of(node)
+        if node.get("class") == "FUNCTION" and node.get("function_name") == "encode"
+        else []
     )
     if len(inside) != 1 or inside[0].get("class") != "CAST" or inside[0].get("try_cast"):
         return None
@@ -169,7 +172,7 @@ def _bytes_of(node: Node) -> Node | None:
 def _is_row(node: Node) -> bool:
     """Whether the node is row(*COLUMNS(*)): all columns of the relation as one value."""
     inside = (
-        _arguments(node) if node.get("class") == "FUNCTION" and node.get("function_name") == "row" else []
+        arguments_of(node) if node.get("class") == "FUNCTION" and node.get("function_name") == "row" else []
     )
     if len(inside) != 1 or inside[0].get("type") != "OPERATOR_UNPACK":
         return False

@@ -515,7 +515,11 @@ class _Check:
                 raise _refuse(what)
             if window:
                 self.windows.append(node)
-            waiting += traces.operands(node) if window else node.iter_expressions()
+                waiting += traces.operands(node)
+            elif isinstance(node, exp.Lambda | exp.Comprehension):
+                self._expressions(list(node.iter_expressions()))
+            else:
+                waiting += node.iter_expressions()
 
 
 def print_tree(tree: Node) -> str | None:
@@ -535,6 +539,12 @@ def refused_construct(node: Node) -> str | None:
         return f"{name}, which is not a row-wise deterministic expression"
     if not isinstance(node, words.ALLOWED_EXPRESSIONS):
         return f"{node.key.upper()}, which this check does not know"
+    if isinstance(node, exp.Dot) and not isinstance(node.expression, exp.Identifier):
+        return "a schema-qualified or chained function"
+    if isinstance(node, exp.Lambda) and any(
+        fold(one.name) in words.CLOCK_COLUMNS for one in node.expressions
+    ):
+        return "a lambda function whose parameter has the name of the time of the query"
     if isinstance(node, exp.Var) and not words.PLAIN_WORD.fullmatch(node.name):
         return f"{shorten(node.name)!r} in place of a word"
     if isinstance(node, exp.Identifier) and fold(node.name) in words.POSITIONAL_COLUMNS:

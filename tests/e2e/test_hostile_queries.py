@@ -21,12 +21,12 @@ REFUSED = [(word, query) for word, queries in hostile.REFUSED.items() for query 
 
 # Duplicates in what queries return, NULLs everywhere, and one value that no message may quote.
 ROWS_OF_T = [
-    "(1, 'canary-4711', DATE '2020-01-02', [1, 2], {'f': 1, 'g': 'x'})",
-    "(1, 'x', NULL, [], {'f': 1, 'g': NULL})",
-    "(2, 'y', DATE '1999-12-31', [3, 3, 1], NULL)",
-    "(2, 'y', DATE '1999-12-31', [3, 3, 1], {'f': 2, 'g': 'x'})",
-    "(3, NULL, NULL, NULL, {'f': NULL, 'g': 'z'})",
-    "(NULL, NULL, NULL, [NULL], NULL)",
+    "(1, 'canary-4711', DATE '2020-01-02', [1, 2], {'f': 1, 'g': 'x'}, MAP {'x': 1, 'y': 2})",
+    "(1, 'x', NULL, [], {'f': 1, 'g': NULL}, MAP {'x': NULL})",
+    "(2, 'y', DATE '1999-12-31', [3, 3, 1], NULL, NULL)",
+    "(2, 'y', DATE '1999-12-31', [3, 3, 1], {'f': 2, 'g': 'x'}, MAP {})",
+    "(3, NULL, NULL, NULL, {'f': NULL, 'g': 'z'}, NULL)",
+    "(NULL, NULL, NULL, [NULL], NULL, NULL)",
 ]
 ROWS_OF_U = ["(1, 'one')", "(NULL, NULL)"]
 

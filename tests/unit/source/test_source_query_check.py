@@ -13,7 +13,7 @@ from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source import query_check
 from dpsyn_sql.source.expression_check import check_expression
 from dpsyn_sql.source.query_check import check_query
-from dpsyn_sql.source.query_words import ENGINE_CLASSES, ENGINE_CLAUSES, ZONED_FUNCTIONS
+from dpsyn_sql.source.query_words import ENGINE_CLASSES, ENGINE_CLAUSES, ROWWISE_MACROS, ZONED_FUNCTIONS
 
 SETUP = """
 CREATE TABLE t (a INTEGER, b VARCHAR, d DATE);
@@ -137,8 +137,6 @@ HOSTILE = [
     "SELECT lower(b) FROM t",
     "SELECT b.lower() FROM t",
     "SELECT main.harmless(a) FROM t",
-    "SELECT list_transform([a], x -> x + 1) FROM t",
-    "SELECT list_transform([a], lambda x: (SELECT max(a) FROM t)) FROM t",
     "SELECT COLUMNS(*) FROM t",
     "SELECT max(COLUMNS(*)) FROM t",
     "SELECT getvariable('x') FROM t",
@@ -322,7 +320,10 @@ def test_rows_that_cannot_multiply_need_no_statement(catalog, query):
         ("SELECT (SELECT 1)", {"SUBQUERY"}),
         ("SELECT a FROM t WHERE EXISTS (FROM t)", {"SUBQUERY"}),
         ("SELECT $x", {"PARAMETER"}),
-        ("SELECT list_transform([1], lambda x: x)", {"LAMBDA"}),
+        ("SELECT list_transform([1], lambda x: (SELECT 1))", {"SUBQUERY"}),
+        ("SELECT list_transform([1], lambda x: lag(x) OVER ())", {"WINDOW_IN_A_LAMBDA"}),
+        ("SELECT [x FOR x IN [1] IF lag(x) OVER ()]", {"WINDOW_IN_A_LAMBDA"}),
+        ("SELECT b -> 'x' FROM t", {"ARROW"}),
         ("SELECT grouping(a) FROM t", {"GROUPING_FUNCTION"}),
         ("SELECT #1 FROM t", {"POSITIONAL_REFERENCE"}),
     ],
@@ -338,7 +339,23 @@ def test_the_functions_of_an_allowed_query_are_what_the_database_sees(catalog):
     assert catalog.rowwise("+") and catalog.rowwise("UPPER")
     for refused in ("lower", "random", "sum", "now", "no_such_function", "harmless", "total", "today"):
         assert not catalog.rowwise(refused)
-    assert all(catalog.rowwise(name) for name in ZONED_FUNCTIONS)
+    assert all(catalog.rowwise(name) for name in ZONED_FUNCTIONS | (ROWWISE_MACROS - {"if"}))
+
+
+@pytest.mark.parametrize(
+    ("argument", "function", "allowed"),
+    [
+        ("'sum'", "list_sum", True),
+        ("'Any_Value'", "list_any_value", True),
+        ("'histogram'", "list_histogram", False),
+        ("'reservoir_quantile', 0.5", "list_reservoir_quantile", False),
+        ("b", "list_aggregate without a name", False),
+        ("'su' || 'm'", "list_aggregate without a name", False),
+    ],
+)
+def test_an_aggregate_of_a_list_is_judged_by_its_name(catalog, argument, function, allowed):
+    assert function in catalog.syntax(f"SELECT list_aggregate([a], {argument}) FROM t").functions
+    assert catalog.rowwise(function) == allowed
 
 
 # The printer of the parser writes these texts without their quotes, so that what follows would run.
