@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dpsyn_sql.engines.calling import Answer, Call, CallingConnection, register
-from dpsyn_sql.engines.released import standing as standing_release
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.sql_calls import Answer, Call, CallingConnection, register
+from dpsyn_sql.engines.stored_releases import standing as standing_release
 from dpsyn_sql.errors import DpsynError, InputError, said
 from dpsyn_sql.explanation import plan
 from dpsyn_sql.notices import keeping

@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.engines.filed import FiledTables, own_files
+from dpsyn_sql.engines.spilled_tables import FiledTables, own_files
 from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.folders import LockedFolder
 from dpsyn_sql.source.parts import Encoding, Tally

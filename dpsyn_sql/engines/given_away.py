@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.released import opened_releases
+from dpsyn_sql.engines.stored_releases import opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.release_tables import SCHEMA

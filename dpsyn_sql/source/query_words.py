@@ -122,8 +122,8 @@ CLOCK_COLUMNS = frozenset(
 # Aggregates whose value of a list is decided by the values and their order in it. Not among them are those
 # that draw samples or estimate, and those whose result shows how it was counted (histogram).
 _LIST_AGGREGATES = _words("""
-    any_value avg bit_and bit_or bit_xor bool_and bool_or count first kurtosis kurtosis_pop last max median min
-    mode product sem skewness stddev_pop stddev_samp string_agg sum var_pop var_samp
+    any_value avg bit_and bit_or bit_xor bool_and bool_or count first kurtosis kurtosis_pop last max median
+    min mode product sem skewness stddev_pop stddev_samp string_agg sum var_pop var_samp
 """)
 
 # Internal macros that are row-wise expressions; the catalog does not say so of macros.
@@ -150,8 +150,8 @@ ZONED_FUNCTIONS = _words("""
     timezone_hour timezone_minute week weekday weekofyear year yearweek
 """)
 # The catalog calls these consistent on some line of DuckDB, but they read the clock, the session,
-# the physical layout or aggregate states, or stop the query. What some of them say of a value is a fact of its
-# type, and a type can be made from the rows.
+# the physical layout or aggregate states, or stop the query. What some of them say of a value is a fact of
+# its type, and a type can be made from the rows.
 NEVER_FUNCTIONS = _words("""
     age ago combine current_localtime current_localtimestamp current_setting cast_to_type create_sort_key
     enum_code enum_first enum_last enum_range enum_range_boundary error finalize get_type getenv

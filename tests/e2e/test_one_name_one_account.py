@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.engines.stored import StoredTable, refuse_one_table_twice
+from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.key import ReleaseKey
 
