@@ -26,6 +26,8 @@ CREATE SEQUENCE seq;
 
 REFUSED = {
     "an aggregate": [
+        "SELECT quantile_cont(a, 0.5), geomean(a) FROM t",
+        "SELECT arg_max(a, b), histogram(a) FROM t",
         "SELECT list_transform(l, lambda x: sum(a)) FROM t",
         "SELECT [max(x) FOR x IN l] FROM t",
         "SELECT list_filter(l, lambda x: x > avg(a)) FROM t",
@@ -297,6 +299,7 @@ REFUSED = {
         "SELECT current_timestamp FROM t",
         "SELECT current_date FROM t",
         "SELECT localtimestamp FROM t",
+        "SELECT current_localtimestamp() FROM t",
         "SELECT current_user FROM t",
         "SELECT current_schema() FROM t",
         "SELECT COLUMNS(*) FROM t",
@@ -318,6 +321,7 @@ REFUSED = {
         "SELECT gen_random_uuid() FROM t",
     ],
     "the function \\w+": [
+        "SELECT get_current_timestamp() FROM t",
         "SELECT list_transform(l, lambda x: now()) FROM t",
         "SELECT list_transform(l, lambda x: harmless(x)) FROM t",
         "SELECT [total() FOR x IN l] FROM t",
@@ -438,6 +442,9 @@ REFUSED = {
         "SELECT #1 FROM t",
         "SELECT $$x$$ FROM t",
         "SELECT $tag$; DROP TABLE t$tag$ FROM t",
+    ],
+    "the time of the query": [
+        'SELECT "current_date" FROM t',
     ],
     "a lambda function whose parameter": [
         'SELECT list_transform(l, lambda "current_date": "current_date") FROM t',
@@ -595,6 +602,29 @@ UNBOUND = [
 
 ROW_WISE = [
     "FROM t",
+    "FROM t SELECT a, b WHERE a > 1",
+    "SELECT t.a, t.b FROM memory.main.t",
+    'SELECT q."a" FROM "t" AS q',
+    "SELECT * REPLACE (a + 1 AS a) FROM t",
+    "SELECT a + 1 AS x, a - 1, a * 2, a / 2, a // 2, a % 2, -a FROM t",
+    "SELECT CASE WHEN a > 1 THEN 'high' WHEN a IS NULL THEN NULL ELSE 'low' END AS c FROM t",
+    "SELECT coalesce(a, 0) AS a, nullif(b, 'x') AS b, ifnull(a, 3) AS c, if(a > 1, 'x', 'y') AS d FROM t",
+    "SELECT upper(b), length(b), substring(b, 1, 1), trim(b), b || '!', concat(a, b), left(b, 1), md5(b) FROM t",
+    "SELECT regexp_replace(b, 'x', 'y'), replace(b, 'x', 'z') FROM t",
+    "SELECT CAST(a AS VARCHAR) AS s, a::DOUBLE AS f, TRY_CAST(b AS INTEGER) AS i FROM t",
+    "SELECT strftime(d, '%Y-%m') AS ym, year(d), d + INTERVAL 3 DAY AS e FROM t",
+    "SELECT hour(d::TIMESTAMPTZ) AS h, (d::TIMESTAMPTZ + INTERVAL 1 DAY)::VARCHAR AS e FROM t",
+    "SELECT greatest(a, 1), least(a, 2), abs(a), round(a / 3, 1), floor(a / 2), sqrt(abs(a)) FROM t",
+    "SELECT a FROM t WHERE a BETWEEN 1 AND 2 AND b IN ('x', 'y') OR NOT (a = 3)",
+    "SELECT a FROM t WHERE b LIKE 'x%' OR b ILIKE 'Y' OR b ~ '^z' OR b SIMILAR TO 'q'",
+    "SELECT a FROM t WHERE a IS DISTINCT FROM 1 AND a IS NOT DISTINCT FROM 2",
+    "SELECT a FROM t WHERE a NOT IN (1, 2) AND b IS NOT NULL AND NOT b IS NULL OR a <> 3",
+    "SELECT a >= 1 AND a <= 2 AS c, a < 1 OR a > 2 AS e, b = 'x' AS f FROM t",
+    "SELECT a FROM t ORDER BY a DESC NULLS LAST, b",
+    "WITH c AS (SELECT a, b FROM t WHERE a > 0), e AS (SELECT a + 1 AS z FROM c) SELECT z FROM e",
+    "SELECT z FROM (SELECT z FROM (SELECT a AS z FROM t)) AS s WHERE z > 1",
+    "SELECT plain.a FROM plain",
+    "SELECT a, b FROM t UNION ALL BY NAME SELECT c AS b, a FROM u",
     "from T",
     'SELECT A FROM MAIN."T"',
     "SELECT t FROM t",
@@ -684,6 +714,8 @@ ROW_WISE = [
 ]
 
 SEVERAL = [
+    "SELECT a, label FROM t, pub WHERE k = a",
+    "SELECT * FROM (t JOIN pub ON k = a)",
     "SELECT a, k FROM t CROSS JOIN pub",
     "SELECT a, k FROM t, pub",
     "SELECT a, k FROM pub, t",

@@ -174,6 +174,20 @@ def test_the_result_of_an_admitted_query_is_what_its_rows_give_alone(answers, qu
     assert (most > 1) == (query in hostile.SEVERAL)
 
 
+@pytest.mark.parametrize("query", ADMITTED)
+def test_what_runs_means_what_was_written(world, query):
+    con = world.con.cursor()
+    con.execute("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'")
+    try:
+        expected = con.execute(world.text(query).rstrip(";")).fetchall()
+    except (duckdb.CatalogException, duckdb.ConversionException):
+        return  # a text in quotes that is no type and no interval
+    names = [column[0] for column in con.description]
+    got = con.execute(f"FROM (\n{world.check(query).sql}\n)").fetchall()
+    assert Counter(map(repr, got)) == Counter(map(repr, expected))
+    assert [column[0] for column in con.description] == names
+
+
 @pytest.mark.parametrize(
     "source",
     [
