@@ -11,7 +11,7 @@ import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -24,9 +24,6 @@ from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
-
-if TYPE_CHECKING:  # takes long to load, and only a sample is a data frame
-    import pandas as pd
 
 _T = TypeVar("_T")
 
@@ -125,15 +122,6 @@ class DuckDBEngine:
             }
 
         return self._guarded(run, sql, step)
-
-    def frame(self, sql: str, *, step: str) -> pd.DataFrame:
-        """Run a query; a data frame, with values as DuckDB gives them to pandas (DECIMAL as float64).
-
-        Raises:
-            EngineFailure: the database failed.
-            InternalError: the statement names a forbidden relation, or the session is closed.
-        """
-        return self._guarded(lambda: self._connection.execute(sql).df(), sql, step)
 
     def converted(self, sql: str, make: Callable[[Any], _T], *, step: str) -> _T:
         """What ``make`` gives of a query's result, as a relation of DuckDB's Python package.

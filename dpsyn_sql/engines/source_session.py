@@ -239,7 +239,7 @@ def open_source(
     callers = isinstance(con, CALLERS)
     reader = open_reader(con, None if callers else memory_limit)
     with instance.closed_on_failure(reader.engine):
-        session = _resolve(reader, text, Owners(trust_query, public_tables, unit))
+        session = _resolve(reader, text, trust_query, public_tables, unit)
         near = reader.catalog.near(text) if session is None else []
         if session is not None:
             if callers:
@@ -272,35 +272,30 @@ def _open_files(text: str, memory_limit: str | None, strict: bool) -> SourceSess
 # -- what it is ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
-    """What the owner states of a query, as ``open_source`` takes it."""
-
-    trusts: bool
-    public_tables: Sequence[str]
-    unit: str | None
-
-
-def _resolve(reader: Reader, text: str, owners: Owners) -> SourceSession | None:
+def _resolve(
+    reader: Reader, text: str, trusted: bool, public_tables: Sequence[str], unit: str | None
+) -> SourceSession | None:
     """The session of a query, table or view; None if the text is neither."""
     engine, catalog = reader.engine, reader.catalog
     if is_query(text):
-        public = _public(catalog, owners.public_tables)
-        checked = check_query(text, catalog, public, trusted=owners.trusts, unit=owners.unit)
+        public = _public(catalog, public_tables)
+        checked = check_query(text, catalog, public, trusted=trusted, unit=unit)
         # The text itself is the name: two queries over one table are two sources to the ledger.
-        session = _checked_session(engine, catalog, checked.sql, checked, owners.trusts)
+        session = _checked_session(engine, catalog, checked.sql, checked, trusted)
         reader.refuse_hidden(session.reads)
         return session
     found = reader.look_up(text)
     if found is None:
         return None
     if found.kind == "view":
-        public = _public(catalog, owners.public_tables)
-        checked = check_view(found, catalog, public, trusted=owners.trusts, unit=owners.unit)
-        return _checked_session(engine, catalog, _display(found.identity), checked, owners.trusts, found)
+        public = _public(catalog, public_tables)
+        checked = check_view(found, catalog, public, trusted=trusted, unit=unit)
+        return _checked_session(engine, catalog, display_name(*found.identity), checked, trusted, found)
     columns = catalog.columns(found.identity)
     checks = catalog.checks(found.identity, columns)
-    relation = Relation(_display(found.identity), "table", qualified(*found.identity), columns, checks=checks)
+    relation = Relation(
+        display_name(*found.identity), "table", qualified(*found.identity), columns, checks=checks
+    )
     tables = _private_tables(catalog, (found.identity,), ())
     session = SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), (), tables)
     session.conventions = catalog.conventions() if catalog.computes(found.identity) else {}
@@ -320,7 +315,7 @@ def _checked_session(
     refuse_clashes(tuple(column.name for column in columns), "The result of the query")
     statements = [TRUSTED] if trusted else []
     if checked.public:
-        named = ", ".join(_display(identity) for identity in checked.public)
+        named = ", ".join(display_name(*identity) for identity in checked.public)
         statements.append(f"public_tables: the owner states that {named} hold no private data")
     if checked.multiplies:
         statements.append(MULTIPLIES)
@@ -356,7 +351,7 @@ def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[StoredTable]) -> 
         for column in catalog.columns(table.identity):
             if column.refused:
                 raise SourceError(
-                    f"The column {shorten(column.name)!r} of {shorten(_display(table.identity))} "
+                    f"The column {shorten(column.name)!r} of {shorten(display_name(*table.identity))} "
                     f"{column.refused}. Drop the column, or add trust_query=True to state that each of its "
                     "values comes from its own row."
                 )
@@ -397,10 +392,6 @@ def _public(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]
             "private tables; name base tables."
         )
     return frozenset(relation.identity for relation in found.values() if relation is not None)
-
-
-def _display(identity: Identity) -> str:
-    return display_name(*identity)
 
 
 def _beside(identity: Identity) -> str:

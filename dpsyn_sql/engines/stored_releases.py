@@ -144,7 +144,10 @@ class StoredSession:
             InputError: SQL cannot draw rows of the model, or the macro is missing.
             EngineFailure: there was not enough memory.
         """
-        return self._drawn(one, lambda: self.engine.frame(_sample(one, rows, seed), step=_DRAWING))
+        sample = _sample(one, rows, seed)
+        return self._drawn(
+            one, lambda: self.engine.converted(sample, lambda found: found.df(), step=_DRAWING)
+        )
 
     def write(self, one: Stored, rows: int, seed: int | None, path: Path, statement: Fragment) -> int:
         """Rows of a release into a new file that this session may write; how many they are.

@@ -54,6 +54,21 @@ ALLOWED_EXPRESSIONS: tuple[type[Any], ...] = (
     exp.Comprehension,
 )
 
+# Queries, relations and clauses with what may be set of each; DISTINCT of a UNION and kinds of joins are
+# judged apart.
+ALLOWED_CLAUSES: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
+    (exp.Select, ("expressions", "from", "joins", "where", "order", "with", "exclude")),
+    (exp.Union, ("this", "expression", "by_name", "with", "order", "distinct")),
+    (exp.Values, ("expressions", "alias")),
+    (exp.Subquery, ("this", "alias", "joins", "with", "order")),
+    (exp.Table, ("this", "db", "catalog", "alias", "joins")),
+    (exp.Join, ("this", "on", "using", "side", "kind", "method")),
+    (exp.From, ("this",)),
+    (exp.With, ("expressions",)),
+    (exp.CTE, ("this", "alias", "materialized")),
+    (exp.Qualify, ("this",)),
+)
+
 # Subclasses of what is allowed above that are refused all the same, with the words for each;
 # and what is not allowed anyhow, where the bare name of the class would not help.
 REFUSED_EXPRESSIONS: tuple[tuple[type[Any], str], ...] = (
