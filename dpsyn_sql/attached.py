@@ -12,12 +12,12 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from dpsyn_sql.engines.calling import Answer, Call, CallingConnection, register
-from dpsyn_sql.engines.released import standing as standing_release
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.sql_calls import Answer, Call, CallingConnection, register
+from dpsyn_sql.engines.stored_releases import standing as standing_release
 from dpsyn_sql.errors import DpsynError, InputError, said
 from dpsyn_sql.explanation import plan
 from dpsyn_sql.notices import keeping
@@ -34,19 +34,6 @@ _PARAMETERS = tuple(name for name in OPTIONS if name not in _NOT_IN_SQL)
 
 _JSON = ("domain", "method", "workload")
 """Options that can be an object: a STRUCT or a MAP of SQL, or its text as JSON."""
-
-_STATUS = {
-    "release_id": "VARCHAR",
-    "output": "VARCHAR",
-    "rows": "BIGINT",
-    "epsilon": "DOUBLE",
-    "delta": "DOUBLE",
-    "account": "VARCHAR",
-    "spent": "DOUBLE",
-    "replayed": "BOOLEAN",
-    "notes": "VARCHAR[]",
-}
-_PLAN = {"lines": "VARCHAR[]"}
 
 _Answering = Callable[[Call, list[str]], dict[str, Any]]
 """From a call and the list of warnings to the columns."""
@@ -67,6 +54,16 @@ class Status:
     notes: tuple[str, ...]
 
 
+_SQL_TYPES = {
+    "str": "VARCHAR",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "tuple[str, ...]": "VARCHAR[]",
+}
+_STATUS = {field.name: _SQL_TYPES[str(field.type)] for field in fields(Status)}
+
+
 def attach(con: Connection) -> None:
     """Let a connection release by SQL: ``FROM dpsyn_release('adult', 'synthetic', epsilon := 1.0)``.
 
@@ -85,7 +82,7 @@ def attach(con: Connection) -> None:
     mark = secrets.token_hex(4)
     kinds: list[tuple[str, _Answering, dict[str, str]]] = [
         ("dpsyn_release", _Releases(), _STATUS),
-        ("dpsyn_plan", _Plans(), _PLAN),
+        ("dpsyn_plan", _planned, {"lines": "VARCHAR[]"}),
     ]
     for name, answer, columns in kinds:
         function = f"{name}_called_{mark}"
@@ -169,12 +166,10 @@ def _object(name: str, text: str) -> Any:
     raise InputError(f"{name}={said(text)} starts as JSON and is not: give a STRUCT, or valid JSON")
 
 
-class _Plans:
+def _planned(call: Call, warned: list[str]) -> dict[str, Any]:
     """Answers ``dpsyn_plan``."""
-
-    def __call__(self, call: Call, warned: list[str]) -> dict[str, Any]:
-        lines = plan(call.connection(), _request(call.options)).verbose().splitlines()
-        return {"lines": [*lines, *(f"Note        {in_sql(text)}" for text in warned)]}
+    lines = plan(call.connection(), _request(call.options)).verbose().splitlines()
+    return {"lines": [*lines, *(f"Note        {in_sql(text)}" for text in warned)]}
 
 
 class _Releases:

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import exact_number
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.engines.calling import owner_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.sql_calls import owner_of
 from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import LedgerError
 from dpsyn_sql.interfaces import Ledger, Outlook

@@ -21,9 +21,9 @@ from dpsyn_sql.calls import taking
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.discovery import discovered
-from dpsyn_sql.engines.released import drawing
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.written import reading
+from dpsyn_sql.engines.stored_releases import drawing
+from dpsyn_sql.engines.written_rows import reading
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.cells import STANDS_OUT
 from dpsyn_sql.fit.recoding import recoded

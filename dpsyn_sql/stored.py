@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpsyn_sql.engines.released import drawing, opened_releases
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkRelease
 from dpsyn_sql.engines.spark.target import spark_output
+from dpsyn_sql.engines.stored_releases import drawing, opened_releases
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.report.result import Release, check_draw

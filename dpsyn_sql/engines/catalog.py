@@ -68,21 +68,27 @@ class DuckDBCatalog:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
+    def _read(self, template: str, identity: Identity | None = None) -> list[dict[str, Any]]:
+        """The rows of a statement about the catalog, or about one table in it, as dictionaries."""
+        parts: dict[str, Any] = dict(
+            zip(("catalog", "schema", "name"), map(literal, identity or ()), strict=False)
+        )
+        return _rows(self._engine.fetch(render(f"source/{template}", **parts), step=_READING))
+
     @cached_property
     def session(self) -> Session:
         """Current catalog, schema and search path."""
-        row = _rows(self._engine.fetch(render("source/session"), step=_READING))[0]
+        row = self._read("session")[0]
         return Session(str(row["catalog"]), str(row["schema"]), str(row["search_path"] or ""))
 
     def conventions(self) -> dict[str, str]:
         """Settings that decide what expressions of a query, a view or a generated column give."""
-        rows = _rows(self._engine.fetch(render("source/conventions"), step=_READING))
-        found = {str(row["name"]): str(row["value"]) for row in rows}
+        found = {str(row["name"]): str(row["value"]) for row in self._read("conventions")}
         return {name: "UTC" if fold(value) in _UTC else value for name, value in found.items()}
 
     @cached_property
     def _relation_rows(self) -> list[dict[str, Any]]:
-        return _rows(self._engine.fetch(render("source/relations"), step=_READING))
+        return self._read("relations")
 
     @cached_property
     def relations(self) -> dict[tuple[str, str, str], Found]:
@@ -98,14 +104,12 @@ class DuckDBCatalog:
     @cached_property
     def databases(self) -> dict[str, dict[str, Any]]:
         """Attached databases by folded name: catalog, path, readonly, internal."""
-        rows = _rows(self._engine.fetch(render("source/databases"), step=_READING))
-        return {fold(str(row["catalog"])): row for row in rows}
+        return {fold(str(row["catalog"])): row for row in self._read("databases")}
 
     @cached_property
     def schemas(self) -> dict[tuple[str, str], Namespace]:
         """Schemas by folded (catalog, schema)."""
-        rows = _rows(self._engine.fetch(render("source/schemas"), step=_READING))
-        pairs = [(str(row["catalog"]), str(row["schema"])) for row in rows]
+        pairs = [(str(row["catalog"]), str(row["schema"])) for row in self._read("schemas")]
         return {(fold(catalog), fold(schema)): (catalog, schema) for catalog, schema in pairs}
 
     @cached_property
@@ -158,7 +162,7 @@ class DuckDBCatalog:
     def _named_enums(self) -> dict[str, tuple[str, ...]]:
         """Labels of every named ENUM type by the spelling the catalog gives a column of that type."""
         named = {}
-        for row in _rows(self._engine.fetch(render("source/enums"), step=_READING)):
+        for row in self._read("enums"):
             labels = tuple(str(label) for label in row["labels"])
             quoted = ", ".join("'" + label.replace("'", "''") + "'" for label in labels)
             named[f"ENUM({quoted})"] = labels
@@ -230,9 +234,7 @@ class DuckDBCatalog:
 
     def columns(self, identity: Identity) -> tuple[Column, ...]:
         """The columns of a table with their constraints, as the catalog states them."""
-        catalog, schema, name = (literal(part) for part in identity)
-        sql = render("source/columns", catalog=catalog, schema=schema, name=name)
-        rows = _rows(self._engine.fetch(sql, step=_READING))
+        rows = self._read("columns", identity)
         constraints = self._constraints(identity)
         unique = {fold(names[0]) for kind, _, names in constraints if kind != "CHECK" and len(names) == 1}
         checks = check_domains(text for kind, text, _ in constraints if kind == "CHECK")
@@ -260,9 +262,7 @@ class DuckDBCatalog:
         return found
 
     def _generated(self, identity: Identity) -> list[tuple[str, str]] | None:
-        catalog, schema, name = (literal(part) for part in identity)
-        sql = render("source/table_sql", catalog=catalog, schema=schema, name=name)
-        rows = _rows(self._engine.fetch(sql, step=_READING))
+        rows = self._read("table_sql", identity)
         return generated_columns(str(rows[0]["sql"]) if rows else "")
 
     def computes(self, identity: Identity) -> bool:
@@ -281,11 +281,9 @@ class DuckDBCatalog:
 
     def _constraints(self, identity: Identity) -> list[tuple[str, str, tuple[str, ...]]]:
         """Kind, expression (of a CHECK) and columns."""
-        catalog, schema, name = (literal(part) for part in identity)
-        sql = render("source/constraints", catalog=catalog, schema=schema, name=name)
-        rows = _rows(self._engine.fetch(sql, step=_READING))
         return [
-            (str(row["kind"]), str(row["expression"] or ""), tuple(map(str, row["columns"]))) for row in rows
+            (str(row["kind"]), str(row["expression"] or ""), tuple(map(str, row["columns"])))
+            for row in self._read("constraints", identity)
         ]
 
     def describe_files(self, call: Fragment, what: str) -> tuple[Column, ...]:

@@ -11,22 +11,19 @@ import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.engines.filed import FiledTables, own_files
+from dpsyn_sql.engines.spilled_tables import FiledTables, own_files
 from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.folders import LockedFolder
 from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
-
-if TYPE_CHECKING:  # takes long to load, and only a sample is a data frame
-    import pandas as pd
 
 _T = TypeVar("_T")
 
@@ -125,15 +122,6 @@ class DuckDBEngine:
             }
 
         return self._guarded(run, sql, step)
-
-    def frame(self, sql: str, *, step: str) -> pd.DataFrame:
-        """Run a query; a data frame, with values as DuckDB gives them to pandas (DECIMAL as float64).
-
-        Raises:
-            EngineFailure: the database failed.
-            InternalError: the statement names a forbidden relation, or the session is closed.
-        """
-        return self._guarded(lambda: self._connection.execute(sql).df(), sql, step)
 
     def converted(self, sql: str, make: Callable[[Any], _T], *, step: str) -> _T:
         """What ``make`` gives of a query's result, as a relation of DuckDB's Python package.

@@ -107,14 +107,11 @@ def memory_connection(memory_limit: str | None) -> duckdb.DuckDBPyConnection:
 def _open_frame(frame: Frame, memory_limit: str | None) -> SourceSession:
     names = _names(frame.data)
     engine = instance.private_instance(memory_limit)
-    try:
+    with instance.closed_on_failure(engine):
         instance.set_option(engine, "pandas_analyze_sample", literal(0))
         instance.lock(engine, ())
         described = _pandas if library_of(frame.data) == "pandas" else _arrow
         columns, sql, rows = described(engine, frame.data, names)
-    except BaseException:
-        engine.close()
-        raise
     engine.hold_back(NAME, rows)
     relation = Relation(frame.label, "frame", sql, columns)
     session = FrameSession(engine, relation, display_name(f"{frame.label}_synthetic"), (), (_IDENTITY,), ())

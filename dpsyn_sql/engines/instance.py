@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -22,6 +22,12 @@ from dpsyn_sql.sqltext.render import render
 
 HOME = "memory"
 _SCRATCH = "dpsyn-scratch-"
+NOT_OPENED = (
+    "cannot be opened as a DuckDB database: it is not a database, is of a newer version, or is open for "
+    "writing (in this process: pass the connection itself as con)."
+)
+"""What is said of a database file after its path."""
+
 _RESERVED = frozenset({"memory", "system", "temp"})
 
 _COUNTED_IN_ARRAYS = 18
@@ -59,6 +65,16 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
             engine.close()
             raise InputError(f"memory_limit={memory_limit!r} is not understood; write for example '4GB'.")
     return engine
+
+
+@contextlib.contextmanager
+def closed_on_failure(engine: Engine) -> Iterator[None]:
+    """Close an engine if the block that makes something of it fails."""
+    try:
+        yield
+    except BaseException:
+        engine.close()
+        raise
 
 
 def _scratch() -> LockedFolder:

@@ -14,26 +14,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-import duckdb
-
 from dpsyn_sql.engines import instance
-from dpsyn_sql.engines.calling import CallingConnection, callers_catalog, new_cursor
-from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
-from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.stored import StoredTable, named_query, refuse_one_table_twice, stored
+from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.reader import (
+    CALLERS,
+    Callers,
+    Reader,
+    no_source,
+    open_reader,
+    refuse_memory_limit,
+    spellings,
+)
+from dpsyn_sql.engines.stored_tables import StoredTable, named_query, refuse_one_table_twice, stored
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
-from dpsyn_sql.interfaces import Engine, SourceEngine
+from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import Home
-from dpsyn_sql.source.names import display_name, fold, is_query, shorten
+from dpsyn_sql.source.names import display_name, is_query, shorten
 from dpsyn_sql.source.paths import absolute_path, absolute_pattern
 from dpsyn_sql.source.query_check import CheckedQuery, Found, Identity, check_query, check_view
 from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.source.sessions import SparkConnection
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
-from dpsyn_sql.sqltext.render import render
 
-Connection = duckdb.DuckDBPyConnection | CallingConnection | SparkConnection | str | os.PathLike[str] | None
+Connection = Callers | SparkConnection | str | os.PathLike[str] | None
 
 TRUSTED = (
     "trust_query=True: the owner states that each row of the result is computed from the rows of one "
@@ -203,235 +207,73 @@ def open_source(
         raise SourceError("The source holds a NUL character, which no name or path can hold.")
     if not isinstance(source, str):
         return _open_files(text, memory_limit, strict)
-    owners = Owners(trust_query, public_tables, unit)
-    if con is None:
-        return _open_without_database(text, owners, memory_limit, strict)
-    if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
-        return _open_on_connection(con, text, owners, memory_limit, strict)
-    if not isinstance(con, str | os.PathLike):
+    if con is not None and not isinstance(con, (*CALLERS, str, os.PathLike)):
         raise InputError(
             f"con is a {type(con).__name__}: give a DuckDB connection, a database file, a pandas or Polars "
             "data frame, an Arrow table (lazy ones after collect()), a Spark session or data frame, or None."
         )
-    return _open_database_file(Path(con), text, owners, memory_limit, strict)
-
-
-# -- where it is read ---------------------------------------------------------------------------
-
-
-def _open_without_database(
-    text: str, owners: Owners, memory_limit: str | None, strict: bool
-) -> SourceSession:
-    if not is_query(text):
+    if con is None and not is_query(text):
         return _open_files(text, memory_limit, strict)
-    engine = instance.private_instance(memory_limit)
-    try:
-        session = _resolve(engine, text, owners)
-        if session is None:
-            raise no_source(text, [])
-        session.memory_limit = memory_limit
-        instance.lock(engine, spellings(session.paths))
-    except BaseException:
-        engine.close()
-        raise
-    return session
+    callers = isinstance(con, CALLERS)
+    reader = open_reader(con, None if callers else memory_limit)
+    with instance.closed_on_failure(reader.engine):
+        session = _resolve(reader, text, trust_query, public_tables, unit)
+        near = reader.catalog.near(text) if session is None else []
+        if session is not None:
+            if callers:
+                refuse_memory_limit(memory_limit)
+            session.database, session.alias, session.memory_limit = (
+                reader.database,
+                reader.alias,
+                memory_limit,
+            )
+            reader.lock(session.paths)
+            return session
+    reader.engine.close()
+    if find_files(text) is None:
+        raise no_source(text, near)
+    return _open_files(text, memory_limit, strict)
 
 
 def _open_files(text: str, memory_limit: str | None, strict: bool) -> SourceSession:
     files = find_files(text)
     if files is None:
         raise SourceError(f"There is no file {shorten(text)!r}; a name of a table needs con=.")
-    engine = instance.private_instance(memory_limit)
-    try:
-        session = _file_session(engine, files, text, strict)
+    reader = open_reader(None, memory_limit)
+    with instance.closed_on_failure(reader.engine):
+        session = _file_session(reader.engine, files, text, strict)
         session.memory_limit = memory_limit
-        instance.lock(engine, spellings(files.paths))
-    except BaseException:
-        engine.close()
-        raise
+        reader.lock(files.paths)
     return session
-
-
-def _open_database_file(
-    path: Path,
-    text: str,
-    owners: Owners,
-    memory_limit: str | None,
-    strict: bool,
-) -> SourceSession:
-    if not path.is_file():
-        raise SourceError(f"There is no database file {shorten(str(path))!r}.")
-    path = absolute_path(path)
-    alias = instance.database_alias(path)
-    engine = instance.private_instance(memory_limit)
-    try:
-        attach_source(engine, path, alias)
-        session = _resolve(engine, text, owners)
-        if session is not None:
-            session.database, session.alias = path, alias
-            session.memory_limit = memory_limit
-            instance.lock(engine, (*spellings(session.paths), str(path), f"{path}.wal"))
-            return session
-        near = DuckDBCatalog(engine).near(text)
-    except BaseException:
-        engine.close()
-        raise
-    engine.close()
-    return _files_or_missing(text, near, memory_limit, strict)
-
-
-def spellings(paths: Iterable[str]) -> tuple[str, ...]:
-    """Each path as it is and as our statements write it; DuckDB allows access by spelling."""
-    return tuple(dict.fromkeys(text for path in paths for text in (path, escaped_path(path))))
-
-
-def attach_source(engine: Engine, path: Path, alias: str) -> None:
-    """Attach a database file read-only.
-
-    Raises:
-        SourceError: it cannot be opened.
-    """
-    failed = False
-    try:
-        instance.attach(engine, path, alias, read_only=True)
-    except EngineFailure:
-        failed = True
-    if failed:
-        raise SourceError(
-            f"{shorten(str(path))!r} cannot be opened as a DuckDB database: it is not a database, is of a "
-            "newer version, or is open for writing (in this process: pass the connection itself as con)."
-        )
-
-
-def _open_on_connection(
-    con: duckdb.DuckDBPyConnection | CallingConnection,
-    text: str,
-    owners: Owners,
-    memory_limit: str | None,
-    strict: bool,
-) -> SourceSession:
-    engine = cursor_of(con)
-    try:
-        refuse_if_shadowed(con, text)
-        session = _resolve(engine, text, owners)
-        if session is not None:
-            if session.relation.kind == "query":
-                refuse_if_reads_shadowed(con, session.reads)
-            if memory_limit is not None:
-                raise InputError(
-                    "memory_limit= would change the settings of your connection. Give the path of the "
-                    "database file instead, or SET memory_limit yourself."
-                )
-            return session
-        near = DuckDBCatalog(engine).near(text)
-        refuse_if_callers_own(con, text)
-    except BaseException:
-        engine.close()
-        raise
-    engine.close()
-    return _files_or_missing(text, near, memory_limit, strict)
-
-
-def cursor_of(con: duckdb.DuckDBPyConnection | CallingConnection) -> DuckDBEngine:
-    """A cursor of the caller's connection that looks names up as the caller does.
-
-    Raises:
-        SourceError: the connection is closed, or its transaction has failed.
-    """
-    cursor = None
-    try:
-        setting = callers_catalog(con).session.setting
-        cursor = DuckDBEngine(new_cursor(con))
-        if setting:
-            sql = render("source/set_search_path", search_path=literal(setting))
-            cursor.execute(sql, step="copying the search path")
-        return cursor
-    except (EngineFailure, duckdb.Error):
-        if cursor is not None:
-            cursor.close()
-    raise SourceError(
-        "The connection cannot be used: it is closed, or its transaction has failed (ROLLBACK)."
-    )
-
-
-def refuse_if_shadowed(con: duckdb.DuckDBPyConnection | CallingConnection, text: str) -> None:
-    """To the caller a temporary relation hides a table of the same name; to our cursor it does not."""
-    if not is_query(text) and callers_catalog(con).temporary(text):
-        raise SourceError(
-            f"{shorten(text)} is a temporary table or view, or a registered data frame, that only your "
-            "connection sees. Write it to a table first (CREATE TABLE name AS FROM it), or give the full "
-            "name database.schema.table of the table that you mean."
-        )
-
-
-def refuse_if_reads_shadowed(
-    con: duckdb.DuckDBPyConnection | CallingConnection, reads: Iterable[Identity]
-) -> None:
-    """The same for what a query or view reads."""
-    temporary = {fold(name) for name in callers_catalog(con).temporary_names}
-    for identity in reads:
-        if fold(identity[2]) in temporary:
-            raise SourceError(
-                f"The query reads {shorten(identity[2])}, but a temporary table or registered data frame "
-                "of your connection has the same name. Drop or rename the temporary one."
-            )
-
-
-def refuse_if_callers_own(con: duckdb.DuckDBPyConnection | CallingConnection, text: str) -> None:
-    """Say so when only the caller's own connection sees the relation."""
-    if callers_catalog(con).look_up(text) is not None:
-        raise SourceError(
-            f"{shorten(text)} exists only in a transaction of your connection that is not committed. "
-            "COMMIT first: the release reads through its own connection."
-        )
-
-
-def _files_or_missing(text: str, near: list[str], memory_limit: str | None, strict: bool) -> SourceSession:
-    if not is_query(text) and find_files(text) is not None:
-        return _open_files(text, memory_limit, strict)
-    raise no_source(text, near)
-
-
-def no_source(text: str, near: list[str]) -> SourceError:
-    """The error for a name that means nothing."""
-    hint = f" Did you mean {' or '.join(shorten(name) for name in near)}?" if near else ""
-    return SourceError(
-        f"There is no table, view or file {shorten(text)!r}.{hint} A query starts with SELECT, FROM or WITH "
-        "and a space; a data frame is given itself, not by its name."
-    )
 
 
 # -- what it is ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
-    """What the owner states of a query, as ``open_source`` takes it."""
-
-    trusts: bool
-    public_tables: Sequence[str]
-    unit: str | None
-
-
-def _resolve(engine: SourceEngine, text: str, owners: Owners) -> SourceSession | None:
+def _resolve(
+    reader: Reader, text: str, trusted: bool, public_tables: Sequence[str], unit: str | None
+) -> SourceSession | None:
     """The session of a query, table or view; None if the text is neither."""
-    catalog = DuckDBCatalog(engine)
-    catalog.refuse_shadowing()
+    engine, catalog = reader.engine, reader.catalog
     if is_query(text):
-        public = _public(catalog, owners.public_tables)
-        checked = check_query(text, catalog, public, trusted=owners.trusts, unit=owners.unit)
+        public = _public(catalog, public_tables)
+        checked = check_query(text, catalog, public, trusted=trusted, unit=unit)
         # The text itself is the name: two queries over one table are two sources to the ledger.
-        return _checked_session(engine, catalog, checked.sql, checked, owners.trusts)
-    found = catalog.look_up(text)
+        session = _checked_session(engine, catalog, checked.sql, checked, trusted)
+        reader.refuse_hidden(session.reads)
+        return session
+    found = reader.look_up(text)
     if found is None:
         return None
     if found.kind == "view":
-        public = _public(catalog, owners.public_tables)
-        checked = check_view(found, catalog, public, trusted=owners.trusts, unit=owners.unit)
-        return _checked_session(engine, catalog, _display(found.identity), checked, owners.trusts, found)
+        public = _public(catalog, public_tables)
+        checked = check_view(found, catalog, public, trusted=trusted, unit=unit)
+        return _checked_session(engine, catalog, display_name(*found.identity), checked, trusted, found)
     columns = catalog.columns(found.identity)
     checks = catalog.checks(found.identity, columns)
-    relation = Relation(_display(found.identity), "table", qualified(*found.identity), columns, checks=checks)
+    relation = Relation(
+        display_name(*found.identity), "table", qualified(*found.identity), columns, checks=checks
+    )
     tables = _private_tables(catalog, (found.identity,), ())
     session = SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), (), tables)
     session.conventions = catalog.conventions() if catalog.computes(found.identity) else {}
@@ -451,7 +293,7 @@ def _checked_session(
     refuse_clashes(tuple(column.name for column in columns), "The result of the query")
     statements = [TRUSTED] if trusted else []
     if checked.public:
-        named = ", ".join(_display(identity) for identity in checked.public)
+        named = ", ".join(display_name(*identity) for identity in checked.public)
         statements.append(f"public_tables: the owner states that {named} hold no private data")
     if checked.multiplies:
         statements.append(MULTIPLIES)
@@ -487,7 +329,7 @@ def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[StoredTable]) -> 
         for column in catalog.columns(table.identity):
             if column.refused:
                 raise SourceError(
-                    f"The column {shorten(column.name)!r} of {shorten(_display(table.identity))} "
+                    f"The column {shorten(column.name)!r} of {shorten(display_name(*table.identity))} "
                     f"{column.refused}. Drop the column, or add trust_query=True to state that each of its "
                     "values comes from its own row."
                 )
@@ -528,10 +370,6 @@ def _public(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]
             "private tables; name base tables."
         )
     return frozenset(relation.identity for relation in found.values() if relation is not None)
-
-
-def _display(identity: Identity) -> str:
-    return display_name(*identity)
 
 
 def _beside(identity: Identity) -> str:

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import duckdb
-
 from dpsyn_sql.engines import instance
-from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import Connection, SourceSession, cursor_of
+from dpsyn_sql.engines.reader import CALLERS, Callers, cursor_of
+from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkRelease
 from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.engines.spark.target import check_output, spark_output
@@ -144,7 +142,7 @@ def _checked(
     from_file = into is None and session.relation.kind in ("parquet", "csv")
     if from_file or con is None or not isinstance(chosen, str) or looks_like_path(text):
         return _file_target(text, session, may_replace)
-    if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
+    if isinstance(con, CALLERS):
         return _connection_target(con, text, session, may_replace)
     if not isinstance(con, str | os.PathLike):
         raise InternalError("a table is written by a database or by Spark")
@@ -208,7 +206,7 @@ def _spark_target(
 
 
 def _connection_target(
-    con: duckdb.DuckDBPyConnection | CallingConnection,
+    con: Callers,
     text: str,
     session: SourceSession,
     may_replace: _MayReplace,
@@ -241,11 +239,8 @@ def _database_target(path: Path, text: str, session: SourceSession, may_replace:
         if session.database is not None and not session.released:
             raise InternalError("the source's database file must be released before it is written")
         engine = instance.private_instance(session.memory_limit)
-        try:
+        with instance.closed_on_failure(engine):
             instance.attach(engine, path, alias, read_only=False)
-        except BaseException:
-            engine.close()
-            raise
         return _sealed(engine, session)
 
     return _table_target(output, exists, opened)

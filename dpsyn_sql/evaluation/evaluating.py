@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dpsyn_sql.engines.compared import Given
+from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.associations import associations

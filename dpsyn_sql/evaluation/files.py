@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dpsyn_sql.engines.given_away import holds_releases_alone
+from dpsyn_sql.engines.database_files import holds_releases_alone
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.source.names import shorten

@@ -21,8 +21,8 @@ from scipy.stats import rankdata
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.encode.codes import encode_query
-from dpsyn_sql.engines.released import Stored, StoredSession, opened_releases
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession, opened_releases
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.drawing import drawn_sql
 from dpsyn_sql.evaluation.likelihood import Likelihood, likelihood_of

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dpsyn_sql.domain.types import SqlType, parse_type
-from dpsyn_sql.engines.compared import Given, Opened, opened_relations
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.relations import Given, Opened, opened_relations
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.source.names import fold, listed, shorten

@@ -135,7 +135,7 @@ def gone(schedule: Schedule, published: Sequence[Item]) -> list[Item]:
         elif database is not None:
             tables[database][into] = item
     for database, items in tables.items():
-        from dpsyn_sql.engines.outputs import standing  # loads the database engine
+        from dpsyn_sql.engines.database_files import standing  # loads the database engine
 
         there = standing(database, sorted(items))
         found += [] if there is None else [item for into, item in items.items() if into not in there]

@@ -123,8 +123,11 @@ def structure_fault(
         return fault
     for join in syntax.joins:
         left, right = any(map(private, join.left)), any(map(private, join.right))
-        if join.kind != "UNION" and right and (left or not join.kind.startswith("INNER ")):
-            return "a join of two private tables, or one with the private table on its right side"
+        if join.kind != "UNION" and left and right:
+            return "a join of two private tables, or of one with itself"
+        kind = join.kind.split()[0]
+        if right and kind not in ("UNION", "INNER"):
+            return f"the join {kind} with the private table on its right side"
     return None
 
 

@@ -1,11 +1,11 @@
 """Is every row of a query's result computed from one unit's rows? Checked on the syntax tree, fail-closed.
 
 An aggregate, a self-join or a window over the rows of several lets one person change many rows of the
-result, which breaks every sensitivity. The tree is checked against what is allowed, each table is
-replaced by its full name (so that no Python variable can stand in for it), each view by its checked
-definition, and the text that runs is printed from that checked tree. DuckDB's own parser then reads that
-text again: its functions and kinds of expression must be allowed too, so that no difference between two
-parsers lets anything through.
+result, which breaks every sensitivity. Each table is replaced by its full name (so that no Python variable
+can stand in for it), each view by its definition; every node of the tree must be allowed in its place; and
+the text that runs is printed from that tree. DuckDB's own parser then reads the text again: its clauses,
+functions and kinds of expression must be allowed too, so that no difference between two parsers lets
+anything through, and no two private tables may meet in a join.
 
 Casts that can fail are not refused here; a failure reaches the operator only (docs/privacy.md).
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -45,11 +45,6 @@ Node = Any
 _DEEPEST_VIEW = 32
 # The parser stumbles over some texts that it does not expect.
 PARSER_TROUBLE = (SqlglotError, RecursionError, AttributeError, TypeError, ValueError, LookupError)
-
-Private = frozenset[Identity | str]
-"""Private tables, and files as one: two paths can mean the same file."""
-
-_ANY_FILE: Private = frozenset({"file"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +177,12 @@ def _arguments(node: Node) -> dict[str, Any]:
     }
 
 
-def _only(node: Node, *allowed: str) -> dict[str, Any]:
-    """The arguments of ``node``, all of which must be among ``allowed``."""
-    arguments = _arguments(node)
-    for key in arguments:
+def _argument_fault(node: Node, *allowed: str) -> str | None:
+    """An argument of ``node`` that is not among ``allowed``, in words."""
+    for key in _arguments(node):
         if key not in allowed:
-            raise _refuse(words.ARGUMENT_WORDS.get(key, f"{key.upper()} of {node.key.upper()}"))
-    return arguments
+            return words.ARGUMENT_WORDS.get(key, f"{key.upper()} of {node.key.upper()}")
+    return None
 
 
 def _definition(view: Found) -> tuple[Node, list[Node]]:
@@ -220,21 +214,16 @@ class _Check:
     used_public: dict[Identity, None] = field(default_factory=dict)
     files: dict[str, Fragment] = field(default_factory=dict)
     tokens: dict[str, Fragment] = field(default_factory=dict)
-    bound: dict[int, Found | str] = field(default_factory=dict)
     known: dict[Name, bool] = field(default_factory=dict)
     windows: list[Node] = field(default_factory=list)
-    multiplies: bool = False
-    depth: int = 0
 
     def finish(self, tree: Node, scope: Namespace | None) -> CheckedQuery:
         """Bind, check and print."""
         self._bind(tree, scope)
         if self.trusted:
             self._refuse_macros(tree)
-        if not self.trusted and not self._query(tree, {}, scope):
-            raise SourceError(
-                "The query reads no private table: it names only constants and tables of public_tables=."
-            )
+        else:
+            self._judge(tree)
         completed: dict[str, Fragment] = {}
         stem = f"dpsyn_{uuid.uuid4().hex}"
         for window in self.windows:
@@ -244,19 +233,14 @@ class _Check:
             raise _refuse("a construct that this check cannot write")
         for token, part in completed.items():
             text = text.replace(ident(token), part)
-        self._check_again(text)
+        several = self._judge_again(text)
         for token, call in self.tokens.items():
             text = text.replace(ident(token), call)
-        return CheckedQuery(
-            Fragment(text),
-            tuple(self.relations),
-            tuple(self.files),
-            tuple(self.used_public),
-            self.multiplies or self.trusted,
-        )
+        read = (tuple(self.relations), tuple(self.files), tuple(self.used_public))
+        return CheckedQuery(Fragment(text), *read, several)
 
-    def _check_again(self, text: str) -> None:
-        """What DuckDB's parser sees in the printed text must be allowed as well."""
+    def _judge_again(self, text: str) -> bool:
+        """What DuckDB's parser sees in the printed text must be allowed too; whether rows can multiply."""
         syntax = self.catalog.syntax(text)
         if syntax is None or syntax.statements != 1:
             raise _refuse("syntax that the database reads otherwise than this check")
@@ -264,7 +248,7 @@ class _Check:
             fault = trusted_fault(syntax, self._private, self.catalog.is_macro)
             if fault is not None:
                 raise SourceError(f"The query uses {fault}. This is refused even with trust_query=True.")
-            return
+            return True
         traced = self.unit is not None and bool(self.windows)
         fault = expressions_fault(syntax, self.catalog.rowwise, windows=traced)
         fault = fault or structure_fault(syntax, self._private, windows=traced)
@@ -272,7 +256,11 @@ class _Check:
             fault = windows_fault(syntax, str(self.unit), self.catalog.is_macro)
         if fault is not None:
             raise _refuse(fault)
-        self.multiplies = self.multiplies or multiplies(syntax, self._source)
+        if not any(map(self._private, syntax.tables)):
+            raise SourceError(
+                "The query reads no private table: it names only constants and tables of public_tables=."
+            )
+        return multiplies(syntax, self._source)
 
     def _source(self, name: Name) -> Hashable | None:
         """What holds the private rows of a table of the printed text; two paths can mean one file."""
@@ -288,15 +276,14 @@ class _Check:
 
     # -- names ----------------------------------------------------------------------------------
 
-    def _bind(self, tree: Node, scope: Namespace | None) -> None:
-        """Replace each table by its full name and remember what it is."""
+    def _bind(self, tree: Node, scope: Namespace | None, depth: int = 0) -> None:
+        """Replace each table by its full name and each view by its definition, and remember what they are."""
         for table in list(tree.find_all(exp.Table)):
             if isinstance(table.this, exp.Func):
                 self._bind_function(table, scope)
                 continue
             parts = tuple(part.name for part in table.parts)
             if len(parts) == 1 and _is_cte(table, parts[0]):
-                self.bound[id(table)] = "cte"
                 hidden = self.catalog.find(parts, scope) if self.trusted else None
                 if hidden is not None:  # the database may read it after all; it is charged in any case
                     self._remember(hidden)
@@ -304,8 +291,9 @@ class _Check:
             found = self.catalog.find(parts, scope)
             if found is not None:
                 self._remember(found)
-                self.bound[id(table)] = found
                 _write_name(table, found.identity)
+                if found.kind == "view" and not self.trusted:
+                    self._write_out(table, found, depth)
             elif len(parts) > 1 or not self._bind_file(table, parts[0]):
                 raise SourceError(
                     f"The query reads {shorten('.'.join(parts))!r}, which is not a table or view of the "
@@ -317,6 +305,8 @@ class _Check:
         if found.identity in self.relations:
             return
         self.relations[found.identity] = None
+        if found.identity in self.public and not self.trusted:
+            self.used_public[found.identity] = None
         if self.trusted or found.kind == "table":  # else the view is written out
             self.known[tuple(map(fold, found.identity))] = found.identity not in self.public
         if self.trusted and found.kind == "view":
@@ -364,7 +354,6 @@ class _Check:
         token = f"dpsyn_file_{uuid.uuid4().hex}"
         self.files[path] = call
         self.tokens[token] = call
-        self.bound[id(table)] = "file"
         if not table.alias:
             stem = path.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0] or "file"
             alias = exp.to_identifier(stem, quoted=True)
@@ -372,101 +361,12 @@ class _Check:
         table.set("this", exp.to_identifier(token, quoted=True))
         return True
 
-    # -- structure: each method says which private tables and files what it checked reads --------
-
-    def _query(self, node: Node, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
-        if isinstance(node, exp.Subquery):
-            return self._subquery(node, ctes, scope)
-        if isinstance(node, exp.Select):
-            return self._select(node, ctes, scope)
-        if isinstance(node, exp.Union):
-            arguments = _only(node, "this", "expression", "by_name", "with", "order", "distinct")
-            if "distinct" in arguments:
-                raise _refuse("UNION without ALL")
-            ctes = self._with(arguments.get("with"), ctes, scope)
-            left, right = (self._query(arguments[side], ctes, scope) for side in ("this", "expression"))
-            self._expressions(arguments.get("order"))
-            self.multiplies = self.multiplies or bool(left & right)
-            return left | right
-        if isinstance(node, exp.Values):
-            arguments = _only(node, "expressions", "alias")
-            for row in arguments["expressions"]:
-                self._expressions(row)
-            return frozenset()
-        raise _refuse(node.key.upper() if isinstance(node, exp.Expression) else "an unknown construct")
-
-    def _with(
-        self, node: Node, ctes: Mapping[str, Private], scope: Namespace | None
-    ) -> Mapping[str, Private]:
-        known = dict(ctes)
-        if node is None:
-            return known
-        for cte in _only(node, "expressions")["expressions"]:
-            arguments = _only(cte, "this", "alias", "materialized")
-            known[fold(cte.alias)] = self._query(arguments["this"], known, scope)
-        return known
-
-    def _select(self, node: exp.Select, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
-        allowed = ("expressions", "from", "joins", "where", "order", "with", "exclude")
-        arguments = _only(node, *allowed, *(() if self.unit is None else ("qualify",)))
-        ctes = self._with(arguments.get("with"), ctes, scope)
-        for key in ("exclude", "where", "order"):
-            self._expressions(arguments.get(key))
-        self._expressions(arguments.get("expressions"), windows=self.unit is not None)
-        if "qualify" in arguments:
-            if arguments["qualify"].find(exp.Window):
-                raise _refuse("a window function in QUALIFY (name it in the SELECT and filter on that name)")
-            self._expressions(arguments["qualify"].this)
-        private: Private = frozenset()
-        if "from" in arguments:
-            private = self._relation(_only(arguments["from"], "this")["this"], ctes, scope)
-        return self._joins(private, arguments.get("joins", []), ctes, scope)
-
-    def _subquery(self, node: exp.Subquery, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
-        arguments = _only(node, "this", "alias", "joins", "with", "order")
-        ctes = self._with(arguments.get("with"), ctes, scope)
-        inner = arguments["this"]
-        check = self._relation if isinstance(inner, exp.Table) else self._query
-        private = check(inner, ctes, scope)
-        self._expressions(arguments.get("order"))
-        return self._joins(private, arguments.get("joins", []), ctes, scope)
-
-    def _relation(self, node: Node, ctes: Mapping[str, Private], scope: Namespace | None) -> Private:
-        """One item of a FROM clause, with the joins that hang on it."""
-        if not isinstance(node, exp.Table):
-            if isinstance(node, exp.Lateral | exp.Unnest):
-                raise _refuse("a LATERAL join or UNNEST")
-            return self._query(node, ctes, scope)
-        arguments = _only(node, "this", "db", "catalog", "alias", "joins")
-        bound = self.bound.get(id(node))
-        if bound == "cte" and fold(node.name) in ctes:
-            private = ctes[fold(node.name)]
-        elif isinstance(bound, Found):
-            private = self._catalog_relation(node, bound)
-        elif bound == "file":
-            private = _ANY_FILE
-        else:
-            raise _refuse(f"{shorten(node.name)!r} where this check cannot tell what it means")
-        return self._joins(private, arguments.get("joins", []), ctes, scope)
-
-    def _catalog_relation(self, node: exp.Table, found: Found) -> Private:
-        if found.identity in self.public:
-            self.used_public[found.identity] = None
-            return frozenset()
-        if found.definition is None:
-            return frozenset({found.identity})
-        if self.depth >= _DEEPEST_VIEW:
+    def _write_out(self, node: exp.Table, view: Found, depth: int) -> None:
+        """Put a view's definition where its name stood."""
+        if depth >= _DEEPEST_VIEW:
             raise SourceError("Views are nested too deeply to be checked.")
-        query, columns = _definition(found)
-        self.depth += 1
-        self._bind(query, found.identity[:2])
-        private = self._query(query, {}, found.identity[:2])
-        self.depth -= 1
-        self._write_out(node, found, query, columns)
-        return private
-
-    def _write_out(self, node: exp.Table, view: Found, query: Node, columns: list[Node]) -> None:
-        """Put a view's checked definition where its name stood."""
+        query, columns = _definition(view)
+        self._bind(query, view.identity[:2], depth + 1)
         alias = node.args.get("alias")
         own = exp.to_identifier(view.identity[2], quoted=True)
         name = alias.this if alias is not None and alias.this else own
@@ -478,44 +378,71 @@ class _Check:
             )
         )
 
-    def _joins(
-        self, private: Private, joins: list[Node], ctes: Mapping[str, Private], scope: Namespace | None
-    ) -> Private:
-        """Left-associative joins; at most one side of each may be private."""
-        for join in joins:
-            arguments = _only(join, "this", "on", "using", "side", "kind", "method")
-            side, kind = str(arguments.get("side", "")).upper(), str(arguments.get("kind", "")).upper()
-            if "method" in arguments:
-                raise _refuse(f"the join {str(arguments['method']).upper()}")
-            if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
-                raise _refuse(f"the join {f'{side} {kind}'.strip()}")
-            right = self._relation(arguments["this"], ctes, scope)
-            self._expressions(arguments.get("on"))
-            self._expressions(arguments.get("using"))
-            if private and right:
-                raise _refuse("a join of two private tables, or of one with itself")
-            if right and (side == "LEFT" or kind in ("SEMI", "ANTI")):
-                raise _refuse(f"the join {side or kind} with the private table on its right side")
-            matched_once = kind in ("SEMI", "ANTI")
-            self.multiplies = self.multiplies or (bool(private | right) and not matched_once)
-            private = private | right
-        return private
+    # -- what may stand where --------------------------------------------------------------------
 
-    # -- expressions ----------------------------------------------------------------------------
-
-    def _expressions(self, value: Any, *, windows: bool = False) -> None:
-        waiting = list(value) if isinstance(value, list) else [value]
+    def _judge(self, tree: Node) -> None:
+        """Every node must be allowed in its place. What meets in joins is judged on the printed text."""
+        waiting = [tree]
         while waiting:
             node = waiting.pop(0)
-            if not isinstance(node, exp.Expression):
-                continue
-            window = windows and isinstance(node, exp.Window)
-            what = traces.window_fault(node, str(self.unit)) if window else refused_construct(node)
-            if what is not None:
-                raise _refuse(what)
-            if window:
+            if isinstance(node, exp.Window) and self.unit is not None and _in_select_list(node):
+                fault = traces.window_fault(node, self.unit)
                 self.windows.append(node)
-            waiting += traces.operands(node) if window else node.iter_expressions()
+                waiting += traces.operands(node)
+            else:
+                fault = self._fault(node, is_relation=node is tree or _is_relation(node))
+                waiting += _operands(node)
+            if fault is not None:
+                raise _refuse(fault)
+
+    def _fault(self, node: Node, *, is_relation: bool) -> str | None:
+        if isinstance(node, exp.Query | exp.UDTF | exp.Table) and not is_relation:
+            return refused_construct(node)
+        for kind, allowed in words.ALLOWED_CLAUSES:
+            if isinstance(node, kind):
+                further = ("qualify",) if isinstance(node, exp.Select) and self.unit is not None else ()
+                return _argument_fault(node, *allowed, *further) or _clause_fault(node)
+        if not is_relation:
+            return refused_construct(node)
+        return "a LATERAL join or UNNEST" if isinstance(node, exp.Lateral | exp.Unnest) else node.key.upper()
+
+
+def _clause_fault(node: Node) -> str | None:
+    """What a clause or relation is, in words, if its kind may not stand in a query; else None."""
+    if isinstance(node, exp.Union) and node.args.get("distinct"):
+        return "UNION without ALL"
+    if isinstance(node, exp.Qualify) and node.find(exp.Window):
+        return "a window function in QUALIFY (name it in the SELECT and filter on that name)"
+    if not isinstance(node, exp.Join):
+        return None
+    side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
+    if node.args.get("method"):
+        return f"the join {str(node.args['method']).upper()}"
+    if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
+        return f"the join {f'{side} {kind}'.strip()}"
+    return None
+
+
+def _operands(node: Node) -> list[Node]:
+    """What is below a node, but for names of relations: they are written in full, or given here."""
+    below = node.args.get("joins") or () if isinstance(node, exp.Table) else node.iter_expressions()
+    return [part for part in below if not isinstance(part, exp.TableAlias)]
+
+
+def _is_relation(node: Node) -> bool:
+    """Whether the node stands where a relation is read."""
+    places = (exp.From, exp.Join, exp.CTE, exp.Subquery, exp.Union)
+    return isinstance(node.parent, places) and node.arg_key in ("this", "expression")
+
+
+def _in_select_list(node: Node) -> bool:
+    """Whether a window belongs to an item of a SELECT, and not to a lambda or another window in it."""
+    apart = (exp.Lambda, exp.Comprehension, exp.Window)
+    while node.parent is not None and not isinstance(node.parent, apart):
+        if isinstance(node.parent, exp.Query):
+            return isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+        node = node.parent
+    return False
 
 
 def print_tree(tree: Node) -> str | None:
@@ -535,6 +462,12 @@ def refused_construct(node: Node) -> str | None:
         return f"{name}, which is not a row-wise deterministic expression"
     if not isinstance(node, words.ALLOWED_EXPRESSIONS):
         return f"{node.key.upper()}, which this check does not know"
+    if isinstance(node, exp.Dot) and not isinstance(node.expression, exp.Identifier):
+        return "a schema-qualified or chained function"
+    if isinstance(node, exp.Lambda) and any(
+        fold(one.name) in words.CLOCK_COLUMNS for one in node.expressions
+    ):
+        return "a lambda function whose parameter has the name of the time of the query"
     if isinstance(node, exp.Var) and not words.PLAIN_WORD.fullmatch(node.name):
         return f"{shorten(node.name)!r} in place of a word"
     if isinstance(node, exp.Identifier) and fold(node.name) in words.POSITIONAL_COLUMNS:

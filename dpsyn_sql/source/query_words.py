@@ -11,6 +11,11 @@ from typing import Any
 
 import sqlglot.expressions as exp
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 ALLOWED_EXPRESSIONS: tuple[type[Any], ...] = (
     exp.Column,
     exp.Identifier,
@@ -42,6 +47,26 @@ ALLOWED_EXPRESSIONS: tuple[type[Any], ...] = (
     exp.Order,
     exp.Ordered,
     exp.Where,
+    exp.Bracket,
+    exp.Slice,
+    exp.Dot,
+    exp.Lambda,
+    exp.Comprehension,
+)
+
+# Queries, relations and clauses with what may be set of each; DISTINCT of a UNION and kinds of joins are
+# judged apart.
+ALLOWED_CLAUSES: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
+    (exp.Select, ("expressions", "from", "joins", "where", "order", "with", "exclude")),
+    (exp.Union, ("this", "expression", "by_name", "with", "order", "distinct")),
+    (exp.Values, ("expressions", "alias")),
+    (exp.Subquery, ("this", "alias", "joins", "with", "order")),
+    (exp.Table, ("this", "db", "catalog", "alias", "joins")),
+    (exp.Join, ("this", "on", "using", "side", "kind", "method")),
+    (exp.From, ("this",)),
+    (exp.With, ("expressions",)),
+    (exp.CTE, ("this", "alias", "materialized")),
+    (exp.Qualify, ("this",)),
 )
 
 # Subclasses of what is allowed above that are refused all the same, with the words for each;
@@ -57,10 +82,10 @@ REFUSED_EXPRESSIONS: tuple[tuple[type[Any], str], ...] = (
     (exp.UDTF, "UNNEST or another table function"),
     (exp.Explode, "UNNEST"),
     (exp.GenerateSeries, "generate_series"),
-    (exp.Lambda, "a lambda function"),
+    # It prints json_extract as an arrow, which is the old form of a lambda too.
+    (exp.JSONExtract, "json_extract or -> (write ->>)"),
     (exp.Kwarg, "a named argument"),
     (exp.PropertyEQ, "a named argument"),
-    (exp.Dot, "a schema-qualified or chained function"),
     (exp.Placeholder, "a parameter"),
     (exp.Parameter, "a parameter"),
     (exp.SessionParameter, "a session setting"),
@@ -109,121 +134,51 @@ CLOCK_COLUMNS = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 )
 
+# Aggregates whose value of a list is decided by the values and their order in it. Not among them are those
+# that draw samples or estimate, and those whose result shows how it was counted (histogram).
+_LIST_AGGREGATES = _words("""
+    any_value avg bit_and bit_or bit_xor bool_and bool_or count first kurtosis kurtosis_pop last max median
+    min mode product sem skewness stddev_pop stddev_samp string_agg sum var_pop var_samp
+""")
+
 # Internal macros that are row-wise expressions; the catalog does not say so of macros.
-ROWWISE_MACROS = frozenset(
-    {"nullif", "if", "fdiv", "fmod", "date_add", "split_part", "days_in_month", "round_even", "roundbankers"}
-)
+ROWWISE_MACROS = _words("""
+    nullif if fdiv fmod date_add split_part days_in_month round_even roundbankers
+    array_append array_pop_back array_pop_front array_prepend array_push_back array_push_front array_reverse
+    array_to_string list_append list_prepend list_reverse map_contains_entry map_contains_value
+""") | {f"list_{name}" for name in _LIST_AGGREGATES}
+
+# They take the name of an aggregate as text: list_aggregate(l, 'sum') is read as list_sum(l).
+NAMING_FUNCTIONS = _words("aggregate array_aggr array_aggregate list_aggr list_aggregate")
+
+# They call a lambda for each element of a list. Elsewhere an arrow is an operator of JSON.
+LAMBDA_FUNCTIONS = _words("""
+    apply array_apply array_filter array_reduce array_transform filter list_apply list_filter list_reduce
+    list_transform reduce
+""")
 # Later lines of DuckDB call these consistent within a query where a value has a time zone: they read the
 # session's TimeZone, which nobody changes while a source is open, and nothing else.
-ZONED_FUNCTIONS = frozenset(
-    {
-        "+",
-        "-",
-        "century",
-        "date_diff",
-        "date_part",
-        "date_sub",
-        "date_trunc",
-        "datediff",
-        "datepart",
-        "datesub",
-        "datetrunc",
-        "day",
-        "dayname",
-        "dayofmonth",
-        "dayofweek",
-        "dayofyear",
-        "decade",
-        "era",
-        "hour",
-        "isodow",
-        "isoyear",
-        "julian",
-        "last_day",
-        "make_timestamptz",
-        "microsecond",
-        "millennium",
-        "millisecond",
-        "minute",
-        "month",
-        "monthname",
-        "quarter",
-        "second",
-        "strftime",
-        "time_bucket",
-        "timezone",
-        "timezone_hour",
-        "timezone_minute",
-        "week",
-        "weekday",
-        "weekofyear",
-        "year",
-        "yearweek",
-    }
-)
+ZONED_FUNCTIONS = _words("""
+    + - century date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day dayname
+    dayofmonth dayofweek dayofyear decade era hour isodow isoyear julian last_day make_timestamptz
+    microsecond millennium millisecond minute month monthname quarter second strftime time_bucket timezone
+    timezone_hour timezone_minute week weekday weekofyear year yearweek
+""")
 # The catalog calls these consistent on some line of DuckDB, but they read the clock, the session,
-# the physical layout or aggregate states, or stop the query.
-NEVER_FUNCTIONS = frozenset(
-    {
-        "age",
-        "ago",
-        "combine",
-        "current_localtime",
-        "current_localtimestamp",
-        "current_setting",
-        # What they say of a value is a fact of its type, and a type can be made from the rows.
-        "cast_to_type",
-        "create_sort_key",
-        "enum_code",
-        "enum_first",
-        "enum_last",
-        "enum_range",
-        "enum_range_boundary",
-        "error",
-        "finalize",
-        "get_type",
-        "getenv",
-        "getvariable",
-        "hash",
-        "index_key",
-        "json_deserialize_sql",
-        "json_serialize_plan",
-        "json_serialize_sql",
-        "make_type",
-        "replace_type",
-        "sleep_ms",
-        "stats",
-        "to_aggregate_state",
-        "typeof",
-        "vector_type",
-        "write_log",
-    }
-)
-# Classes of expression in DuckDB's own syntax tree that a checked query may hold.
-ENGINE_CLASSES = frozenset(
-    {
-        "BETWEEN",
-        "CASE",
-        "CAST",
-        "COLUMN_REF",
-        "COMPARISON",
-        "CONJUNCTION",
-        "CONSTANT",
-        "FUNCTION",
-        "STAR",
-        "TYPE",
-        # operators by their type
-        "ARRAY_EXTRACT",
-        "COMPARE_IN",
-        "COMPARE_NOT_IN",
-        "OPERATOR_COALESCE",
-        "OPERATOR_IS_NOT_NULL",
-        "OPERATOR_IS_NULL",
-        "OPERATOR_NOT",
-        "OPERATOR_NULLIF",
-        "STRUCT_EXTRACT",
-    }
-)
+# the physical layout or aggregate states, or stop the query. What some of them say of a value is a fact of
+# its type, and a type can be made from the rows.
+NEVER_FUNCTIONS = _words("""
+    age ago combine current_localtime current_localtimestamp current_setting cast_to_type create_sort_key
+    enum_code enum_first enum_last enum_range enum_range_boundary error finalize get_type getenv
+    getvariable hash index_key json_deserialize_sql json_serialize_plan json_serialize_sql make_type
+    replace_type sleep_ms stats to_aggregate_state typeof vector_type write_log
+""")
+# Classes of expression in DuckDB's own syntax tree that a checked query may hold; operators by their type.
+ENGINE_CLASSES = _words("""
+    BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION LAMBDA STAR TYPE ARRAY_EXTRACT
+    ARRAY_SLICE COMPARE_IN COMPARE_NOT_IN OPERATOR_COALESCE OPERATOR_IS_NOT_NULL OPERATOR_IS_NULL
+    OPERATOR_NOT OPERATOR_NULLIF STRUCT_EXTRACT
+""")
 # Nodes, relations, joins and clauses of the same tree. Whatever is set and not listed is refused.
 ENGINE_CLAUSES = frozenset(
     {

@@ -11,7 +11,7 @@ import pytest
 from unit.report.test_report_html import check_harmless
 
 import dpsyn_sql
-from dpsyn_sql.engines.released import opened_releases
+from dpsyn_sql.engines.stored_releases import opened_releases
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.report.public.page import report_page, short_report
 from dpsyn_sql.report.result import Release

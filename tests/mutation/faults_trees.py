@@ -21,7 +21,7 @@ TREE_LEAVES = "dpsyn_sql/measure/questions/leaves.py"
 TREE_ROWS = "dpsyn_sql/count/trees.py"
 TREE_NOISE = "dpsyn_sql/measure/splitter_prices.py"
 TRACES = "dpsyn_sql/source/traces.py"
-TRACES_READ = "dpsyn_sql/engines/trace_syntax.py"
+TRACES_READ = "dpsyn_sql/engines/syntax_tree.py"
 TRACES_JUDGED = "dpsyn_sql/source/engine_syntax.py"
 
 FAULTS = (

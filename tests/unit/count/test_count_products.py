@@ -16,8 +16,8 @@ from dpsyn_sql.count.planner import plan_counting
 from dpsyn_sql.count.products import PairSums, byte_packs
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.filed import FiledTables
 from dpsyn_sql.engines.instance import private_instance
+from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery

@@ -13,7 +13,7 @@ import pytest
 from support.parts import PartedEngine
 
 import dpsyn_sql
-from dpsyn_sql.engines import source_session
+from dpsyn_sql.engines import reader
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.sqltext.dialect import DUCKDB
@@ -138,13 +138,13 @@ OPTIONS = pytest.mark.parametrize(
 @OPTIONS
 def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monkeypatch, options):
     first, table = released(con, ExactNoise(), **options)
-    opened, made = source_session.cursor_of, []
+    opened, made = reader.cursor_of, []
 
     def second(connection):
         made.append(Second(opened(connection)))
         return made[-1]
 
-    monkeypatch.setattr(source_session, "cursor_of", second)
+    monkeypatch.setattr(reader, "cursor_of", second)
     again, other = released(con, ReplayedNoise(first), **options)
     assert [call.exact.tolist() for call in again] == [call.exact.tolist() for call in first]
     assert other == table
@@ -158,7 +158,7 @@ def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monke
 @OPTIONS
 def test_counts_of_rows_in_parts_are_the_same_and_so_is_the_release(con, monkeypatch, options):
     first, table = released(con, ExactNoise(), **options)
-    opened, made, beside = source_session.cursor_of, [], []
+    opened, made, beside = reader.cursor_of, [], []
     relation = Fragment('"memory"."main"."t"')
 
     def parted(connection):
@@ -167,7 +167,7 @@ def test_counts_of_rows_in_parts_are_the_same_and_so_is_the_release(con, monkeyp
         made[-1].trace = beside.append
         return made[-1]
 
-    monkeypatch.setattr(source_session, "cursor_of", parted)
+    monkeypatch.setattr(reader, "cursor_of", parted)
     again, other = released(con, ReplayedNoise(first), **options)
     assert [call.exact.tolist() for call in again] == [call.exact.tolist() for call in first]
     assert other == table

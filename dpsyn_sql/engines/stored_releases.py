@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import duckdb
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.engines import instance
-from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import Connection, cursor_of
+from dpsyn_sql.engines.reader import CALLERS, cursor_of
+from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkRelease
+from dpsyn_sql.engines.sql_calls import CallingConnection
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.sample.sql_text import MOST_NODES
@@ -137,7 +137,11 @@ class StoredSession:
             InputError: SQL cannot draw rows of the model, or the macro is missing.
             EngineFailure: there was not enough memory.
         """
-        return self._drawn(one, lambda: self.engine.frame(_sample(one, rows, seed), step=_DRAWING))
+        sample = _sample(one, rows, seed)
+        drawn: pd.DataFrame = self._drawn(
+            one, lambda: self.engine.converted(sample, lambda found: found.df(), step=_DRAWING)
+        )
+        return drawn
 
     def write(self, one: Stored, rows: int, seed: int | None, path: Path, statement: Fragment) -> int:
         """Rows of a release into a new file that this session may write; how many they are.
@@ -285,7 +289,7 @@ def opened_releases(con: Connection | SparkRelease, output: Path | None = None) 
         with _fetched(con) as session, session.engine.transaction():
             yield session
         return
-    if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
+    if isinstance(con, CALLERS):
         session = StoredSession(cursor_of(con), "the databases of this connection")
     elif isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str):
         session = _opened_file(os.fspath(con), output)
@@ -375,22 +379,16 @@ def _opened_file(text: str, written: Path | None) -> StoredSession:
         beside = "" if output is None else f", the file for the model of {shorten(output.name)!r}"
         raise InputError(f"There is no file {shorten(str(path))!r}{beside}.")
     alias, engine = instance.database_alias(path), instance.private_instance()
-    failed = False
-    try:
-        instance.attach(engine, path, alias, read_only=True)
-        further = () if written is None else (str(written),)
-        instance.lock(engine, (str(path), f"{path}.wal", *further))
-    except EngineFailure:
-        failed = True
-    except BaseException:
-        engine.close()
-        raise
-    if failed:
-        engine.close()
-        raise InputError(
-            f"{shorten(str(path))!r} cannot be opened as a DuckDB database: it is not a database, is of a "
-            "newer version, or is open for writing (in this process: pass the connection itself as con)."
-        )
+    with instance.closed_on_failure(engine):
+        failed = False
+        try:
+            instance.attach(engine, path, alias, read_only=True)
+            further = () if written is None else (str(written),)
+            instance.lock(engine, (str(path), f"{path}.wal", *further))
+        except EngineFailure:
+            failed = True
+        if failed:
+            raise InputError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
     return StoredSession(engine, repr(shorten(str(path))), output)
 
 

@@ -90,16 +90,6 @@ def owner_of(con: object) -> object:
     return con.con if isinstance(con, CallingConnection) else con
 
 
-def callers_catalog(con: duckdb.DuckDBPyConnection | CallingConnection) -> DuckDBCatalog:
-    """What the caller's own connection sees, its temporary relations included."""
-    return con.catalog if isinstance(con, CallingConnection) else DuckDBCatalog(DuckDBEngine(con))
-
-
-def new_cursor(con: duckdb.DuckDBPyConnection | CallingConnection) -> duckdb.DuckDBPyConnection:
-    """Another connection to the same instance."""
-    return con.con.cursor() if isinstance(con, CallingConnection) else con.cursor()
-
-
 def register(con: object, name: str, answer: Answer, result: Mapping[str, str], macro: Fragment) -> None:
     """Make a function of (options, what is seen, query id, query text), and the table macro that calls it.
 

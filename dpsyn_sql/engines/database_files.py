@@ -1,14 +1,32 @@
-"""Whether a database file is one to give away: it holds releases and nothing else."""
+"""What a database file holds: which tables stand in it, and whether it is one to give away."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.released import opened_releases
-from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.engines.stored_releases import opened_releases
+from dpsyn_sql.errors import DpsynError, EngineFailure, InputError
 from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.sqltext.release_tables import SCHEMA
+
+
+def standing(database: Path, names: Sequence[str]) -> frozenset[str] | None:
+    """Those of ``names`` that are tables or views of a database file; None if it cannot be opened now."""
+    if not database.is_file():
+        return frozenset()
+    path, engine = absolute_path(database), instance.private_instance()
+    try:
+        instance.attach(engine, path, instance.database_alias(path), read_only=True)
+        catalog = DuckDBCatalog(engine)
+        return frozenset(name for name in names if catalog.look_up(name) is not None)
+    except DpsynError:
+        return None
+    finally:
+        engine.close()
 
 
 def holds_releases_alone(path: Path) -> bool:

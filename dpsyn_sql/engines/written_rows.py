@@ -10,9 +10,9 @@ from typing import Any
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.catalog import path_literal
-from dpsyn_sql.engines.released import kept_place, opened_releases
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkRelease
+from dpsyn_sql.engines.stored_releases import kept_place, opened_releases
 from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, said
 from dpsyn_sql.interfaces import Engine

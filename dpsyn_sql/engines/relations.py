@@ -12,27 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import duckdb
-
-from dpsyn_sql.engines import instance
-from dpsyn_sql.engines.calling import CallingConnection
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import (
-    Connection,
-    attach_source,
-    cursor_of,
-    no_source,
-    refuse_if_callers_own,
-    refuse_if_reads_shadowed,
-    refuse_if_shadowed,
-    spellings,
-)
-from dpsyn_sql.engines.stored import storage, stored
-from dpsyn_sql.errors import EngineFailure, InputError, SourceError, said
+from dpsyn_sql.engines.reader import CALLERS, Reader, no_source, open_reader, refuse_memory_limit
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.stored_tables import storage, stored
+from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.source.files import FileSet, file_beside, find_files
 from dpsyn_sql.source.names import fold, is_query, shorten
-from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.query_check import CheckedQuery, check_query, check_view
 from dpsyn_sql.source.relation import Column
 from dpsyn_sql.source.sessions import is_spark, is_spark_frame
@@ -82,20 +69,15 @@ def opened_relations(
     """
     for called, source in given.items():
         _check_given(called, source)
-    engine, further = _engine(con, memory_limit)
+    reader = _reader(con, memory_limit)
     try:
-        catalog = DuckDBCatalog(engine)
-        if con is not None:
-            catalog.refuse_shadowing()
-        found = {called: _resolved(engine, catalog, con, source) for called, source in given.items()}
-        if engine.private:
-            files = [path for one in found.values() for path in one.paths]
-            instance.lock(engine, (*spellings(files), *further))
-        yield engine, found
+        found = {called: _resolved(reader, source) for called, source in given.items()}
+        reader.lock(path for one in found.values() for path in one.paths)
+        yield reader.engine, found
     finally:
         with contextlib.suppress(EngineFailure):  # a connection that is gone has no temporary tables
-            engine.drop_temporary()
-        engine.close()
+            reader.engine.drop_temporary()
+        reader.engine.close()
 
 
 _OF_SPARK = (
@@ -116,61 +98,39 @@ def _check_given(called: str, source: object) -> None:
         raise InputError(f"{called}= is empty or holds a NUL character: give a table, a file or a query")
 
 
-def _engine(con: Connection, memory_limit: str | None) -> tuple[DuckDBEngine, tuple[str, ...]]:
-    """The engine, and what it has attached already."""
-    if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection):
-        if memory_limit is not None:
-            raise InputError(
-                "memory_limit= would change the settings of your connection. Give the path of the "
-                "database file instead, or SET memory_limit yourself."
-            )
-        return cursor_of(con), ()
+def _reader(con: Connection, memory_limit: str | None) -> Reader:
+    if isinstance(con, CALLERS):
+        refuse_memory_limit(memory_limit)
+        return open_reader(con, None)
     if is_spark(con):
         raise InputError(_OF_SPARK)
-    if con is None:
-        return instance.private_instance(memory_limit), ()
-    if not isinstance(con, str | os.PathLike) or not isinstance(os.fspath(con), str):
+    if con is not None and not (isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str)):
         raise InputError(f"con={said(con)}: give a DuckDB connection, the path of a DuckDB file, or None")
-    path = Path(con)
-    if "\x00" in os.fspath(con) or not path.is_file():
-        raise SourceError(f"There is no database file {shorten(str(path))!r}.")
-    path = absolute_path(path)
-    engine = instance.private_instance(memory_limit)
-    try:
-        attach_source(engine, path, instance.database_alias(path))
-    except BaseException:
-        engine.close()
-        raise
-    return engine, (str(path), f"{path}.wal")
+    return open_reader(con, memory_limit)
 
 
-def _resolved(engine: DuckDBEngine, catalog: DuckDBCatalog, con: Connection, source: Given) -> Opened:
-    text = os.fspath(source)
-    if not isinstance(source, str) or (con is None and not is_query(text)):
+def _resolved(reader: Reader, source: Given) -> Opened:
+    text, catalog = os.fspath(source), reader.catalog
+    without_database = reader.callers is None and reader.database is None
+    if not isinstance(source, str) or (without_database and not is_query(text)):
         return _files(catalog, text, [])
-    callers = con if isinstance(con, duckdb.DuckDBPyConnection | CallingConnection) else None
-    if callers is not None:
-        refuse_if_shadowed(callers, text)
     if is_query(text):
         checked = check_query(text, catalog, trusted=True)
         one = _query(catalog, text, checked, ("query", " ".join(text.split())))
     else:
-        found = catalog.look_up(text)
+        found = reader.look_up(text)
         if found is None:
-            if callers is not None:
-                refuse_if_callers_own(callers, text)
             return _files(catalog, text, catalog.near(text))
         place = stored(catalog, found.identity)
         where = (fold(found.identity[0]),) if place.file is None else storage(place.file)
         identity = ("table", *where, *map(fold, found.identity[1:]))
         if found.kind == "table":
             columns = catalog.columns(found.identity)
-            made = _is_released(engine, found.identity)
+            made = _is_released(reader.engine, found.identity)
             return Opened(text, qualified(*found.identity), columns, identity, stored=True, released=made)
         checked = check_view(found, catalog, trusted=True)
         one = _query(catalog, text, checked, identity)
-    if callers is not None:
-        refuse_if_reads_shadowed(callers, checked.relations)
+    reader.refuse_hidden(checked.relations)
     return one
 
 
