@@ -24,8 +24,8 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals, Residuals
 from dpsyn_sql.progress import phase
 
-_LARGEST_TOTAL = 2.0**60
-# References of distances must stay below 2^62.
+_LARGEST_TOTAL = 2.0**56
+# References of distances must sum to less than 2^57.
 
 
 def tables_measured(
