@@ -20,7 +20,7 @@ from dpsyn_sql.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.count.products import PairSums
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.encode.codes import Bound
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.planning.plan import Further

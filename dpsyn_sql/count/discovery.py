@@ -29,8 +29,7 @@ from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType, supported_type
-from dpsyn_sql.encode.codes import encode_expression
-from dpsyn_sql.encode.unit import Bound, unit_bytes
+from dpsyn_sql.encode.codes import Bound, encode_expression, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.planning.discovery import Ask, things_per_unit

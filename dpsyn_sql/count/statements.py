@@ -10,13 +10,13 @@ from dpsyn_sql.count.binned import BinnedMarginals
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.encode.codes import (
+    Bound,
     encode_expression,
     encode_query,
     key_columns,
     mixed_radix,
     named_columns,
 )
-from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment

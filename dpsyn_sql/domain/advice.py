@@ -18,10 +18,9 @@ from dpsyn_sql.domain.cases import Case, Finding, Table, names_a_code, names_an_
 from dpsyn_sql.domain.declared import declared_type, natural_kind
 from dpsyn_sql.domain.document import Document, load_yaml, read_document
 from dpsyn_sql.domain.entries import Bins, Categories, DyadicColumn, Entry, PointColumns
-from dpsyn_sql.domain.file import DomainSpec, read_domain
+from dpsyn_sql.domain.file import DomainSpec, pointed, read_domain
 from dpsyn_sql.domain.matching import Fitted, Matching, Undeclared, end_type
 from dpsyn_sql.domain.oddities import RULES
-from dpsyn_sql.domain.pointed import pointed
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType, parse_type, supported_type
 from dpsyn_sql.errors import DomainError

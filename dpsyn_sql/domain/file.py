@@ -16,7 +16,8 @@ No function here reads a row of the source.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -26,13 +27,11 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.declared import shown
 from dpsyn_sql.domain.document import json_schema, read_document
 from dpsyn_sql.domain.entries import Entry, PointColumns
-from dpsyn_sql.domain.matching import Matching, Undeclared
-from dpsyn_sql.domain.pointed import pointed
-from dpsyn_sql.domain.roles import unit_role
+from dpsyn_sql.domain.matching import Faulty, Fitted, Joined, Matching, Undeclared, unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import DomainError, SourceError
-from dpsyn_sql.source.names import told_columns
+from dpsyn_sql.source.names import fold, listed, told_columns
 from dpsyn_sql.source.relation import Check, Column, Relation
 from dpsyn_sql.sqltext.fragments import ident
 
@@ -267,3 +266,86 @@ def shape_of(
 def domain_of(spec: DomainSpec, relation: Relation, exclude: Collection[str] = ()) -> Domain:
     """The measured attributes of a relation whose domain is public whole; see ``shape_of``."""
     return shape_of(spec, relation, exclude, discover=False).domain
+
+
+Find = Callable[[str], str | None]
+"""From a name as it is written to a column of the source, or None."""
+
+
+def pointed(
+    matching: Matching,
+    columns: Sequence[Column],
+    dropped: Collection[str],
+    unit: Column | None,
+    find: Find,
+    faults: list[str],
+) -> dict[str, Fitted]:
+    """What becomes of each column that belongs to a point: the point itself, or ``Joined``.
+
+    Args:
+        matching: the declarations, and the declared name of each column.
+        columns: of the source, in order.
+        dropped: names of columns that are not written; a point that loses all its columns is not either.
+        unit: the privacy unit's column.
+        find: the column of a name.
+        faults: gets what is wrong.
+    """
+    points = {name: entry for name, entry in matching.entries.items() if isinstance(entry, PointColumns)}
+    owners = _owners(points, find)
+    by_name = {column.name: column for column in columns}
+    made: dict[str, Fitted] = {}
+    for name, entry in points.items():
+        own = [find(written) for written, _, _ in entry.box]
+        members = [by_name[column] for column in own if column is not None]
+        problems = list(_problems(name, entry, matching, find, owners, by_name, unit))
+        left = [column.name for column in members if column.name in dropped]
+        if left and len(left) < len(own):
+            problems.append(f"exclude= leaves out {listed(left)}; leave out all of its columns or none")
+        faults.extend(f"column {name!r}: {problem}" for problem in problems)
+        kept = [column.name for column in columns if column in members and column.name not in left]
+        made.update((column, Faulty if problems else Joined) for column in kept)
+        if kept and not problems:
+            made[kept[0]] = matching.point(name, entry, members, faults)
+    return made
+
+
+def _owners(points: Mapping[str, PointColumns], find: Find) -> dict[str, Counter[str]]:
+    """How often each point names each column."""
+    owners: dict[str, Counter[str]] = {}
+    for name, entry in points.items():
+        for written, _, _ in entry.box:
+            column = find(written)
+            if column is not None:
+                owners.setdefault(column, Counter())[name] += 1
+    return owners
+
+
+def _problems(
+    name: str,
+    entry: PointColumns,
+    matching: Matching,
+    find: Find,
+    owners: Mapping[str, Counter[str]],
+    columns: Mapping[str, Column],
+    unit: Column | None,
+) -> Iterator[str]:
+    if find(name) is not None:
+        yield "a point needs a name that no column of the source has; rename it"
+    alike = [other for other in matching.entries if fold(other) == fold(name) and other != name]
+    if alike:
+        yield f"{alike[0]!r} differs by letter case only; rename one of them"
+    for written, _, _ in entry.box:
+        column = find(written)
+        if column is None:
+            yield f"the source has no column {written!r}; {told_columns(written, list(columns))}"
+        elif column in matching.names:
+            yield f"{written!r} has an entry of its own too; remove it, since the point holds the column"
+        elif owners[column].total() > 1:
+            also = [other for other in owners[column] if other != name]
+            yield (
+                f"{written!r} belongs to {also[0]!r} too; name it in one of them"
+                if also
+                else (f"{written!r} is named twice")
+            )
+        elif unit is not None and column == unit.name:
+            yield f"{written!r} is the privacy unit, which gets fresh ids; a point cannot hold it"

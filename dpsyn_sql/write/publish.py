@@ -15,8 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.decode.output import output_statement, units_of
-from dpsyn_sql.decode.surrogates import capacity
+from dpsyn_sql.decode.output import capacity, output_statement, units_of
 from dpsyn_sql.domain.shape import Key, Shape, UnitId
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.folders import locked_folder

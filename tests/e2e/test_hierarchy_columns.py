@@ -17,7 +17,7 @@ from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.taxonomy import from_prefixes
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Shape, shape_of_domain
-from dpsyn_sql.encode.strict import typed_relation
+from dpsyn_sql.encode.slices import typed_relation
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.consistency import Margins

@@ -23,10 +23,8 @@ from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.encode.codes import encode_query
-from dpsyn_sql.encode.slices import sliced_source
-from dpsyn_sql.encode.strict import typed_relation
-from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.encode.codes import Bound, encode_query
+from dpsyn_sql.encode.slices import sliced_source, typed_relation
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
