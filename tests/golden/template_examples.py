@@ -7,6 +7,7 @@ values is one that the package itself makes, where expressions go into it that a
 from datetime import date
 
 import numpy as np
+from support.shapes import decode_statement
 
 from dpsyn_sql.count import statements
 from dpsyn_sql.count.binned import BinnedMarginals
@@ -14,7 +15,6 @@ from dpsyn_sql.count.exact import step_expression
 from dpsyn_sql.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.decode.leaves import with_leaves
 from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
-from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.growth import Nodes

@@ -1,5 +1,5 @@
-"""Leaves of a hierarchy as arrays: where they and their codes begin; and as JSON, for certificates, from which
-they are read back. All of it is public.
+"""Leaves of a hierarchy as arrays: where they and their codes begin; and as JSON, for certificates. All of it
+is public.
 
 Anybody can edit a stored release, so what is read back is checked as if it were new. The SQL expressions that
 gave the values are not read back: nothing may read the source again.
