@@ -243,7 +243,7 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
     for ask in _CLOSER:
         sigma = cells.sigma * _noise_ratio(asking, column, ask)
         cuts = refined_cuts(kind, parts, atoms, sigma, granularity)
-        closer, atoms = looked_closer(parts, atoms, asking.cells(ask, column, cuts), ask == "cells")
+        closer, atoms = looked_closer(kind, parts, atoms, asking.cells(ask, column, cuts), ask == "cells")
         parts = closer or (() if atoms.values else parts)
     pieces = with_atoms(kind, [part for part in parts if part.mass > 0], atoms)
     if pieces:

@@ -20,8 +20,7 @@ from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.sliced import shape_of_slice
 from dpsyn_sql.domain.unit import check_unit
-from dpsyn_sql.encode.slices import sliced_source
-from dpsyn_sql.encode.strict import typed_relation
+from dpsyn_sql.encode.slices import sliced_source, typed_relation
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.frames import memory_connection, open_any_source
 from dpsyn_sql.engines.source_session import Connection, SourceSession

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -31,6 +33,9 @@ from dpsyn_sql.write.persist import Drawn, StoredRelease, drawn_from
 from dpsyn_sql.write.publish import part_rows, publish, publish_in_tasks
 from dpsyn_sql.write.staging import append, stage_rows, told_few
 
+_ROW_NUMBER = 8
+"""Bytes of a staged row beside its codes, of which each has one or more."""
+
 
 def write_rows(
     job: Job,
@@ -46,8 +51,11 @@ def write_rows(
     ``lost``: of ``facts_of_losses``. Returns the number of rows and the certificate.
 
     Raises:
-        PublishError: something else has appeared in place of the output, or Spark cannot write it.
+        PublishError: something else has appeared in place of the output, Spark cannot write it, or the noisy
+            total is more rows than the disk has room for.
     """
+    if job.request.rows is None and job.target.publisher is None:
+        _check_room(job, made, rows)
     if rows == 0 and rows_wanted(made) == 0:  # not because the caller asks for none
         warn("The noisy total is not above zero: the synthetic table is empty.")
     engine, problem = job.target.open(), ""
@@ -82,6 +90,18 @@ def write_rows(
             f"name={entry.name!r} and another into=, costs nothing more."
         )
     return written, facts
+
+
+def _check_room(job: Job, made: FittedRelease, rows: int) -> None:
+    """Noise can make the total larger than any table: no file is filled until it fails."""
+    folder = Path() if job.target.path is None else job.target.path.absolute().parent
+    room = shutil.disk_usage(folder).free
+    if rows * (_ROW_NUMBER + len(made.shape.domain.attributes)) > room:
+        raise PublishError(
+            f"The noisy total is {rows:,} rows, more than the disk has room for: give rows=, such as "
+            f"rows=1000000. The debit stands, and the answers are stored: the same call with rows= costs "
+            "nothing more."
+        )
 
 
 def _staged(

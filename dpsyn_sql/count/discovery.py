@@ -26,8 +26,7 @@ from dpsyn_sql.count.marginalise import scatter, whole
 from dpsyn_sql.count.trees import TreeCounter, read_as
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType, supported_type
-from dpsyn_sql.encode.codes import encode_expression
-from dpsyn_sql.encode.unit import unit_bytes
+from dpsyn_sql.encode.codes import encode_expression, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.discovery import Ask, things_per_unit
 from dpsyn_sql.planning.queries import ContributionQuery, Exact, GridQuery, KeyQuery, StepQuery, TypesQuery

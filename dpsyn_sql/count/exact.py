@@ -34,8 +34,7 @@ from dpsyn_sql.domain.text_types import (
     ZONED,
     decimal_type,
 )
-from dpsyn_sql.domain.ticks import moment_tick
-from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.domain.types import SqlType, moment_tick, tick_literal
 from dpsyn_sql.encode.codes import encode_expression
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import Beginning, Exact

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from dpsyn_sql.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.encode.codes import (
+    Bound,
     encode_expression,
     encode_query,
     key_columns,
     mixed_radix,
     named_columns,
 )
-from dpsyn_sql.encode.unit import Bound
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.source.parts import Encoding, Tally

@@ -18,7 +18,7 @@ from dpsyn_sql.count.marginalise import scatter
 from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn
 from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.types import SqlType, supported_type
-from dpsyn_sql.encode.unit import Bound, unit_bytes
+from dpsyn_sql.encode.codes import Bound, unit_bytes
 from dpsyn_sql.interfaces import SourceEngine
 from dpsyn_sql.source.parts import Tally
 from dpsyn_sql.source.relation import PrivacyUnit

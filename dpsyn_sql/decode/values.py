@@ -26,11 +26,10 @@ from dpsyn_sql.decode.positions import (
     tick_pieces,
     tick_positions,
 )
-from dpsyn_sql.domain.attributes import FILL_PIECES, OTHER, Attribute, Domain, Recoding
+from dpsyn_sql.domain.attributes import FILL_PIECES, OTHER, Attribute, Recoding
 from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
 from dpsyn_sql.sqltext.dialect import DUCKDB
-from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
-from dpsyn_sql.sqltext.render import render
+from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
 
 # The value of a column that cannot be NULL if no label is known.
 _ANY_VALUE = {"integer": "0", "boolean": "FALSE", "enum": "NULL"}
@@ -246,14 +245,3 @@ def position_bits(attribute: Attribute, row: Fragment, seed: int) -> Fragment:
     hash() of several arguments leaves them dependent."""
     purpose = string_literal(f"{attribute.name}|position|{seed}")
     return Fragment(f"hash(xor(CAST({row} AS UBIGINT), hash({purpose})))")
-
-
-def decode_statement(domain: Domain, staged: Fragment, seed: int) -> Fragment:
-    """The query that turns a table of codes (columns row BIGINT, a0, a1, ... in the order of the
-    domain) into values with the source's column names, order and types, ordered by row."""
-    columns = []
-    for position, attribute in enumerate(domain.attributes):
-        bits = position_bits(attribute, ident("row"), seed)
-        value = decode_expression(attribute, Fragment(f"a{position}"), bits)
-        columns.append(Fragment(f"{value} AS {ident(attribute.name)}"))
-    return render("write/decode", staged=staged, numbers=[], columns=columns, written=[])

@@ -8,7 +8,7 @@ nothing here knows whether a declaration is right: it knows what a release could
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,11 @@ from typing import Any
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.cases import Case, Finding, Table, names_a_code, names_an_identifier, names_money
 from dpsyn_sql.domain.declared import declared_type, natural_kind
-from dpsyn_sql.domain.document import Document, load_yaml, read_document
+from dpsyn_sql.domain.document import load_yaml
 from dpsyn_sql.domain.entries import Bins, Categories, DyadicColumn, Entry, PointColumns
-from dpsyn_sql.domain.file import DomainSpec, read_domain
+from dpsyn_sql.domain.file import DomainFile, DomainSpec, Names, pointed, read_domain
 from dpsyn_sql.domain.matching import Fitted, Matching, Undeclared, end_type
 from dpsyn_sql.domain.oddities import RULES
-from dpsyn_sql.domain.pointed import pointed
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType, parse_type, supported_type
 from dpsyn_sql.errors import DomainError
@@ -73,25 +72,23 @@ def advise(
     Raises:
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
     """
-    document = Document({}, {}, (), ()) if spec is None else read_document(_document(spec))
+    document = DomainFile({}, {}) if spec is None else read_domain(spec)
     columns = _of_file(document) if relation is None else relation.columns
     kept = _kept(columns, exclude, unit)
     csv = relation is not None and relation.kind == "csv"
     stated = _stated(spec)
-    names = _declared_names(document, kept)
+    declared = Names(document.columns)
+    names = {column.name: name for column in kept if (name := declared.find(column.name)) is not None}
     matching = Matching(document.columns, document.sql_types, names, csv=csv, discover=True)
-    joined = pointed(matching, columns, _left_out(columns, kept), unit, _finder(columns), [])
+    dropped = {column.name for column in columns} - {column.name for column in kept}
+    joined = pointed(matching, columns, dropped, unit, Names(c.name for c in columns), [])
     cases = [_case(column, matching, stated, joined) for column in kept]
     table = Table(cases, relation is not None, csv, unit is None, most_cells)
-    faults = list(document.faults) if relation is None else _faults(spec, relation, exclude, unit)
+    faults = list(document.faults) if relation is None else _faults(document, relation, exclude, unit)
     found = [_told(fault) for fault in faults]
     found += [finding for rule in RULES for finding in rule(table)]
     found.sort(key=lambda finding: _ORDER[finding.severity])
     return Advice(tuple(_once(found)), {} if spec is not None else _beginning(table))
-
-
-def _document(spec: Mapping[str, Any] | Any) -> Mapping[str, Any] | Path:
-    return spec if isinstance(spec, Mapping) else Path(spec)
 
 
 def _kept(columns: Collection[Column], exclude: Collection[str], unit: Column | None) -> list[Column]:
@@ -99,7 +96,7 @@ def _kept(columns: Collection[Column], exclude: Collection[str], unit: Column | 
     return [column for column in columns if fold(column.name) not in out]
 
 
-def _of_file(document: Document) -> list[Column]:
+def _of_file(document: DomainFile) -> list[Column]:
     """The columns of a file without a source, with the types that their declarations imply."""
     found: list[Column] = []
     for name, entry in document.columns.items():
@@ -118,19 +115,6 @@ def _implied(entry: Entry | None) -> SqlType:
     return declared_type(entry) if isinstance(entry, Bins | Categories) else supported_type("VARCHAR", "")
 
 
-def _left_out(columns: Collection[Column], kept: Collection[Column]) -> set[str]:
-    return {column.name for column in columns} - {column.name for column in kept}
-
-
-def _finder(columns: Collection[Column]) -> Callable[[str], str | None]:
-    """The column of a name: the same, else in another letter case."""
-    exact, by_case = (
-        {column.name for column in columns},
-        {fold(column.name): column.name for column in columns},
-    )
-    return lambda name: name if name in exact else by_case.get(fold(name))
-
-
 def _stated(spec: DomainSpec) -> dict[str, frozenset[str]]:
     """The keys that the owner wrote of each column."""
     if spec is None:
@@ -138,16 +122,6 @@ def _stated(spec: DomainSpec) -> dict[str, frozenset[str]]:
     document = spec if isinstance(spec, Mapping) else load_yaml(Path(spec))
     entries = document.get("columns") or {}
     return {name: frozenset(entry) for name, entry in entries.items() if isinstance(entry, Mapping)}
-
-
-def _declared_names(document: Document, columns: Collection[Column]) -> dict[str, str]:
-    """The declared name of each column: the same, else one in another letter case."""
-    by_case = {fold(name): name for name in document.columns}
-    return {
-        column.name: column.name if column.name in document.columns else by_case[fold(column.name)]
-        for column in columns
-        if column.name in document.columns or fold(column.name) in by_case
-    }
 
 
 def _case(
@@ -167,12 +141,11 @@ def _case(
 
 
 def _faults(
-    spec: DomainSpec, relation: Relation, exclude: Collection[str], unit: Column | None
+    document: DomainFile, relation: Relation, exclude: Collection[str], unit: Column | None
 ) -> tuple[str, ...]:
     """What a release would refuse."""
-    declared = read_domain({"columns": {}} if spec is None else spec)
     try:
-        declared.to_shape(
+        document.to_shape(
             relation.columns,
             exclude,
             csv=relation.kind == "csv",

@@ -16,8 +16,6 @@ from itertools import pairwise
 from typing import Literal
 
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
-from dpsyn_sql.domain.marks import ANY_REST as ANY_REST
-from dpsyn_sql.domain.marks import OTHER as OTHER
 from dpsyn_sql.domain.types import Edge, SqlType, supported_type, to_tick
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -25,6 +23,12 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident
 Kind = Literal["categorical", "numeric", "temporal"]
 Label = bool | int | str
 Granularity = int | Decimal | Literal["month"]
+
+OTHER = "__other__"
+"""The value of rows that no label covers."""
+
+ANY_REST = "*"
+"""The end of a label that stands for all text that begins like it."""
 
 MAX_SIZE = 131_072
 """Codes that an attribute can have at most."""

@@ -49,8 +49,8 @@ class Document:
 
     columns: Mapping[str, Entry | None]
     sql_types: Mapping[str, str]
-    never: tuple[str, ...]
-    faults: tuple[str, ...]
+    faults: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
 
 def read_document(spec: Mapping[str, Any] | Path) -> Document:
@@ -80,7 +80,7 @@ def read_document(spec: Mapping[str, Any] | Path) -> Document:
         if parsed is not None and parsed.sql_type is not None:
             sql_types[name] = parsed.sql_type
     never = _conditions(document.get("never"), faults)
-    return Document(columns, sql_types, never, tuple(faults))
+    return Document(columns, sql_types, tuple(faults), never)
 
 
 def _conditions(given: Any, faults: list[str]) -> tuple[str, ...]:

@@ -16,48 +16,33 @@ No function here reads a row of the source.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.declared import shown
-from dpsyn_sql.domain.document import json_schema, read_document
-from dpsyn_sql.domain.entries import Entry, PointColumns
-from dpsyn_sql.domain.matching import Matching, Undeclared
-from dpsyn_sql.domain.pointed import pointed
-from dpsyn_sql.domain.roles import unit_role
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.document import Document, json_schema, read_document
+from dpsyn_sql.domain.entries import PointColumns
+from dpsyn_sql.domain.matching import Faulty, Fitted, Joined, Matching, Undeclared, unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.domain.unit import family_of
 from dpsyn_sql.errors import DomainError, SourceError
-from dpsyn_sql.source.names import listed
+from dpsyn_sql.source.names import fold, listed, told_columns
 from dpsyn_sql.source.relation import Check, Column, Relation
 from dpsyn_sql.sqltext.fragments import ident
 
-__all__ = ["DomainFile", "DomainSpec", "domain_of", "json_schema", "read_domain", "shape_of"]
+__all__ = ["DomainFile", "DomainSpec", "json_schema", "read_domain", "shape_of"]
 
 DomainSpec = Mapping[str, Any] | str | PathLike[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class DomainFile:
-    """A domain declaration that was read; ``faults`` are shown by ``to_shape`` with its own.
-
-    ``columns`` holds None where a declaration is faulty.
-    """
-
-    columns: Mapping[str, Entry | None]
-    sql_types: Mapping[str, str]
-    faults: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
-
-    def to_domain(
-        self, columns: Sequence[Column], exclude: Collection[str] = (), *, csv: bool = False
-    ) -> Domain:
-        """The measured attributes of a table that is declared whole; see ``to_shape``."""
-        return self.to_shape(columns, exclude, csv=csv).domain
+class DomainFile(Document):
+    """A domain declaration that was read; ``faults`` are shown by ``to_shape`` with its own."""
 
     def to_shape(
         self,
@@ -84,7 +69,7 @@ class DomainFile:
             DomainError: with all faults of the file and of its fit to the source.
         """
         faults = list(self.faults)
-        matches = _Names(columns)
+        matches = Names(column.name for column in columns)
         dropped = _matched(matches, exclude, "exclude names", faults)
         faults.extend(matches.clashes(dropped))
         entries = self._by_column(matches, faults)
@@ -95,7 +80,7 @@ class DomainFile:
         read = [*kept, *([] if unit is None or unit in kept else [unit])]
         faults.extend(f"column {c.name!r} {c.refused}; leave it out with exclude=" for c in read if c.refused)
         matching = Matching(self.columns, self.sql_types, entries, csv=csv, discover=discover)
-        joined = pointed(matching, columns, dropped, unit, matches.find, faults)
+        joined = pointed(matching, columns, dropped, unit, matches, faults)
         found = [
             unit_role(c) if c == unit else joined.get(c.name) or matching.column(c, faults) for c in kept
         ]
@@ -111,7 +96,7 @@ class DomainFile:
         strict = tuple(column.name for column in kept if column.not_null)
         return Shape(measured, roles, tuple(column.name for column in kept), never, strict)
 
-    def _by_column(self, matches: _Names, faults: list[str]) -> dict[str, str]:
+    def _by_column(self, matches: Names, faults: list[str]) -> dict[str, str]:
         """Declared name of each column of the source."""
         found: dict[str, str] = {}
         for name, entry in self.columns.items():
@@ -121,7 +106,7 @@ class DomainFile:
             if column is None and entry is None:
                 continue  # perhaps a point; what is wrong with the entry is a fault already
             if column is None:
-                faults.append(f"the source has no column {name!r}; it has {matches.listed()}")
+                faults.append(f"the source has no column {name!r}; {matches.told(name)}")
             elif column in found:
                 faults.append(f"{found[column]!r} and {name!r} declare the same column {column!r}")
             else:
@@ -138,16 +123,8 @@ def _unsupported(kept: Sequence[Column], unit: Column | None) -> list[str]:
     ]
     if not wrong:
         return []
-    columns = ", ".join(f"{column.name!r} (type {_family(column)})" for column in wrong)
+    columns = ", ".join(f"{column.name!r} (type {family_of(column.sql_type)})" for column in wrong)
     return [f"unsupported types: {columns}; leave these columns out with exclude="]
-
-
-def _family(column: Column) -> str:
-    """A type without its arguments, which can hold values of the data."""
-    kind = parse_type(column.sql_type)
-    if kind is not None:
-        return shown(kind)
-    return "LIST or ARRAY" if "[" in column.sql_type else column.sql_type.split("(")[0].strip()
 
 
 def _undeclared(columns: Sequence[Column]) -> list[str]:
@@ -178,15 +155,14 @@ def _impossible(
     return conditions + [f"{ident(name)} IS NULL" for name in derived if name in strict]
 
 
-class _Names:
-    """Columns by name: exactly, else by letter case if that is unique."""
+class Names:
+    """Names of columns: a name is one of them, else the one that differs by letter case if that is unique."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self._exact = {column.name for column in columns}
+    def __init__(self, names: Iterable[str]) -> None:
+        self._order = list(names)
         self._folded: dict[str, list[str]] = {}
-        for column in columns:
-            self._folded.setdefault(column.name.lower(), []).append(column.name)
-        self._order = [column.name for column in columns]
+        for name in self._order:
+            self._folded.setdefault(name.lower(), []).append(name)
 
     def clashes(self, dropped: Collection[str]) -> list[str]:
         kept = [[name for name in names if name not in dropped] for names in self._folded.values()]
@@ -199,21 +175,21 @@ class _Names:
         ]
 
     def find(self, name: str) -> str | None:
-        if name in self._exact:
+        if name in self._order:
             return name
         candidates = self._folded.get(name.lower(), [])
         return candidates[0] if len(candidates) == 1 else None
 
-    def listed(self) -> str:
-        return listed(self._order)
+    def told(self, name: str) -> str:
+        return told_columns(name, self._order)
 
 
-def _matched(matches: _Names, names: Collection[str], what: str, faults: list[str]) -> set[str]:
+def _matched(matches: Names, names: Collection[str], what: str, faults: list[str]) -> set[str]:
     found = set()
     for name in names:
         column = matches.find(name)
         if column is None:
-            faults.append(f"{what} {name!r}, which is not a column of the source; it has {matches.listed()}")
+            faults.append(f"{what} {name!r}, which is not a column of the source; {matches.told(name)}")
         else:
             found.add(column)
     return found
@@ -264,6 +240,80 @@ def shape_of(
     )
 
 
-def domain_of(spec: DomainSpec, relation: Relation, exclude: Collection[str] = ()) -> Domain:
-    """The measured attributes of a relation whose domain is public whole; see ``shape_of``."""
-    return shape_of(spec, relation, exclude, discover=False).domain
+def pointed(
+    matching: Matching,
+    columns: Sequence[Column],
+    dropped: Collection[str],
+    unit: Column | None,
+    names: Names,
+    faults: list[str],
+) -> dict[str, Fitted]:
+    """What becomes of each column that belongs to a point: the point itself, or ``Joined``.
+
+    Args:
+        matching: the declarations, and the declared name of each column.
+        columns: of the source, in order.
+        dropped: names of columns that are not written; a point that loses all its columns is not either.
+        unit: the privacy unit's column.
+        names: of the columns.
+        faults: gets what is wrong.
+    """
+    points = {name: entry for name, entry in matching.entries.items() if isinstance(entry, PointColumns)}
+    owners = _owners(points, names)
+    by_name = {column.name: column for column in columns}
+    made: dict[str, Fitted] = {}
+    for name, entry in points.items():
+        own = [names.find(written) for written, _, _ in entry.box]
+        members = [by_name[column] for column in own if column is not None]
+        problems = list(_problems(name, entry, matching, names, owners, by_name, unit))
+        left = [column.name for column in members if column.name in dropped]
+        if left and len(left) < len(own):
+            problems.append(f"exclude= leaves out {listed(left)}; leave out all of its columns or none")
+        faults.extend(f"column {name!r}: {problem}" for problem in problems)
+        kept = [column.name for column in columns if column in members and column.name not in left]
+        made.update((column, Faulty if problems else Joined) for column in kept)
+        if kept and not problems:
+            made[kept[0]] = matching.point(name, entry, members, faults)
+    return made
+
+
+def _owners(points: Mapping[str, PointColumns], names: Names) -> dict[str, Counter[str]]:
+    """How often each point names each column."""
+    owners: dict[str, Counter[str]] = {}
+    for name, entry in points.items():
+        for written, _, _ in entry.box:
+            column = names.find(written)
+            if column is not None:
+                owners.setdefault(column, Counter())[name] += 1
+    return owners
+
+
+def _problems(
+    name: str,
+    entry: PointColumns,
+    matching: Matching,
+    names: Names,
+    owners: Mapping[str, Counter[str]],
+    columns: Mapping[str, Column],
+    unit: Column | None,
+) -> Iterator[str]:
+    if names.find(name) is not None:
+        yield "a point needs a name that no column of the source has; rename it"
+    alike = [other for other in matching.entries if fold(other) == fold(name) and other != name]
+    if alike:
+        yield f"{alike[0]!r} differs by letter case only; rename one of them"
+    for written, _, _ in entry.box:
+        column = names.find(written)
+        if column is None:
+            yield f"the source has no column {written!r}; {names.told(written)}"
+        elif column in matching.names:
+            yield f"{written!r} has an entry of its own too; remove it, since the point holds the column"
+        elif owners[column].total() > 1:
+            also = [other for other in owners[column] if other != name]
+            yield (
+                f"{written!r} belongs to {also[0]!r} too; name it in one of them"
+                if also
+                else (f"{written!r} is named twice")
+            )
+        elif unit is not None and column == unit.name:
+            yield f"{written!r} is the privacy unit, which gets fresh ids; a point cannot hold it"

@@ -57,23 +57,23 @@ def _within(kind: SqlType, cuts: Sequence[Fraction], least: Fraction | None, mos
 
 
 def after(kind: SqlType, value: Fraction) -> Fraction:
-    """The least value of a type above one of its values: the end of a cell that holds nothing else.
-
-    Raises:
-        OverflowError: a double beyond the largest one of its type.
-    """
+    """The least value of a type above one of its values: the end of a cell that holds nothing else. Above the
+    largest double of its type, a number that no value has (``edge_of``)."""
     if kind.family != "float":
         return Fraction(math.floor(value) + 1)
+    if value >= Fraction(largest_float(kind)):
+        return Fraction(largest_float(kind)) + 1
     if kind.text == "FLOAT":
         return Fraction(float(np.nextafter(np.float32(float(value)), np.float32(np.inf))))
     return Fraction(math.nextafter(float(value), math.inf))
 
 
 def rounded(kind: SqlType, cut: Fraction) -> Fraction:
-    """A cut as the type can hold it: a whole tick (not above it), or the nearest double."""
+    """A cut as the type can hold it: a whole tick (not above it), or the nearest finite double."""
     if kind.family != "float":
         return Fraction(math.floor(cut))
-    return Fraction(float(np.float32(float(cut))) if kind.text == "FLOAT" else float(cut))
+    edge = _finite(kind, cut)
+    return Fraction(float(np.float32(edge)) if kind.text == "FLOAT" else edge)
 
 
 def everyday_cell(kind: SqlType, cuts: Cuts) -> int:
@@ -101,12 +101,15 @@ def binned_kind(kind: SqlType) -> Literal["numeric", "temporal"]:
 
 
 def edge_of(kind: SqlType, cut: Fraction) -> Edge:
-    """A cut as an edge of an attribute of this type."""
+    """A cut as an edge of an attribute of this type; the largest double for what is above it."""
     if kind.family != "float":
         return from_tick(kind, int(cut))
-    if abs(cut) < Fraction(largest_float(kind)):
-        return float(cut)
-    return largest_float(kind) if cut > 0 else -largest_float(kind)
+    return _finite(kind, cut)
+
+
+def _finite(kind: SqlType, cut: Fraction) -> float:
+    largest = largest_float(kind)
+    return float(max(Fraction(-largest), min(cut, Fraction(largest))))
 
 
 def largest_float(kind: SqlType) -> float:
@@ -139,7 +142,8 @@ def _float_cuts(kind: SqlType) -> set[Fraction]:
     smallest, largest = _smallest(kind), Fraction(largest_float(kind))
     powers = (Fraction(2) ** exponent for exponent in _FLOAT_EXPONENTS)
     rising = {cut for cut in powers if smallest < cut < largest}
-    return {-largest, *(-cut for cut in rising), Fraction(0), smallest, *rising, largest}
+    end = after(kind, largest)
+    return {-largest, *(-cut for cut in rising), Fraction(0), smallest, *rising, end}
 
 
 def _smallest(kind: SqlType) -> Fraction:

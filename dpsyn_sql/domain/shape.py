@@ -123,12 +123,6 @@ class Derived(_Written):
 Role = Key | UnitId | Constant | Derived
 
 
-def shape_of_domain(domain: Domain) -> Shape:
-    """A table of measured attributes and nothing else."""
-    names = tuple(column.name for attribute in domain.attributes for column in attribute.columns)
-    return Shape(domain.attributes, order=names)
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Everything public about the table to be written.

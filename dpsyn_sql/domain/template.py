@@ -14,6 +14,7 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.matching import Matching
 from dpsyn_sql.domain.shape import Key
 from dpsyn_sql.domain.types import SqlType, parse_type
+from dpsyn_sql.domain.unit import family_of
 from dpsyn_sql.source.relation import Column, Relation
 
 _HEAD = """\
@@ -126,9 +127,7 @@ def _known(column: Column, kind: SqlType) -> str:
 
 
 def _family(column: Column) -> str:
-    if column.sql_type.endswith("]"):
-        return "LIST or ARRAY"
-    word = column.sql_type.split("(")[0].strip()
+    word = family_of(column.sql_type)
     return word if word.replace(" ", "").isalpha() else "of this column"
 
 

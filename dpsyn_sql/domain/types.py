@@ -1,4 +1,4 @@
-"""SQL types that an attribute can have, and the exact integers behind their values.
+"""SQL types that an attribute can have, and the exact integers behind their values, in Python and in SQL.
 
 Every discrete value is a whole number of *ticks*: an integer is itself, a decimal counts units
 of its last digit, a date counts days, a timestamp its own unit since 1970-01-01 and a time of day
@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Literal
 
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
 
 Family = Literal[
@@ -22,6 +23,14 @@ Family = Literal[
 ]
 
 Edge = int | float | Decimal | date | datetime | time
+
+MAX_TICK = 2**62
+"""Ticks below it, of either sign, can be added and subtracted as BIGINT."""
+
+MAX_SCALE = 18
+"""Decimal places of values that have ticks in SQL."""
+
+_DIGITS = 19  # of MAX_TICK
 
 _SIGNED = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63, "HUGEINT": 127}
 _UNSIGNED = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32, "UBIGINT": 64, "UHUGEINT": 128}
@@ -218,3 +227,31 @@ def tick_literal(kind: SqlType, tick: int) -> Fragment:
         return literal(value)
     text = format(value, "f") if isinstance(value, Decimal) else str(value)
     return Fragment(f"CAST('{text}' AS {kind.sql})")
+
+
+def moment_tick(kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+    """The tick of a date or time that Python has."""
+    if kind.family == "date":
+        return f"CAST({column} - {tick_literal(kind, 0)} AS BIGINT)"
+    if kind.text == "TIMESTAMP_NS":
+        nanoseconds = dialect.epoch(column, True)  # division is towards zero
+        return f"(({nanoseconds} - ({nanoseconds} % 1000 + 1000) % 1000) // 1000)"
+    return f"({dialect.epoch(column, False)}{f' // {kind.unit}' if kind.unit > 1 else ''})"
+
+
+def number_tick(kind: SqlType, column: Fragment) -> str:
+    """The tick of an integer or decimal, a BIGINT, where it is less than ``MAX_TICK`` away from zero.
+
+    A decimal has at most ``MAX_SCALE`` decimal places.
+    """
+    if kind.scale == 0:
+        return f"CAST({column} AS BIGINT)"
+    exact = f"CAST({column} AS DECIMAL({_DIGITS},{kind.scale}))"
+    return f"CAST({exact} * CAST({10**kind.scale} AS DECIMAL({_DIGITS},0)) AS BIGINT)"
+
+
+def tick_expression(kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+    """The tick of a value of a discrete type, less than ``MAX_TICK`` away from zero, as BIGINT."""
+    if kind.temporal:
+        return moment_tick(kind, column, dialect)
+    return number_tick(kind, column)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from dpsyn_sql.domain.attributes import ANY_REST, Attribute, Domain, Label, edge_ticks
 from dpsyn_sql.domain.types import SqlType, tick_literal
@@ -28,10 +29,9 @@ from dpsyn_sql.encode.leaves import (
     leaf_join,
     value_columns,
 )
-from dpsyn_sql.encode.unit import Bound, unit_bytes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
-from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
 
 _LOOKUP = 4_096  # longest lookup list
@@ -302,3 +302,25 @@ def mixed_radix(
     for position, size in zip(pack[1:], sizes[1:], strict=True):
         code = f"({code} * {size} + {codes[position]})"
     return Fragment(f"CAST({code} AS {dialect.code_type(cells)})")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The number of rows that are kept of one unit, and the 64-bit key of the draw among them.
+
+    ``column`` is the unit column's name in the source. The privacy claim holds for every key; a
+    fresh key favours no fixed rows.
+    """
+
+    column: str
+    max_rows: int
+    key: int
+
+
+def unit_bytes(column: str, dialect: Dialect) -> Fragment:
+    """The unit of a row as bytes; NULL if there is none.
+
+    Bytes have no collation: under a default collation of NOCASE, 'ann' and 'Ann' as text would
+    be one partition.
+    """
+    return dialect.text_bytes(f"CAST({ident(column)} AS VARCHAR)")

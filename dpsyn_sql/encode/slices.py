@@ -1,4 +1,5 @@
-"""The rows of a slice, as SQL: one window of a calendar, or one declared partition.
+"""The rows that are read, as SQL: of a slice, one window of a calendar or one declared partition; and of text
+that must be readable as its type.
 
 This runs on the private side of the door. Whether a row is in a slice is a total function of that row. With
 ``most`` and a unit column, which windows count is a function of the rows of its unit alone
@@ -16,8 +17,7 @@ from itertools import count
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import SqlType, parse_type, tick_literal
 from dpsyn_sql.domain.unit import family_of
-from dpsyn_sql.encode.codes import tree
-from dpsyn_sql.encode.unit import unit_bytes
+from dpsyn_sql.encode.codes import tree, unit_bytes
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.source.names import fold, listed, near_matches, shorten
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
@@ -205,3 +205,22 @@ def _constant(kind: SqlType, text: str) -> tuple[str, Fragment] | None:
             return None
         return text, literal(day)
     return None
+
+
+def typed_relation(relation: Relation, shape: Shape) -> Relation:
+    """The relation of a CSV file with its measured columns read strictly (``on_error="fail"``); others stay
+    text, and nothing reads them.
+
+    The failure of a cast depends on a row and is outside the privacy promise. Its text, which quotes
+    the value, is not shown, as for every statement.
+    """
+    read = (column for item in shape.measured for column in item.columns)
+    types = {column.name: column.type for column in read if column.source is None}
+    columns = []
+    for column in relation.columns:
+        kind, name = types.get(column.name), ident(column.name)
+        # Empty text is NULL already; text of spaces alone is empty too.
+        typed = kind is not None and kind.family != "text"
+        value = f"CAST(nullif(trim({name}), '') AS {kind.sql})" if typed and kind is not None else name
+        columns.append(Fragment(f"{value} AS {name}"))
+    return replace(relation, sql=render("encode/strict", relation=relation.sql, columns=columns), strict=True)

@@ -226,7 +226,7 @@ def _rests(cells: Cells, atoms: Atoms) -> FloatArray:
 
 
 def looked_closer(
-    parts: Sequence[Piece], atoms: Atoms, fine: Cells, again: bool = False
+    kind: SqlType, parts: Sequence[Piece], atoms: Atoms, fine: Cells, again: bool = False
 ) -> tuple[tuple[Piece, ...], Atoms]:
     """What earlier answers and a closer look say together: parts ascending, and the atoms.
 
@@ -260,17 +260,19 @@ def looked_closer(
     found = _carried_on(likely, cells)
     held = [place for place in gaps if fine.counts[place] > STANDS_OUT * fine.sigma]
     pieces = [_evenly(fine, [place], float(fine.counts[place]))[0] for place in held]
-    found += [end for piece in pieces for end in _ends_beside(piece, found)] if again else pieces
+    found += [end for piece in pieces for end in _ends_beside(kind, piece, found)] if again else pieces
     return tuple(sorted(found, key=lambda piece: piece.low)), Atoms(atoms.values, counts, both)
 
 
-def _ends_beside(gap: Piece, known: Sequence[Piece]) -> list[Piece]:
-    """The ends of a gap, each as wide as the known piece beside it: values lie where others do."""
+def _ends_beside(kind: SqlType, gap: Piece, known: Sequence[Piece]) -> list[Piece]:
+    """The ends of a gap, each about as wide as the known piece beside it: values lie where others do. The
+    whole gap if they fill it, or if the type has no value where one of them would end."""
     left = max((one for one in known if one.high <= gap.low), key=lambda one: one.high, default=None)
     right = min((one for one in known if one.low >= gap.high), key=lambda one: one.low, default=None)
-    ends = [] if left is None else [(gap.low, gap.low + left.high - left.low)]
-    ends += [] if right is None else [(gap.high - right.high + right.low, gap.high)]
-    if not ends or sum((high - low for low, high in ends), Fraction(0)) >= gap.high - gap.low:
+    ends = [] if left is None else [(gap.low, rounded(kind, gap.low + left.high - left.low))]
+    ends += [] if right is None else [(rounded(kind, gap.high - right.high + right.low), gap.high)]
+    widths = [high - low for low, high in ends]
+    if not ends or min(widths) <= 0 or sum(widths) >= gap.high - gap.low:
         return [gap]
     return [Piece(low, high, gap.mass / len(ends), gap.variance) for low, high in ends]
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Fill, Granularity
-from dpsyn_sql.domain.hierarchies.stored import leaves_of
+from dpsyn_sql.domain.hierarchies.leaves import leaves_of
 from dpsyn_sql.domain.types import Edge, parse_type
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.variances import Components, Variances

@@ -67,6 +67,12 @@ def near_matches(name: str, candidates: Iterable[str], most: int = 3) -> list[st
     return [by_fold[key] for key in found]
 
 
+def told_columns(name: str, columns: Sequence[str]) -> str:
+    """The end of a message about a name that is no column: what it may mean, else the columns."""
+    close = near_matches(name, columns)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"it has {listed(columns)}"
+
+
 def case_clashes(names: Sequence[str]) -> list[str]:
     """Names that are equal, or equal but for case, to another one of ``names``."""
     seen: dict[str, list[str]] = {}

@@ -19,8 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.decode.output import Units, output_statement, reject_statement, units_of
-from dpsyn_sql.decode.surrogates import capacity
+from dpsyn_sql.decode.output import Units, capacity, output_statement, reject_statement, units_of
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, UnitId
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError

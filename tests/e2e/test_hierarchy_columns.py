@@ -8,6 +8,7 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
+from support.shapes import shape_of_domain
 
 import dpsyn_sql
 from dpsyn_sql.decode.output import output_statement, units_of
@@ -16,8 +17,8 @@ from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.taxonomy import from_prefixes
 from dpsyn_sql.domain.hierarchies.text import Texts
-from dpsyn_sql.domain.shape import Shape, shape_of_domain
-from dpsyn_sql.encode.strict import typed_relation
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.encode.slices import typed_relation
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.consistency import Margins

@@ -7,13 +7,13 @@ values is one that the package itself makes, where expressions go into it that a
 from datetime import date
 
 import numpy as np
+from support.shapes import decode_statement
 
 from dpsyn_sql.count import statements
 from dpsyn_sql.count.exact import step_expression
 from dpsyn_sql.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.decode.leaves import with_leaves
 from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
-from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.growth import Nodes
@@ -22,10 +22,8 @@ from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.encode.codes import encode_query
-from dpsyn_sql.encode.slices import sliced_source
-from dpsyn_sql.encode.strict import typed_relation
-from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.encode.codes import Bound, encode_query
+from dpsyn_sql.encode.slices import sliced_source, typed_relation
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation

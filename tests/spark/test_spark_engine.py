@@ -16,7 +16,7 @@ import duckdb
 import pytest
 from support.spark import files_under, missing
 
-from dpsyn_sql.encode.unit import Bound, unit_bytes
+from dpsyn_sql.encode.codes import Bound, unit_bytes
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
 from dpsyn_sql.source.parts import Encoding, Tally

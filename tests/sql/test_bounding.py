@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.encode.codes import encode_query
-from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.encode.codes import Bound, encode_query
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery

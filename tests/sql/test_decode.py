@@ -7,8 +7,9 @@ from itertools import pairwise
 import duckdb
 import numpy as np
 import pytest
+from support.shapes import decode_statement
 
-from dpsyn_sql.decode.values import decode_expression, decode_statement
+from dpsyn_sql.decode.values import decode_expression
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.sqltext.fragments import Fragment
 

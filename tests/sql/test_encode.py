@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.shapes import decode_statement, domain_of
 
-from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.file import domain_of
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.encode.codes import encode_expression, encode_query
 from dpsyn_sql.errors import InternalError

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.shapes import shape_of_domain
 
 from dpsyn_sql.count import statements
 from dpsyn_sql.count.planner import plan_counting
@@ -23,9 +24,8 @@ from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves, absent
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.taxonomy import from_parents, from_prefixes
 from dpsyn_sql.domain.hierarchies.text import END, Texts
-from dpsyn_sql.domain.shape import Constant, Derived, Shape, shape_of_domain
-from dpsyn_sql.encode.codes import encode_query
-from dpsyn_sql.encode.unit import Bound
+from dpsyn_sql.domain.shape import Constant, Derived, Shape
+from dpsyn_sql.encode.codes import Bound, encode_query
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.report.certificate import attribute_facts

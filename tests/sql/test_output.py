@@ -7,8 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsyn_sql.decode.output import output_statement, units_of
-from dpsyn_sql.decode.surrogates import capacity, surrogate
+from dpsyn_sql.decode.output import capacity, output_statement, surrogate, units_of
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.domain.types import parse_type

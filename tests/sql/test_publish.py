@@ -7,9 +7,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from support.shapes import shape_of_domain
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import shape_of_domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.sqltext.fragments import Fragment, qualified

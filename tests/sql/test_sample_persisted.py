@@ -8,8 +8,8 @@ import duckdb
 import numpy as np
 import pytest
 from support.domains import domain_of
+from support.shapes import decode_statement
 
-from dpsyn_sql.decode.values import decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine

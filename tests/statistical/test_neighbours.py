@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.shapes import domain_of
 
 import dpsyn_sql
 from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.domain.file import domain_of
 from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS

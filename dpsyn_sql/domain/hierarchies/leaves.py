@@ -1,14 +1,22 @@
-"""Leaves of a hierarchy as arrays: where they and their codes begin."""
+"""Leaves of a hierarchy as arrays: where they and their codes begin; and as JSON, for certificates. All of it
+is public.
+
+Anybody can edit a stored release, so what is read back is checked as if it were new. The SQL expressions that
+gave the values are not read back: nothing may read the source again.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.hierarchies.base import Hierarchy, Leaves
+from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn, Leaves, NodeId
+from dpsyn_sql.domain.hierarchies.points import Points
+from dpsyn_sql.domain.hierarchies.taxonomy import Taxonomy
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.errors import InternalError
 
@@ -55,3 +63,70 @@ def code_starts(hierarchy: Hierarchy, leaves: Leaves) -> list[int] | list[str]:
     if not listed or not steady or any(before >= after for before, after in pairwise(listed)):
         raise InternalError("the leaves of a hierarchy do not ascend, or a code has none")
     return listed
+
+
+_PLACES = 3  # of numbers of rows: more are noise
+
+
+def leaves_facts(leaves: Leaves) -> dict[str, Any]:
+    """Everything about leaves, JSON-ready: ``levels``, ``nodes``: a list by leaf for each hierarchy."""
+    return {
+        "hierarchies": [_facts(one) for one in leaves.hierarchies],
+        "levels": [list(levels) for levels in leaves.levels],
+        "nodes": [list(nodes) for nodes in leaves.nodes],
+        "rows": [round(rows, _PLACES) for rows in leaves.rows],
+        "codes": list(leaves.codes),
+    }
+
+
+def leaves_of(facts: Mapping[str, Any]) -> Leaves:
+    """The leaves that ``leaves_facts`` describes.
+
+    Raises:
+        InternalError, KeyError, TypeError, ValueError: it describes none.
+    """
+    hierarchies = tuple(_hierarchy(one) for one in facts["hierarchies"])
+    levels = tuple(tuple(map(int, own)) for own in facts["levels"])
+    nodes = tuple(
+        tuple(_node(one, node) for node in own) for one, own in zip(hierarchies, facts["nodes"], strict=True)
+    )
+    rows, codes = tuple(map(float, facts["rows"])), tuple(map(int, facts["codes"]))
+    lengths = {len(rows), len(codes), *map(len, levels), *map(len, nodes)}
+    if len(lengths) > 1 or not rows or len(levels) != len(hierarchies):
+        raise InternalError("stored leaves do not fit together")
+    for one, own in zip(hierarchies, levels, strict=True):
+        if not all(0 <= level <= one.depth for level in own):
+            raise InternalError("stored leaves are deeper than their hierarchy")
+    return Leaves(hierarchies, levels, nodes, rows, codes)
+
+
+def _facts(hierarchy: Hierarchy) -> dict[str, Any]:
+    """What ``named`` has; of a taxonomy, which that has by its hash, the ids and nodes too."""
+    facts = dict(hierarchy.named())
+    if isinstance(hierarchy, Taxonomy):
+        facts |= {"ids": list(hierarchy.ids), "nodes": [list(map(list, own)) for own in hierarchy.nodes]}
+    return facts
+
+
+def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
+    kind, nullable = facts["kind"], bool(facts.get("nullable", False))
+    if kind == "point":
+        columns = tuple(HierarchyColumn(one["name"], one["type"]) for one in facts["columns"])
+        lows, highs = (tuple(_end(one[end]) for one in facts["columns"]) for end in ("low", "high"))
+        return Points(facts["name"], columns, lows, highs, facts["depth"], nullable)
+    column = HierarchyColumn(facts["name"], facts["type"])
+    if kind == "string":
+        return Texts(column, facts["alphabet"], tuple(facts["lengths"]), facts["longest"], nullable)
+    if kind == "taxonomy":
+        nodes = tuple(tuple((int(first), str(label)) for first, label in own) for own in facts["nodes"])
+        return Taxonomy(column, tuple(map(str, facts["ids"])), nodes, nullable)
+    raise InternalError("a stored hierarchy is of an unknown kind")
+
+
+def _node(hierarchy: Hierarchy, stated: int | str) -> NodeId:
+    return str(stated) if hierarchy.text else int(stated)
+
+
+def _end(stated: int | str) -> int | float:
+    """An end of a box: a tick, or a double as text."""
+    return stated if isinstance(stated, int) else float(stated)

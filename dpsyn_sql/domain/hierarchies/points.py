@@ -16,8 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
-from dpsyn_sql.domain.ticks import MAX_SCALE, MAX_TICK, tick_expression
-from dpsyn_sql.domain.types import SqlType, from_tick, supported_type, tick_literal
+from dpsyn_sql.domain.types import (
+    MAX_SCALE,
+    MAX_TICK,
+    SqlType,
+    from_tick,
+    supported_type,
+    tick_expression,
+    tick_literal,
+)
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, literal

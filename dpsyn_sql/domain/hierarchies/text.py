@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.domain.attributes import ANY_REST, OTHER
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
-from dpsyn_sql.domain.marks import ANY_REST, OTHER
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, literal

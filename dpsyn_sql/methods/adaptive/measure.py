@@ -107,8 +107,8 @@ def _table(total: Observation, size: int, residual: NoisyResidual | None) -> Obs
     return Observation(total.values / size + interaction(residual), np.asarray(deviation(residual)))
 
 
-_LARGEST_TOTAL = 2.0**60
-# References of distances must stay below 2^62.
+_LARGEST_TOTAL = 2.0**56
+# References of distances must sum to less than 2^57.
 
 
 def tables_measured(

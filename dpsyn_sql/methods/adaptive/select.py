@@ -255,7 +255,8 @@ def selected(
     scores = {pair: weights.get(pair, 1.0) * score for pair, score in scores.items()}
     basket, graph, misses = _Basket(sizes, weights, law, settings), Triangulation(sizes, held), 0
     patience = 4 * len(sizes) + 40
-    wanted = [pair for pair, score in scores.items() if score > 0]
+    # A table with a variable of one code says nothing that the others do not.
+    wanted = [pair for pair, score in scores.items() if score > 0 and law.factor(pair, sizes) > 0]
     for pair in sorted(wanted, key=lambda p: -scores[p] / cells_of([p], sizes) ** settings.greed):
         if fine_of.get(pair) in basket.taken:
             continue

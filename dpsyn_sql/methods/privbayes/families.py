@@ -213,8 +213,8 @@ CHARGE = 0.25
 """The part of a table's sampling error and noise (mean absolute values, rows) that lowers its score: fitting
 drops most of both."""
 
-_LARGEST_TOTAL = 2.0**60
-# References must stay below 2^62.
+_LARGEST_TOTAL = 2.0**56
+# References must sum to less than 2^57.
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from support.shapes import domain_of
 
-from dpsyn_sql.domain.file import DomainFile, domain_of, json_schema, read_domain
+from dpsyn_sql.domain.file import DomainFile, json_schema, read_domain
 from dpsyn_sql.errors import DomainError, SourceError
 from dpsyn_sql.source.relation import Column, Relation
 
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def attribute(sql_type, entry, csv=False, **facts):
     columns = (Column("v", sql_type, **facts),)
-    return read_domain({"columns": {"v": entry}}).to_domain(columns, csv=csv).attributes[0]
+    return read_domain({"columns": {"v": entry}}).to_shape(columns, csv=csv).domain.attributes[0]
 
 
 def numeric(sql_type, csv=False, **entry):
@@ -29,7 +30,7 @@ def temporal(sql_type, csv=False, **entry):
 
 def fault(columns, spec, exclude=(), csv=False):
     with pytest.raises(DomainError) as caught:
-        read_domain(spec).to_domain(columns, exclude, csv=csv)
+        read_domain(spec).to_shape(columns, exclude, csv=csv)
     assert caught.value.__context__ is None and caught.value.__cause__ is None
     return caught.value.faults
 
@@ -104,7 +105,7 @@ def test_catalog_needs_no_declaration_and_a_declaration_overrides():
     assert [a.origin for a in domain.attributes] == ["catalog", "catalog"]
     assert [a.nullable for a in domain.attributes] == [False, True]
     spec = {"columns": {"E": {"type": "categorical", "categories": ["y"], "nullable": True}}}
-    declared = read_domain(spec).to_domain(columns)["e"]
+    declared = read_domain(spec).to_shape(columns).domain["e"]
     assert (declared.origin, declared.labels, declared.sql_type) == ("declared", ("y",), "ENUM('x', 'y')")
 
 
@@ -226,7 +227,7 @@ def test_unsupported_types_ask_for_exclude(sql_type):
     columns = (Column("v", sql_type), Column("ok", "BOOLEAN"))
     (message,) = fault(columns, {"columns": {}})
     assert "'v'" in message and "exclude=" in message
-    assert read_domain({"columns": {}}).to_domain(columns, ["v"]).names == ("ok",)
+    assert read_domain({"columns": {}}).to_shape(columns, ["v"]).domain.names == ("ok",)
 
 
 def test_all_faults_come_at_once():
@@ -268,18 +269,18 @@ def test_all_faults_come_at_once():
 
 def test_a_case_clash_is_gone_when_one_is_excluded():
     columns = (Column("B", "BOOLEAN"), Column("b", "BOOLEAN"))
-    assert DomainFile({}, {}).to_domain(columns, ["b"]).names == ("B",)
+    assert DomainFile({}, {}).to_shape(columns, ["b"]).domain.names == ("B",)
 
 
 def test_names_match_exactly_first_then_by_case():
     columns = (Column("Straße", "INTEGER"), Column("STRASSE", "BOOLEAN"))
     spec = {"columns": {"straße": {"type": "numeric", "lower": 1, "upper": 2}}}
-    assert read_domain(spec).to_domain(columns).names == ("Straße", "STRASSE")
+    assert read_domain(spec).to_shape(columns).domain.names == ("Straße", "STRASSE")
 
 
 def test_nothing_left_is_an_error_of_the_source():
     with pytest.raises(SourceError, match="no columns left"):
-        DomainFile({}, {}).to_domain((Column("a", "BLOB"),), ["A"])
+        DomainFile({}, {}).to_shape((Column("a", "BLOB"),), ["A"])
 
 
 @pytest.mark.parametrize(
@@ -328,7 +329,7 @@ def test_yaml_and_dict_give_the_same_domain(tmp_path):
         }
     }
     columns = (Column("a", "INTEGER"), Column("b", "DATE"), Column("c", "VARCHAR"))
-    assert read_domain(str(path)).to_domain(columns) == read_domain(spec).to_domain(columns)
+    assert read_domain(str(path)).to_shape(columns).domain == read_domain(spec).to_shape(columns).domain
 
 
 PREFIXED = {"type": "categorical", "categories": ["250*", "2*", "401"], "other": False}
@@ -382,7 +383,7 @@ def test_the_example_is_a_valid_domain():
         "income": "VARCHAR",
     }
     columns = tuple(Column(name, kind) for name, kind in names.items())
-    domain = read_domain(ROOT / "examples/adult.domain.yml").to_domain(columns)
+    domain = read_domain(ROOT / "examples/adult.domain.yml").to_shape(columns).domain
     nullable = {a.name for a in domain.attributes if a.nullable}
     assert nullable == {"workclass", "occupation", "native_country"}
     assert not any(a.other for a in domain.attributes)

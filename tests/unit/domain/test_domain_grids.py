@@ -104,3 +104,13 @@ def test_the_value_after_another():
     assert single == Fraction(float(np.nextafter(np.float32(1), np.float32(2))))
     assert rounded(parse_type("INTEGER"), Fraction(-7, 2)) == -4
     assert rounded(parse_type("FLOAT"), Fraction(1, 10)) == Fraction(float(np.float32(0.1)))
+
+
+@pytest.mark.parametrize("name", ["FLOAT", "DOUBLE"])
+def test_the_largest_value_has_a_cell_and_nothing_is_rounded_beyond_it(name):
+    kind = parse_type(name)
+    largest = Fraction(largest_float(kind))
+    end = after(kind, largest)
+    assert end > largest and grid_cuts(kind)[-1] == grid_cuts(kind, most=largest)[-1] == end
+    assert rounded(kind, end) == largest and rounded(kind, -end) == -largest
+    assert grid_attribute("x", name, (largest, end)).edges == (float(largest), float(largest))

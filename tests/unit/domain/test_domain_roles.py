@@ -4,9 +4,10 @@ from datetime import date, time
 from decimal import Decimal
 
 import pytest
+from support.shapes import domain_of
 
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.file import domain_of, read_domain, shape_of
+from dpsyn_sql.domain.file import read_domain, shape_of
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Undiscovered, UnitId
 from dpsyn_sql.errors import DomainError, SourceError
 from dpsyn_sql.source.relation import Column, Relation

@@ -42,7 +42,7 @@ def test_any_names_round_trip(tmp_path_factory, names, source, data):
     assert yaml.safe_load(text) == {"columns": None}
     path = tmp_path_factory.mktemp("d") / "d.yml"
     path.write_text(filled(text, columns), encoding="utf-8")
-    assert read_domain(path).to_domain(columns).names == tuple(names)
+    assert read_domain(path).to_shape(columns).domain.names == tuple(names)
 
 
 def test_text_can_be_discovered_with_its_beginnings():
@@ -71,7 +71,7 @@ def test_very_long_and_awkward_names(tmp_path):
     columns = tuple(Column(name, "INTEGER") for name in names)
     path = tmp_path / "d.yml"
     path.write_text(filled(template_text(Relation("t", "table", "t", columns)), columns), encoding="utf-8")
-    assert read_domain(path).to_domain(columns).names == tuple(names)
+    assert read_domain(path).to_shape(columns).domain.names == tuple(names)
 
 
 def test_known_unsupported_and_anonymous_columns():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.grids import grid_cuts
+from dpsyn_sql.domain.grids import grid_cuts, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.fit.cells import (
@@ -113,7 +113,7 @@ def piece(low, high, mass, variance=1.0):
 
 def looked(parts, cuts, counts, sigma=10.0, atoms=None, **more):
     fine = Cells(tuple(map(Fraction, cuts)), np.array(counts, dtype=float), sigma)
-    found, both = looked_closer(parts, Atoms() if atoms is None else atoms, fine, **more)
+    found, both = looked_closer(INTEGER, parts, Atoms() if atoms is None else atoms, fine, **more)
     return [(int(one.low), int(one.high), one.mass) for one in found], both
 
 
@@ -234,8 +234,21 @@ def test_what_the_last_look_finds_in_a_gap_lies_beside_what_is_known():
     parts = (Piece(Fraction(0), Fraction(8), 900.0, 25.0), Piece(Fraction(1000), Fraction(1004), 900.0, 25.0))
     cuts = tuple(Fraction(cut) for cut in (0, 8, 1000, 1004))
     fine = Cells(cuts, np.array([900.0, 400.0, 900.0]), 5.0)
-    pieces, _ = looked_closer(parts, Atoms(), fine, again=True)
+    pieces, _ = looked_closer(INTEGER, parts, Atoms(), fine, again=True)
     assert [(piece.low, piece.high) for piece in pieces] == [(0, 8), (8, 16), (996, 1000), (1000, 1004)]
     assert [piece.mass for piece in pieces][1:3] == [200.0, 200.0]
-    (_, gap, _), _ = looked_closer(parts, Atoms(), fine)
+    (_, gap, _), _ = looked_closer(INTEGER, parts, Atoms(), fine)
     assert (gap.low, gap.high, gap.mass) == (8, 1000, 400.0)
+
+
+def test_what_is_found_in_a_gap_ends_at_values_of_the_type():
+    single = parse_type("FLOAT")
+    fine = Cells(tuple(map(Fraction, (0, 1, 2**20, 2**20 + 1))), np.array([900.0, 400.0, 900.0]), 5.0)
+    for narrow in (Fraction(1, 2**10), Fraction(1, 2**3)):  # the first is finer than FLOAT has it at 2^20
+        parts = (
+            Piece(Fraction(0), Fraction(1), 9e2, 25.0),
+            Piece(2**20 + 1 - narrow, fine.cuts[-1], 9e2, 25.0),
+        )
+        pieces, _ = looked_closer(single, parts, Atoms(), fine, again=True)
+        assert all(piece.low < piece.high for piece in pieces)
+        assert all(rounded(single, end) == end for piece in pieces for end in (piece.low, piece.high))
