@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, briefly
 from dpsyn_sql.request import Request, explained
 from dpsyn_sql.source.frames import DataFrame
 
@@ -68,6 +68,6 @@ def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Reques
         text, raises, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")
         call.__doc__ = f"{text}\n{explained()}{raises}{rest}"
         call.__signature__ = signature  # type: ignore[attr-defined]
-        return call
+        return briefly(call)
 
     return decorated
