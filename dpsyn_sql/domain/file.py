@@ -32,7 +32,7 @@ from dpsyn_sql.domain.roles import unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import DomainError, SourceError
-from dpsyn_sql.source.names import listed
+from dpsyn_sql.source.names import meant
 from dpsyn_sql.source.relation import Check, Column, Relation
 from dpsyn_sql.sqltext.fragments import ident
 
@@ -121,7 +121,7 @@ class DomainFile:
             if column is None and entry is None:
                 continue  # perhaps a point; what is wrong with the entry is a fault already
             if column is None:
-                faults.append(f"the source has no column {name!r}; it has {matches.listed()}")
+                faults.append(f"the source has no column {name!r}; {matches.meant(name)}")
             elif column in found:
                 faults.append(f"{found[column]!r} and {name!r} declare the same column {column!r}")
             else:
@@ -204,8 +204,8 @@ class _Names:
         candidates = self._folded.get(name.lower(), [])
         return candidates[0] if len(candidates) == 1 else None
 
-    def listed(self) -> str:
-        return listed(self._order)
+    def meant(self, name: str) -> str:
+        return meant(name, self._order)
 
 
 def _matched(matches: _Names, names: Collection[str], what: str, faults: list[str]) -> set[str]:
@@ -213,7 +213,7 @@ def _matched(matches: _Names, names: Collection[str], what: str, faults: list[st
     for name in names:
         column = matches.find(name)
         if column is None:
-            faults.append(f"{what} {name!r}, which is not a column of the source; it has {matches.listed()}")
+            faults.append(f"{what} {name!r}, which is not a column of the source; {matches.meant(name)}")
         else:
             found.add(column)
     return found

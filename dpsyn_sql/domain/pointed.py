@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from dpsyn_sql.domain.entries import PointColumns
 from dpsyn_sql.domain.matching import Faulty, Fitted, Joined, Matching
-from dpsyn_sql.source.names import fold, listed
+from dpsyn_sql.source.names import fold, listed, meant
 from dpsyn_sql.source.relation import Column
 
 Find = Callable[[str], str | None]
@@ -82,7 +82,7 @@ def _problems(
     for written, _, _ in entry.box:
         column = find(written)
         if column is None:
-            yield f"the source has no column {written!r}; it has {listed(list(columns))}"
+            yield f"the source has no column {written!r}; {meant(written, columns)}"
         elif column in matching.names:
             yield f"{written!r} has an entry of its own too; remove it, since the point holds the column"
         elif owners[column].total() > 1:

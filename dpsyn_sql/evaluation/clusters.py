@@ -13,7 +13,7 @@ from scipy.cluster.vq import kmeans2
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.drawing import MOST_ROWS, drawn, read_as
 from dpsyn_sql.evaluation.session import Compared, Session
-from dpsyn_sql.source.names import fold, listed, near_matches, shorten
+from dpsyn_sql.source.names import fold, listed, meant, shorten
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -77,10 +77,8 @@ def place_columns(session: Session, places: Sequence[str]) -> tuple[Compared, ..
     for name in places:
         if fold(name) not in known:
             names = [column.name for column in known.values()]
-            near = listed(near_matches(name, names) or names, 10) or "none"
-            raise InputError(
-                f"places: {shorten(name)!r} is no column of numbers that both tables have; there are {near}"
-            )
+            hint = meant(name, names, "there are")
+            raise InputError(f"places: {shorten(name)!r} is no column of numbers that is compared; {hint}")
     if len({fold(name) for name in places}) < len(places):
         raise InputError("places names a column twice")
     return tuple(known[fold(name)] for name in places)

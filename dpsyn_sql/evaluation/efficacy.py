@@ -31,7 +31,7 @@ from dpsyn_sql.evaluation.learning import (
 )
 from dpsyn_sql.evaluation.session import Compared, Session
 from dpsyn_sql.progress import phase
-from dpsyn_sql.source.names import fold, listed, near_matches, shorten
+from dpsyn_sql.source.names import fold, meant, shorten
 
 MOST_CLASSES = 50
 """Classes that are told apart; a target of more is not computed."""
@@ -123,8 +123,8 @@ def target_column(session: Session, target: str) -> Compared:
     names = [column.name for column in session.columns]
     found = next((column for column in session.columns if fold(column.name) == fold(target)), None)
     if found is None:
-        near = listed(near_matches(target, names) or names, 10)
-        raise InputError(f"target={shorten(target)!r} is no column that both tables have: {near}")
+        hint = meant(target, names, "they have")
+        raise InputError(f"target={shorten(target)!r} is no column that is compared; {hint}")
     if found.kind == "temporal":
         raise InputError(
             f"target={shorten(target)!r} is of type {found.sql_type}: give a column of numbers, text or "

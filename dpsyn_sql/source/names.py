@@ -67,6 +67,18 @@ def near_matches(name: str, candidates: Iterable[str], most: int = 3) -> list[st
     return [by_fold[key] for key in found]
 
 
+def meant(name: str, known: Iterable[str], there: str = "it has") -> str:
+    """For a message about an unknown name: the names that look like it, else all that there are.
+
+    ``there`` is said before all names.
+    """
+    names = list(known)
+    close = near_matches(name, names)
+    if close:
+        return f"did you mean {' or '.join(repr(shorten(one)) for one in close)}?"
+    return f"{there} {listed(names) or 'no column'}"
+
+
 def case_clashes(names: Sequence[str]) -> list[str]:
     """Names that are equal, or equal but for case, to another one of ``names``."""
     seen: dict[str, list[str]] = {}

@@ -170,7 +170,7 @@ def test_a_marginal_has_estimate_noisy_error_and_basis():
             "does not exist or cannot be written",
         ),
         (("sample", "w.duckdb", "one", "-n", "100001", "--json"), "at most 100000: write them with --into"),
-        (("marginal", "w.duckdb", "one", "prize"), "There is no attribute 'prize'; the model has 'estimate'"),
+        (("marginal", "w.duckdb", "one", "prize"), "There is no attribute 'prize'; did you mean 'price'?"),
         (("marginal", "w.duckdb", "one", "day", "day"), "each once"),
         (("marginal", "w.duckdb", "two", "day"), "There is no release 'two'"),
     ],

@@ -163,7 +163,7 @@ ODD = {
         {"age": NUMBER, "agge": NUMBER},
         None,
         "the source has no column 'agge'",
-        "it has",
+        "did you mean 'age'?",
     ),
     "a constant of NOT NULL": (
         [("s", T, True), ("n", N, True)],
