@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpsyn_sql.engines.compared import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.errors import InputError, briefly, said
 from dpsyn_sql.evaluation.associations import associations
 from dpsyn_sql.evaluation.clusters import clusters, place_columns
 from dpsyn_sql.evaluation.codes import encode
@@ -28,6 +28,7 @@ from dpsyn_sql.progress import phase
 from dpsyn_sql.report.progress_bar import progress_bar
 
 
+@briefly
 def evaluate(
     con: Connection,
     real: Given,
@@ -43,7 +44,8 @@ def evaluate(
     """Compare a synthetic table with the real one. PRIVATE: the result is as private as the real rows.
 
     It counts in the database by SQL, which can spill to disk. It writes nothing into a
-    database, reads no ledger and charges nothing.
+    database, reads no ledger and charges nothing. Columns of ids (keys, the privacy unit) are not compared:
+    a release gives them fresh values.
 
     Args:
         con: a DuckDB connection, the path of a DuckDB file (opened read-only), or None for files.
@@ -85,7 +87,7 @@ def evaluate(
     rows = (session.rows["real"], session.rows["synthetic"])
     tables |= uses if tested is None else {**uses, "membership": tested}
     notes = [*session.notes, *notes, *told]
-    return Evaluation(session.real_name, session.synthetic_name, rows, tables, tuple(notes))
+    return Evaluation(session.real_name, session.synthetic_name, rows, tables, tuple(notes), session.homes)
 
 
 def _uses(

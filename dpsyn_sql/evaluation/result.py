@@ -26,6 +26,7 @@ class Evaluation:
     what is measured: ``"columns"``, ``"marginals"``, ``"worst"``, ``"conjunctions"``, ``"pairs"``,
     ``"ranges"``, ``"conditions"``, ``"efficacy"``, ``"clusters"``, ``"membership"``; what was not asked for
     is not there. ``notes``: what a reader must know, such as what could not be computed and why.
+    ``homes``: the folders of the real rows, whose ledgers know where releases were written.
     """
 
     real: str
@@ -33,6 +34,7 @@ class Evaluation:
     rows: tuple[int, int]
     tables: Mapping[str, pd.DataFrame]
     notes: tuple[str, ...]
+    homes: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         return f"Evaluation({self.synthetic} beside {self.real}; private)"
@@ -59,10 +61,11 @@ class Evaluation:
 
         Raises:
             InputError: the name does not end so, the file exists, its folder does not, or the folder holds
-                public output: a released file with its model, a released Parquet file, or a database of
-                releases alone.
+                public output, or lies in one that does: a released file with its model, a released Parquet
+                file, a database of releases alone, or a file that a ledger knows as the output of a release.
         """
         from dpsyn_sql.evaluation.files import checked_place, write_private
         from dpsyn_sql.evaluation.page import text_of
 
-        return write_private(path, text_of(self, checked_place(path).suffix))
+        place = checked_place(path, self.homes)
+        return write_private(place, text_of(self, place.suffix))
