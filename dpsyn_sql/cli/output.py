@@ -13,19 +13,32 @@ character of theirs reaches a terminal.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from enum import IntEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dpsyn_sql.cli.codes import ExitCode, exit_code
 from dpsyn_sql.cli.words import FIGURES, in_options
-from dpsyn_sql.errors import DomainError, DpsynError, ScheduleError
+from dpsyn_sql.errors import (
+    DomainError,
+    DpsynError,
+    InputError,
+    LedgerDamaged,
+    LedgerError,
+    PrivacyBudgetExceeded,
+    ReleaseChanged,
+    ReleaseExists,
+    ScheduleError,
+    ScheduleLocked,
+)
 from dpsyn_sql.notices import printable
 from dpsyn_sql.progress import listening
 
@@ -39,6 +52,40 @@ _LEAST = 10
 _BORDER = 3
 _LARGE = 1e5
 """From here on numbers have no decimal places."""
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    FAILED = 1
+    """Something failed on the way; of ``dpsyn audit`` also: the claim is violated; of ``dpsyn check``:
+    something is odd."""
+    REFUSED = 2
+    """The command cannot be carried out as written; nothing was done."""
+    OVER_BUDGET = 3
+    """The ledger refused the debit; nothing was read."""
+    LOCKED = 4
+    """Another run is at work; nothing was done."""
+    INTERRUPTED = 130
+    """Ctrl-C, as in shells."""
+
+
+_CODES: tuple[tuple[type[DpsynError], ExitCode], ...] = (
+    (PrivacyBudgetExceeded, ExitCode.OVER_BUDGET),
+    (ScheduleLocked, ExitCode.LOCKED),
+    (LedgerDamaged, ExitCode.FAILED),
+    (InputError, ExitCode.REFUSED),
+    (LedgerError, ExitCode.REFUSED),
+    (ReleaseChanged, ExitCode.REFUSED),
+    (ReleaseExists, ExitCode.REFUSED),
+)
+"""The first line that fits decides; all other errors happen on the way."""
+
+
+def exit_code(error: DpsynError) -> ExitCode:
+    """The exit code of a command that ends with ``error``."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
 class Output:
@@ -169,6 +216,26 @@ def note_interrupt(interrupt: KeyboardInterrupt, otherwise: str) -> None:
 def json_text(document: Mapping[str, Any]) -> str:
     """JSON in ASCII, so that a terminal can show it whatever the names are; NaN becomes null."""
     return json.dumps(_plain(document), indent=2, ensure_ascii=True, allow_nan=False, default=str)
+
+
+def check_writable(path: Path, replace: bool) -> None:
+    """Refuse before any work.
+
+    Raises:
+        InputError: the file exists, unless ``replace``; or its folder does not.
+    """
+    if path.exists() and not replace:
+        raise InputError(f"{path} exists already: choose another file, or remove it")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"the folder of {path} does not exist")
+
+
+def written(path: Path, text: str) -> bool:
+    """Whether the text could be written."""
+    with contextlib.suppress(OSError):
+        path.write_text(text, encoding="utf-8")
+        return True
+    return False
 
 
 class _Nobody:

@@ -8,9 +8,8 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
-from dpsyn_sql.cli.codes import ExitCode
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.cli.output import json_text
+from dpsyn_sql.cli.output import ExitCode, json_text
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.notices import printable
 
