@@ -98,22 +98,12 @@ def centres_of(points: FloatArray, number: int, seed: int) -> FloatArray:
     for start in range(STARTS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a centre without points stays where it is
-            begun = _begun(shifted, number, np.random.default_rng([seed, number, start]))
-            found, _ = kmeans2(shifted, begun, minit="matrix")
+            rng = np.random.default_rng([seed, number, start])
+            found, _ = kmeans2(shifted, number, minit="++", seed=rng)
         cost = mean_cost(shifted, found)
         if cost < least:
             best, least = found, cost
     return np.asarray(best + middle)
-
-
-def _begun(points: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
-    """Points to begin with: each next one as likely as it is far from those before it, squared."""
-    chosen = [points[rng.integers(len(points))]]
-    far = ((points - chosen[0]) ** 2).sum(axis=1)
-    while len(chosen) < number:
-        chosen.append(points[rng.choice(len(points), p=far / far.sum())])
-        far = np.minimum(far, ((points - chosen[-1]) ** 2).sum(axis=1))
-    return np.array(chosen)
 
 
 def mean_cost(points: FloatArray, centres: FloatArray) -> float:
@@ -128,7 +118,7 @@ def _costs(session: Session, columns: Sequence[Compared], lists: Sequence[FloatA
     """The mean cost of each list of centres over all real rows."""
     sql = render(
         "evaluate/nearest",
-        relation=session.real,
+        relation=session.tables["real"],
         coordinates=[read_as(column) for column in columns],
         names=[Fragment(f"v{place}") for place in range(len(columns))],
         nearest=[_nearest(centres) for centres in lists],

@@ -16,12 +16,11 @@ from dpsyn_sql.evaluation.associations import associations
 from dpsyn_sql.evaluation.clusters import clusters, place_columns
 from dpsyn_sql.evaluation.codes import encode
 from dpsyn_sql.evaluation.columns import column_lines
-from dpsyn_sql.evaluation.conditions import broken_conditions, checked_conditions
 from dpsyn_sql.evaluation.efficacy import efficacy, target_column
 from dpsyn_sql.evaluation.learning import need_scikit_learn
 from dpsyn_sql.evaluation.marginals import marginals
+from dpsyn_sql.evaluation.matching import broken_conditions, checked_conditions, range_errors
 from dpsyn_sql.evaluation.membership import membership
-from dpsyn_sql.evaluation.ranges import range_errors
 from dpsyn_sql.evaluation.result import Evaluation
 from dpsyn_sql.evaluation.session import Session, opened
 from dpsyn_sql.progress import phase

@@ -76,7 +76,7 @@ def membership(
     Returns:
         The table, or None where it cannot be computed; and what a reader must know.
     """
-    if session.holdout is None:
+    if "holdout" not in session.tables:
         return None, [
             "No membership test: it needs holdout=, real rows of the same population that the release did "
             "not see."
@@ -85,8 +85,8 @@ def membership(
     if model is None:
         return None, [f"No membership test: {why}"]
     members, others = (
-        model.likelihood.log(_codes(session, relation, session.rows[name], model.domain, seed))
-        for name, relation in (("real", session.real), ("holdout", session.holdout))
+        model.likelihood.log(_codes(session, session.tables[name], session.rows[name], model.domain, seed))
+        for name in ("real", "holdout")
     )
     auc, low, high = area_with_interval(members, others)
     bound, by = auc_bound(model.facts)

@@ -53,29 +53,21 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The tables, each as SQL to put after FROM, with the ``columns`` in order and of their types.
+    """The ``tables``, each as SQL to put after FROM, with the ``columns`` in order and of their types.
 
-    ``real_name``, ``synthetic_name``: as they were given. ``rows``: by ``"real"``, ``"synthetic"`` and, if
-    there is one, ``"holdout"``. ``notes``: what was left out or could not be read. ``homes``: the folders
-    of the real rows.
+    ``real_name``, ``synthetic_name``: as they were given. ``tables`` and ``rows``: by ``"real"``,
+    ``"synthetic"`` and, if there is one, ``"holdout"``. ``notes``: what was left out or could not be read.
+    ``homes``: the folders of the real rows.
     """
 
     engine: DuckDBEngine
     real_name: str
     synthetic_name: str
-    real: Fragment
-    synthetic: Fragment
-    holdout: Fragment | None
+    tables: Mapping[str, Fragment]
     columns: tuple[Compared, ...]
     rows: Mapping[str, int]
     notes: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
-
-    @property
-    def tables(self) -> dict[str, Fragment]:
-        """What stands after FROM, by the keys of ``rows``."""
-        found = {"real": self.real, "synthetic": self.synthetic}
-        return found if self.holdout is None else {**found, "holdout": self.holdout}
 
 
 @contextlib.contextmanager
@@ -200,10 +192,7 @@ def _session(
         notes += told
         tables[called] = _relation(engine, called, one, columns, reads[called])
     names = (found["real"].name, found["synthetic"].name)
-    holdout = tables.get("holdout")
-    return Session(
-        engine, *names, tables["real"], tables["synthetic"], holdout, columns, rows, tuple(notes), homes
-    )
+    return Session(engine, *names, tables, columns, rows, tuple(notes), homes)
 
 
 def _guessed(engine: DuckDBEngine, found: Mapping[str, Opened]) -> dict[str, SqlType | None]:

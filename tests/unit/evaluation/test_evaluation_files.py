@@ -17,8 +17,7 @@ import dpsyn_sql
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.evaluating import evaluate
 from dpsyn_sql.evaluation.files import private_name
-from dpsyn_sql.evaluation.page import SHOWN
-from dpsyn_sql.evaluation.result import PRIVATE, Evaluation
+from dpsyn_sql.evaluation.result import PRIVATE, SHOWN, Evaluation
 from dpsyn_sql.report.html.element import TAGS
 
 EVIL = "<script>alert(1)</script>&\"'\x1b[31m\u202e"
