@@ -52,6 +52,10 @@ class Faults:
         self.places.add(place[:2])
         self.found.append((self.line(place), text))
 
+    def at(self, entry: Place, text: str, *keys: str | int) -> None:
+        """A fault of an entry, whose name begins the text, at a key in it."""
+        self.add((*entry, *keys), f"{'.'.join(map(str, entry))}: {text}")
+
     def refuse(self) -> None:
         """Raise the faults, if there are any.
 
