@@ -169,18 +169,19 @@ def label_of(cadence: str, begins: datetime) -> str:
     return begins.strftime(forms[cadence])
 
 
+def begin_of(cadence: str, moment: datetime) -> datetime:
+    """Where the window of a cadence begins that a moment lies in."""
+    if cadence == "hour":
+        return moment.replace(minute=0, second=0, microsecond=0)
+    day = datetime(moment.year, moment.month, moment.day)
+    if cadence in _MONTHS:
+        return day.replace(day=1, month=(day.month - 1) // _MONTHS[cadence] * _MONTHS[cadence] + 1)
+    return day - timedelta(days=day.weekday() if cadence == "week" else 0)
+
+
 def unaligned(cadence: str, moment: datetime) -> str:
     """Where a window of the cadence can begin, if not there; else empty."""
-    midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
-    fits = {
-        "hour": (moment.minute, moment.second, moment.microsecond) == (0, 0, 0),
-        "day": midnight,
-        "week": midnight and moment.weekday() == 0,
-        "month": midnight and moment.day == 1,
-        "quarter": midnight and moment.day == 1 and moment.month % 3 == 1,
-        "year": midnight and moment.day == moment.month == 1,
-    }
-    return "" if fits[cadence] else _FIRST[cadence]
+    return "" if begin_of(cadence, moment) == moment else _FIRST[cadence]
 
 
 def moment_text(moment: datetime) -> str:

@@ -221,9 +221,8 @@ def _no_totals(spec: Any, source: Any) -> str:
     if source.window is None:
         return "needs window: in the source; tables of different files are not added up"
     if spec.windows is None:
-        return (
-            "" if spec.end else "needs end:, where the last period ends; epsilon is for all periods together"
-        )
+        last = "needs end:, where the last period ends; epsilon is for all periods together"
+        return "" if spec.end else last
     ascending = sorted(spec.windows, key=lambda one: one.begins)
     gaps = any(one.ends != other.begins for one, other in pairwise(ascending))
     return "needs windows: without gaps" if gaps else ""
@@ -352,10 +351,11 @@ def _check_budget(schedule: Schedule, one: Releases, faults: Faults) -> None:
     limits: list[tuple[Place, Limit]] = [(("per", length), found) for length, found in account.per.items()]
     limits += [] if account.limit is None else [(("limit",), account.limit)]
     for key, limit in limits:
+        problem = ""
         try:
             budget = limit.budget("gdp")
-            short = one.cost(budget.kind, one.first).amount > budget.amount
-            problem = f"{limit} is below one release of {one.name!r}: nothing could be released" * short
+            if one.cost(budget.kind, one.first).amount > budget.amount:
+                problem = f"{limit} is below one release of {one.name!r}: nothing could be released"
         except DpsynError as error:
             problem = str(error)
         if problem:

@@ -142,7 +142,7 @@ def _check_options(data: Any, faults: Faults, folder: Path) -> None:
             groups = [{key: value} for key, value in given.items()] + ([together] if together else [])
             for group in groups:
                 if problem := _problem(group, folder):
-                    faults.add((kind, name, next(iter(group))), f"{kind}.{name}: {problem}")
+                    faults.at((kind, name), problem, next(iter(group)))
 
 
 def _problem(options: Mapping[str, Any], folder: Path) -> str:
@@ -249,7 +249,7 @@ def _ledger(given: str | None, file: Path, sources: list[SourceOf], faults: Faul
             places.setdefault(place, source.name)
         else:
             told = problem or "the ledger of a query over files has no default place"
-            faults.add(("sources", source.name), f"sources.{source.name}: {told} Write ledger:")
+            faults.at(("sources", source.name), f"{told} Write ledger:")
     if len(places) > 1:
         told = ", ".join(f"{place} ({name})" for place, name in places.items())
         faults.add((), f"the sources have several ledgers: {told}. A schedule has one: write ledger:")

@@ -38,6 +38,11 @@ class Limit:
         """In the units of an account of ``kind``; a limit without a delta is pure."""
         return granted_budget(self.epsilon, self.delta, "zcdp" if kind == "zcdp" else "gdp")
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        """As the ledger records it."""
+        return self.epsilon, self.delta
+
     def __str__(self) -> str:
         return f"epsilon={self.epsilon}, delta={self.delta}"
 
@@ -213,6 +218,10 @@ class Item:
     def key(self) -> tuple[str, str]:
         """Name and version in the ledger."""
         return self.releases.name, self.period.label
+
+    def facts(self, **more: object) -> dict[str, object]:
+        """As plain data, and more."""
+        return {"release": self.releases.name, "period": self.period.label, **more}
 
     def __str__(self) -> str:
         return f"{self.releases.name}:{self.period.label}"
