@@ -53,6 +53,7 @@ def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Reques
         signature = own.replace(parameters=[own.parameters["con"], *options])
 
         @functools.wraps(function)
+        @briefly
         def call(*args: Any, **given: Any) -> R:
             arguments = _bound(function.__name__, signature, args, given)
             con, source = arguments.pop("con"), arguments.get("source")
@@ -68,6 +69,6 @@ def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Reques
         text, raises, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")
         call.__doc__ = f"{text}\n{explained()}{raises}{rest}"
         call.__signature__ = signature  # type: ignore[attr-defined]
-        return briefly(call)
+        return call
 
     return decorated

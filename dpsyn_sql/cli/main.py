@@ -22,8 +22,8 @@ from dpsyn_sql.cli.options import (
     RequestFile,
     Settings,
     Spark,
-    asked,
     connection,
+    request_of,
     with_options,
 )
 from dpsyn_sql.cli.output import (
@@ -113,7 +113,7 @@ def plan_command(
     """Say what 'release' would read, ask and write. Read no rows and spend nothing."""
     with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
         with connection(database, spark) as con:
-            planned = dpsyn_sql.plan(con, asked(context, request, set_))
+            planned = dpsyn_sql.plan(con, request_of(context, request, set_))
         # Other lines may quote the owner's SQL, where rows=1 is a condition.
         lines = [_spoken(line) for line in str(planned).splitlines()]
         for line in lines:
@@ -154,7 +154,7 @@ def release_command(
     with printing(as_json, quiet) as out:
         with interruptible("Interrupted before anything was charged."):
             release = dpsyn_sql.release  # imports everything that it needs
-            wanted = asked(context, request, set_)
+            wanted = request_of(context, request, set_)
             if certificate is not None:
                 _check_certificate(certificate, wanted.replace)
         said = "Interrupted. 'dpsyn ledger show' says what was charged."

@@ -174,7 +174,7 @@ TrustQuery = parameter_of("trust_query").annotation
 PublicTables = parameter_of("public_tables").annotation
 
 
-def asked(context: typer.Context, file: Path | None, settings: Sequence[str] | None) -> Request:
+def request_of(context: typer.Context, file: Path | None, settings: Sequence[str] | None) -> Request:
     """The request of a command line: the values of ``file``, if there is one, and the options.
 
     ``settings`` are those of the method.

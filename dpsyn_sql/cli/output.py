@@ -159,7 +159,7 @@ def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> I
         stack.enter_context(warnings.catch_warnings())
         warnings.showwarning = lambda message, *_, **__: out.warn(in_options(str(message), but=FIGURES))
         if as_json or quiet:
-            stack.enter_context(listening(_Nobody()))
+            stack.enter_context(listening(_NoListener()))
         try:
             yield out
         except DpsynError as error:
@@ -238,7 +238,7 @@ def written(path: Path, text: str) -> bool:
     return False
 
 
-class _Nobody:
+class _NoListener:
     """Hears of phases in place of a progress bar."""
 
     def begin(self, name: str, total: int | None) -> None: ...

@@ -95,7 +95,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Heading:
     """The heading of a table, how to read it, and the columns that a page shows first (none: all)."""
 
     heading: str
@@ -103,15 +103,15 @@ class Told:
     first: tuple[str, ...] = ()
 
 
-TOLD: Mapping[str, Told] = {
-    "columns": Told(
+HEADINGS: Mapping[str, Heading] = {
+    "columns": Heading(
         "Columns",
         "How far the values of each column are from the real ones (tv, total variation distance: 0 is "
         "equal, 1 has nothing in common). Beside it (tv resample): what as many fresh rows of the real "
         "distribution would have. Unseen: the share of synthetic rows with a value that no real row has.",
         ("column", "kind", "tv", "tv_resample", "tv_holdout", "missing_real", "missing_synthetic", "unseen"),
     ),
-    "marginals": Told(
+    "marginals": Heading(
         "Tables of several columns",
         "Errors of all tables of one and two columns, and of a sample of larger ones: total variation "
         "distance, sum of squared differences of shares (sse), greatest difference of a share. Resample: "
@@ -129,34 +129,34 @@ TOLD: Mapping[str, Told] = {
             "max_mean",
         ),
     ),
-    "worst": Told("Worst tables", "The tables of columns that differ most."),
-    "conjunctions": Told(
+    "worst": Heading("Worst tables", "The tables of columns that differ most."),
+    "conjunctions": Heading(
         "Counts of people with several properties",
         "Errors of queries that ask for the rows with one value in each of several columns.",
     ),
-    "pairs": Told(
+    "pairs": Heading(
         "Dependence of pairs",
         "How strongly two columns depend on each other, in the real and in the synthetic rows: 0 is not at "
         "all. Independent: what chance alone gives.",
         ("first", "second", "measure", "real", "synthetic", "holdout", "difference", "independent"),
     ),
-    "ranges": Told(
+    "ranges": Heading(
         "Counts in ranges", "Errors of queries that ask for the rows in a range of numbers or times."
     ),
-    "conditions": Told("Conditions", "The share of rows that break each of the owner's conditions."),
-    "efficacy": Told(
+    "conditions": Heading("Conditions", "The share of rows that break each of the owner's conditions."),
+    "efficacy": Heading(
         "Learning",
         "What a learner gains from synthetic rows, judged on real ones, beside the same learner on real "
         "rows and beside the labels alone. AUC, F1 and accuracy: 1 is best; of two classes they are those "
         "of the rarer one. R2: 1 is best, 0 is the mean for every row. MAE: mean absolute error, in units "
         "of the column.",
     ),
-    "clusters": Told(
+    "clusters": Heading(
         "Places",
         "Mean squared distance of all real places to the nearest centre that k-means found in the synthetic "
         "places, beside the real table's own centres. A ratio of 1 is as good.",
     ),
-    "membership": Told(
+    "membership": Heading(
         "Membership test",
         "The share of pairs (a real row, a row of the holdout) in which the real row has the higher "
         "likelihood under the released model, with its 95 % interval. One half: this test cannot tell them "
@@ -207,7 +207,7 @@ def summary_of(evaluation: Evaluation) -> str:
     """For people, without control characters."""
     lines = [PRIVATE, "", f"{evaluation.synthetic} beside {evaluation.real}", _rows_in_words(evaluation)]
     for name, frame in evaluation.tables.items():
-        told = _told(name)
+        told = _heading(name)
         first = [column for column in told.first if column in frame] or list(frame.columns)
         lines += ["", f"{told.heading}. {told.meaning}", *_aligned(frame[first].head(IN_SUMMARY))]
         if len(frame) > IN_SUMMARY:
@@ -250,8 +250,8 @@ def _cell(value: object) -> str:
     return printable(text, lines=False)
 
 
-def _told(name: str) -> Told:
-    return TOLD.get(name, Told(name, ""))
+def _heading(name: str) -> Heading:
+    return HEADINGS.get(name, Heading(name, ""))
 
 
 # -- a page --------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def page_of(evaluation: Evaluation) -> str:
         box(paragraph(PRIVATE), warning=True),
     )
     sections = [
-        Section(name, _told(name).heading, _content(name, frame)) for name, frame in _tables(evaluation)
+        Section(name, _heading(name).heading, _content(name, frame)) for name, frame in _tables(evaluation)
     ]
     if evaluation.notes:
         sections.append(Section("notes", "Notes", bullets(evaluation.notes)))
@@ -279,7 +279,7 @@ def _tables(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _content(name: str, frame: pd.DataFrame) -> Html:
-    told = _told(name)
+    told = _heading(name)
     if frame.empty:
         return joined(paragraph(told.meaning), paragraph("Nothing was computed; the notes say why."))
     first = [column for column in told.first if column in frame] or list(frame.columns)

@@ -70,7 +70,7 @@ class Calendar:
         while self.end is None or begins < self.end:
             if index and begins >= until:
                 return
-            ends = after(self.cadence, begins)
+            ends = end_of(self.cadence, begins)
             yield Period(label_of(self.cadence, begins), ends + self.wait, begins, ends, index)
             begins, index = ends, index + 1
 
@@ -82,7 +82,7 @@ class Calendar:
         """The edges of all windows up to the one of index ``last``."""
         edges = [self.start]
         while len(edges) < last + 2:
-            edges.append(after(self.cadence, edges[-1]))
+            edges.append(end_of(self.cadence, edges[-1]))
         return tuple(moment_text(edge) for edge in edges)
 
 
@@ -150,7 +150,7 @@ class Partitions:
 Series = Calendar | Listed | Single | Partitions
 
 
-def after(cadence: str, begins: datetime) -> datetime:
+def end_of(cadence: str, begins: datetime) -> datetime:
     """The end of the window of a cadence that begins there."""
     if cadence in _STEPS:
         return begins + _STEPS[cadence]

@@ -12,7 +12,7 @@ from typing import Any
 from dpsyn_sql.errors import DpsynError, said
 from dpsyn_sql.schedule.calendar import LABELS, MOST_PERIODS, Calendar, unaligned
 from dpsyn_sql.schedule.lines import Faults, Place
-from dpsyn_sql.schedule.series import PLACEHOLDERS, Limit, Releases, Schedule
+from dpsyn_sql.schedule.series import PLACEHOLDERS, Limit, ReleaseSeries, Schedule
 from dpsyn_sql.source.files import ending_of, looks_like_path
 from dpsyn_sql.source.names import display_name, fold, near_matches, split_name
 from dpsyn_sql.source.paths import WILDCARDS, absolute_path
@@ -267,7 +267,7 @@ def _check_outputs(schedule: Schedule, faults: Faults) -> None:
         written |= {output: one.name for output in mine if output not in written}
 
 
-def _output_pattern(schedule: Schedule, one: Releases, labels: str = "") -> str:
+def _output_pattern(schedule: Schedule, one: ReleaseSeries, labels: str = "") -> str:
     """The output of any period: its placeholders are wildcards, or in a regular expression ``labels``."""
     plain = PLACEHOLDERS.sub(lambda found: one.name if found[1] == "release" else _ANY, one.output)
     if one.to_file:
@@ -277,7 +277,7 @@ def _output_pattern(schedule: Schedule, one: Releases, labels: str = "") -> str:
     return re.escape(text).replace(_ANY, labels) if labels else text.replace(_ANY, "*")
 
 
-def _written(schedule: Schedule, one: Releases) -> list[str]:
+def _written(schedule: Schedule, one: ReleaseSeries) -> list[str]:
     """All outputs, but of a calendar, which can have very many."""
     if isinstance(one.series, Calendar):
         return []
@@ -305,7 +305,7 @@ def _check_circles(schedule: Schedule, faults: Faults) -> None:
             faults.at(("releases", name), told, "source")
 
 
-def _feeds(output: str, other: Releases, one: Releases, schedule: Schedule) -> bool:
+def _feeds(output: str, other: ReleaseSeries, one: ReleaseSeries, schedule: Schedule) -> bool:
     """Whether the source of ``one`` reads an output of ``other``."""
     source = one.source
     if source.path is not None:
@@ -344,7 +344,7 @@ def _check_units(schedule: Schedule, faults: Faults) -> None:
             faults.at(("releases", one.name), f"privacy_unit: {told}", "privacy_unit")
 
 
-def _check_budget(schedule: Schedule, one: Releases, faults: Faults) -> None:
+def _check_budget(schedule: Schedule, one: ReleaseSeries, faults: Faults) -> None:
     account = schedule.accounts.get(one.source.account or "")
     if account is None:
         return

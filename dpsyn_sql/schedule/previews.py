@@ -13,7 +13,7 @@ from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import Records, Spent, check_clock, epsilon_of, read_records
 from dpsyn_sql.schedule.running import check_due, other_limits, wanted
-from dpsyn_sql.schedule.series import Item, Releases, Schedule, in_keys
+from dpsyn_sql.schedule.series import Item, ReleaseSeries, Schedule, in_keys
 from dpsyn_sql.schedule.status import states, utc_now
 from dpsyn_sql.source.slices import Window
 
@@ -101,7 +101,7 @@ def _reading(schedule: Schedule, item: Item) -> str:
     return reads
 
 
-def participation(one: Releases) -> str:
+def participation(one: ReleaseSeries) -> str:
     """How often a person can be in a series, and what that costs."""
     epsilon = one.options.get("epsilon", 1.0)
     if isinstance(one.series, Single):
@@ -127,7 +127,7 @@ def participation(one: Releases) -> str:
     return f"{count} {what}, a person can be in all of them: {each}"
 
 
-def _of_totals(one: Releases, of_rows: bool) -> str:
+def _of_totals(one: ReleaseSeries, of_rows: bool) -> str:
     """The same for running totals, with the noise of both ways."""
     most, total = one.windows_per_unit, one.total(one.first)
     bound = "a person can be in all of them"

@@ -17,7 +17,7 @@ from dpsyn_sql.accounting.budget import Budget, Kind, exact_number
 from dpsyn_sql.errors import AccountError, ScheduleError
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.schedule.calendar import after, begin_of
+from dpsyn_sql.schedule.calendar import begin_of, end_of
 from dpsyn_sql.schedule.series import Item, Limit, Schedule
 
 _STATES = ("debited", "measured", "published")
@@ -136,7 +136,7 @@ class Spent:
                 return (
                     f"the account {account.name!r} may spend {limit} in the {length} from {begins:%Y-%m-%d}, "
                     f"and {problem}. Nothing was read or charged",
-                    after(length, begins),
+                    end_of(length, begins),
                 )
         return "", None
 

@@ -57,7 +57,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOf:
+class ScheduledSource:
     """What is read. ``path`` may have placeholders; otherwise ``text`` is a table or a query."""
 
     name: str
@@ -70,11 +70,11 @@ class SourceOf:
 
 
 @dataclass(frozen=True)
-class Releases:
+class ReleaseSeries:
     """A series of releases; ``options`` are those of a request, ``cumulative`` means running totals."""
 
     name: str
-    source: SourceOf
+    source: ScheduledSource
     output: str
     series: Series
     options: Mapping[str, Any]
@@ -190,7 +190,7 @@ class Schedule:
     path: Path
     ledger: Path
     accounts: Mapping[str, Account]
-    releases: tuple[Releases, ...]
+    releases: tuple[ReleaseSeries, ...]
     faults: Faults = field(repr=False, compare=False)
 
     @property
@@ -211,7 +211,7 @@ class Schedule:
 class Item:
     """One period of a series."""
 
-    releases: Releases
+    releases: ReleaseSeries
     period: Period
 
     @property
@@ -227,7 +227,7 @@ class Item:
         return f"{self.releases.name}:{self.period.label}"
 
 
-def _known(one: Releases, now: datetime) -> Iterable[Period]:
+def _known(one: ReleaseSeries, now: datetime) -> Iterable[Period]:
     """Periods that have begun; the first of the others is the next one."""
     for period in one.series.periods(datetime.max):
         yield period

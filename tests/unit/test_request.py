@@ -13,10 +13,9 @@ import duckdb
 import numpy
 import pandas
 import pytest
-from typer.testing import CliRunner
+from support.command import run
 
 import dpsyn_sql
-from dpsyn_sql.cli.main import app
 from dpsyn_sql.request import OPTIONS, Request
 
 DOMAIN = """
@@ -55,10 +54,6 @@ def folder(tmp_path, monkeypatch):
             " FROM range(500) AS r(i)) TO 'job/t.parquet'"
         )
     return place
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def written(tmp_path, text):

@@ -4,9 +4,7 @@ import json
 
 import duckdb
 import pytest
-from typer.testing import CliRunner
-
-from dpsyn_sql.cli.main import app
+from support.command import run
 
 DOMAIN = """
 columns:
@@ -25,10 +23,6 @@ def folder(tmp_path, monkeypatch):
             " TO 't.parquet'"
         )
     return tmp_path
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_release_writes_table_and_certificate(folder):

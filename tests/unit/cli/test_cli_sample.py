@@ -6,10 +6,9 @@ import json
 import duckdb
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from support.command import run
 
 import dpsyn_sql
-from dpsyn_sql.cli.main import app
 
 DOMAIN = {
     "columns": {
@@ -45,10 +44,6 @@ def folder(made, tmp_path, monkeypatch):
     for name in ("w.duckdb", "two.parquet", "two.parquet.dpsyn.duckdb"):
         (tmp_path / name).write_bytes((made / name).read_bytes())
     return tmp_path
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 PLACES = [

@@ -8,12 +8,11 @@ from fractions import Fraction
 
 import duckdb
 import pytest
-from typer.testing import CliRunner
+from support.command import run
 
 import dpsyn_sql
 from dpsyn_sql.accounting.account import describe
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.cli.main import app
 from dpsyn_sql.cli.words import FIGURES, in_options, options
 from dpsyn_sql.source.names import listed
 
@@ -57,10 +56,6 @@ def write_tables():
         con.execute("CREATE TABLE t AS FROM 't.parquet'; CREATE TABLE o AS FROM t; CREATE VIEW v AS FROM t")
         con.execute("CREATE MACRO twice(a) AS 2 * a")
         con.execute("CREATE TABLE g AS SELECT n, n AS m FROM t")
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, list(arguments))
 
 
 WRONG = {
