@@ -39,7 +39,7 @@ from dpsyn_sql.errors import (
     ScheduleError,
     ScheduleLocked,
 )
-from dpsyn_sql.notices import printable
+from dpsyn_sql.notices import aligned, printable, widths
 from dpsyn_sql.progress import listening
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document (docs/command_line.md).")]
@@ -136,7 +136,7 @@ class Output:
         if sys.stdout.isatty():
             _print_table(heading, names, cells, right)
         else:
-            typer.echo("\n".join([*([heading] if heading else []), *_aligned(names, cells, right)]))
+            typer.echo("\n".join([*([heading] if heading else []), *aligned(names, cells, right)]))
 
     def document(self, document: Mapping[str, Any]) -> None:
         """What ``--json`` prints at the end."""
@@ -269,23 +269,6 @@ def _plain(value: object) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _aligned(names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-    """Columns in plain text, two spaces apart."""
-    widths = _widths(names, cells)
-    lines = []
-    for row in [names, *cells]:
-        padded = [
-            cell.rjust(width) if flush else cell.ljust(width)
-            for cell, width, flush in zip(row, widths, right, strict=True)
-        ]
-        lines.append("  ".join(padded).rstrip())
-    return lines
-
-
-def _widths(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
-    return [max(len(row[place]) for row in [names, *cells]) for place in range(len(names))]
-
-
 def _print_table(
     title: str, names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
 ) -> None:
@@ -298,7 +281,7 @@ def _print_table(
     console = Console(markup=False, highlight=False, emoji=False)
     if title:
         console.print(Text(title))
-    least = sum(min(width, _LEAST) + _BORDER for width in _widths(names, cells))
+    least = sum(min(width, _LEAST) + _BORDER for width in widths(names, cells))
     if cells and least > console.width:
         for row in cells:
             console.print()

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.cluster.vq import kmeans2
+from scipy.spatial.distance import cdist
 
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.drawing import MOST_ROWS, drawn, read_as
@@ -108,10 +109,7 @@ def centres_of(points: FloatArray, number: int, seed: int) -> FloatArray:
 
 def mean_cost(points: FloatArray, centres: FloatArray) -> float:
     """Mean squared distance to the nearest centre."""
-    nearest = np.full(len(points), np.inf)
-    for centre in centres:
-        nearest = np.minimum(nearest, ((points - centre) ** 2).sum(axis=1))
-    return float(nearest.mean())
+    return float(cdist(points, centres, "sqeuclidean").min(axis=1).mean())
 
 
 def _costs(session: Session, columns: Sequence[Compared], lists: Sequence[FloatArray]) -> list[float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpsyn_sql.evaluation.files import checked_place, write_private
-from dpsyn_sql.notices import printable
+from dpsyn_sql.notices import aligned, printable
 from dpsyn_sql.report.html.charts import Bar, bars
 from dpsyn_sql.report.html.element import Html, element, joined, named
 from dpsyn_sql.report.html.page import Section, box, bullets, facts, folded, page, paragraph, table
@@ -209,7 +209,7 @@ def summary_of(evaluation: Evaluation) -> str:
     for name, frame in evaluation.tables.items():
         told = _heading(name)
         first = [column for column in told.first if column in frame] or list(frame.columns)
-        lines += ["", f"{told.heading}. {told.meaning}", *_aligned(frame[first].head(IN_SUMMARY))]
+        lines += ["", f"{told.heading}. {told.meaning}", *_lines(frame[first].head(IN_SUMMARY))]
         if len(frame) > IN_SUMMARY:
             lines.append(f"... and {len(frame) - IN_SUMMARY:,} more")
     if evaluation.notes:
@@ -221,17 +221,10 @@ def _rows_in_words(evaluation: Evaluation) -> str:
     return f"{evaluation.rows[0]:,} real rows, {evaluation.rows[1]:,} synthetic rows"
 
 
-def _aligned(frame: pd.DataFrame) -> Iterator[str]:
-    names = [str(name) for name in frame.columns]
+def _lines(frame: pd.DataFrame) -> list[str]:
     cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
-    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-    flush = [_is_numbers(frame.iloc[:, place]) for place in range(len(names))]
-    for row in [names, *cells]:
-        padded = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, flush, strict=True)
-        )
-        yield "  ".join(padded).rstrip()
+    right = [_is_numbers(frame.iloc[:, place]) for place in range(len(frame.columns))]
+    return aligned([str(name) for name in frame.columns], cells, right)
 
 
 def _is_numbers(column: pd.Series[Any]) -> bool:
