@@ -13,7 +13,7 @@ import duckdb
 import numpy
 import pandas
 import pytest
-from support.command import run
+from support.commands import run
 
 import dpsyn_sql
 from dpsyn_sql.request import OPTIONS, Request

@@ -4,7 +4,7 @@ import json
 
 import duckdb
 import pytest
-from support.command import run
+from support.commands import run
 
 DOMAIN = """
 columns:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import duckdb
 import pytest
-from support.command import run
+from support.commands import run
 from typer.testing import CliRunner
 
 from dpsyn_sql.cli.main import app

@@ -6,7 +6,7 @@ import json
 import duckdb
 import pandas as pd
 import pytest
-from support.command import run
+from support.commands import run
 
 import dpsyn_sql
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 import pytest
-from support.command import run
+from support.commands import run
 
 import dpsyn_sql
 from dpsyn_sql.engines.spark.started import started

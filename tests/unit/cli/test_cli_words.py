@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import duckdb
 import pytest
-from support.command import run
+from support.commands import run
 
 import dpsyn_sql
 from dpsyn_sql.accounting.account import describe
