@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, briefly
 from dpsyn_sql.request import Request, explained
 from dpsyn_sql.source.frames import DataFrame
 
@@ -53,6 +53,7 @@ def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Reques
         signature = own.replace(parameters=[own.parameters["con"], *options])
 
         @functools.wraps(function)
+        @briefly
         def call(*args: Any, **given: Any) -> R:
             arguments = _bound(function.__name__, signature, args, given)
             con, source = arguments.pop("con"), arguments.get("source")

@@ -28,11 +28,15 @@ ours outside the ``except`` block.
 
 from __future__ import annotations
 
+import functools
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _SHOWN = 200
 
@@ -157,6 +161,29 @@ class EngineFailure(DpsynError):
 
 class InternalError(DpsynError):
     """A broken promise between parts of dpsyn_sql; please report it."""
+
+
+def briefly(function: Callable[P, R]) -> Callable[P, R]:
+    """Let what is wrong with a call of ``function`` reach the caller without our frames and without a chain.
+
+    A failure of the database or of our own parts keeps its frames: they say where to look.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **given: P.kwargs) -> R:
+        try:
+            return function(*args, **given)
+        except (EngineFailure, InternalError):
+            raise
+        except DpsynError as error:
+            refused = error
+        refused.__cause__ = refused.__context__ = None
+        try:
+            raise refused.with_traceback(None)
+        finally:
+            del refused  # with its traceback it would keep the arguments alive
+
+    return call
 
 
 def said(argument: object) -> str:

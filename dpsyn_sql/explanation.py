@@ -26,7 +26,7 @@ from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.errors import InputError, InternalError, briefly
 from dpsyn_sql.measure.calibrate import standard_deviation
 from dpsyn_sql.measure.planned import discovery_events, explained_noise
 from dpsyn_sql.measure.questions.keys import shown_from
@@ -167,6 +167,7 @@ def plan(con: Connection, request: Request) -> Explanation:
         )
 
 
+@briefly
 def init(
     con: Connection | DataFrame,
     source: str | os.PathLike[str] | DataFrame | None = None,
@@ -184,6 +185,7 @@ def init(
         return template_text(session.relation)
 
 
+@briefly
 def suggest(
     con: Connection | DataFrame = None,
     source: str | os.PathLike[str] | DataFrame | None = None,

@@ -1,5 +1,5 @@
-"""Warnings to the person who called the package, or to a listener that keeps them, and names that are safe to
-show; importable from anywhere.
+"""Warnings to the person who called the package, or to a listener that keeps them; safe names,
+and tables in plain text; importable from anywhere.
 
 Warnings depend on public facts and noisy answers only.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -57,3 +57,20 @@ def printable(text: str, *, lines: bool = True) -> str:
         else char.encode("unicode_escape").decode("ascii")
         for char in text
     )
+
+
+def widths(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    """Of each column of a table the longest text."""
+    return [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+
+
+def aligned(names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
+    """A table in plain text, columns two spaces apart; ``right``: which ones are flush right."""
+    wide = widths(names, cells)
+    return [
+        "  ".join(
+            cell.rjust(width) if flush else cell.ljust(width)
+            for cell, width, flush in zip(row, wide, right, strict=True)
+        ).rstrip()
+        for row in [names, *cells]
+    ]

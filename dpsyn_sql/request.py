@@ -6,6 +6,7 @@ command are made from the fields of ``Request``. A connection or a secret is nev
 
 from __future__ import annotations
 
+import numbers
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -241,6 +242,13 @@ class Request:
     """The labels of all periods of the calendar of ``slice``: the release is then a running total, and
     ``epsilon`` and ``delta`` are for all periods together. For programs too."""
 
+    def __post_init__(self) -> None:
+        """A whole number is a label by its decimal text."""
+        for name in _LABELS:
+            value = getattr(self, name)
+            if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+                object.__setattr__(self, name, str(int(value)))
+
     @classmethod
     def from_mapping(
         cls, mapping: Mapping[str, Any], *, folder: str | os.PathLike[str] | None = None
@@ -445,7 +453,7 @@ def _plain(name: str, value: Any) -> Any:
     """A value as a call would have it."""
     if is_frame(value):
         raise InputError(f"{name}={said(value)} is no plain data: make Request(source=...) instead")
-    if name in _LABELS and value is not None and not isinstance(value, str):
+    if name in _LABELS and (isinstance(value, bool) or not isinstance(value, str | numbers.Integral | None)):
         raise InputError(f"{name}={said(value)} is no text: write it in quotes")
     if name == "on_error" and value is None:
         return "null"  # the word, which YAML takes for no value

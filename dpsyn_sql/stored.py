@@ -12,7 +12,7 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkRelease
 from dpsyn_sql.engines.spark.target import spark_output
 from dpsyn_sql.engines.stored_releases import drawing, opened_releases
-from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.errors import InputError, briefly, said
 from dpsyn_sql.folders import locked_folder
 from dpsyn_sql.report.result import Release, check_draw
 from dpsyn_sql.report.stored import facts_of, read_parts
@@ -25,6 +25,7 @@ from dpsyn_sql.write.publish import readable_literal, statement_of
 _WORK = ".dpsyn-work-"
 
 
+@briefly
 def load(con: Connection, name: str | None = None) -> Release:
     """Load a stored release: marginals, certificate, noisy answers and more rows.
 

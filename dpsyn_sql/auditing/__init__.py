@@ -26,7 +26,7 @@ from dpsyn_sql.auditing.door import Ask, Door, Witness
 from dpsyn_sql.auditing.toy import toy, toy_domain
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.file import DomainSpec, read_domain, shape_of
-from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.errors import InputError, briefly, said
 from dpsyn_sql.interfaces import Curator, Method
 from dpsyn_sql.methods import least_asking, method_of, static_default
 from dpsyn_sql.planning.deadline import Deadline
@@ -88,6 +88,7 @@ class Audit:
         return self.lower_bound > self.claim
 
 
+@briefly
 def audit(
     *,
     epsilon: Number = 1.0,

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpsyn_sql.cli.codes import ExitCode
-from dpsyn_sql.cli.methods import Method, Settings, with_set
-from dpsyn_sql.cli.output import Json, Quiet, printing
+from dpsyn_sql.cli.options import Method, Settings, with_set
+from dpsyn_sql.cli.output import ExitCode, Json, Quiet, printing
 
 if TYPE_CHECKING:
     from dpsyn_sql.auditing import Audit, Prepared

@@ -72,8 +72,10 @@ def evaluate_command(
         import dpsyn_sql  # loads the engine
         from dpsyn_sql.evaluation.files import checked_place, private_name
         from dpsyn_sql.planning.workload import members_of
+        from dpsyn_sql.source.paths import absolute_path
 
-        place = None if into is None else checked_place(private_name(into))
+        homes = [absolute_path(given).parent for given in (database, real) if given and Path(given).exists()]
+        place = None if into is None else checked_place(private_name(into), homes)
         found = dpsyn_sql.evaluate(
             database,
             real,

@@ -7,35 +7,84 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import dpsyn_sql
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.cli.audit import audit_command
-from dpsyn_sql.cli.check import check_command
+from dpsyn_sql.cli.domain import check_command, init_command
 from dpsyn_sql.cli.evaluate import evaluate_command
-from dpsyn_sql.cli.files import check_writable, written
-from dpsyn_sql.cli.group import Commands
 from dpsyn_sql.cli.ledger import ledger_app
-from dpsyn_sql.cli.methods import AuditCommand, MethodCommand, Settings
 from dpsyn_sql.cli.options import (
+    AuditCommand,
     Database,
+    MethodCommand,
     OptionalSource,
-    PublicTables,
     RequestFile,
-    SourceArgument,
+    Settings,
     Spark,
-    TrustQuery,
-    asked,
     connection,
+    request_of,
     with_options,
 )
-from dpsyn_sql.cli.output import Json, Output, Quiet, interruptible, printing
-from dpsyn_sql.cli.report import report_command
-from dpsyn_sql.cli.sample import marginal_command, plot_command, sample_command
+from dpsyn_sql.cli.output import (
+    ExitCode,
+    Json,
+    Output,
+    Quiet,
+    check_writable,
+    interruptible,
+    printing,
+    tell_error,
+    written,
+)
 from dpsyn_sql.cli.schedule import run_command, status_command
-from dpsyn_sql.cli.words import FIGURES, in_options
+from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
+from dpsyn_sql.cli.words import FIGURES, in_options, speak_of
 from dpsyn_sql.errors import DpsynError, InputError
 from dpsyn_sql.request import Request
+
+_JSON = "--json"
+
+
+class Commands(TyperGroup):
+    """The group of all commands; it says what is wrong with a command line."""
+
+    def make_context(self, info_name: str | None, args: list[str], *others: Any, **options: Any) -> Any:
+        """Read the options of the group, and whether errors are to be JSON."""
+        as_json = _JSON in args  # reading empties the list
+        try:
+            context = super().make_context(info_name, args, *others, **options)
+        except Exception as error:
+            _tell(error, as_json)
+            raise
+        context.meta[_JSON] = as_json
+        return context
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the options of the command and run it."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            _tell(error, ctx.meta[_JSON])
+            raise
+
+
+def _tell(error: Exception, as_json: bool) -> None:
+    """One line for a command line that cannot be read; other errors, and help, pass.
+
+    The class of these errors is not the same in all versions of the library.
+    """
+    message = getattr(error, "format_message", None)
+    if message is None or type(error).__name__ == "NoArgsIsHelpError":
+        return
+    context = getattr(error, "ctx", None)
+    hint = "" if context is None else f" See '{context.command_path} --help'."
+    text = " ".join(message().split()).removesuffix(".")
+    text += "" if text.endswith("?") else "."
+    tell_error(as_json, "UsageError", text + hint, ExitCode.REFUSED)
+    raise typer.Exit(int(ExitCode.REFUSED)) from None
+
 
 app = typer.Typer(
     name="dpsyn",
@@ -45,33 +94,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-@app.command("init")
-def init_command(
-    source: SourceArgument,
-    database: Database = None,
-    spark: Spark = None,
-    into: Annotated[
-        Path | None, typer.Option("--into", "-o", help="File to write. Default: print it.")
-    ] = None,
-    trust_query: TrustQuery = False,
-    public_tables: PublicTables = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Write a domain file to fill in, from column names and types. Read no rows."""
-    with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
-        with connection(database, spark) as con:
-            text = dpsyn_sql.init(con, source, trust_query=trust_query, public_tables=public_tables or ())
-        if into is None:
-            out.raw(text + "\n")
-        else:
-            check_writable(into, replace=False)
-            if not written(into, text):
-                raise InputError(f"{into} cannot be written: choose another file")
-            out.say(f"Wrote {into}: fill it in, then pass it as --domain {into}")
-        out.document({"file": None if into is None else str(into), "text": text})
+app.command("init")(init_command)
 
 
 @app.command("plan", cls=MethodCommand)
@@ -94,7 +117,7 @@ def plan_command(
     """Say what 'release' would read, ask and write. Read no rows and spend nothing."""
     with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
         with connection(database, spark) as con:
-            planned = dpsyn_sql.plan(con, asked(context, request, set_))
+            planned = dpsyn_sql.plan(con, request_of(context, request, set_))
         # Other lines may quote the owner's SQL, where rows=1 is a condition.
         lines = [_spoken(line) for line in planned.verbose().splitlines()]
         shown = lines if verbose else [_spoken(line) for line in str(planned).splitlines()]
@@ -136,7 +159,7 @@ def release_command(
     with printing(as_json, quiet) as out:
         with interruptible("Interrupted before anything was charged."):
             release = dpsyn_sql.release  # imports everything that it needs
-            wanted = asked(context, request, set_)
+            wanted = request_of(context, request, set_)
             if certificate is not None:
                 _check_certificate(certificate, wanted.replace)
         said = "Interrupted. 'dpsyn ledger show' says what was charged."
@@ -213,10 +236,4 @@ app.add_typer(ledger_app, name="ledger")
 app.command("audit", cls=AuditCommand)(audit_command)
 app.command("run")(run_command)
 app.command("status")(status_command)
-
-
-def _check_writable(path: Path, replace: bool) -> None:
-    if path.exists() and not replace:
-        raise InputError(f"{path} exists already: choose another file, or remove it")
-    if not path.resolve().parent.is_dir():
-        raise InputError(f"the folder of {path} does not exist")
+speak_of(app)

@@ -13,20 +13,33 @@ character of theirs reaches a terminal.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from enum import IntEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dpsyn_sql.cli.codes import ExitCode, exit_code
 from dpsyn_sql.cli.words import FIGURES, in_options
-from dpsyn_sql.errors import DomainError, DpsynError, ScheduleError
-from dpsyn_sql.notices import printable
+from dpsyn_sql.errors import (
+    DomainError,
+    DpsynError,
+    InputError,
+    LedgerDamaged,
+    LedgerError,
+    PrivacyBudgetExceeded,
+    ReleaseChanged,
+    ReleaseExists,
+    ScheduleError,
+    ScheduleLocked,
+)
+from dpsyn_sql.notices import aligned, printable, widths
 from dpsyn_sql.progress import listening
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document (docs/command_line.md).")]
@@ -39,6 +52,40 @@ _LEAST = 10
 _BORDER = 3
 _LARGE = 1e5
 """From here on numbers have no decimal places."""
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    FAILED = 1
+    """Something failed on the way; of ``dpsyn audit`` also: the claim is violated; of ``dpsyn check``:
+    something is odd."""
+    REFUSED = 2
+    """The command cannot be carried out as written; nothing was done."""
+    OVER_BUDGET = 3
+    """The ledger refused the debit; nothing was read."""
+    LOCKED = 4
+    """Another run is at work; nothing was done."""
+    INTERRUPTED = 130
+    """Ctrl-C, as in shells."""
+
+
+_CODES: tuple[tuple[type[DpsynError], ExitCode], ...] = (
+    (PrivacyBudgetExceeded, ExitCode.OVER_BUDGET),
+    (ScheduleLocked, ExitCode.LOCKED),
+    (LedgerDamaged, ExitCode.FAILED),
+    (InputError, ExitCode.REFUSED),
+    (LedgerError, ExitCode.REFUSED),
+    (ReleaseChanged, ExitCode.REFUSED),
+    (ReleaseExists, ExitCode.REFUSED),
+)
+"""The first line that fits decides; all other errors happen on the way."""
+
+
+def exit_code(error: DpsynError) -> ExitCode:
+    """The exit code of a command that ends with ``error``."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
 class Output:
@@ -89,7 +136,7 @@ class Output:
         if sys.stdout.isatty():
             _print_table(heading, names, cells, right)
         else:
-            typer.echo("\n".join([*([heading] if heading else []), *_aligned(names, cells, right)]))
+            typer.echo("\n".join([*([heading] if heading else []), *aligned(names, cells, right)]))
 
     def document(self, document: Mapping[str, Any]) -> None:
         """What ``--json`` prints at the end."""
@@ -112,7 +159,7 @@ def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> I
         stack.enter_context(warnings.catch_warnings())
         warnings.showwarning = lambda message, *_, **__: out.warn(in_options(str(message), but=FIGURES))
         if as_json or quiet:
-            stack.enter_context(listening(_Nobody()))
+            stack.enter_context(listening(_NoListener()))
         try:
             yield out
         except DpsynError as error:
@@ -171,7 +218,27 @@ def json_text(document: Mapping[str, Any]) -> str:
     return json.dumps(_plain(document), indent=2, ensure_ascii=True, allow_nan=False, default=str)
 
 
-class _Nobody:
+def check_writable(path: Path, replace: bool) -> None:
+    """Refuse before any work.
+
+    Raises:
+        InputError: the file exists, unless ``replace``; or its folder does not.
+    """
+    if path.exists() and not replace:
+        raise InputError(f"{path} exists already: choose another file, or remove it")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"the folder of {path} does not exist")
+
+
+def written(path: Path, text: str) -> bool:
+    """Whether the text could be written."""
+    with contextlib.suppress(OSError):
+        path.write_text(text, encoding="utf-8")
+        return True
+    return False
+
+
+class _NoListener:
     """Hears of phases in place of a progress bar."""
 
     def begin(self, name: str, total: int | None) -> None: ...
@@ -202,23 +269,6 @@ def _plain(value: object) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _aligned(names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-    """Columns in plain text, two spaces apart."""
-    widths = _widths(names, cells)
-    lines = []
-    for row in [names, *cells]:
-        padded = [
-            cell.rjust(width) if flush else cell.ljust(width)
-            for cell, width, flush in zip(row, widths, right, strict=True)
-        ]
-        lines.append("  ".join(padded).rstrip())
-    return lines
-
-
-def _widths(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
-    return [max(len(row[place]) for row in [names, *cells]) for place in range(len(names))]
-
-
 def _print_table(
     title: str, names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
 ) -> None:
@@ -231,7 +281,7 @@ def _print_table(
     console = Console(markup=False, highlight=False, emoji=False)
     if title:
         console.print(Text(title))
-    least = sum(min(width, _LEAST) + _BORDER for width in _widths(names, cells))
+    least = sum(min(width, _LEAST) + _BORDER for width in widths(names, cells))
     if cells and least > console.width:
         for row in cells:
             console.print()

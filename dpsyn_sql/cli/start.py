@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
+_INTERRUPTED = 130
+"""``ExitCode.INTERRUPTED``; perhaps nothing else could be loaded."""
+
 
 def main() -> None:
     """Run the command; Ctrl-C ends it with one message, whatever it was doing."""
@@ -24,16 +27,14 @@ def main() -> None:
 
 def _end(message: str) -> NoReturn:
     """Print the message on standard error, or with ``--json`` a document on standard output."""
-    from dpsyn_sql.cli.codes import ExitCode
-
     if "--json" in sys.argv[1:]:
         import json
 
-        error = {"kind": "Interrupted", "message": message, "exit_code": int(ExitCode.INTERRUPTED)}
+        error = {"kind": "Interrupted", "message": message, "exit_code": _INTERRUPTED}
         print(json.dumps({"error": error, "warnings": []}, indent=2))
     else:
         print(message, file=sys.stderr)
-    sys.exit(int(ExitCode.INTERRUPTED))
+    sys.exit(_INTERRUPTED)
 
 
 def _interrupt_behind(end: BaseException) -> KeyboardInterrupt | None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import typer
+
 ARGUMENTS = {"database": "con"}
 """Options whose argument in Python has another name."""
 
@@ -35,15 +37,19 @@ class Option:
     negative: str = ""
 
 
+_COMMAND: list[typer.Typer] = []
+
+
+def speak_of(app: typer.Typer) -> None:
+    """Name the options of this command."""
+    _COMMAND[:] = [app]
+
+
 @cache
 def options() -> dict[str, Option]:
     """Options of all commands by the name of the Python argument, read from the commands."""
-    import typer
-
-    from dpsyn_sql.cli.main import app
-
     found: dict[str, Option] = {}
-    waiting: list[Any] = [typer.main.get_command(app)]
+    waiting: list[Any] = [typer.main.get_command(app) for app in _COMMAND]
     while waiting:
         command = waiting.pop()
         waiting.extend(getattr(command, "commands", {}).values())
@@ -57,15 +63,14 @@ def options() -> dict[str, Option]:
     return found
 
 
-def in_options(text: str, but: Collection[str] = (), known: Mapping[str, Option] | None = None) -> str:
+def in_options(text: str, but: Collection[str] = ()) -> str:
     """``text`` with ``into=`` as ``--into`` and ``replace=True`` as ``--replace``; quoted names stay.
 
     Args:
         text: a message of the package.
         but: arguments that stay unchanged.
-        known: options by the names of arguments; default: those of the command.
     """
-    known = options() if known is None else known
+    known = options()
     names = "|".join(sorted((name for name in known if name not in but), key=len, reverse=True))
     pattern = re.compile(rf"(?<!\w)(?:{_QUOTED})|(?<![\w./-])(?P<name>{names})=(?!=)(?:{_VALUE})?")
     spoken = pattern.sub(lambda match: _option(match, known), text)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpsyn_sql.domain.entries import Entry
 from dpsyn_sql.domain.specs import Spec, TaxonomySpec
+from dpsyn_sql.domain.yaml_numbers import read_decimal
 from dpsyn_sql.errors import DomainError, InputError, said
 
 _KEYS = ("columns", "never")
@@ -155,6 +156,9 @@ class _Loader(yaml.SafeLoader):
                     )
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+read_decimal(_Loader)
 
 
 def load_yaml(path: Path, what: str = "domain file", refusal: type[InputError] = DomainError) -> Any:

@@ -31,7 +31,7 @@ from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.domain.unit import family_of
 from dpsyn_sql.errors import DomainError, SourceError
-from dpsyn_sql.source.names import fold, listed, told_columns
+from dpsyn_sql.source.names import fold, listed, meant
 from dpsyn_sql.source.relation import Check, Column, Relation
 from dpsyn_sql.sqltext.fragments import ident
 
@@ -106,7 +106,7 @@ class DomainFile(Document):
             if column is None and entry is None:
                 continue  # perhaps a point; what is wrong with the entry is a fault already
             if column is None:
-                faults.append(f"the source has no column {name!r}; {matches.told(name)}")
+                faults.append(f"the source has no column {name!r}; {matches.meant(name)}")
             elif column in found:
                 faults.append(f"{found[column]!r} and {name!r} declare the same column {column!r}")
             else:
@@ -180,8 +180,8 @@ class Names:
         candidates = self._folded.get(name.lower(), [])
         return candidates[0] if len(candidates) == 1 else None
 
-    def told(self, name: str) -> str:
-        return told_columns(name, self._order)
+    def meant(self, name: str) -> str:
+        return meant(name, self._order)
 
 
 def _matched(matches: Names, names: Collection[str], what: str, faults: list[str]) -> set[str]:
@@ -189,7 +189,7 @@ def _matched(matches: Names, names: Collection[str], what: str, faults: list[str
     for name in names:
         column = matches.find(name)
         if column is None:
-            faults.append(f"{what} {name!r}, which is not a column of the source; {matches.told(name)}")
+            faults.append(f"{what} {name!r}, which is not a column of the source; {matches.meant(name)}")
         else:
             found.add(column)
     return found
@@ -305,7 +305,7 @@ def _problems(
     for written, _, _ in entry.box:
         column = names.find(written)
         if column is None:
-            yield f"the source has no column {written!r}; {names.told(written)}"
+            yield f"the source has no column {written!r}; {names.meant(written)}"
         elif column in matching.names:
             yield f"{written!r} has an entry of its own too; remove it, since the point holds the column"
         elif owners[column].total() > 1:

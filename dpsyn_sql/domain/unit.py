@@ -36,20 +36,31 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     if fold(unit.column) == ROW_OF_RESULT:
         raise InputError(f"{given} is the ledger's name for a row of a query's result: rename the column.")
     if not found:
-        names = [column.name for column in columns]
-        near = near_matches(unit.column, names) or names
-        raise InputError(f"{given} is not a column of the source: write one of {listed(near)}, or 'row'.")
+        names = [column.name for column in columns if _identifies(column)]
+        close = near_matches(unit.column, names)
+        hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+        raise InputError(
+            f"{given} is not a column of the source.{hint} A unit can be one of {listed(names)}, or 'row'."
+            if names
+            else f"{given} is not a column of the source, and none of its columns can be a unit: write 'row'."
+        )
     if len(found) > 1:
         raise InputError(f"{given} is ambiguous: the source has several columns of this name; rename one.")
-    kind = parse_type(found[0].sql_type)
-    supported = found[0].sql_type in _OTHER_TYPES if kind is None else kind.family in _FAMILIES
-    if not supported or (kind is not None and kind.zoned):
+    if not _identifies(found[0]):
         raise InputError(
             f"{given} is of type {family_of(found[0].sql_type)}, which cannot identify a unit: each value "
             "must have exactly one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, "
             "TIMESTAMP, UUID and BLOB. Cast the column in a query or view: TRY_CAST(id AS BIGINT) AS id."
         )
     return found[0]
+
+
+def _identifies(column: Column) -> bool:
+    """Whether each value of the column's type has exactly one text."""
+    kind = parse_type(column.sql_type)
+    if kind is None:
+        return column.sql_type in _OTHER_TYPES
+    return kind.family in _FAMILIES and not kind.zoned
 
 
 def family_of(sql_type: str) -> str:

@@ -39,7 +39,7 @@ class Opened:
 
     ``identity`` is equal for two names of one table, file or query. ``untyped``: CSV files, all of whose
     columns are text. ``stored``: reading it again costs little. ``released``: it says of itself that a
-    release wrote it.
+    release wrote it. ``database``: the file of a table.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Opened:
     stored: bool = False
     released: bool = False
     paths: tuple[str, ...] = field(default=(), repr=False)
+    database: str | None = None
 
 
 @contextlib.contextmanager
@@ -127,7 +128,8 @@ def _resolved(reader: Reader, source: Given) -> Opened:
         if found.kind == "table":
             columns = catalog.columns(found.identity)
             made = _is_released(reader.engine, found.identity)
-            return Opened(text, qualified(*found.identity), columns, identity, stored=True, released=made)
+            sql = qualified(*found.identity)
+            return Opened(text, sql, columns, identity, stored=True, released=made, database=place.file)
         checked = check_view(found, catalog, trusted=True)
         one = _query(catalog, text, checked, identity)
     reader.refuse_hidden(checked.relations)

@@ -376,8 +376,10 @@ def _opened_file(text: str, written: Path | None) -> StoredSession:
     elif path.name.endswith(ending):
         output = path.with_name(path.name[: -len(ending)])
     if not os.path.isfile(path):  # noqa: PTH113 - False for text that cannot be a path
-        beside = "" if output is None else f", the file for the model of {shorten(output.name)!r}"
-        raise InputError(f"There is no file {shorten(str(path))!r}{beside}.")
+        if output is None or not os.path.lexists(output):
+            raise InputError(f"There is no file {shorten(text)!r}.")
+        beside = f"the file for the model of {shorten(output.name)!r}"
+        raise InputError(f"There is no file {shorten(str(path))!r}, {beside}.")
     alias, engine = instance.database_alias(path), instance.private_instance()
     with instance.closed_on_failure(engine):
         failed = False

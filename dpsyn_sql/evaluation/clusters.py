@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.cluster.vq import kmeans2
+from scipy.spatial.distance import cdist
 
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.drawing import MOST_ROWS, drawn, read_as
 from dpsyn_sql.evaluation.session import Compared, Session
-from dpsyn_sql.source.names import fold, listed, near_matches, shorten
+from dpsyn_sql.source.names import fold, listed, meant, shorten
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -77,10 +78,8 @@ def place_columns(session: Session, places: Sequence[str]) -> tuple[Compared, ..
     for name in places:
         if fold(name) not in known:
             names = [column.name for column in known.values()]
-            near = listed(near_matches(name, names) or names, 10) or "none"
-            raise InputError(
-                f"places: {shorten(name)!r} is no column of numbers that both tables have; there are {near}"
-            )
+            hint = meant(name, names, "there are")
+            raise InputError(f"places: {shorten(name)!r} is no column of numbers that is compared; {hint}")
     if len({fold(name) for name in places}) < len(places):
         raise InputError("places names a column twice")
     return tuple(known[fold(name)] for name in places)
@@ -100,37 +99,24 @@ def centres_of(points: FloatArray, number: int, seed: int) -> FloatArray:
     for start in range(STARTS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a centre without points stays where it is
-            begun = _begun(shifted, number, np.random.default_rng([seed, number, start]))
-            found, _ = kmeans2(shifted, begun, minit="matrix")
+            rng = np.random.default_rng([seed, number, start])
+            found, _ = kmeans2(shifted, number, minit="++", seed=rng)
         cost = mean_cost(shifted, found)
         if cost < least:
             best, least = found, cost
     return np.asarray(best + middle)
 
 
-def _begun(points: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
-    """Points to begin with: each next one as likely as it is far from those before it, squared."""
-    chosen = [points[rng.integers(len(points))]]
-    far = ((points - chosen[0]) ** 2).sum(axis=1)
-    while len(chosen) < number:
-        chosen.append(points[rng.choice(len(points), p=far / far.sum())])
-        far = np.minimum(far, ((points - chosen[-1]) ** 2).sum(axis=1))
-    return np.array(chosen)
-
-
 def mean_cost(points: FloatArray, centres: FloatArray) -> float:
     """Mean squared distance to the nearest centre."""
-    nearest = np.full(len(points), np.inf)
-    for centre in centres:
-        nearest = np.minimum(nearest, ((points - centre) ** 2).sum(axis=1))
-    return float(nearest.mean())
+    return float(cdist(points, centres, "sqeuclidean").min(axis=1).mean())
 
 
 def _costs(session: Session, columns: Sequence[Compared], lists: Sequence[FloatArray]) -> list[float]:
     """The mean cost of each list of centres over all real rows."""
     sql = render(
         "evaluate/nearest",
-        relation=session.real,
+        relation=session.tables["real"],
         coordinates=[read_as(column) for column in columns],
         names=[Fragment(f"v{place}") for place in range(len(columns))],
         nearest=[_nearest(centres) for centres in lists],

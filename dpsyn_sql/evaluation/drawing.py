@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -23,19 +22,12 @@ _STEP = "drawing rows to evaluate"
 _SLACK = 1.2
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The fifth of a table that is held back (``held`` true), or the other four."""
-
-    held: bool
-
-
 def drawn_sql(
     relation: Fragment,
     columns: Sequence[Fragment],
     rows: int,
     seed: int,
-    part: Part | None = None,
+    held: bool | None = None,
     most: int = MOST_ROWS,
 ) -> Fragment:
     """A query of at most ``most`` rows with the columns c0, c1, ...; the same ones for a seed, wherever the
@@ -46,10 +38,10 @@ def drawn_sql(
         columns: expressions.
         rows: how many the relation has.
         seed: of the draw and of the parts.
-        part: of the rows; None: all.
+        held: whether of the fifth of the rows that is held back, or of the other four; None: of all.
         most: how many rows are drawn.
     """
-    expected = rows / PARTS * ((1 if part.held else PARTS - 1) if part else PARTS)
+    expected = rows if held is None else rows / PARTS * (1 if held else PARTS - 1)
     share = min(1.0, (_SLACK * most + 100) / max(1.0, expected))
     return render(
         "evaluate/drawn",
@@ -57,14 +49,14 @@ def drawn_sql(
         columns=[Fragment(f"{column} AS c{place}") for place, column in enumerate(columns)],
         names=[Fragment(f"c{place}") for place in range(len(columns))],
         seed=string_literal(f"lot|{seed}"),
-        part=None if part is None else _part(part, seed),
+        part=None if held is None else _part(seed, held=held),
         highest=min(2**64 - 1, int(share * 2**64)),
         limit=most,
     )
 
 
-def _part(part: Part, seed: int) -> dict[str, Fragment | int]:
-    inside = Fragment("= 0" if part.held else "<> 0")
+def _part(seed: int, *, held: bool) -> dict[str, Fragment | int]:
+    inside = Fragment("= 0" if held else "<> 0")
     return {"seed": string_literal(f"part|{seed}"), "parts": PARTS, "inside": inside}
 
 
@@ -88,12 +80,12 @@ def drawn(
     table: Literal["real", "synthetic", "holdout"],
     columns: Sequence[Compared],
     seed: int,
-    part: Part | None = None,
+    held: bool | None = None,
     most: int = MOST_ROWS,
 ) -> pd.DataFrame:
     """Rows of a table in memory: float64 (NaN for NULL) or object (text, None for NULL), by column name."""
     read = [read_as(column) for column in columns]
-    sql = drawn_sql(session.tables[table], read, session.rows[table], seed, part, most)
+    sql = drawn_sql(session.tables[table], read, session.rows[table], seed, held, most)
     found = session.engine.fetch(sql, step=_STEP)
     return pd.DataFrame(
         {column.name: _values(found[f"c{place}"], column) for place, column in enumerate(columns)}

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.evaluation.drawing import MOST_ROWS, Part, drawn, is_number
+from dpsyn_sql.evaluation.drawing import MOST_ROWS, drawn, is_number
 from dpsyn_sql.evaluation.learning import (
     CLASSIFIERS,
     REGRESSIONS,
@@ -31,7 +31,7 @@ from dpsyn_sql.evaluation.learning import (
 )
 from dpsyn_sql.evaluation.session import Compared, Session
 from dpsyn_sql.progress import phase
-from dpsyn_sql.source.names import fold, listed, near_matches, shorten
+from dpsyn_sql.source.names import fold, meant, shorten
 
 MOST_CLASSES = 50
 """Classes that are told apart; a target of more is not computed."""
@@ -44,8 +44,6 @@ FEW_NUMBERS = 10
 
 SCORES = ("accuracy", "auc", "f1", "r2", "mae")
 COLUMNS = ("target", "task", "learner", "learnt_from", *SCORES, "rows_learnt", "rows_judged")
-
-Table = Literal["real", "synthetic", "holdout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +72,13 @@ def efficacy(session: Session, target: str, seed: int = 1) -> tuple[pd.DataFrame
     column = target_column(session, target)
     columns = tuple(one for one in session.columns if one != column)
     wanted = [*columns, column]
-    held = session.holdout is not None
+    held = "holdout" in session.tables
     sets: dict[str, pd.DataFrame] = {
         "synthetic": drawn(session, "synthetic", wanted, seed),
-        "real": drawn(session, "real", wanted, seed, None if held else Part(held=False)),
+        "real": drawn(session, "real", wanted, seed, None if held else False),
         "judged": drawn(session, "holdout", wanted, seed)
         if held
-        else drawn(session, "real", wanted, seed, Part(held=True)),
+        else drawn(session, "real", wanted, seed, held=True),
     }
     notes = [] if held else [_NO_HOLDOUT]
     if any(rows > MOST_ROWS for rows in session.rows.values()):
@@ -123,8 +121,8 @@ def target_column(session: Session, target: str) -> Compared:
     names = [column.name for column in session.columns]
     found = next((column for column in session.columns if fold(column.name) == fold(target)), None)
     if found is None:
-        near = listed(near_matches(target, names) or names, 10)
-        raise InputError(f"target={shorten(target)!r} is no column that both tables have: {near}")
+        hint = meant(target, names, "they have")
+        raise InputError(f"target={shorten(target)!r} is no column that is compared; {hint}")
     if found.kind == "temporal":
         raise InputError(
             f"target={shorten(target)!r} is of type {found.sql_type}: give a column of numbers, text or "

@@ -11,23 +11,23 @@ import pandas as pd
 
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.errors import InputError, briefly, said
 from dpsyn_sql.evaluation.associations import associations
 from dpsyn_sql.evaluation.clusters import clusters, place_columns
 from dpsyn_sql.evaluation.codes import encode
 from dpsyn_sql.evaluation.columns import column_lines
-from dpsyn_sql.evaluation.conditions import broken_conditions, checked_conditions
 from dpsyn_sql.evaluation.efficacy import efficacy, target_column
 from dpsyn_sql.evaluation.learning import need_scikit_learn
 from dpsyn_sql.evaluation.marginals import marginals
+from dpsyn_sql.evaluation.matching import broken_conditions, checked_conditions, range_errors
 from dpsyn_sql.evaluation.membership import membership
-from dpsyn_sql.evaluation.ranges import range_errors
 from dpsyn_sql.evaluation.result import Evaluation
 from dpsyn_sql.evaluation.session import Session, opened
 from dpsyn_sql.progress import phase
 from dpsyn_sql.report.progress_bar import progress_bar
 
 
+@briefly
 def evaluate(
     con: Connection,
     real: Given,
@@ -43,7 +43,8 @@ def evaluate(
     """Compare a synthetic table with the real one. PRIVATE: the result is as private as the real rows.
 
     It counts in the database by SQL, which can spill to disk. It writes nothing into a
-    database, reads no ledger and charges nothing.
+    database, reads no ledger and charges nothing. Columns of ids (keys, the privacy unit) are not compared:
+    a release gives them fresh values.
 
     Args:
         con: a DuckDB connection, the path of a DuckDB file (opened read-only), or None for files.
@@ -85,7 +86,7 @@ def evaluate(
     rows = (session.rows["real"], session.rows["synthetic"])
     tables |= uses if tested is None else {**uses, "membership": tested}
     notes = [*session.notes, *notes, *told]
-    return Evaluation(session.real_name, session.synthetic_name, rows, tables, tuple(notes))
+    return Evaluation(session.real_name, session.synthetic_name, rows, tables, tuple(notes), session.homes)
 
 
 def _uses(

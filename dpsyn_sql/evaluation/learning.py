@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from dpsyn_sql.errors import InputError
 
@@ -161,19 +160,10 @@ def support_vector_machine() -> Any:
 
 
 def area(scores: NDArray[Any], truth: NDArray[np.bool_]) -> float:
-    """Area under the ROC curve: the share of pairs (true, false) in which the true row has the higher score,
-    ties one half. NaN if all rows are of one kind."""
-    positive, negative = int(truth.sum()), int((~truth).sum())
-    if not positive or not negative:
-        return float("nan")
-    ranks = rankdata(scores)
-    return float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
+    """Area under the ROC curve; NaN if all rows are of one kind."""
+    from sklearn.metrics import roc_auc_score
 
-
-def f1(said: NDArray[np.bool_], truth: NDArray[np.bool_]) -> float:
-    """Twice the true positives beside all that is said or true; 0 if nothing is."""
-    both, all_ = int((said & truth).sum()), int(said.sum() + truth.sum())
-    return 2 * both / all_ if all_ else 0.0
+    return float(roc_auc_score(truth, scores)) if truth.any() and not truth.all() else float("nan")
 
 
 def positive_classes(truth: NDArray[Any]) -> list[Any]:
@@ -209,11 +199,13 @@ def class_scores(learner: Any, learnt: Examples, judged: Examples) -> Scores:
 
 
 def _class_scores(said: NDArray[Any], score: Callable[[Any], FloatArray], truth: NDArray[Any]) -> Scores:
+    from sklearn.metrics import f1_score
+
     wanted = positive_classes(truth)
     return {
         "accuracy": float((said == truth).mean()),
         "auc": _mean([area(score(one), truth == one) for one in wanted]),
-        "f1": _mean([f1(said == one, truth == one) for one in wanted]),
+        "f1": _mean([float(f1_score(truth == one, said == one, zero_division=0)) for one in wanted]),
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InputError
@@ -161,20 +162,13 @@ def _follows(column: IntArray, given: Sequence[IntArray]) -> bool:
 
 def _digits(numbers: IntArray, sizes: Sequence[int]) -> list[IntArray]:
     """The values that row-major numbers stand for."""
-    found = list[IntArray]()
-    for size in reversed(sizes):
-        found.append(numbers % size)
-        numbers = numbers // size
-    return found[::-1]
+    return list(np.unravel_index(numbers, sizes)) if sizes else []
 
 
 def _numbered(columns: Sequence[IntArray]) -> IntArray:
     """A number for each different row; no number is as large as the rows are many."""
-    groups = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        _, own = np.unique(column, return_inverse=True)
-        _, groups = np.unique(groups * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
-    return np.asarray(groups, np.int64)
+    rows = pd.DataFrame(dict(enumerate(columns)))
+    return np.asarray(rows.groupby(list(rows.columns), sort=False).ngroup(), np.int64)
 
 
 def _find(columns: Sequence[IntArray], asked: Sequence[IntArray]) -> IntArray:

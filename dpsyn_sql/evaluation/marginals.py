@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -50,16 +50,13 @@ class Marginal:
 
 
 @dataclass
-class Errors:
-    """What is collected of marginals of one number of columns: distances by what is compared with the real
-    table, and errors of queries."""
+class Queries:
+    """Errors of queries about one number of columns of one table: ``weights`` says for how many queries each
+    error stands, ``zeros`` how many further ones have none."""
 
-    possible: int
-    names: list[str] = field(default_factory=list)
-    found: dict[str, list[Distance]] = field(default_factory=dict)
-    errors: dict[str, list[Floats]] = field(default_factory=dict)
-    weights: dict[str, list[Counts]] = field(default_factory=dict)
-    zeros: dict[str, int] = field(default_factory=dict)
+    errors: list[Floats] = field(default_factory=list)
+    weights: list[Counts] = field(default_factory=list)
+    zeros: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +95,34 @@ def marginals(codes: Codes, seed: int) -> Compared:
     number = len(codes.columns)
     wanted = {ways: chosen(number, ways, seed) for ways in range(1, min(MOST_WAYS, number) + 1)}
     kept: dict[int, list[Marginal]] = {1: [], 2: []}
-    all_errors = dict[int, Errors]()
+    lines, queries = list[dict[str, object]](), dict[tuple[int, str], Queries]()
     with phase("marginals", sum(map(len, wanted.values()))) as done:
         for ways, listed in wanted.items():
-            all_errors[ways] = Errors(math.comb(number, ways))
-            for attributes in listed:
+            for place, attributes in enumerate(listed):
                 marginal = _read(codes, attributes)
                 if ways <= 2:
                     kept[ways].append(marginal)
-                _add(all_errors[ways], codes, marginal, kept[1])
+                names = ", ".join(codes.columns[attribute].column.name for attribute in attributes)
+                for compared, found in _distances(codes, marginal):
+                    lines.append(
+                        {
+                            "ways": ways,
+                            "place": place,
+                            "columns": names,
+                            "compared": compared,
+                            **asdict(found),
+                        }
+                    )
+                if ways <= _LONGEST_QUERY:
+                    for side in [side for side in marginal.counts if side != "real"]:
+                        asked = queries.setdefault((ways, side), Queries())
+                        _add_queries(asked, side, marginal, codes.session.rows, kept[1])
                 done(1)
+    frame = pd.DataFrame(lines)
     return Compared(
-        _summary(all_errors, codes),
-        _worst(all_errors),
-        _conjunctions(all_errors),
+        _summary(frame, codes),
+        _worst(frame),
+        _conjunctions(queries, codes),
         tuple(kept[1]),
         tuple(kept[2]),
     )
@@ -131,20 +142,16 @@ def _read(codes: Codes, attributes: Attributes) -> Marginal:
     return Marginal(attributes, counts, np.ones(len(cells), dtype=np.int64), cells[order])
 
 
-def _add(errors: Errors, codes: Codes, marginal: Marginal, one_way: Sequence[Marginal]) -> None:
+def _distances(codes: Codes, marginal: Marginal) -> Iterator[tuple[str, Distance]]:
+    """What is compared with the real marginal, and how far it is."""
     rows = codes.session.rows
-    errors.names.append(", ".join(codes.columns[attribute].column.name for attribute in marginal.attributes))
     real = distances.shares(marginal.counts["real"], rows["real"])
-    for side in marginal.counts:
+    for side, counted in marginal.counts.items():
         if side != "real":
-            other = distances.shares(marginal.counts[side], rows[side])
-            errors.found.setdefault(side, []).append(distances.distance(real, other, marginal.weight))
-            if len(marginal.attributes) <= _LONGEST_QUERY:
-                _add_queries(errors, side, marginal, rows, one_way)
-    expected = distances.resampled(real, rows["synthetic"], marginal.weight)
-    errors.found.setdefault("resample", []).append(expected)
+            yield side, distances.distance(real, distances.shares(counted, rows[side]), marginal.weight)
+    yield "resample", distances.resampled(real, rows["synthetic"], marginal.weight)
     if len(marginal.attributes) == 2:
-        errors.found.setdefault("independent", []).append(_independent(marginal.table("real")))
+        yield "independent", _independent(marginal.table("real"))
 
 
 def _independent(table: Counts) -> Distance:
@@ -154,88 +161,64 @@ def _independent(table: Counts) -> Distance:
 
 
 def _add_queries(
-    errors: Errors, side: str, marginal: Marginal, rows: Mapping[str, int], one_way: Sequence[Marginal]
+    asked: Queries, side: str, marginal: Marginal, rows: Mapping[str, int], one_way: Sequence[Marginal]
 ) -> None:
     """Each combination of values that the columns have in the two tables is a query. Counts are scaled to the
     rows of the real table."""
     real, other = marginal.counts["real"], marginal.counts[side]
     kept = (real > 0) | (other > 0)
     scaled = other[kept] * (rows["real"] / rows[side])
-    errors.errors.setdefault(side, []).append(np.abs(real[kept] - scaled))
-    errors.weights.setdefault(side, []).append(marginal.weight[kept])
+    asked.errors.append(np.abs(real[kept] - scaled))
+    asked.weights.append(marginal.weight[kept])
     queries = 1
     for attribute in marginal.attributes:
         single = one_way[attribute].counts
         queries *= int(((single["real"] > 0) | (single[side] > 0)).sum())
-    errors.zeros[side] = errors.zeros.get(side, 0) + queries - int(marginal.weight[kept].sum())
+    asked.zeros += queries - int(marginal.weight[kept].sum())
 
 
 # -- frames -------------------------------------------------------------------------------------
 
 
-def _summary(all_errors: dict[int, Errors], codes: Codes) -> pd.DataFrame:
+def _summary(frame: pd.DataFrame, codes: Codes) -> pd.DataFrame:
     """By number of columns and by what is compared: mean, median and worst of each distance.
 
     ``sse_rows`` is in squared rows of the real table.
     """
-    squared = float(codes.session.rows["real"]) ** 2
-    lines = []
-    for ways, errors in all_errors.items():
-        for compared, found in errors.found.items():
-            line: dict[str, object] = {
-                "ways": ways,
-                "compared": compared,
-                "marginals": len(found),
-                "possible": errors.possible,
-            }
-            values = {name: np.array([getattr(one, name) for one in found]) for name in ("tv", "sse", "max")}
-            values["sse_rows"] = values["sse"] * squared
-            for name in ("tv", "sse", "sse_rows", "max"):
-                line |= {f"{name}_mean": values[name].mean(), f"{name}_median": np.median(values[name])}
-                line[f"{name}_worst"] = values[name].max()
-            lines.append(line)
-    return pd.DataFrame(lines)
+    frame = frame.assign(sse_rows=frame["sse"] * float(codes.session.rows["real"]) ** 2)
+    grouped = frame.groupby(["ways", "compared"], sort=False)
+    told = grouped.agg(marginals=("tv", "size"), possible=("ways", "first"))
+    told["possible"] = [math.comb(len(codes.columns), ways) for ways in told["possible"]]
+    for name in ("tv", "sse", "sse_rows", "max"):
+        for kind, of in (("mean", "mean"), ("median", "median"), ("worst", "max")):
+            told[f"{name}_{kind}"] = grouped[name].agg(of)
+    return told.reset_index()
 
 
-def _worst(all_errors: dict[int, Errors]) -> pd.DataFrame:
+def _worst(frame: pd.DataFrame) -> pd.DataFrame:
     """The synthetic marginals with the greatest total variation, and what the others have there."""
-    lines = []
-    for ways, errors in all_errors.items():
-        order = np.argsort([-one.tv for one in errors.found["synthetic"]], kind="stable")
-        for place in order[:_WORST].tolist():
-            own = errors.found["synthetic"][place]
-            line = {
-                "ways": ways,
-                "columns": errors.names[place],
-                "tv": own.tv,
-                "sse": own.sse,
-                "max": own.max,
-            }
-            others = {name: found[place].tv for name, found in errors.found.items() if name != "synthetic"}
-            lines.append(line | {f"tv_{name}": value for name, value in others.items()})
-    return pd.DataFrame(lines)
+    own = frame[frame["compared"] == "synthetic"].sort_values("tv", ascending=False, kind="stable")
+    own = own.sort_values("ways", kind="stable").groupby("ways", sort=False).head(_WORST)
+    for name in frame["compared"].unique():
+        if name != "synthetic":
+            other = frame[frame["compared"] == name].set_index(["ways", "place"])["tv"]
+            own = own.join(other.rename(f"tv_{name}"), on=["ways", "place"])
+    return own.drop(columns=["place", "compared"]).reset_index(drop=True)
 
 
-def _conjunctions(all_errors: dict[int, Errors]) -> pd.DataFrame:
+def _conjunctions(queries: Mapping[tuple[int, str], Queries], codes: Codes) -> pd.DataFrame:
     """Absolute errors in rows: mean and maximum of the best 95, 99 and 100 % of the queries."""
     lines = []
-    for ways, side, errors in _queried(all_errors):
-        weights = errors.weights[side]
+    for (ways, side), asked in queries.items():
         line: dict[str, object] = {
             "ways": ways,
             "compared": side,
-            "marginals": len(weights),
-            "possible": errors.possible,
-            "queries": errors.zeros[side] + int(sum(int(weight.sum()) for weight in weights)),
+            "marginals": len(asked.weights),
+            "possible": math.comb(len(codes.columns), ways),
+            "queries": asked.zeros + sum(int(weight.sum()) for weight in asked.weights),
         }
-        best = distances.best_errors(errors.errors[side], weights, errors.zeros[side])
+        best = distances.best_errors(asked.errors, asked.weights, asked.zeros)
         for share, (mean, most) in zip(distances.BEST, best, strict=True):
             line |= {f"mean_{share:.0%}".rstrip("%"): mean, f"max_{share:.0%}".rstrip("%"): most}
         lines.append(line)
     return pd.DataFrame(lines)
-
-
-def _queried(all_errors: dict[int, Errors]) -> Iterator[tuple[int, str, Errors]]:
-    for ways, errors in all_errors.items():
-        for side in errors.errors:
-            yield ways, side, errors

@@ -7,10 +7,8 @@ The score of a row is the logarithm of its probability under the network that th
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,16 +19,16 @@ from scipy.stats import rankdata
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.encode.codes import encode_query
+from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.stored_releases import Stored, StoredSession, opened_releases
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.drawing import drawn_sql
 from dpsyn_sql.evaluation.likelihood import Likelihood, likelihood_of
 from dpsyn_sql.evaluation.session import Session
+from dpsyn_sql.evaluation.stored import stored_release
 from dpsyn_sql.report.stored import read_parts
-from dpsyn_sql.source.files import ending_of, file_beside
-from dpsyn_sql.source.names import fold, listed, shorten, split_name
-from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
@@ -66,7 +64,7 @@ class _Model:
 
 
 def membership(
-    session: Session, con: Connection, synthetic: str | os.PathLike[str], seed: int = 1
+    session: Session, con: Connection, synthetic: Given, seed: int = 1
 ) -> tuple[pd.DataFrame | None, list[str]]:
     """AUC of the log-likelihood under the released model: real rows beside rows of the holdout.
 
@@ -78,7 +76,7 @@ def membership(
     Returns:
         The table, or None where it cannot be computed; and what a reader must know.
     """
-    if session.holdout is None:
+    if "holdout" not in session.tables:
         return None, [
             "No membership test: it needs holdout=, real rows of the same population that the release did "
             "not see."
@@ -87,8 +85,8 @@ def membership(
     if model is None:
         return None, [f"No membership test: {why}"]
     members, others = (
-        model.likelihood.log(_codes(session, relation, session.rows[name], model.domain, seed))
-        for name, relation in (("real", session.real), ("holdout", session.holdout))
+        model.likelihood.log(_codes(session, session.tables[name], session.rows[name], model.domain, seed))
+        for name in ("real", "holdout")
     )
     auc, low, high = area_with_interval(members, others)
     bound, by = auc_bound(model.facts)
@@ -117,73 +115,47 @@ def membership(
 # -- the stored model ----------------------------------------------------------------------------
 
 
-def _model(session: Session, con: Connection, synthetic: str | os.PathLike[str]) -> tuple[_Model | None, str]:
+def _model(session: Session, con: Connection, synthetic: Given) -> tuple[_Model | None, str]:
     """The model of the release that wrote the synthetic table; else why there is none."""
     try:
-        path = _beside(synthetic)
-        if path is not None:
-            with opened_releases(path) as stored:
-                return _read(stored, None, session)
-        if con is None:
-            return None, "there is no stored model beside the synthetic table (NAME.dpsyn.duckdb)."
-        return _read(StoredSession(session.engine, "the database"), os.fspath(synthetic), session)
+        with stored_release(con, session.engine, synthetic) as (stored, one):
+            return _read(stored, one, session), ""
     except InputError as error:
         return None, str(error)
 
 
-def _beside(synthetic: str | os.PathLike[str]) -> Path | None:
-    """The released file, if its model lies beside it."""
-    text = os.fspath(synthetic)
-    if ending_of(text) is None or "\x00" in text:
-        return None
-    path = absolute_path(text)
-    return path if file_beside(path).is_file() else None
+def _read(stored: StoredSession, one: Stored, session: Session) -> _Model:
+    """The model of a release.
 
-
-def _read(stored: StoredSession, table: str | None, session: Session) -> tuple[_Model | None, str]:
-    one = stored.find(None) if table is None else _found(stored, table)
-    if one is None:
-        known = listed(sorted(item.name for item in stored.releases()))
-        return None, (
-            f"no stored release has the name of the synthetic table {shorten(repr(table))}; stored are "
-            f"{known}."
-        )
+    Raises:
+        InputError: it has no likelihood, or is not of these tables.
+    """
     parts = read_parts(one.total, one.certificate, stored.tables(one))
     if parts.rows != session.rows["synthetic"]:
-        return None, (
+        raise InputError(
             f"release {one.name!r} wrote {parts.rows:,} rows, and the synthetic table has "
             f"{session.rows['synthetic']:,}: it is not the same, or was changed."
         )
     domain, network = parts.model.domain, stored.network(one)
     if not len(network["shares"]["node"]):
-        return None, f"the model of release {one.name!r} (method {parts.facts['method']}) is no network."
-    why = _unreadable(domain, parts.facts, session)
+        raise InputError(f"the model of release {one.name!r} (method {parts.facts['method']}) is no network.")
+    _refuse_unreadable(domain, parts.facts, session)
     likelihood = likelihood_of(network["shares"], network["variables"], len(domain.attributes))
     if likelihood is None:
-        why = why or f"the network of release {one.name!r} has variables that no row shows."
-        return None, why
-    return (None, why) if why else (_Model(one.name, parts.facts, domain, likelihood), "")
+        raise InputError(f"the network of release {one.name!r} has variables that no row shows.")
+    return _Model(one.name, parts.facts, domain, likelihood)
 
 
-def _found(stored: StoredSession, table: str) -> Stored | None:
-    """The release that is named like a table: ``name``, ``schema.name``, or with its database."""
-    parts = split_name(table) or (table,)
-    names = {fold(".".join(parts[place:])) for place in range(len(parts))}
-    found = [one for one in stored.releases() if fold(one.name) in names]
-    return found[0] if len(found) == 1 else None
-
-
-def _unreadable(domain: Domain, facts: Mapping[str, Any], session: Session) -> str:
-    """Why rows cannot be encoded; empty if they can."""
+def _refuse_unreadable(domain: Domain, facts: Mapping[str, Any], session: Session) -> None:
+    """Refuse rows that cannot be encoded."""
     known = {fold(column.name) for column in session.columns}
     described = {item["name"]: item for item in facts["public_facts"]["domain"]}
     for attribute in domain.attributes:
         if "source" in described[attribute.name]:
-            return f"column {attribute.name!r} of the release is computed from others."
+            raise InputError(f"column {attribute.name!r} of the release is computed from others.")
         missing = [one.name for one in attribute.columns if fold(one.name) not in known]
         if missing:
-            return f"column {missing[0]!r} of the release is not compared."
-    return ""
+            raise InputError(f"column {missing[0]!r} of the release is not compared.")
 
 
 # -- codes of rows -------------------------------------------------------------------------------

@@ -1,21 +1,45 @@
-"""What ``evaluate()`` returns. All of it is as private as the real table."""
+"""What ``evaluate()`` returns: figures, as a page, a JSON document and plain text, each with the mark.
+
+All of it is as private as the real table.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+import numpy as np
+import pandas as pd
+
+from dpsyn_sql.evaluation.files import checked_place, write_private
+from dpsyn_sql.notices import aligned, printable
+from dpsyn_sql.report.html.charts import Bar, bars
+from dpsyn_sql.report.html.element import Html, element, joined, named
+from dpsyn_sql.report.html.page import Section, box, bullets, facts, folded, page, paragraph, table
 
 PRIVATE = (
     "PRIVATE: made from exact counts of the real rows, without noise. Keep it as you keep the real table; do "
     "not publish it, and do not choose a release to publish by it."
 )
 """The mark on every page, file and summary."""
+
+
+SHOWN = 20
+"""Rows of a table that a page shows at once; the others are folded."""
+
+MOST_SHOWN = 2_000
+"""Rows of a table that a page has; a document has all."""
+
+MOST_DRAWN = 40
+"""Bars of a picture."""
+
+IN_SUMMARY = 10
+"""Rows of a table that a summary has."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -26,6 +50,7 @@ class Evaluation:
     what is measured: ``"columns"``, ``"marginals"``, ``"worst"``, ``"conjunctions"``, ``"pairs"``,
     ``"ranges"``, ``"conditions"``, ``"efficacy"``, ``"clusters"``, ``"membership"``; what was not asked for
     is not there. ``notes``: what a reader must know, such as what could not be computed and why.
+    ``homes``: the folders of the real rows, whose ledgers know where releases were written.
     """
 
     real: str
@@ -33,20 +58,17 @@ class Evaluation:
     rows: tuple[int, int]
     tables: Mapping[str, pd.DataFrame]
     notes: tuple[str, ...]
+    homes: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         return f"Evaluation({self.synthetic} beside {self.real}; private)"
 
     def summary(self) -> str:
         """The mark, the rows, the head of every table with its meaning, and the notes, as plain text."""
-        from dpsyn_sql.evaluation.page import summary_of
-
         return summary_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, JSON-ready (NaN as None); the first key, ``"PRIVATE"``, holds the mark."""
-        from dpsyn_sql.evaluation.page import document_of
-
         return document_of(self)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
@@ -59,10 +81,265 @@ class Evaluation:
 
         Raises:
             InputError: the name does not end so, the file exists, its folder does not, or the folder holds
-                public output: a released file with its model, a released Parquet file, or a database of
-                releases alone.
+                public output, or lies in one that does: a released file with its model, a released Parquet
+                file, a database of releases alone, or a file that a ledger knows as the output of a release.
         """
-        from dpsyn_sql.evaluation.files import checked_place, write_private
-        from dpsyn_sql.evaluation.page import text_of
+        place = checked_place(path, self.homes)
+        if place.suffix != ".json":
+            return write_private(place, page_of(self))
+        document = json.dumps(document_of(self), indent=2, ensure_ascii=True, allow_nan=False)
+        return write_private(place, f"{document}\n")
 
-        return write_private(path, text_of(self, checked_place(path).suffix))
+
+# -- headings and meanings ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The heading of a table, how to read it, and the columns that a page shows first (none: all)."""
+
+    heading: str
+    meaning: str
+    first: tuple[str, ...] = ()
+
+
+HEADINGS: Mapping[str, Heading] = {
+    "columns": Heading(
+        "Columns",
+        "How far the values of each column are from the real ones (tv, total variation distance: 0 is "
+        "equal, 1 has nothing in common). Beside it (tv resample): what as many fresh rows of the real "
+        "distribution would have. Unseen: the share of synthetic rows with a value that no real row has.",
+        ("column", "kind", "tv", "tv_resample", "tv_holdout", "missing_real", "missing_synthetic", "unseen"),
+    ),
+    "marginals": Heading(
+        "Tables of several columns",
+        "Errors of all tables of one and two columns, and of a sample of larger ones: total variation "
+        "distance, sum of squared differences of shares (sse), greatest difference of a share. Resample: "
+        "fresh "
+        "rows of the real distribution; independent: the columns without their dependence.",
+        (
+            "ways",
+            "compared",
+            "marginals",
+            "possible",
+            "tv_mean",
+            "tv_median",
+            "tv_worst",
+            "sse_mean",
+            "max_mean",
+        ),
+    ),
+    "worst": Heading("Worst tables", "The tables of columns that differ most."),
+    "conjunctions": Heading(
+        "Counts of people with several properties",
+        "Errors of queries that ask for the rows with one value in each of several columns.",
+    ),
+    "pairs": Heading(
+        "Dependence of pairs",
+        "How strongly two columns depend on each other, in the real and in the synthetic rows: 0 is not at "
+        "all. Independent: what chance alone gives.",
+        ("first", "second", "measure", "real", "synthetic", "holdout", "difference", "independent"),
+    ),
+    "ranges": Heading(
+        "Counts in ranges", "Errors of queries that ask for the rows in a range of numbers or times."
+    ),
+    "conditions": Heading("Conditions", "The share of rows that break each of the owner's conditions."),
+    "efficacy": Heading(
+        "Learning",
+        "What a learner gains from synthetic rows, judged on real ones, beside the same learner on real "
+        "rows and beside the labels alone. AUC, F1 and accuracy: 1 is best; of two classes they are those "
+        "of the rarer one. R2: 1 is best, 0 is the mean for every row. MAE: mean absolute error, in units "
+        "of the column.",
+    ),
+    "clusters": Heading(
+        "Places",
+        "Mean squared distance of all real places to the nearest centre that k-means found in the synthetic "
+        "places, beside the real table's own centres. A ratio of 1 is as good.",
+    ),
+    "membership": Heading(
+        "Membership test",
+        "The share of pairs (a real row, a row of the holdout) in which the real row has the higher "
+        "likelihood under the released model, with its 95 % interval. One half: this test cannot tell them "
+        "apart.",
+    ),
+}
+
+
+# -- a document ----------------------------------------------------------------------------------
+
+
+def document_of(evaluation: Evaluation) -> dict[str, Any]:
+    """JSON-ready; the first key is the mark."""
+    return {
+        "PRIVATE": PRIVATE,
+        "real": evaluation.real,
+        "synthetic": evaluation.synthetic,
+        "rows": {"real": evaluation.rows[0], "synthetic": evaluation.rows[1]},
+        "tables": {name: _records(frame) for name, frame in evaluation.tables.items()},
+        "notes": list(evaluation.notes),
+    }
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    names = [str(name) for name in frame.columns]
+    return [
+        dict(zip(names, map(_plain, row), strict=True)) for row in frame.itertuples(index=False, name=None)
+    ]
+
+
+def _plain(value: object) -> Any:
+    """As JSON has it: numbers that do not exist are None, other types are text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if value is None or value is pd.NaT or value is pd.NA:
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, bool | int | str) else str(value)
+
+
+# -- plain text ----------------------------------------------------------------------------------
+
+
+def summary_of(evaluation: Evaluation) -> str:
+    """For people, without control characters."""
+    lines = [PRIVATE, "", f"{evaluation.synthetic} beside {evaluation.real}", _rows_in_words(evaluation)]
+    for name, frame in evaluation.tables.items():
+        told = _heading(name)
+        first = [column for column in told.first if column in frame] or list(frame.columns)
+        lines += ["", f"{told.heading}. {told.meaning}", *_lines(frame[first].head(IN_SUMMARY))]
+        if len(frame) > IN_SUMMARY:
+            lines.append(f"... and {len(frame) - IN_SUMMARY:,} more")
+    if evaluation.notes:
+        lines += ["", *(f"Note: {note}" for note in evaluation.notes)]
+    return printable("\n".join(lines))
+
+
+def _rows_in_words(evaluation: Evaluation) -> str:
+    return f"{evaluation.rows[0]:,} real rows, {evaluation.rows[1]:,} synthetic rows"
+
+
+def _lines(frame: pd.DataFrame) -> list[str]:
+    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    right = [_is_numbers(frame.iloc[:, place]) for place in range(len(frame.columns))]
+    return aligned([str(name) for name in frame.columns], cells, right)
+
+
+def _is_numbers(column: pd.Series[Any]) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(column)) and not pd.api.types.is_bool_dtype(column)
+
+
+def _cell(value: object) -> str:
+    plain = _plain(value)
+    if plain is None:
+        return ""
+    if isinstance(plain, float):
+        return f"{plain:,.0f}" if abs(plain) >= 1e5 else f"{plain:.4g}"
+    if isinstance(plain, int) and not isinstance(plain, bool):
+        return f"{plain:,}"
+    text = ", ".join(map(str, plain)) if isinstance(plain, list) else str(plain)
+    return printable(text, lines=False)
+
+
+def _heading(name: str) -> Heading:
+    return HEADINGS.get(name, Heading(name, ""))
+
+
+# -- a page --------------------------------------------------------------------------------------
+
+
+def page_of(evaluation: Evaluation) -> str:
+    """One document that loads nothing; the mark is above it, and above every printed page."""
+    opening = joined(
+        paragraph(named(evaluation.synthetic), " beside ", named(evaluation.real), ".", class_="lead"),
+        facts(
+            [("Real rows", f"{evaluation.rows[0]:,}"), ("Synthetic rows", f"{evaluation.rows[1]:,}")],
+        ),
+        box(paragraph(PRIVATE), warning=True),
+    )
+    sections = [
+        Section(name, _heading(name).heading, _content(name, frame)) for name, frame in _tables(evaluation)
+    ]
+    if evaluation.notes:
+        sections.append(Section("notes", "Notes", bullets(evaluation.notes)))
+    return page("Synthetic rows beside real rows", opening, sections, banner=PRIVATE)
+
+
+def _tables(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
+    return [(name, frame) for name, frame in evaluation.tables.items() if len(frame.columns)]
+
+
+def _content(name: str, frame: pd.DataFrame) -> Html:
+    told = _heading(name)
+    if frame.empty:
+        return joined(paragraph(told.meaning), paragraph("Nothing was computed; the notes say why."))
+    first = [column for column in told.first if column in frame] or list(frame.columns)
+    shown, rest = frame[first], frame.iloc[SHOWN:MOST_SHOWN]
+    parts = [paragraph(told.meaning), *_pictures(name, frame), _table(told.heading, shown.head(SHOWN))]
+    if len(rest):
+        more = "1 more row" if len(rest) == 1 else f"{len(rest):,} more rows"
+        parts.append(folded(more, _table(f"{told.heading}, continued", rest[first])))
+    if len(first) < len(frame.columns):
+        parts.append(folded("All figures", _table(f"{told.heading}, all figures", frame.head(MOST_SHOWN))))
+    if len(frame) > MOST_SHOWN:
+        parts.append(paragraph(f"{len(frame) - MOST_SHOWN:,} rows are left out; the JSON document has all."))
+    return joined(*parts)
+
+
+def _table(caption: str, frame: pd.DataFrame) -> Html:
+    """Columns of words first: those of numbers are flush right."""
+    order = sorted(range(len(frame.columns)), key=lambda place: _is_numbers(frame.iloc[:, place]))
+    ordered = frame.iloc[:, order]
+    numbers = sum(_is_numbers(ordered.iloc[:, place]) for place in range(len(order)))
+    words = len(order) - numbers
+    names = [str(name).replace("_", " ") for name in ordered.columns]
+    rows = (
+        [named(_cell(value)) if place < words else _cell(value) for place, value in enumerate(row)]
+        for row in ordered.itertuples(index=False, name=None)
+    )
+    return table(caption, names, rows, numbers)
+
+
+def _pictures(name: str, frame: pd.DataFrame) -> Sequence[Html]:
+    drawn = {"columns": _columns_drawn, "efficacy": _learning_drawn}.get(name)
+    return [] if drawn is None else drawn(frame)
+
+
+def _columns_drawn(frame: pd.DataFrame) -> Sequence[Html]:
+    """The distance of each column, and how far fresh rows would be."""
+    items = [
+        Bar(str(line["column"]), line["tv"], line["tv"], line["tv"], f"{line['tv']:.3f}")
+        for line in frame.to_dict("records")
+        if _known(line["tv"])
+    ][:MOST_DRAWN]
+    words = "Total variation distance of each column"
+    return [_figure(words, "A longer bar is farther from the real rows.", items)]
+
+
+def _learning_drawn(frame: pd.DataFrame) -> Sequence[Html]:
+    score = "auc" if frame["auc"].notna().any() else "r2"
+    said = {"auc": "AUC", "r2": "R2, 0 where it is below"}[score]
+    items = [_bar(line, score) for line in frame.to_dict("records") if _known(line[score])]
+    words = f"{said} on real rows; grey: learnt from real rows"
+    return [_figure(words, "Longer is better.", items)]
+
+
+def _figure(words: str, description: str, items: Sequence[Bar]) -> Html:
+    drawn = bars(words, description, items)
+    return element(
+        "div", element("figure", drawn, element("figcaption", f"{words}. {description}")), class_="card"
+    )
+
+
+def _known(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _bar(line: dict[Any, Any], score: str) -> Bar:
+    value = float(line[score])
+    shown = max(0.0, value)
+    real = line["learnt_from"] != "synthetic"
+    label = f"{line['learner']}{', real' if line['learnt_from'] == 'real' else ''}"
+    return Bar(label, shown, shown, shown, f"{value:.3f}", aside=real)

@@ -7,8 +7,10 @@ they go when the session ends.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from dpsyn_sql.domain.types import SqlType, parse_type
@@ -16,7 +18,9 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import Given, Opened, opened_relations
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.evaluation.stored import identifiers
 from dpsyn_sql.source.names import fold, listed, shorten
+from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
@@ -49,27 +53,21 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The tables, each as SQL to put after FROM, with the ``columns`` in order and of their types.
+    """The ``tables``, each as SQL to put after FROM, with the ``columns`` in order and of their types.
 
-    ``real_name``, ``synthetic_name``: as they were given. ``rows``: by ``"real"``, ``"synthetic"`` and, if
-    there is one, ``"holdout"``. ``notes``: what was left out or could not be read.
+    ``real_name``, ``synthetic_name``: as they were given. ``tables`` and ``rows``: by ``"real"``,
+    ``"synthetic"`` and, if there is one, ``"holdout"``. ``notes``: what was left out or could not be read.
+    ``homes``: the folders of the real rows.
     """
 
     engine: DuckDBEngine
     real_name: str
     synthetic_name: str
-    real: Fragment
-    synthetic: Fragment
-    holdout: Fragment | None
+    tables: Mapping[str, Fragment]
     columns: tuple[Compared, ...]
     rows: Mapping[str, int]
-    notes: tuple[str, ...] = field(default=())
-
-    @property
-    def tables(self) -> dict[str, Fragment]:
-        """What stands after FROM, by the keys of ``rows``."""
-        found = {"real": self.real, "synthetic": self.synthetic}
-        return found if self.holdout is None else {**found, "holdout": self.holdout}
+    notes: tuple[str, ...] = ()
+    homes: tuple[Path, ...] = ()
 
 
 @contextlib.contextmanager
@@ -100,7 +98,24 @@ def opened(
         _refuse_same(found)
         _refuse_released(found)
         _refuse_other_columns(found)
-        yield _session(engine, found)
+        ids = identifiers(con, engine, synthetic)
+        yield _session(engine, found, _ids(found["real"], ids), _homes(con, found["real"]))
+
+
+def _ids(real: Opened, ids: set[str] | None) -> set[str]:
+    """Folded names of columns that say which row or unit it is: those to which a release gave fresh values,
+    else what is unique by the catalog and UUIDs."""
+    if ids is not None:
+        return ids
+    return {fold(column.name) for column in real.columns if column.unique or column.sql_type == "UUID"}
+
+
+def _homes(con: Connection, real: Opened) -> tuple[Path, ...]:
+    """Folders of the files and the database that hold the real rows."""
+    files = [*real.paths, *([real.database] if real.database else [])]
+    if isinstance(con, str | os.PathLike):
+        files.append(os.fspath(con))
+    return tuple(dict.fromkeys(absolute_path(file).parent for file in files))
 
 
 def _refuse_same(found: Mapping[str, Opened]) -> None:
@@ -159,7 +174,9 @@ class _Read:
     read: Fragment
 
 
-def _session(engine: DuckDBEngine, found: Mapping[str, Opened]) -> Session:
+def _session(
+    engine: DuckDBEngine, found: Mapping[str, Opened], ids: set[str], homes: tuple[Path, ...]
+) -> Session:
     types = {
         called: {fold(column.name): parse_type(column.sql_type) for column in one.columns}
         for called, one in found.items()
@@ -167,7 +184,7 @@ def _session(engine: DuckDBEngine, found: Mapping[str, Opened]) -> Session:
     if all(one.untyped for one in found.values()):
         guessed = _guessed(engine, found)
         types = {called: {**known, **guessed} for called, known in types.items()}
-    columns, notes = _common(found, types)
+    columns, notes = _common(found, types, ids)
     reads = {called: _reads(one, types[called], columns) for called, one in found.items()}
     tables, rows = dict[str, Fragment](), dict[str, int]()
     for called, one in found.items():
@@ -175,8 +192,7 @@ def _session(engine: DuckDBEngine, found: Mapping[str, Opened]) -> Session:
         notes += told
         tables[called] = _relation(engine, called, one, columns, reads[called])
     names = (found["real"].name, found["synthetic"].name)
-    holdout = tables.get("holdout")
-    return Session(engine, *names, tables["real"], tables["synthetic"], holdout, columns, rows, tuple(notes))
+    return Session(engine, *names, tables, columns, rows, tuple(notes), homes)
 
 
 def _guessed(engine: DuckDBEngine, found: Mapping[str, Opened]) -> dict[str, SqlType | None]:
@@ -200,11 +216,14 @@ def _guessed(engine: DuckDBEngine, found: Mapping[str, Opened]) -> dict[str, Sql
 
 
 def _common(
-    found: Mapping[str, Opened], types: Mapping[str, Mapping[str, SqlType | None]]
+    found: Mapping[str, Opened], types: Mapping[str, Mapping[str, SqlType | None]], ids: set[str]
 ) -> tuple[tuple[Compared, ...], list[str]]:
     """The columns under a type that all tables can be read as, and what was left out."""
     columns, left, faults = list[Compared](), list[str](), list[str]()
+    told = [column.name for column in found["real"].columns if fold(column.name) in ids]
     for column in found["real"].columns:
+        if column.name in told:
+            continue
         kinds = [types[called][fold(column.name)] for called in found]
         if any(kind is None for kind in kinds) or column.refused:
             left.append(column.name)
@@ -222,12 +241,15 @@ def _common(
             f"The tables have columns of incompatible types: {'; '.join(faults[:10])}. Give queries that "
             "cast them to the same type, or leave them out."
         )
+    if not columns and not left:
+        raise InputError(f"The tables have ids alone ({listed(told)}): there is nothing to compare.")
     if not columns:
         raise InputError(
             f"None of the columns {listed(left)} has a type that can be compared: numbers, text, booleans, "
             "ENUMs, dates and times can."
         )
     notes = [f"Not compared, because of their types: {listed(left)}."] if left else []
+    notes += [f"Not compared, because they are ids with fresh values: {listed(told)}."] if told else []
     return tuple(columns), notes
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.account import describe
@@ -276,11 +277,14 @@ class _Known:
             before = json.loads(self.changed["configuration"])
             raise ReleaseChanged(_change(key, budget, self.account, before))
         if self.account is not None and self.elsewhere is not None and not key.named:
+            name = self.elsewhere["name"]
+            free = f"To write its answers here at no cost, add name={name!r}."
+            if Path(name).is_absolute():
+                free = f"To write its rows again at no cost, give into={name!r}; or copy that file."
             raise ReleaseExists(
-                "A release of the same source and settings exists for another output. To write its answers "
-                f"here at no cost, add name={self.elsewhere['name']!r}. To measure again, add new_debit=True "
-                f"or a version=; this costs {describe(budget, self.account.delta)}. Nothing was read or "
-                "charged."
+                f"A release of the same source and settings exists for another output. {free} To measure "
+                f"again, add new_debit=True or a version=; this costs {describe(budget, self.account.delta)}. Nothing was read "
+                "or charged."
             )
 
     def free_way(self) -> str:
@@ -288,7 +292,8 @@ class _Known:
         if self.elsewhere is None:
             return ""
         name = self.elsewhere["name"]
-        return f" A release of the same source and settings exists: name={name!r} replays it for free."
+        option = "into" if Path(name).is_absolute() else "name"  # a path is what its owner called the output
+        return f" A release of the same source and settings exists: {option}={name!r} replays it for free."
 
 
 def looked_up(

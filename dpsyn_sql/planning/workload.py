@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Number, exact_number
 from dpsyn_sql.errors import BudgetError, InputError, said
-from dpsyn_sql.source.names import fold, listed, near_matches
+from dpsyn_sql.source.names import fold, listed, meant
 
 if TYPE_CHECKING:  # loads numpy, and requests are read without
     from dpsyn_sql.domain.shape import Shape
@@ -164,8 +164,7 @@ def _measured(option: str, name: str, shape: Shape) -> str:
             raise InputError(
                 f"{option} names {name!r}, which is not measured ({type(role).__name__}): leave it out"
             )
-    close = near_matches(name, names)
-    hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"its columns are {listed(names)}"
+    hint = meant(name, names, "its columns are")
     raise InputError(f"{option} names {name!r}, which is not a column of the release; {hint}")
 
 

@@ -70,7 +70,7 @@ class Calendar:
         while self.end is None or begins < self.end:
             if index and begins >= until:
                 return
-            ends = after(self.cadence, begins)
+            ends = end_of(self.cadence, begins)
             yield Period(label_of(self.cadence, begins), ends + self.wait, begins, ends, index)
             begins, index = ends, index + 1
 
@@ -82,7 +82,7 @@ class Calendar:
         """The edges of all windows up to the one of index ``last``."""
         edges = [self.start]
         while len(edges) < last + 2:
-            edges.append(after(self.cadence, edges[-1]))
+            edges.append(end_of(self.cadence, edges[-1]))
         return tuple(moment_text(edge) for edge in edges)
 
 
@@ -150,7 +150,7 @@ class Partitions:
 Series = Calendar | Listed | Single | Partitions
 
 
-def after(cadence: str, begins: datetime) -> datetime:
+def end_of(cadence: str, begins: datetime) -> datetime:
     """The end of the window of a cadence that begins there."""
     if cadence in _STEPS:
         return begins + _STEPS[cadence]
@@ -169,18 +169,19 @@ def label_of(cadence: str, begins: datetime) -> str:
     return begins.strftime(forms[cadence])
 
 
+def begin_of(cadence: str, moment: datetime) -> datetime:
+    """Where the window of a cadence begins that a moment lies in."""
+    if cadence == "hour":
+        return moment.replace(minute=0, second=0, microsecond=0)
+    day = datetime(moment.year, moment.month, moment.day)
+    if cadence in _MONTHS:
+        return day.replace(day=1, month=(day.month - 1) // _MONTHS[cadence] * _MONTHS[cadence] + 1)
+    return day - timedelta(days=day.weekday() if cadence == "week" else 0)
+
+
 def unaligned(cadence: str, moment: datetime) -> str:
     """Where a window of the cadence can begin, if not there; else empty."""
-    midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
-    fits = {
-        "hour": (moment.minute, moment.second, moment.microsecond) == (0, 0, 0),
-        "day": midnight,
-        "week": midnight and moment.weekday() == 0,
-        "month": midnight and moment.day == 1,
-        "quarter": midnight and moment.day == 1 and moment.month % 3 == 1,
-        "year": midnight and moment.day == moment.month == 1,
-    }
-    return "" if fits[cadence] else _FIRST[cadence]
+    return "" if begin_of(cadence, moment) == moment else _FIRST[cadence]
 
 
 def moment_text(moment: datetime) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from dpsyn_sql.errors import DpsynError, said
 from dpsyn_sql.schedule.calendar import LABELS, MOST_PERIODS, Calendar, unaligned
 from dpsyn_sql.schedule.lines import Faults, Place
-from dpsyn_sql.schedule.series import PLACEHOLDERS, Limit, Releases, Schedule
+from dpsyn_sql.schedule.series import PLACEHOLDERS, Limit, ReleaseSeries, Schedule
 from dpsyn_sql.source.files import ending_of, looks_like_path
 from dpsyn_sql.source.names import display_name, fold, near_matches, split_name
 from dpsyn_sql.source.paths import WILDCARDS, absolute_path
@@ -41,10 +41,12 @@ def check_document(document: Any, faults: Faults) -> None:
         place: Place = ("releases", name)
         if source is None and ("sources", spec.source) not in faults.places:
             close = near_matches(spec.source, document.sources) or list(document.sources)
-            told = f"releases.{name}: there is no source {said(spec.source)}; did you mean {close[0]!r}?"
-            faults.add((*place, "source"), told)
+            told = f"there is no source {said(spec.source)}; did you mean {close[0]!r}?"
+            faults.at(place, told, "source")
         _check_series(place, spec, faults)
-        _check_templates(place, name, spec, source, faults)
+        _check_output(place, spec, source, faults)
+        if source is not None:
+            _check_reading(place, spec, source, faults)
 
 
 def _wrong_name(name: str, kind: str) -> str:
@@ -52,9 +54,7 @@ def _wrong_name(name: str, kind: str) -> str:
         return f"must be printable text of 1 to {_LONGEST} characters"
     if "{" in name or "}" in name:
         return "must not have braces: {period} and {partition} stand for labels"
-    if kind == "accounts":
-        return ""
-    if set(name) & set("/\\:") or name[0] in "-.":
+    if kind != "accounts" and (set(name) & set("/\\:") or name[0] in "-."):
         return "must not have / \\ or : and must not begin with - or ."
     return ""
 
@@ -63,49 +63,46 @@ def _check_accounts(document: Any, faults: Faults) -> None:
     used = {spec.account for spec in document.sources.values() if spec.account}
     declared = list(document.accounts)
     for name, spec in document.sources.items():
+        place: Place = ("sources", name)
         if spec.account and declared and spec.account not in declared:
-            told = f"sources.{name}: the account {said(spec.account)} is not under accounts:"
-            faults.add(("sources", name, "account"), told)
+            faults.at(place, f"the account {said(spec.account)} is not under accounts:", "account")
         if not spec.account and len(declared) > 1:
-            told = f"sources.{name}: write account:, one of {', '.join(map(repr, declared))}"
-            faults.add(("sources", name), told)
+            faults.at(place, f"write account:, one of {', '.join(map(repr, declared))}")
     for name, account in document.accounts.items():
+        place = ("accounts", name)
         if len(declared) > 1 and name not in used:
-            told = f"accounts.{name}: no source has it, so its limit would protect nothing"
-            faults.add(("accounts", name), told)
+            faults.at(place, "no source has it, so its limit would protect nothing")
         if account.limit is None and not any(limit for _, limit in account.per):
-            faults.add(("accounts", name), f"accounts.{name}: write limit: or per:")
+            faults.at(place, "write limit: or per:")
 
 
 def _check_source(place: Place, spec: Any, faults: Faults) -> None:
-    where = ".".join(map(str, place))
     kinds = [kind for kind in ("path", "table", "query") if getattr(spec, kind) is not None]
     if len(kinds) != 1 or not getattr(spec, kinds[0]).strip():
-        faults.add(place, f"{where}: write one of path:, table: with database:, or query:")
+        faults.at(place, "write one of path:, table: with database:, or query:")
         return
     if kinds == ["table"] and spec.database is None:
-        faults.add(place, f"{where}: database: is missing, the DuckDB file that has the table")
-    if kinds == ["path"] and spec.database is not None:
-        faults.add((*place, "database"), f"{where}: database: has no meaning with path:; write one of them")
+        faults.at(place, "database: is missing, the DuckDB file that has the table")
     if kinds != ["path"]:
         return
+    if spec.database is not None:
+        faults.at(place, "database: has no meaning with path:; write one of them", "database")
     found = set(PLACEHOLDERS.findall(spec.path))
-    _check_braces((*place, "path"), where, spec.path, {"period", "partition"}, faults)
+    _check_braces(place, "path", spec.path, {"period", "partition"}, faults)
     if found and not spec.account:
-        faults.add(
+        faults.at(
             place,
-            f"{where}: write account:. Each file would have an account of its own, and nobody would see what "
-            "is spent on a person who is in several of them",
+            "write account:. Each file would have an account of its own, and nobody would see what is spent "
+            "on a person who is in several of them",
         )
     if "period" in found and spec.window is not None:
-        faults.add((*place, "window"), f"{where}: write window: or {{period}} in path:, not both")
+        faults.at(place, "write window: or {period} in path:, not both", "window")
 
 
 def _check_series(place: Place, spec: Any, faults: Faults) -> None:
-    where = ".".join(map(str, place))
     kinds = [kind for kind in ("cadence", "windows", "partitions") if getattr(spec, kind) is not None]
     if len(kinds) != 1:
-        faults.add(place, f"{where}: write one of cadence:, windows: or partitions:")
+        faults.at(place, "write one of cadence:, windows: or partitions:")
         return
     kind = spec.cadence if kinds == ["cadence"] else kinds[0]
     takes = {
@@ -116,120 +113,126 @@ def _check_series(place: Place, spec: Any, faults: Faults) -> None:
     allowed = takes.get(kind, ("start", "end", "wait", "windows_per_unit", "cumulative"))
     for key in ("start", "end", "wait", "windows_per_unit", "partition_by", "cumulative"):
         if getattr(spec, key) is not None and key not in allowed:
-            faults.add((*place, key), f"{where}: {key}: has no meaning with {kind}")
+            faults.at(place, f"{key}: has no meaning with {kind}", key)
     if kind == "windows":
-        _check_windows(place, where, spec.windows, faults)
+        _check_windows(place, spec.windows, faults)
     elif kind == "partitions":
-        _check_labels((*place, "partitions"), where, spec.partitions, faults)
+        _check_labels(place, "partitions", spec.partitions, faults)
     elif kind != "once":
-        _check_calendar(place, where, spec, faults)
+        _check_calendar(place, spec, faults)
 
 
-def _check_calendar(place: Place, where: str, spec: Any, faults: Faults) -> None:
+def _check_calendar(place: Place, spec: Any, faults: Faults) -> None:
     if spec.start is None:
-        faults.add(place, f"{where}: start: is missing, where the first {spec.cadence} begins")
+        faults.at(place, f"start: is missing, where the first {spec.cadence} begins")
         return
     for key, moment in (("start", spec.start), ("end", spec.end)):
         if moment is not None and (first := unaligned(spec.cadence, moment)):
-            faults.add(
-                (*place, key), f"{where}: {key}: {moment} is not {first}, where a {spec.cadence} begins"
-            )
+            faults.at(place, f"{key}: {moment} is not {first}, where a {spec.cadence} begins", key)
     if spec.end is None:
         return
     if spec.end <= spec.start:
-        faults.add((*place, "end"), f"{where}: end: {spec.end} is not after start: {spec.start}")
+        faults.at(place, f"end: {spec.end} is not after start: {spec.start}", "end")
     elif (spec.end - spec.start).total_seconds() / 3600 > MOST_PERIODS and spec.cadence == "hour":
-        faults.add((*place, "end"), f"{where}: there are more than {MOST_PERIODS} periods")
+        faults.at(place, f"there are more than {MOST_PERIODS} periods", "end")
 
 
-def _check_windows(place: Place, where: str, windows: list[Any], faults: Faults) -> None:
-    _check_labels((*place, "windows"), where, [one.label for one in windows], faults)
+def _check_windows(place: Place, windows: list[Any], faults: Faults) -> None:
+    _check_labels(place, "windows", [one.label for one in windows], faults)
     for position, one in enumerate(windows):
         if one.ends <= one.begins:
-            told = f"{where}: the window {one.label!r} ends at {one.ends}, not after {one.begins}"
-            faults.add((*place, "windows", position), told)
+            told = f"the window {one.label!r} ends at {one.ends}, not after {one.begins}"
+            faults.at(place, told, "windows", position)
     numbered = sorted(enumerate(windows), key=lambda item: item[1].begins)
     for (_, one), (position, other) in pairwise(numbered):
         if other.begins < one.ends:
-            told = f"{where}: the windows {one.label!r} and {other.label!r} overlap: rows would be in both"
-            faults.add((*place, "windows", position), told)
+            told = f"the windows {one.label!r} and {other.label!r} overlap: rows would be in both"
+            faults.at(place, told, "windows", position)
 
 
-def _check_labels(place: Place, where: str, labels: list[str], faults: Faults) -> None:
+def _check_labels(place: Place, key: str, labels: list[str], faults: Faults) -> None:
     seen: set[str] = set()
     for position, label in enumerate(labels):
-        here = (*place, position)
+        problems = []
         if not label or not label.isprintable() or len(label) > _LONGEST:
-            faults.add(here, f"{where}: {said(label)} is no label: give 1 to {_LONGEST} printable characters")
+            problems.append(f"is no label: give 1 to {_LONGEST} printable characters")
         elif set(label) & set("{}/\\:*?[]") or label[0] in "-.":
-            told = (
-                f"{where}: the label {said(label)} must not have {{ }} / \\ : * ? [ ] nor begin with - or ."
-            )
-            faults.add(here, told)
+            problems.append("must not have { } / \\ : * ? [ ] nor begin with - or .")
         if label in seen:
-            faults.add(here, f"{where}: {said(label)} is declared twice")
+            problems.append("is declared twice")
         elif fold(label) in {fold(one) for one in seen}:
-            faults.add(here, f"{where}: {said(label)} differs from another label in letter case only")
+            problems.append("differs from another label in letter case only")
+        for problem in problems:
+            the = "the label " if problem.startswith("must") else ""
+            faults.at(place, f"{the}{said(label)} {problem}", key, position)
         seen.add(label)
 
 
-def _check_templates(place: Place, name: str, spec: Any, source: Any, faults: Faults) -> None:
-    where = ".".join(map(str, place))
-    parted, once = spec.partitions is not None, spec.cadence == "once"
-    own = "partition" if parted else "period"
-    _check_braces((*place, "output"), where, spec.output, {"release", own}, faults)
-    if not once and own not in PLACEHOLDERS.findall(spec.output):
-        told = f"{where}: output: needs {{{own}}}, or each release would overwrite the one before"
-        faults.add((*place, "output"), told)
+def _check_output(place: Place, spec: Any, source: Any, faults: Faults) -> None:
+    own = "period" if spec.partitions is None else "partition"
+    _check_braces(place, "output", spec.output, {"release", own}, faults)
+    if spec.cadence != "once" and own not in PLACEHOLDERS.findall(spec.output):
+        told = f"output: needs {{{own}}}, or each release would overwrite the one before"
+        faults.at(place, told, "output")
     plain = PLACEHOLDERS.sub("x", spec.output)
     if source is None:
         return
-    if looks_like_path(plain) and ending_of(plain) is None:
-        told = f"{where}: output: a file must end in .parquet, .csv or .csv.gz"
-        faults.add((*place, "output"), told)
-    elif not looks_like_path(plain) and source.database is None:
-        told = f"{where}: output: must be a file, because the source {spec.source!r} has no database:"
-        faults.add((*place, "output"), told)
-    elif not looks_like_path(plain) and split_name(plain) is None:
-        faults.add((*place, "output"), f"{where}: output: {said(spec.output)} is no name of a table")
-    _check_reading(place, where, spec, source, faults)
+    if looks_like_path(plain):
+        if ending_of(plain) is None:
+            faults.at(place, "output: a file must end in .parquet, .csv or .csv.gz", "output")
+    elif source.database is None:
+        told = f"output: must be a file, because the source {spec.source!r} has no database:"
+        faults.at(place, told, "output")
+    elif split_name(plain) is None:
+        faults.at(place, f"output: {said(spec.output)} is no name of a table", "output")
 
 
-def _check_reading(place: Place, where: str, spec: Any, source: Any, faults: Faults) -> None:
+def _check_reading(place: Place, spec: Any, source: Any, faults: Faults) -> None:
     """What says which rows of the source belong to a period."""
     found = set(PLACEHOLDERS.findall(source.path or ""))
     if spec.partitions is not None:
         if "period" in found or ("partition" in found) == (spec.partition_by is not None):
-            told = f"{where}: write partition_by: with a column, or {{partition}} in path: of the source"
-            faults.add(place, told)
+            faults.at(place, "write partition_by: with a column, or {partition} in path: of the source")
         return
     if "partition" in found:
-        faults.add((*place, "source"), f"{where}: {{partition}} in path: of the source needs partitions:")
+        faults.at(place, "{partition} in path: of the source needs partitions:", "source")
     if spec.cadence == "once":
         if "period" in found:
-            faults.add((*place, "cadence"), f"{where}: {{period}} in path: of the source needs periods")
+            faults.at(place, "{period} in path: of the source needs periods", "cadence")
         return
     if source.window is None and "period" not in found:
         told = (
-            f"{where}: which rows belong to a period? Write window: with a column of dates in the source "
+            "which rows belong to a period? Write window: with a column of dates in the source "
             f"{spec.source!r}, or {{period}} in its path:"
         )
-        faults.add((*place, "source"), told)
-    if spec.cumulative:
-        _check_cumulative(place, where, spec, source, faults)
+        faults.at(place, told, "source")
+    if spec.cumulative and (problem := _no_totals(spec, source)):
+        faults.at(place, f"cumulative: {problem}", "cumulative")
     if spec.windows_per_unit not in (None, 1) and (spec.privacy_unit or "row").lower() == "row":
-        told = f"{where}: windows_per_unit: must be 1 with single rows as units: a row is in one window"
-        faults.add((*place, "windows_per_unit"), told)
+        told = "windows_per_unit: must be 1 with single rows as units: a row is in one window"
+        faults.at(place, told, "windows_per_unit")
     if spec.windows_per_unit is not None and "period" in found:
-        told = f"{where}: windows_per_unit: needs window: in the source; no bound holds across files"
-        faults.add((*place, "windows_per_unit"), told)
+        told = "windows_per_unit: needs window: in the source; no bound holds across files"
+        faults.at(place, told, "windows_per_unit")
 
 
-def _check_braces(place: Place, where: str, text: str, known: set[str], faults: Faults) -> None:
+def _no_totals(spec: Any, source: Any) -> str:
+    """Why there are no running totals: the whole calendar decides what a period costs."""
+    if source.window is None:
+        return "needs window: in the source; tables of different files are not added up"
+    if spec.windows is None:
+        last = "needs end:, where the last period ends; epsilon is for all periods together"
+        return "" if spec.end else last
+    ascending = sorted(spec.windows, key=lambda one: one.begins)
+    gaps = any(one.ends != other.begins for one, other in pairwise(ascending))
+    return "needs windows: without gaps" if gaps else ""
+
+
+def _check_braces(place: Place, key: str, text: str, known: set[str], faults: Faults) -> None:
     for brace in dict.fromkeys(_BRACE.findall(text)):
         if brace.strip("{}") not in known or len(brace) == 1:
             allowed = " and ".join(f"{{{one}}}" for one in sorted(known))
-            faults.add(place, f"{where}: {place[-1]}: {brace} is not known here; allowed are {allowed}")
+            faults.at(place, f"{key}: {brace} is not known here; allowed are {allowed}", key)
 
 
 # -- between entries ---------------------------------------------------------------------------------
@@ -258,13 +261,13 @@ def _check_outputs(schedule: Schedule, faults: Faults) -> None:
             calendars.append((of, one.name))
         other = next((name for name in same if name is not None), None)
         if other is not None:
-            told = f"releases.{one.name}: {other!r} has the same output; give each release its own"
-            faults.add(("releases", one.name, "output"), told)
+            told = f"{other!r} has the same output; give each release its own"
+            faults.at(("releases", one.name), told, "output")
         patterns.setdefault(pattern, one.name)
         written |= {output: one.name for output in mine if output not in written}
 
 
-def _output_pattern(schedule: Schedule, one: Releases, labels: str = "") -> str:
+def _output_pattern(schedule: Schedule, one: ReleaseSeries, labels: str = "") -> str:
     """The output of any period: its placeholders are wildcards, or in a regular expression ``labels``."""
     plain = PLACEHOLDERS.sub(lambda found: one.name if found[1] == "release" else _ANY, one.output)
     if one.to_file:
@@ -274,7 +277,7 @@ def _output_pattern(schedule: Schedule, one: Releases, labels: str = "") -> str:
     return re.escape(text).replace(_ANY, labels) if labels else text.replace(_ANY, "*")
 
 
-def _written(schedule: Schedule, one: Releases) -> list[str]:
+def _written(schedule: Schedule, one: ReleaseSeries) -> list[str]:
     """All outputs, but of a calendar, which can have very many."""
     if isinstance(one.series, Calendar):
         return []
@@ -298,11 +301,11 @@ def _check_circles(schedule: Schedule, faults: Faults) -> None:
         for other in sorted(others):
             circle = "; the two feed each other" if name in fed[other] and name != other else ""
             circle = "; it feeds itself" if name == other else circle
-            told = f"releases.{name}: its source is the output of {other!r}{circle}. {_NOTHING_GAINED}"
-            faults.add(("releases", name, "source"), told)
+            told = f"its source is the output of {other!r}{circle}. {_NOTHING_GAINED}"
+            faults.at(("releases", name), told, "source")
 
 
-def _feeds(output: str, other: Releases, one: Releases, schedule: Schedule) -> bool:
+def _feeds(output: str, other: ReleaseSeries, one: ReleaseSeries, schedule: Schedule) -> bool:
     """Whether the source of ``one`` reads an output of ``other``."""
     source = one.source
     if source.path is not None:
@@ -328,21 +331,6 @@ def _same(output: str, path: str) -> bool:
     return fnmatch.fnmatchcase(output, path) or fnmatch.fnmatchcase(path, output)
 
 
-def _check_cumulative(place: Place, where: str, spec: Any, source: Any, faults: Faults) -> None:
-    """Running totals: the whole calendar decides what a period costs."""
-    problem = ""
-    if source.window is None:
-        problem = "needs window: in the source; tables of different files are not added up"
-    elif spec.windows is None and spec.end is None:
-        problem = "needs end:, where the last period ends; epsilon is for all periods together"
-    elif spec.windows is not None:
-        ascending = sorted(spec.windows, key=lambda one: one.begins)
-        if any(one.ends != other.begins for one, other in pairwise(ascending)):
-            problem = "needs windows: without gaps"
-    if problem:
-        faults.add((*place, "cumulative"), f"{where}: cumulative: {problem}")
-
-
 def _check_units(schedule: Schedule, faults: Faults) -> None:
     units: dict[str, tuple[str, str]] = {}
     for one in schedule.releases:
@@ -352,31 +340,23 @@ def _check_units(schedule: Schedule, faults: Faults) -> None:
         unit = str(one.options.get("privacy_unit", "row"))
         known, name = units.setdefault(account, (unit, one.name))
         if fold(known) != fold(unit):
-            told = (
-                f"releases.{one.name}: privacy_unit: the account {account!r} protects {known!r} for {name!r}"
-                f"; {unit!r} needs another account"
-            )
-            faults.add(("releases", one.name, "privacy_unit"), told)
+            told = f"the account {account!r} protects {known!r} for {name!r}; {unit!r} needs another account"
+            faults.at(("releases", one.name), f"privacy_unit: {told}", "privacy_unit")
 
 
-def _check_budget(schedule: Schedule, one: Releases, faults: Faults) -> None:
+def _check_budget(schedule: Schedule, one: ReleaseSeries, faults: Faults) -> None:
     account = schedule.accounts.get(one.source.account or "")
     if account is None:
         return
     limits: list[tuple[Place, Limit]] = [(("per", length), found) for length, found in account.per.items()]
-    if account.limit is not None:
-        limits.append((("limit",), account.limit))
+    limits += [] if account.limit is None else [(("limit",), account.limit)]
     for key, limit in limits:
-        place = ("accounts", account.name, *key)
-        where = ".".join(map(str, place))
+        problem = ""
         try:
             budget = limit.budget
-            short = one.cost(budget.kind, one.first).amount > budget.amount
-            problem = ""
+            if one.cost(budget.kind, one.first).amount > budget.amount:
+                problem = f"{limit} is below one release of {one.name!r}: nothing could be released"
         except DpsynError as error:
-            short, problem = False, str(error)
+            problem = str(error)
         if problem:
-            faults.add(place, f"{where}: {problem}")
-        elif short:
-            told = f"{where}: {limit} is below one release of {one.name!r}: nothing could be released"
-            faults.add(place, told)
+            faults.at(("accounts", account.name, *key), problem)

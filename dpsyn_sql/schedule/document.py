@@ -119,6 +119,7 @@ def _options(names: tuple[str, ...]) -> dict[str, Any]:
 
 def _type(name: str) -> Any:
     given: dict[str, Any] = {
+        "account": Label,
         "method": StrictStr | dict[str, Any],
         "domain": StrictStr | dict[str, Any],
         "workload": dict[str, Number],

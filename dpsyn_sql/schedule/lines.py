@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from dpsyn_sql.domain.yaml_numbers import read_decimal
 from dpsyn_sql.errors import ScheduleError, said
 
 Place = tuple[str | int, ...]
@@ -18,25 +18,18 @@ Place = tuple[str | int, ...]
 _DEEPEST = 50
 _MOST_PLACES = 200_000
 _ENDLESS = "a value contains itself, or is nested too deeply"
-_REPLACED = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("timestamp", "int", "float"))
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which leaves dates as they are written: one that does not exist is a fault of ours.
-
-    Numbers are decimal: YAML 1.1 takes 010 for 8 and 1:30 for 90, which would be another epsilon.
-    """
+    """The safe loader, which leaves dates as they are written: one that does not exist is a fault of ours."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
-        first: [(tag, pattern) for tag, pattern in found if tag not in _REPLACED]
+        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
         for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
 
-_Loader.add_implicit_resolver(_REPLACED[1], re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
-_Loader.add_implicit_resolver(
-    _REPLACED[2], re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"), list("-+0123456789.")
-)
+read_decimal(_Loader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +51,10 @@ class Faults:
         """A fault at a place."""
         self.places.add(place[:2])
         self.found.append((self.line(place), text))
+
+    def at(self, entry: Place, text: str, *keys: str | int) -> None:
+        """A fault of an entry, whose name begins the text, at a key in it."""
+        self.add((*entry, *keys), f"{'.'.join(map(str, entry))}: {text}")
 
     def refuse(self) -> None:
         """Raise the faults, if there are any.

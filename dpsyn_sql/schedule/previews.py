@@ -12,8 +12,8 @@ from dpsyn_sql.errors import DpsynError
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import Records, Spent, check_clock, epsilon_of, read_records
-from dpsyn_sql.schedule.running import check_due, check_limits, wanted
-from dpsyn_sql.schedule.series import Item, Releases, Schedule, in_keys
+from dpsyn_sql.schedule.running import check_due, other_limits, wanted
+from dpsyn_sql.schedule.series import Item, ReleaseSeries, Schedule, in_keys
 from dpsyn_sql.schedule.status import states, utc_now
 from dpsyn_sql.source.slices import Window
 
@@ -36,16 +36,8 @@ class Preview:
 
     def facts(self) -> dict[str, object]:
         """As plain data."""
-        return {
-            "release": self.item.releases.name,
-            "period": self.item.period.label,
-            "epsilon": self.epsilon,
-            "reads": self.reads,
-            "writes": self.writes,
-            "ledger": self.ledger,
-            "bound": self.bound,
-            "problem": self.problem,
-        }
+        names = ("epsilon", "reads", "writes", "ledger", "bound", "problem")
+        return self.item.facts(**{name: getattr(self, name) for name in names})
 
 
 def preview(
@@ -64,7 +56,7 @@ def preview(
     found = states(schedule, records, now, look=bool(select))
     chosen = wanted(schedule, found, select)
     check_due(schedule, chosen)
-    check_limits(schedule, records)
+    other_limits(schedule, records)
     known = {state.item.key: state.state for state in found}
     spent = Spent(schedule, records, schedule.items(now), now)
     return tuple(_previewed(schedule, item, known[item.key], records, spent) for item in chosen)
@@ -81,15 +73,15 @@ def _previewed(schedule: Schedule, item: Item, state: str, records: Records, spe
     except DpsynError as error:
         return Preview(item, None, reads, str(request.into), state, bound, in_keys(str(error)))
     problem, cost = in_keys(explained.obstacle), spent.after_foreseen(item, explained.cost)
-    if records.of(item) is not None:
-        return Preview(item, 0.0, reads, explained.into, explained.outlook, bound, problem)
-    if not problem and spent.over_lifetime(item, cost):
-        problem = f"would be refused: the limit of the account {source.account!r} would be exceeded"
-    problem = problem or spent.refusal(item, cost)[0]
-    if problem:
-        return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound, problem)
-    spent.add(item, cost)
-    return Preview(item, epsilon_of(item, cost), reads, explained.into, explained.outlook, bound)
+    epsilon = 0.0
+    if records.of(item) is None:
+        epsilon = epsilon_of(item, cost)
+        if not problem and spent.over_lifetime(item, cost):
+            problem = f"would be refused: the limit of the account {source.account!r} would be exceeded"
+        problem = problem or spent.refusal(item, cost)[0]
+        if not problem:
+            spent.add(item, cost)
+    return Preview(item, epsilon, reads, explained.into, explained.outlook, bound, problem)
 
 
 def _reading(schedule: Schedule, item: Item) -> str:
@@ -109,7 +101,7 @@ def _reading(schedule: Schedule, item: Item) -> str:
     return reads
 
 
-def participation(one: Releases) -> str:
+def participation(one: ReleaseSeries) -> str:
     """How often a person can be in a series, and what that costs."""
     epsilon = one.options.get("epsilon", 1.0)
     if isinstance(one.series, Single):
@@ -135,7 +127,7 @@ def participation(one: Releases) -> str:
     return f"{count} {what}, a person can be in all of them: {each}"
 
 
-def _of_totals(one: Releases, of_rows: bool) -> str:
+def _of_totals(one: ReleaseSeries, of_rows: bool) -> str:
     """The same for running totals, with the noise of both ways."""
     most, total = one.windows_per_unit, one.total(one.first)
     bound = "a person can be in all of them"

@@ -18,7 +18,15 @@ from dpsyn_sql.schedule.calendar import Calendar, Listed, Partitions, Series, Si
 from dpsyn_sql.schedule.checks import check_document, check_schedule
 from dpsyn_sql.schedule.document import OF_RELEASE, OF_SOURCE, ScheduleDocument
 from dpsyn_sql.schedule.lines import Faults, Place, read_yaml
-from dpsyn_sql.schedule.series import PLACEHOLDERS, Account, Limit, Releases, Schedule, SourceOf, in_keys
+from dpsyn_sql.schedule.series import (
+    PLACEHOLDERS,
+    Account,
+    Limit,
+    ReleaseSeries,
+    Schedule,
+    ScheduledSource,
+    in_keys,
+)
 from dpsyn_sql.source.names import near_matches
 from dpsyn_sql.source.paths import WILDCARDS, absolute_path
 
@@ -142,7 +150,7 @@ def _check_options(data: Any, faults: Faults, folder: Path) -> None:
             groups = [{key: value} for key, value in given.items()] + ([together] if together else [])
             for group in groups:
                 if problem := _problem(group, folder):
-                    faults.add((kind, name, next(iter(group))), f"{kind}.{name}: {problem}")
+                    faults.at((kind, name), problem, next(iter(group)))
 
 
 def _problem(options: Mapping[str, Any], folder: Path) -> str:
@@ -171,7 +179,7 @@ def _schedule(file: Path, document: Any, faults: Faults) -> Schedule:
         name: _source(name, spec, tuple(accounts), file.parent) for name, spec in document.sources.items()
     }
     releases = tuple(
-        Releases(
+        ReleaseSeries(
             name,
             sources[spec.source],
             spec.output,
@@ -194,12 +202,12 @@ def _limit(spec: Any) -> Any:
     return Limit(str(spec.epsilon).strip(), str(delta).strip())
 
 
-def _source(name: str, spec: Any, accounts: tuple[str, ...], folder: Path) -> SourceOf:
+def _source(name: str, spec: Any, accounts: tuple[str, ...], folder: Path) -> ScheduledSource:
     account = spec.account or (accounts[0] if len(accounts) == 1 else None)
     options = {key: value for key, value in _given(spec, OF_SOURCE).items() if key != "account"}
     database = None if spec.database is None else Path(folder, spec.database)
     text = spec.table if spec.query is None else spec.query
-    return SourceOf(name, spec.path, text or "", database, spec.window, account, options)
+    return ScheduledSource(name, spec.path, text or "", database, spec.window, account, options)
 
 
 def _given(spec: Any, names: tuple[str, ...]) -> dict[str, Any]:
@@ -219,7 +227,7 @@ def _series(spec: Any) -> Series:
     return Calendar(spec.cadence, spec.start, spec.end, wait)
 
 
-def _ledger(given: str | None, file: Path, sources: list[SourceOf], faults: Faults) -> Path:
+def _ledger(given: str | None, file: Path, sources: list[ScheduledSource], faults: Faults) -> Path:
     """The one ledger of all sources: stated, or their default place."""
     folder, chosen = file.parent, None
     if given:
@@ -249,7 +257,7 @@ def _ledger(given: str | None, file: Path, sources: list[SourceOf], faults: Faul
             places.setdefault(place, source.name)
         else:
             told = problem or "the ledger of a query over files has no default place"
-            faults.add(("sources", source.name), f"sources.{source.name}: {told} Write ledger:")
+            faults.at(("sources", source.name), f"{told} Write ledger:")
     if len(places) > 1:
         told = ", ".join(f"{place} ({name})" for place, name in places.items())
         faults.add((), f"the sources have several ledgers: {told}. A schedule has one: write ledger:")
@@ -261,7 +269,7 @@ def _is_elsewhere(file: Path) -> bool:
     return os.path.dirname(os.path.realpath(file)) != os.path.realpath(file.parent)  # noqa: PTH120
 
 
-def _place_of(source: SourceOf, folder: Path) -> Path | None:
+def _place_of(source: ScheduledSource, folder: Path) -> Path | None:
     if source.path is None:
         return default_place(databases=[str(source.database)]) if source.database else None
     path = str(Path(folder, PLACEHOLDERS.sub("*", source.path)))

@@ -17,7 +17,7 @@ from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.errors import AccountError, ScheduleError
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.schedule.calendar import after
+from dpsyn_sql.schedule.calendar import begin_of, end_of
 from dpsyn_sql.schedule.series import Item, Limit, Schedule
 
 _STATES = ("debited", "measured", "published")
@@ -125,13 +125,13 @@ class Spent:
         if account is None:
             return "", None
         for length, limit in account.per.items():
-            begins = budget_period(length, item.period.begins or self._now)
+            begins = begin_of(length, item.period.begins or self._now)
             problem = self._sum(account.name, length, begins, limit).exceeded(cost)
             if problem:
                 return (
                     f"the account {account.name!r} may spend {limit} in the {length} from {begins:%Y-%m-%d}, "
                     f"and {problem}. Nothing was read or charged",
-                    after(length, begins),
+                    end_of(length, begins),
                 )
         return "", None
 
@@ -149,7 +149,7 @@ class Spent:
         if account.limit is not None:
             self._sum(account_name, "", None, account.limit).add(cost)
         for length, limit in account.per.items():
-            self._sum(account_name, length, budget_period(length, counts_at), limit).add(cost)
+            self._sum(account_name, length, begin_of(length, counts_at), limit).add(cost)
 
     def _sum(self, account: str, length: str, begins: datetime | None, limit: Limit) -> _Sum:
         key = (account, length, begins)
@@ -192,12 +192,6 @@ class _Sum:
         total = Budget(self.limit.kind, then.amount, then.delta)
         would, limit = (describe(one, self.shown_delta) for one in (total, self.limit))
         return f"this release would make it {would} of {limit}"
-
-
-def budget_period(length: str, moment: datetime) -> datetime:
-    """Where the year, quarter or month of a moment begins."""
-    month = {"year": 1, "quarter": (moment.month - 1) // 3 * 3 + 1, "month": moment.month}[length]
-    return datetime(moment.year, month, 1)
 
 
 def epsilon_of(item: Item, cost: Budget) -> float:

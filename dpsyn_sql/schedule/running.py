@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from dpsyn_sql.accounting.account import describe, shown
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.errors import DpsynError, InputError, PrivacyBudgetExceeded, said
+from dpsyn_sql.errors import (
+    DpsynError,
+    InputError,
+    LedgerError,
+    PrivacyBudgetExceeded,
+    ScheduleLocked,
+    said,
+)
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.schedule.lock import alone
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
     Records,
@@ -23,9 +29,14 @@ from dpsyn_sql.schedule.records import (
     epsilon_of,
     read_records,
 )
-from dpsyn_sql.schedule.series import Item, Schedule, in_keys
+from dpsyn_sql.schedule.series import Item, Limit, Schedule, in_keys
 from dpsyn_sql.schedule.status import GONE, OPEN, PUBLISHED, State, oldest_first, states, utc_now
 from dpsyn_sql.source.names import listed, near_matches
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: the ledger still debits each release once
+    fcntl = None  # type: ignore[assignment]
 
 DONE, FAILED, REFUSED, SKIPPED = "published", "failed", "refused by budget", "skipped"
 
@@ -50,15 +61,8 @@ class Outcome:
 
     def facts(self) -> dict[str, object]:
         """As plain data."""
-        return {
-            "release": self.item.releases.name,
-            "period": self.item.period.label,
-            "result": self.result,
-            "message": self.message,
-            "charged_epsilon": self.charged,
-            "rows": self.rows,
-            "output": self.output,
-        }
+        told = {"result": self.result, "message": self.message, "charged_epsilon": self.charged}
+        return self.item.facts(**told, rows=self.rows, output=self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,42 @@ def run(
         check_due(schedule, chosen)
         _set_limits(schedule, records)
         return _carried_out(schedule, chosen, now, told)
+
+
+# -- one run at a time --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def alone(ledger: Path) -> Iterator[None]:
+    """Hold the lock ``<ledger>.run-lock``; the file stays, and is not in the way of anybody.
+
+    Raises:
+        ScheduleLocked: another run holds it.
+        LedgerError: the folder of the ledger cannot be written.
+    """
+    real = Path(os.path.realpath(ledger))
+    place = real.with_name(f"{real.name}.run-lock")
+    number, taken = -1, True
+    with contextlib.suppress(OSError):
+        number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if number < 0:
+        raise LedgerError(
+            f"The lock {place} cannot be made: the folder is missing or cannot be written. Nothing was done."
+        )
+    try:
+        if fcntl is not None:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                taken = False
+        if not taken:
+            raise ScheduleLocked(
+                f"Another run holds the lock {place}, because it charges the same ledger. Nothing was done. "
+                "Run again when it is done."
+            )
+        yield
+    finally:
+        os.close(number)
 
 
 # -- what is wanted ----------------------------------------------------------------------------------
@@ -165,8 +205,8 @@ def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
     for item in wanted:
         output = item.releases.into(item.period, schedule.folder)
         if isinstance(output, Path) and not output.parent.is_dir():
-            problem = f"releases.{item.releases.name}: output: there is no folder {said(str(output.parent))}"
-            schedule.faults.add(("releases", item.releases.name, "output"), f"{problem}: create it")
+            problem = f"output: there is no folder {said(str(output.parent))}: create it"
+            schedule.faults.at(("releases", item.releases.name), problem, "output")
     from dpsyn_sql.methods import method_of, static_of
 
     for one in schedule.releases:
@@ -177,55 +217,48 @@ def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
         except InputError as error:
             problem = in_keys(str(error))
         if problem:
-            schedule.faults.add(("releases", one.name, "method"), f"releases.{one.name}: {problem}")
+            schedule.faults.at(("releases", one.name), problem, "method")
     schedule.faults.refuse()
 
 
 # -- limits --------------------------------------------------------------------------------------------
 
 
-def check_limits(schedule: Schedule, records: Records) -> bool:
-    """Whether the ledger has other limits than the file.
+def other_limits(schedule: Schedule, records: Records) -> list[tuple[str, Limit]]:
+    """The lifetime limits of the file, by account, where the ledger has others.
 
     Raises:
         ScheduleError: a limit is below what is spent.
     """
-    changed = False
-    for account in schedule.accounts.values():
-        known = records.accounts.get(account.name)
-        if account.limit is None or (known is not None and known.granted == _pair(account.limit)):
+    found = []
+    for name, account in schedule.accounts.items():
+        known = records.accounts.get(name)
+        if account.limit is None or (known is not None and known.granted == account.limit.pair):
             continue
-        changed = True
+        found.append((name, account.limit))
         limit = account.limit.budget
         if known is not None and known.spent.kind == limit.kind:
             spent = known.spent
             if spent.amount > limit.amount or spent.delta > limit.delta:
-                schedule.faults.add(
-                    ("accounts", account.name, "limit"),
-                    f"accounts.{account.name}: the limit {account.limit} is below what is spent already, "
-                    f"{describe(spent, account.limit.shown_delta)}. A limit is never lowered below that",
+                told = (
+                    f"the limit {account.limit} is below what is spent already, "
+                    f"{describe(spent, account.limit.shown_delta)}. A limit is never lowered below that"
                 )
+                schedule.faults.at(("accounts", name), told, "limit")
     schedule.faults.refuse()
-    return changed
+    return found
 
 
 def _set_limits(schedule: Schedule, records: Records) -> None:
-    """Grant the lifetime limits of the file, where the ledger has others.
+    """Grant the lifetime limits of the file.
 
     Raises:
         ScheduleError: a limit is below what is spent.
     """
-    if not check_limits(schedule, records):
-        return
-    with closing(SqliteLedger(schedule.ledger)) as ledger:
-        for account in schedule.accounts.values():
-            known = records.accounts.get(account.name)
-            if account.limit is not None and (known is None or known.granted != _pair(account.limit)):
-                ledger.grant(account.name, account.limit.epsilon, account.limit.delta)
-
-
-def _pair(limit: Any) -> tuple[str, str]:
-    return limit.epsilon, limit.delta
+    if found := other_limits(schedule, records):
+        with closing(SqliteLedger(schedule.ledger)) as ledger:
+            for name, limit in found:
+                ledger.grant(name, *limit.pair)
 
 
 # -- carrying out --------------------------------------------------------------------------------------

@@ -45,6 +45,11 @@ class Limit:
         """The delta at which people see what it holds."""
         return exact_number("delta", self.delta) or USUAL_DELTA
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        """As the ledger records it."""
+        return self.epsilon, self.delta
+
     def __str__(self) -> str:
         return f"epsilon={self.epsilon}, delta={self.delta}"
 
@@ -59,7 +64,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOf:
+class ScheduledSource:
     """What is read. ``path`` may have placeholders; otherwise ``text`` is a table or a query."""
 
     name: str
@@ -72,11 +77,11 @@ class SourceOf:
 
 
 @dataclass(frozen=True)
-class Releases:
+class ReleaseSeries:
     """A series of releases; ``options`` are those of a request, ``cumulative`` means running totals."""
 
     name: str
-    source: SourceOf
+    source: ScheduledSource
     output: str
     series: Series
     options: Mapping[str, Any]
@@ -186,7 +191,7 @@ class Schedule:
     path: Path
     ledger: Path
     accounts: Mapping[str, Account]
-    releases: tuple[Releases, ...]
+    releases: tuple[ReleaseSeries, ...]
     faults: Faults = field(repr=False, compare=False)
 
     @property
@@ -207,7 +212,7 @@ class Schedule:
 class Item:
     """One period of a series."""
 
-    releases: Releases
+    releases: ReleaseSeries
     period: Period
 
     @property
@@ -215,11 +220,15 @@ class Item:
         """Name and version in the ledger."""
         return self.releases.name, self.period.label
 
+    def facts(self, **more: object) -> dict[str, object]:
+        """As plain data, and more."""
+        return {"release": self.releases.name, "period": self.period.label, **more}
+
     def __str__(self) -> str:
         return f"{self.releases.name}:{self.period.label}"
 
 
-def _known(one: Releases, now: datetime) -> Iterable[Period]:
+def _known(one: ReleaseSeries, now: datetime) -> Iterable[Period]:
     """Periods that have begun; the first of the others is the next one."""
     for period in one.series.periods(datetime.max):
         yield period

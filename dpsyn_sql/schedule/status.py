@@ -45,14 +45,8 @@ class State:
 
     def facts(self) -> dict[str, object]:
         """As plain data."""
-        return {
-            "release": self.item.releases.name,
-            "period": self.item.period.label,
-            "state": self.state,
-            "account": self.account,
-            "spent_epsilon": self.spent,
-            "due": None if self.due is None else self.due.isoformat(sep=" "),
-        }
+        due = None if self.due is None else self.due.isoformat(sep=" ")
+        return self.item.facts(state=self.state, account=self.account, spent_epsilon=self.spent, due=due)
 
 
 def utc_now() -> datetime:

@@ -67,10 +67,16 @@ def near_matches(name: str, candidates: Iterable[str], most: int = 3) -> list[st
     return [by_fold[key] for key in found]
 
 
-def told_columns(name: str, columns: Sequence[str]) -> str:
-    """The end of a message about a name that is no column: what it may mean, else the columns."""
-    close = near_matches(name, columns)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"it has {listed(columns)}"
+def meant(name: str, known: Iterable[str], there: str = "it has") -> str:
+    """For a message about an unknown name: the names that look like it, else all that there are.
+
+    ``there`` is said before all names.
+    """
+    names = list(known)
+    close = near_matches(name, names)
+    if close:
+        return f"did you mean {' or '.join(repr(shorten(one)) for one in close)}?"
+    return f"{there} {listed(names) or 'no column'}"
 
 
 def case_clashes(names: Sequence[str]) -> list[str]:

@@ -431,8 +431,7 @@ def test_what_is_no_stored_release_says_where_releases_are_stored(small, tmp_pat
         empty: "There is no release in .*empty.duckdb'. A release is stored in schema 'dpsyn'",
         text: "cannot be opened as a DuckDB database",
         tmp_path / "nothing.duckdb": "There is no file",
-        tmp_path
-        / "nothing.parquet": "There is no file .*nothing.parquet.dpsyn.duckdb', the file for the model",
+        tmp_path / "nothing.parquet": "There is no file '.*nothing.parquet'.$",
         tmp_path: "There is no file",
         "": "path is empty",
         None: "give a DuckDB connection",

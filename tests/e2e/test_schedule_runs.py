@@ -12,7 +12,7 @@ from dpsyn_sql.cli.main import app
 from dpsyn_sql.errors import InputError, ScheduleError, ScheduleLocked
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.schedule import preview, run, status
-from dpsyn_sql.schedule.lock import alone
+from dpsyn_sql.schedule.running import alone
 
 pytestmark = pytest.mark.slow
 

@@ -210,7 +210,7 @@ def test_names_cannot_clash_with_ours(engine):
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
-        ("agee + 1", "'agee', which is none of 'age', 'work', 'c'"),
+        ("agee + 1", "'agee', which is no column; did you mean 'age'?"),
         ("(SELECT 1)", "subquery"),
         ("sum(age)", "aggregate"),
         ("row_number() OVER ()", "window"),

@@ -3,18 +3,19 @@
 import inspect
 import subprocess
 import sys
+import traceback
 import warnings
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import numpy
 import pandas
 import pytest
-from typer.testing import CliRunner
+from support.commands import run
 
 import dpsyn_sql
-from dpsyn_sql.cli.main import app
 from dpsyn_sql.request import OPTIONS, Request
 
 DOMAIN = """
@@ -53,10 +54,6 @@ def folder(tmp_path, monkeypatch):
             " FROM range(500) AS r(i)) TO 'job/t.parquet'"
         )
     return place
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def written(tmp_path, text):
@@ -181,7 +178,8 @@ def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
         ("source: [\n", ["line"]),
         ("rows: 1\nrows: 2\n", ["occurs twice"]),
         ("version: 2026-01-01\n", ["version=", "in quotes"]),
-        ("name: 5\n", ["name=5", "in quotes"]),
+        ("name: true\n", ["name=True", "in quotes"]),
+        ("account: 1.5\n", ["account=1.5", "in quotes"]),
         ("workload: [a]\n", ["workload="]),
         ("workload: {'a,': x, 3: 1}\n", ["workload"]),
     ],
@@ -200,6 +198,55 @@ def test_values_of_a_file_are_checked_as_arguments_are(tmp_path, text):
     asked = Request.from_yaml(written(tmp_path, f"source: t\n{text}\n"))
     with pytest.raises(dpsyn_sql.InputError, match=f"{text.partition(':')[0]}="):
         asked.check()
+
+
+def test_a_whole_number_is_a_label_by_its_decimal_text(tmp_path):
+    asked = Request.from_yaml(written(tmp_path, "version: 202611\nname: 7\naccount: 010\n"))
+    assert (asked.version, asked.name, asked.account) == ("202611", "7", "010")
+    assert Request(version=0) == Request(version="0") == replace(Request(), version=numpy.int64(0))
+    assert repr(Request(version=0)) == "Request(version='0')"
+    for wrong in (True, 1.0, numpy.float64(3)):
+        with pytest.raises(dpsyn_sql.InputError, match="version=.* is not a usable label"):
+            Request("t.csv", version=wrong).check()
+
+
+def frames_of_ours(error):
+    package = str(Path(dpsyn_sql.__file__).parent)
+    return [one.name for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(package)]
+
+
+WRONG_CALLS = {
+    "epsilon": (dpsyn_sql.BudgetError, lambda: dpsyn_sql.release(None, "t.parquet", epsilon=-1)),
+    "source": (dpsyn_sql.SourceError, lambda: dpsyn_sql.plan(None, "none.parquet")),
+    "column": (dpsyn_sql.InputError, lambda: dpsyn_sql.release(None, "t.parquet", privacy_unit="who")),
+    "form": (dpsyn_sql.SourceError, lambda: dpsyn_sql.init(None, "none.parquet")),
+    "advice": (dpsyn_sql.InputError, lambda: dpsyn_sql.suggest(None, domain="none.yml")),
+    "stored": (dpsyn_sql.InputError, lambda: dpsyn_sql.load("none.parquet")),
+    "evaluation": (dpsyn_sql.InputError, lambda: dpsyn_sql.evaluate(None, "t.parquet", "t.parquet")),
+    "audit": (dpsyn_sql.InputError, lambda: dpsyn_sql.audit(epsilon=0)),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CALLS)
+def test_what_is_wrong_reaches_the_caller_without_our_frames(folder, monkeypatch, case):
+    monkeypatch.chdir(folder)
+    kind, call = WRONG_CALLS[case]
+    with pytest.raises(kind) as caught:
+        call()
+    assert len(frames_of_ours(caught.value)) <= 2
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", [dpsyn_sql.InternalError, RuntimeError])
+def test_a_bug_of_ours_keeps_its_frames(folder, monkeypatch, kind):
+    def broken(*_, **__):
+        raise kind("a bug")
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(Request, "check", broken)
+    with pytest.raises(kind) as caught:
+        dpsyn_sql.plan(None, "t.parquet")
+    assert len(frames_of_ours(caught.value)) > 2
 
 
 def test_a_misspelt_option_names_the_function_and_a_request_comes_alone():

@@ -4,9 +4,7 @@ import json
 
 import duckdb
 import pytest
-from typer.testing import CliRunner
-
-from dpsyn_sql.cli.main import app
+from support.commands import run
 
 DOMAIN = """
 columns:
@@ -25,10 +23,6 @@ def folder(tmp_path, monkeypatch):
             " TO 't.parquet'"
         )
     return tmp_path
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_release_writes_table_and_certificate(folder):
@@ -61,6 +55,32 @@ def test_other_settings_or_a_strange_file_need_replace(folder):
     (folder / "mine.csv").write_text("keep\n")
     taken = run("release", "t.parquet", "--domain", "d.yml", "--into", "mine.csv")
     assert taken.exit_code == 2 and (folder / "mine.csv").read_text() == "keep\n"
+
+
+def test_a_path_is_no_name_to_give(folder, monkeypatch):
+    """A ledger elsewhere calls an output by its whole path."""
+    (folder / "ledgers").mkdir()
+    monkeypatch.setenv("DPSYN_LEDGER", str(folder / "ledgers" / "all.ledger"))
+    asked = ("release", "t.parquet", "--domain", "d.yml")
+    assert run(*asked).exit_code == 0
+    for more in ((), ("--name", "o")):
+        assert run(*asked, *more).exit_code == (2 if more else 0)
+    again = run(*asked, "--into", "o.csv")
+    assert again.exit_code == 2 and "--name" not in again.stderr
+    assert f"give --into '{folder / 't_synthetic.parquet'}'; or copy that file" in again.stderr
+    assert run(*asked, "--into", str(folder / "t_synthetic.parquet")).exit_code == 0
+    granted = run("ledger", "grant", f"{folder / 't.parquet'}#row", "--epsilon", "1")
+    assert granted.exit_code == 0, granted.output
+    over = run(*asked, "--into", "o.csv", "--new-debit")
+    assert over.exit_code == 3
+    assert f"--into '{folder / 't_synthetic.parquet'}' replays it for free" in over.stderr
+
+
+def test_a_report_of_nothing_names_what_was_given(folder):
+    result = run("report", "nofile.parquet")
+    assert result.exit_code == 2 and result.stderr == "Error: There is no file 'nofile.parquet'.\n"
+    result = run("report", "t.parquet")
+    assert "t.parquet.dpsyn.duckdb', the file for the model of 't.parquet'" in result.stderr
 
 
 def test_ledger_show_grant_verify(folder):

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import duckdb
 import pytest
+from support.commands import run
 from typer.testing import CliRunner
 
-from dpsyn_sql.cli.codes import ExitCode
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.cli.output import json_text
+from dpsyn_sql.cli.output import ExitCode, json_text
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.notices import printable
 
@@ -28,10 +28,6 @@ def folder(tmp_path, monkeypatch):
     with duckdb.connect() as con:
         con.execute("COPY (SELECT i % 2 = 0 AS b FROM range(500) AS r(i)) TO 't.parquet'")
     return tmp_path
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def read(*arguments, code=0):

@@ -6,10 +6,9 @@ import json
 import duckdb
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from support.commands import run
 
 import dpsyn_sql
-from dpsyn_sql.cli.main import app
 
 DOMAIN = {
     "columns": {
@@ -45,10 +44,6 @@ def folder(made, tmp_path, monkeypatch):
     for name in ("w.duckdb", "two.parquet", "two.parquet.dpsyn.duckdb"):
         (tmp_path / name).write_bytes((made / name).read_bytes())
     return tmp_path
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 PLACES = [
@@ -170,7 +165,7 @@ def test_a_marginal_has_estimate_noisy_error_and_basis():
             "does not exist or cannot be written",
         ),
         (("sample", "w.duckdb", "one", "-n", "100001", "--json"), "at most 100000: write them with --into"),
-        (("marginal", "w.duckdb", "one", "prize"), "There is no attribute 'prize'; the model has 'estimate'"),
+        (("marginal", "w.duckdb", "one", "prize"), "There is no attribute 'prize'; did you mean 'price'?"),
         (("marginal", "w.duckdb", "one", "day", "day"), "each once"),
         (("marginal", "w.duckdb", "two", "day"), "There is no release 'two'"),
     ],

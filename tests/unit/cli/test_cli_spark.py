@@ -5,10 +5,9 @@ from contextlib import contextmanager
 from types import ModuleType
 
 import pytest
-from typer.testing import CliRunner
+from support.commands import run
 
 import dpsyn_sql
-from dpsyn_sql.cli.main import app
 from dpsyn_sql.engines.spark.guard import started
 from dpsyn_sql.errors import InputError
 
@@ -17,10 +16,6 @@ COMMANDS = {
     "plan": ("plan", "db.t", "--into", "db.o"),
     "release": ("release", "db.t", "--into", "db.o"),
 }
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

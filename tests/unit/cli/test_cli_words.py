@@ -8,12 +8,11 @@ from fractions import Fraction
 
 import duckdb
 import pytest
-from typer.testing import CliRunner
+from support.commands import run
 
 import dpsyn_sql
 from dpsyn_sql.accounting.account import describe
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.cli.main import app
 from dpsyn_sql.cli.words import FIGURES, in_options, options
 from dpsyn_sql.source.names import listed
 
@@ -57,10 +56,6 @@ def write_tables():
         con.execute("CREATE TABLE t AS FROM 't.parquet'; CREATE TABLE o AS FROM t; CREATE VIEW v AS FROM t")
         con.execute("CREATE MACRO twice(a) AS 2 * a")
         con.execute("CREATE TABLE g AS SELECT n, n AS m FROM t")
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, list(arguments))
 
 
 WRONG = {
@@ -204,6 +199,54 @@ def test_the_plan_says_what_the_owner_states_in_words_of_the_command(folder):
     result = run(*asked, "--trust-query")
     assert result.exit_code == 0, result.output
     assert "owner states: --trust-query: the owner states" in result.stdout
+
+
+@pytest.fixture
+def people(folder):
+    """A table with a column ``age``, its domain, and one that misspells it; a release of it."""
+    with duckdb.connect() as con:
+        con.execute(
+            "COPY (SELECT (i % 10)::INTEGER AS age, 'a' AS s, i / 2 AS x FROM range(50) r(i)) TO 'p.parquet'"
+        )
+        con.execute("COPY (FROM 'p.parquet' WHERE age > 1) TO 'q.parquet'")
+    age, others = (
+        "{type: numeric, lower: 0, upper: 9}",
+        "s: {type: categorical, categories: [a]}, x: {type: discover}",
+    )
+    (folder / "people.yml").write_text(f"columns: {{age: {age}, {others}}}\n")
+    (folder / "misspelt.yml").write_text(f"columns: {{agee: {age}, {others}}}\n")
+    (folder / "derived.yml").write_text(
+        f"columns: {{age: {age}, x: {{derived: agee + 1}}, s: {{type: key}}}}\n"
+    )
+    done = run("release", "p.parquet", "--domain", "people.yml", "-m", "independent", "-o", "o.csv")
+    assert done.exit_code == 0, done.output
+    return ("p.parquet", "--domain", "people.yml")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("plan", "p.parquet", "--domain", "misspelt.yml"),
+        ("plan", "p.parquet", "--domain", "derived.yml"),
+        ("plan", "KNOWN", "--target", "agee"),
+        ("plan", "KNOWN", "--workload", "agee=5"),
+        ("plan", "KNOWN", "--exclude", "agee"),
+        ("plan", "KNOWN", "--privacy-unit", "agee"),
+        ("marginal", "o.csv", "o", "agee"),
+        ("evaluate", "p.parquet", "q.parquet", "--places", "agee"),
+        ("evaluate", "p.parquet", "q.parquet", "--never", "agee > 3"),
+    ],
+)
+def test_a_misspelt_column_brings_the_right_one_to_mind(people, asked):
+    result = run(*(word for one in asked for word in (people if one == "KNOWN" else [one])))
+    assert result.exit_code == 2
+    assert "did you mean 'age'?" in result.stderr.lower(), result.stderr
+
+
+def test_an_unknown_unit_is_told_with_the_columns_that_can_be_one(people):
+    result = run("plan", *people, "--privacy-unit", "customer")
+    assert result.exit_code == 2
+    assert "A unit can be one of 'age', 's', or 'row'." in result.stderr  # x is a float
 
 
 def test_lists_of_names_are_never_silently_cut(folder):

@@ -76,10 +76,11 @@ def test_the_name_is_looked_up_as_the_database_does():
 def test_a_column_that_is_not_there():
     columns = (Column("customer", "BIGINT"), Column("age", "BIGINT"))
     with pytest.raises(
-        InputError, match=r"'custmer' is not a column of the source: write one of 'customer', or"
+        InputError,
+        match=r"'custmer' is not a column of the source. Did you mean 'customer'\? A unit can be one of",
     ):
         check_unit(columns, PrivacyUnit("custmer"))
-    with pytest.raises(InputError, match=r"write one of 'customer', 'age', or 'row'"):
+    with pytest.raises(InputError, match=r"A unit can be one of 'customer', 'age', or 'row'"):
         check_unit(columns, PrivacyUnit("zzz"))
 
 

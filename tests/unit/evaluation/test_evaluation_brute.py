@@ -14,9 +14,10 @@ from scipy import stats
 
 from dpsyn_sql.evaluation import codes as coding
 from dpsyn_sql.evaluation import marginals as ways
-from dpsyn_sql.evaluation import ranges
 from dpsyn_sql.evaluation.codes import encode
 from dpsyn_sql.evaluation.evaluating import evaluate
+from dpsyn_sql.evaluation.matching import QUERIES
+from dpsyn_sql.evaluation.matching import drawn as drawn_ranges
 from dpsyn_sql.evaluation.session import opened
 
 TYPES = {"few": "INTEGER", "many": "DOUBLE", "word": "VARCHAR", "flag": "BOOLEAN", "day": "DATE"}
@@ -316,7 +317,7 @@ def test_spearman_is_exact_where_each_value_has_a_code():
 def test_ranges_are_those_of_the_rows(con, found):
     with opened(con, "real", "synthetic") as session:
         codes = encode(session)
-        queries = {number_of: ranges.drawn(codes, number_of, 1) for number_of in (1, 2)}
+        queries = {number_of: drawn_ranges(codes, number_of, 1) for number_of in (1, 2)}
     frame = found["ranges"].set_index(["ways", "compared"])
     for number_of, asked in queries.items():
         share = {side: [] for side in FRAMES}
@@ -327,7 +328,7 @@ def test_ranges_are_those_of_the_rows(con, found):
                     values = [number(column.column.name, value) for value in frame_of[column.column.name]]
                     matching &= [value is not None and low <= value <= high for value in values]
                 share[side].append(matching.mean())
-        assert len(asked) == ranges.QUERIES and {len(query.columns) for query in asked} == {number_of}
+        assert len(asked) == QUERIES and {len(query.columns) for query in asked} == {number_of}
         for side in ("synthetic", "holdout"):
             errors = np.abs(np.subtract(share[side], share["real"]))
             line = frame.loc[number_of, side]

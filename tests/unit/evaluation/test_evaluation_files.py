@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,8 +17,7 @@ import dpsyn_sql
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.evaluating import evaluate
 from dpsyn_sql.evaluation.files import private_name
-from dpsyn_sql.evaluation.page import SHOWN
-from dpsyn_sql.evaluation.result import PRIVATE, Evaluation
+from dpsyn_sql.evaluation.result import PRIVATE, SHOWN, Evaluation
 from dpsyn_sql.report.html.element import TAGS
 
 EVIL = "<script>alert(1)</script>&\"'\x1b[31m\u202e"
@@ -202,6 +202,41 @@ def test_a_folder_of_public_output_is_refused_and_another_one_named(warehouse, f
     (warehouse / "door").symlink_to(warehouse / folder)
     with pytest.raises(InputError, match="holds public output"):
         evaluation().report(warehouse / "door" / "e.private.html")
+
+
+def test_a_folder_within_one_of_public_output_is_refused(warehouse):
+    inside = warehouse / "file" / "deep" / "private"
+    inside.mkdir(parents=True)
+    with pytest.raises(InputError) as refused:
+        evaluation().report(inside / "e.private.html")
+    assert repr(str(warehouse / "file")) in str(refused.value)
+    assert repr(str(warehouse / "private" / "e.private.html")) in str(refused.value)
+
+
+def test_a_folder_where_a_ledger_knows_released_files_is_refused(warehouse, monkeypatch):
+    """Also if nothing that is there now says so."""
+    (warehouse / "csv").mkdir()
+    with duckdb.connect() as con:
+        con.execute(
+            f"COPY (SELECT i % 10 AS n FROM range(100) r(i)) TO '{warehouse / 'mixed' / 't.parquet'}'"
+        )
+    asked = {"domain": DOMAIN, "method": "independent"}
+    for name, ledger in (("beside.csv", None), ("elsewhere.csv", warehouse / "far.ledger")):
+        into = warehouse / "csv" / name
+        dpsyn_sql.release(None, warehouse / "mixed" / "t.parquet", into=into, ledger=ledger, **asked)
+        into.unlink()
+        into.with_name(f"{name}.dpsyn.duckdb").unlink()
+    place = warehouse / "csv" / "e.private.html"
+    with pytest.raises(InputError, match=r"holds public output \('beside.csv'\)"):
+        replace(evaluation(), homes=(warehouse / "mixed",)).report(place)
+    made = evaluate(None, f"{warehouse}/mixed/t.parquet", f"FROM '{warehouse}/mixed/t.parquet' WHERE n > 2")
+    with pytest.raises(InputError, match="holds public output"):
+        made.report(place)
+    monkeypatch.setenv("DPSYN_LEDGER", str(warehouse / "far.ledger"))
+    with pytest.raises(InputError, match=r"holds public output \('elsewhere.csv'\)"):
+        evaluation().report(place)
+    monkeypatch.delenv("DPSYN_LEDGER")
+    assert evaluation().report(place).exists()  # nobody says which rows are real, so no ledger is known
 
 
 def test_released_rows_without_their_model_are_public_output(warehouse):

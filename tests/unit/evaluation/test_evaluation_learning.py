@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation import learning
-from dpsyn_sql.evaluation.drawing import Part, drawn
+from dpsyn_sql.evaluation.drawing import drawn
 from dpsyn_sql.evaluation.efficacy import COLUMNS, MOST_CLASSES, efficacy, target_column
 from dpsyn_sql.evaluation.evaluating import evaluate
 from dpsyn_sql.evaluation.learning import (
@@ -21,7 +21,6 @@ from dpsyn_sql.evaluation.learning import (
     class_baselines,
     class_scores,
     classifiers,
-    f1,
     number_baselines,
     number_scores,
     positive_classes,
@@ -49,17 +48,6 @@ def test_the_area_is_the_share_of_pairs_in_order(rows):
     scores, truth = (np.array(column) for column in zip(*rows, strict=True))
     pairs = [(a > b) + 0.5 * (a == b) for a, b in itertools.product(scores[truth], scores[~truth])]
     assert area(scores, truth) == pytest.approx(np.mean(pairs) if pairs else float("nan"), nan_ok=True)
-
-
-@given(TRUTHS)
-def test_f1_is_the_harmonic_mean_of_precision_and_recall(rows):
-    said, truth = (np.array(column, bool) for column in zip(*rows, strict=True))
-    hits = (said & truth).sum()
-    if not hits:
-        assert f1(said, truth) == 0
-        return
-    precision, recall = hits / said.sum(), hits / truth.sum()
-    assert f1(said, truth) == pytest.approx(2 / (1 / precision + 1 / recall))
 
 
 def test_of_two_classes_the_rarer_one_is_looked_for():
@@ -233,10 +221,10 @@ def test_a_target_of_numbers(con):
 
 def test_without_a_holdout_no_real_row_is_on_both_sides(con):
     with opened(con, "real", "synthetic") as session:
-        sides = [drawn(session, "real", session.columns, 1, Part(held=held)) for held in (True, False)]
+        sides = [drawn(session, "real", session.columns, 1, held=held) for held in (True, False)]
         keys = [set(side["key"]) for side in sides]
-        again = drawn(session, "real", session.columns, 1, Part(held=True))
-        other = drawn(session, "real", session.columns, 2, Part(held=True))
+        again = drawn(session, "real", session.columns, 1, held=True)
+        other = drawn(session, "real", session.columns, 2, held=True)
     assert not keys[0] & keys[1]
     assert keys[0] | keys[1] == set(range(600))
     assert 80 < len(keys[0]) < 160

@@ -68,6 +68,38 @@ def test_numbers_of_other_widths_and_names_in_other_case_match(con):
     ]
 
 
+def test_ids_are_no_subject_of_comparison(con, tmp_path):
+    """Those of the stored release; without one what is unique by the catalog, and UUIDs."""
+    con.execute(
+        "CREATE TABLE people AS SELECT i // 2 AS who, i AS line, uuid() AS ref, i % 7 AS a FROM range(60) r(i)"
+    )
+    domain = {"columns": {"line": {"type": "key"}, "a": {"type": "numeric", "lower": 0, "upper": 6}}}
+    asked = {"domain": domain, "privacy_unit": "who", "ledger": tmp_path / "ledger", "method": "independent"}
+    for into in ("people2", tmp_path / "p.parquet"):
+        dpsyn_sql.release(con, "people", into=into, version=str(into), **asked)
+        with opened(con, "people", str(into)) as session:
+            assert [column.name for column in session.columns] == ["a"]
+            assert session.notes == (
+                "Not compared, because they are ids with fresh values: 'who', 'line', 'ref'.",
+            )
+    made = dpsyn_sql.evaluate(con, "people", "people2")
+    assert made.tables["columns"]["column"].tolist() == ["a"]
+    con.execute("CREATE TABLE keyed (n BIGINT PRIMARY KEY, ref UUID, a BIGINT)")
+    con.execute("INSERT INTO keyed SELECT line, ref, a FROM people; CREATE TABLE copy AS FROM keyed")
+    assert columns_of(con, "keyed", "copy") == [TYPED[0]]
+    with pytest.raises(InputError, match="ids alone \\('ref'\\)"):
+        columns_of(con, "SELECT ref FROM keyed", "SELECT ref FROM copy")
+
+
+def test_a_key_that_is_released_by_its_values_is_compared(con, tmp_path):
+    con.execute("CREATE TABLE days (a BIGINT PRIMARY KEY); INSERT INTO days FROM range(30)")
+    domain = {"columns": {"a": {"type": "numeric", "lower": 0, "upper": 30}}}
+    dpsyn_sql.release(
+        con, "days", into="days2", domain=domain, ledger=tmp_path / "ledger", method="independent"
+    )
+    assert columns_of(con, "days", "days2") == [TYPED[0]]
+
+
 def test_codes_with_leading_zeros_stay_text(tmp_path):
     for name in ("r", "s"):
         (tmp_path / f"{name}.csv").write_text(

@@ -1,4 +1,4 @@
-"""``dpsyn check``: what is odd about a domain file, without reading a row."""
+"""The domain file: ``dpsyn init`` writes its form, ``dpsyn check`` says what is odd about it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,47 @@ from typing import Annotated
 import typer
 
 import dpsyn_sql
-from dpsyn_sql.cli.codes import ExitCode
-from dpsyn_sql.cli.options import Database, PublicTables, TrustQuery, parameter_of
-from dpsyn_sql.cli.output import Json, Quiet, printing
+from dpsyn_sql.cli.options import (
+    Database,
+    PublicTables,
+    SourceArgument,
+    Spark,
+    TrustQuery,
+    connection,
+    parameter_of,
+)
+from dpsyn_sql.cli.output import ExitCode, Json, Quiet, check_writable, printing, written
 from dpsyn_sql.cli.words import in_options
+from dpsyn_sql.errors import InputError
 
 _NAMES = {"fault": "refused", "serious": "serious", "hint": "hint"}
 _UNIT, _EXCLUDE = (parameter_of(name).annotation for name in ("privacy_unit", "exclude"))
+
+
+def init_command(
+    source: SourceArgument,
+    database: Database = None,
+    spark: Spark = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", "-o", help="File to write. Default: print it.")
+    ] = None,
+    trust_query: TrustQuery = False,
+    public_tables: PublicTables = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a domain file to fill in, from column names and types. Read no rows."""
+    with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
+        with connection(database, spark) as con:
+            text = dpsyn_sql.init(con, source, trust_query=trust_query, public_tables=public_tables or ())
+        if into is None:
+            out.raw(text + "\n")
+        else:
+            check_writable(into, replace=False)
+            if not written(into, text):
+                raise InputError(f"{into} cannot be written: choose another file")
+            out.say(f"Wrote {into}: fill it in, then pass it as --domain {into}")
+        out.document({"file": None if into is None else str(into), "text": text})
 
 
 def check_command(

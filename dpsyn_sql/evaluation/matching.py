@@ -1,7 +1,8 @@
-"""PRIVATE: random range queries on one and two numeric columns."""
+"""PRIVATE: rows that match a condition: of random range queries on one and two columns, or of the owner."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.evaluation.codes import Coded, Codes
 from dpsyn_sql.evaluation.distances import Floats
+from dpsyn_sql.evaluation.session import Session
 from dpsyn_sql.progress import phase
+from dpsyn_sql.source.expression_check import check_expression
+from dpsyn_sql.source.names import shorten
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -20,6 +26,7 @@ QUERIES = 200
 
 _AT_ONCE = 100
 _STEP = "asking range queries"
+_COUNTING = "counting rows that break conditions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +130,56 @@ def _shares(codes: Codes, side: str, queries: Sequence[Range]) -> Floats:
         row = codes.engine.fetch(sql, step=_STEP)
         found += [int(row[f"c{place}"][0]) for place in range(len(part))]
     return np.array(found, dtype=np.float64) / codes.session.rows[side]
+
+
+# -- the owner's conditions --------------------------------------------------------------------------
+
+
+def checked_conditions(session: Session, never: Sequence[str]) -> list[Fragment]:
+    """The owner's conditions as SQL that reads one row and nothing else.
+
+    Raises:
+        InputError: one is no such condition.
+    """
+    if isinstance(never, str) or not isinstance(never, Sequence):
+        raise InputError(
+            f"never={said(never)}: give a list of SQL conditions, such as ['age < 16 AND married']"
+        )
+    catalog = DuckDBCatalog(session.engine)
+    names = [column.name for column in session.columns]
+    found = []
+    for text in never:
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"never= has {said(text)}: give SQL conditions as text")
+        checked = check_expression(text, names, catalog)
+        if checked.fault:
+            raise InputError(f"never= has {shorten(repr(text))}: {checked.fault}")
+        found.append(Fragment(f"TRY(CAST(({checked.sql}) AS BOOLEAN))"))
+    return found
+
+
+def broken_conditions(session: Session, never: Sequence[str]) -> pd.DataFrame:
+    """Rows of each table that meet a condition which no row should meet.
+
+    Columns: ``condition``, and of each table ``<table>_rows`` and ``<table>_share``. A row for which the
+    condition is NULL or cannot be computed does not meet it.
+
+    Raises:
+        InputError: one is no condition of a single row.
+        EngineFailure: the database failed.
+    """
+    conditions = checked_conditions(session, never)
+    lines: list[dict[str, object]] = [{"condition": text} for text in never]
+    for side, relation in session.tables.items():
+        for line, condition in zip(lines, conditions, strict=True):
+            rows: int | None = None
+            with contextlib.suppress(EngineFailure):
+                sql = render("evaluate/matching", relation=relation, conditions=[condition])
+                rows = int(session.engine.fetch(sql, step=_COUNTING)["c0"][0])
+            if rows is None:
+                raise InputError(
+                    f"never= has {shorten(repr(line['condition']))}, which the database does not accept: try "
+                    "it in a query of your own."
+                )
+            line |= {f"{side}_rows": rows, f"{side}_share": rows / session.rows[side]}
+    return pd.DataFrame(lines)
