@@ -173,25 +173,6 @@ def test_a_hostile_column_is_released(name, domains, epsilon, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "domains"), [case for case in CASES if case[0] in TYPED])
-def test_a_hostile_column_is_released_without_delta(name, domains, tmp_path):
-    with duckdb.connect() as con:
-        bounds = load(con, [name])
-        released(con, tmp_path, epsilon=1, delta=0, domain=bounds if domains == "bounds" else None)
-        check_types_and_bounds(con, [name], domains)
-
-
-@pytest.mark.slow
-def test_numbers_that_are_all_clipped_are_told(tmp_path):
-    with duckdb.connect() as con:
-        bounds = load(con, ["bounds_too_narrow"])
-        said = released(con, tmp_path, epsilon=1, domain=bounds)
-        assert any("bounds_too_narrow" in text for text in said)
-        (below,) = con.execute("SELECT avg(CAST(bounds_too_narrow < 9 AS INTEGER)) FROM o").fetchone()
-        assert below < 0.05
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("domains", ["discovered", "bounds"])
 def test_the_years_between_two_clumps_stay_empty(domains, tmp_path):
     with duckdb.connect() as con:

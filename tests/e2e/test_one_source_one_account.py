@@ -124,43 +124,6 @@ def test_the_certificate_of_a_query_names_its_unit(con):
     assert result.certificate()["guarantee"]["privacy_unit"] == "a row of the query's result"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"epsilon": "1e400"},
-        {"epsilon": 10**400},
-        {"epsilon": 1001},
-        {"name": 5},
-        {"version": ""},
-        {"account": "a\nb"},
-        {"ledger": 5},
-        {"ledger": ""},
-        {"into": 5},
-        {"exclude": None},
-        {"exclude": [1]},
-        {"public_tables": None},
-        {"trust_query": "no"},
-        {"replace": 1},
-        {"domain": 5},
-        {"method": 5},
-    ],
-)
-def test_arguments_of_wrong_types_are_explained(con, options):
-    with pytest.raises(dpsyn_sql.InputError):
-        dpsyn_sql.plan(con, "t", **{"domain": SPEC, "exclude": ["s"], **options})
-
-
-@pytest.mark.parametrize("source", [None, 5, b"t"])
-def test_a_source_is_text(con, source):
-    with pytest.raises(dpsyn_sql.InputError):
-        dpsyn_sql.plan(con, source)
-
-
-def test_a_connection_is_a_connection():
-    with pytest.raises(dpsyn_sql.InputError, match="con"):
-        dpsyn_sql.plan(5, "t")
-
-
 def spent_out(path, name, epsilon="1"):
     ledger = SqliteLedger(path)
     ledger.grant(name, epsilon, "1e-9")

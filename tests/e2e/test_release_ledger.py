@@ -122,13 +122,6 @@ def test_a_new_version_measures_anew_and_costs(path):
     assert overview.accounts[0].epsilon == pytest.approx(0.71, abs=0.05)
 
 
-def test_other_settings_under_the_same_name_are_refused_and_priced(path):
-    release(path, name="weekly", into="a")
-    with pytest.raises(dpsyn_sql.ReleaseChanged, match="epsilon"):
-        release(path, name="weekly", epsilon=2, into="b")
-    assert release(path, name="weekly", epsilon=2, into="b", new_debit=True).replayed is False
-
-
 def test_output_rows_and_seed_are_not_part_of_the_identity(path):
     first = release(path, name="r", into="a")
     assert release(path, name="r", into="b", rows=5, seed=3).id == first.id
@@ -186,15 +179,6 @@ def rows_at(path, into):
         return rows_of(path, into)
     with duckdb.connect() as con:
         return con.execute(f"FROM '{into}'").fetchall()
-
-
-def test_a_hundred_small_releases_fit_their_sum(path):
-    with SqliteLedgerFile(path) as ledger:
-        ledger.grant("w.duckdb:main.t#row", "0.01", "1e-9")
-    for number in range(12):
-        release(path, epsilon="0.001", method="independent", version=str(number), replace=True)
-    with SqliteLedgerFile(path) as ledger:
-        assert len(ledger.overview().releases) == 12
 
 
 def test_a_view_or_query_is_charged_to_the_account_of_its_table(path):
