@@ -55,7 +55,6 @@ def told(caught):
     ("name", "ending"),
     [
         ("t.csv", "parquet"),
-        pytest.param("t.csv", "csv", marks=pytest.mark.slow),
         pytest.param("t.csv.gz", "csv", marks=pytest.mark.slow),
         pytest.param("part*.csv", "parquet", marks=pytest.mark.slow),
     ],

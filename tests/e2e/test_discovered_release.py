@@ -54,7 +54,7 @@ def exclude_person(**options):
     return {"exclude": ["person"], "seed": 1, **options}
 
 
-@pytest.mark.parametrize("method", ["independent", "copula", "adaptive"])
+@pytest.mark.parametrize("method", ["independent", "adaptive"])
 def test_the_copy_looks_like_the_table(con, method):
     release = dpsyn_sql.release(con, "t", method=method, **exclude_person())
     con.execute(DDL.replace("TABLE t", "TABLE again").replace(", person INTEGER", ""))

@@ -28,7 +28,7 @@ WHERE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["connection", pytest.param("parquet", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["connection", "parquet"])
 def test_an_interrupt_says_what_was_charged_and_how_to_go_on(children, tmp_path, kind):  # noqa: F811
     case = Case(children, tmp_path / "case", kind)
     labels, seen = steps_of(case), set()

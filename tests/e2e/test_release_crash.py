@@ -205,15 +205,6 @@ def steps_of(case):
     return undisturbed(case)["steps"]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        "database",
-        pytest.param("connection", marks=pytest.mark.slow),
-        pytest.param("parquet", marks=pytest.mark.slow),
-    ],
-    indirect=True,
-)
 def test_killed_before_every_change_of_a_file(case):
     """A death leaves the files as they are: at two steps between which none changes it is the same death."""
     files = undisturbed(case)["files"]
@@ -306,7 +297,7 @@ def interrupted(case, **when):
     assert len(case.output()) == again["rows"]
 
 
-@pytest.mark.parametrize("kind", ["connection", pytest.param("parquet", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["connection", "parquet"])
 def test_interrupted_while_the_database_counts(children, tmp_path, kind):
     case = Case(children, tmp_path / "case", kind, source_rows=6_000_000, rows=100)
     interrupted(case, during="encoding the source")

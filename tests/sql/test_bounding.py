@@ -100,28 +100,6 @@ def test_rows_kept_equal_a_brute_force(con, packs, rows, key, max_rows):
     assert kept(con, packs, key, max_rows) == drawn(con, rows, packs, key, max_rows)
 
 
-@given(rows=ROWS, key=KEYS, max_rows=st.integers(1, 4), order=st.randoms(use_true_random=False))
-@QUICK
-def test_the_order_of_the_rows_in_the_table_makes_no_difference(con, rows, key, max_rows, order):
-    put(con, rows)
-    before = kept(con, SINGLES, key, max_rows)
-    shuffled = list(rows)
-    order.shuffle(shuffled)
-    put(con, shuffled)
-    assert kept(con, SINGLES, key, max_rows) == before
-
-
-@given(rows=ROWS, key=KEYS, max_rows=st.integers(1, 4))
-@QUICK
-def test_units_keep_all_up_to_the_bound_and_rows_without_a_unit_go(con, rows, key, max_rows):
-    put(con, rows)
-    found = Tally(kept(con, SINGLES, key, max_rows))
-    sizes = Tally(row[0] for row in rows if row[0] is not None)
-    assert found.total() == sum(min(size, max_rows) for size in sizes.values())
-    small = Tally(codes_of(row, SINGLES) for row in rows if row[0] is not None and sizes[row[0]] <= max_rows)
-    assert small <= found <= Tally(codes_of(row, SINGLES) for row in rows if row[0] is not None)
-
-
 @pytest.mark.parametrize("max_rows", [10**6 + 1, 2**31, 2**62])
 def test_a_bound_beyond_all_rows_keeps_all(con, max_rows):
     rows = [(str(i % 3), i % 4, "x") for i in range(50)]
@@ -263,19 +241,3 @@ def test_the_encoded_table_holds_codes_and_nothing_of_the_unit(con):
     kept(con, SINGLES, 1, 1)
     described = con.execute("DESCRIBE temp.kept").fetchall()
     assert [(name, kind) for name, kind, *_ in described] == [("p0", "UTINYINT"), ("p1", "UTINYINT")]
-
-
-@pytest.mark.slow
-def test_a_thousand_attributes(con):
-    names = [f"a{i}" for i in range(1000)]
-    columns = ", ".join(f"i % {2 + j % 3} AS {name}" for j, name in enumerate(names))
-    con.execute(
-        f"CREATE OR REPLACE TEMP TABLE wide AS SELECT 'u' || (i % 30) AS id, {columns} FROM range(90) t(i)"
-    )
-    domain = Domain(tuple(Attribute(name, "BIGINT", "numeric", edges=(0, 1, 2, 3, 4)) for name in names))
-    con.execute("DROP TABLE IF EXISTS temp.kept")
-    packs = [(i,) for i in range(1000)]
-    con.execute(
-        f"CREATE TEMP TABLE kept AS {encode_query(Fragment('wide'), domain, packs, bound=Bound('id', 2, 1))}"
-    )
-    assert con.execute("SELECT count(*) FROM temp.kept").fetchone() == (60,)

@@ -183,25 +183,6 @@ def test_names_are_those_of_the_database_case_aside(tmp_path):
                 con.execute(f"FROM dpsyn_marginal({call})").fetchall()
 
 
-@pytest.mark.filterwarnings("ignore:The source is a database in memory")
-def test_a_wrong_name_lists_the_releases_there_are():
-    import dpsyn_sql
-
-    with duckdb.connect() as con:
-        con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS b FROM range(500) AS r(i)")
-        for name in ("B's", 'a"b', "Last"):
-            dpsyn_sql.release(con, "t", into=f"out_{ord(name[0])}", name=name, method="independent")
-        for call in ("dpsyn_sample('b', 10)", "dpsyn_marginal('b', ['b'])"):
-            with pytest.raises(duckdb.Error) as caught:
-                con.execute(f"FROM {call}").fetchall()
-            for name in ("'B''s'", """'a"b'""", "'Last'"):
-                assert name in str(caught.value)
-            assert "there is no release 'b' here; there are " in str(caught.value)
-        for name in ("b''s", 'A"B', "last"):
-            assert len(con.execute(f"FROM dpsyn_sample('{name}', 7)").fetchall()) == 7
-            assert len(con.execute(f"FROM dpsyn_marginal('{name}', ['b'])").fetchall()) >= 2
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -496,56 +477,3 @@ def test_what_is_kept_of_a_model_is_small_and_there_once(tmp_path):
             if len(scope) > 1  # a few cells, which answer faster than a sum
         ]
         assert not any(a <= b for i, a in enumerate(scopes) for b in scopes[:i] + scopes[i + 1 :])
-
-
-OLDER = """
-CREATE TABLE "{schema}".distributions (
-    release INTEGER NOT NULL,
-    node INTEGER NOT NULL,
-    parent BIGINT NOT NULL,
-    slot INTEGER NOT NULL,
-    value BIGINT NOT NULL,
-    low UINTEGER NOT NULL,
-    high UINTEGER NOT NULL,
-    threshold UINTEGER NOT NULL,
-    alias BIGINT NOT NULL
-);
-INSERT INTO "{schema}".distributions SELECT release, 0, 0, 0, 7, 0, 0, 0, 7 FROM "{schema}".releases;
-DELETE FROM "{schema}".shares;
-ALTER TABLE "{schema}".model_cells ALTER probability TYPE DOUBLE;
-CREATE OR REPLACE MACRO "{schema}".sample_r(dpsyn_rows, dpsyn_seed) AS TABLE
-SELECT value AS drawn FROM "{schema}".distributions WHERE release = 1;
-"""
-
-
-def test_a_release_of_an_older_version_goes_on_to_work_until_it_is_replaced(tmp_path):
-    """Older versions kept the slots themselves, in a table of their own."""
-    path = written(tmp_path / "o.duckdb", kept())
-    with duckdb.connect(str(path)) as con:
-        con.execute(OLDER.format(schema="dpsyn"))
-    written_again(path, kept("other", PRODUCT, release_id="id-2"))
-    with duckdb.connect(str(path), read_only=True) as con:
-        assert con.execute("SELECT drawn FROM dpsyn_sample('r', 1)").fetchall() == [(7,)]
-        assert len(con.execute("FROM dpsyn_sample('other', 5)").fetchall()) == 5
-        assert len(con.execute("FROM dpsyn_marginal('r', ['age'])").fetchall()) == 5
-    written_again(path, kept("R", release_id="id-3"))
-    with duckdb.connect(str(path), read_only=True) as con:
-        assert con.execute("SELECT count(*) FROM dpsyn.distributions").fetchone() == (0,)
-        assert len(con.execute("FROM dpsyn_sample('r', 5)").fetchall()) == 5
-
-
-def written_again(path, release):
-    with duckdb.connect(str(path)) as con:
-        engine = DuckDBEngine(con)
-        with engine.transaction():
-            persist(engine, path.stem, release)
-
-
-def test_a_table_of_somebody_else_that_is_called_as_that_of_older_versions_is_left_alone(tmp_path):
-    path = tmp_path / "o.duckdb"
-    with duckdb.connect(str(path)) as con:
-        con.execute("CREATE SCHEMA dpsyn; CREATE TABLE dpsyn.distributions AS SELECT 1 AS release")
-    for _ in range(2):
-        written_again(path, kept())
-    with duckdb.connect(str(path), read_only=True) as con:
-        assert con.execute("FROM dpsyn.distributions").fetchall() == [(1,)]
