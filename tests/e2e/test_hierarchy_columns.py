@@ -249,19 +249,6 @@ def test_rows_of_a_stored_model_are_those_that_were_written(tmp_path, line):
         assert {row[3:] for row in con.execute(query).fetchall()} == {("b*", 20)}
 
 
-def test_a_shape_names_what_is_written():
-    shape = shape_of_domain(Domain(ATTRIBUTES))
-    assert shape.order == ("x", "seed", "n", "row", "kind")
-    assert shape.sql_types == {
-        "x": "DOUBLE",
-        "seed": "INTEGER",
-        "n": "INTEGER",
-        "row": "VARCHAR",
-        "kind": "INTEGER",
-    }
-    assert {name: kind.text for name, kind in shape.types.items()} == shape.sql_types
-
-
 def test_text_that_must_be_readable_is_read_as_the_columns_of_a_point(tmp_path):
     columns = tuple(Column(name, "VARCHAR") for name in ("x", "seed", "left"))
     with duckdb.connect() as con:

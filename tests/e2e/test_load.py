@@ -120,12 +120,6 @@ def test_facts_domain_and_noisy_answers_are_those_of_the_release(stored, loaded)
             assert mine.values.dtype == theirs.values.dtype and np.array_equal(mine.values, theirs.values)
 
 
-def test_single_attributes_are_the_same(stored, loaded):
-    for name, one in stored[1].items():
-        for attribute in names_of(one):
-            same_marginal(one, loaded[name], [attribute])
-
-
 @settings(max_examples=60)
 @given(data=st.data())
 def test_any_marginal_is_the_same_or_refused_alike(stored, loaded, data):

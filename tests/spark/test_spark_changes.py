@@ -1,7 +1,5 @@
 """Files of a source that change while it is counted: nothing is made of their counts, and no value is shown."""
 
-import shutil
-
 import duckdb
 import pytest
 from support.spark import counted, table_of
@@ -26,10 +24,6 @@ def replaced(folder):
     duckdb.sql(
         f"COPY (SELECT v, 5::INTEGER AS n FROM ({ROWS}) LIMIT 100) TO '{folder}/part-1.parquet' (FORMAT parquet)"
     )
-
-
-def appended(folder):
-    shutil.copy(folder / "part-0.parquet", folder / "part-9.parquet")
 
 
 def removed(folder):
@@ -75,17 +69,6 @@ def test_a_release_stops_and_nothing_is_written(spark, table, db, tmp_path, monk
     assert not spark.catalog.tableExists(into)
 
 
-def test_counts_after_the_change_are_not_given_out_either(spark, table):
-    name, folder = table
-    domain = dpsyn_sql.plan(spark, name, domain=SPEC, into="o", ledger=folder.parent / "l").plan.domain
-    queries = [MarginalQuery(("v",))]
-    with open_any_source(spark, name) as session:
-        assert counted(session, domain, queries)[0].sum() == 1000
-        replaced(folder)
-        with pytest.raises(dpsyn_sql.SourceError):
-            counted(session, domain, queries)
-
-
 READ_AS = {
     "a table": lambda spark, name: (spark, name),
     "a frame of it": lambda spark, name: (spark.table(name).where("n < 5"), "frame"),
@@ -123,12 +106,3 @@ def test_a_cache_that_comes_in_between_stops_the_release(spark, table):
                 counted(session, domain, [MarginalQuery(("v",))])
         finally:
             spark.catalog.uncacheTable(name)
-
-
-def test_a_file_that_is_appended_is_not_read(spark, table):
-    """The list of files is that of the moment in which the source was opened."""
-    name, folder = table
-    domain = dpsyn_sql.plan(spark, name, domain=SPEC, into="o", ledger=folder.parent / "l").plan.domain
-    with open_any_source(spark, name) as session:
-        appended(folder)
-        assert counted(session, domain, [MarginalQuery(("v",))])[0].sum() == 1000

@@ -9,13 +9,9 @@ import pytest
 from support.spark import counted, table_of
 
 import dpsyn_sql
-from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.source.frames import Frame
-from dpsyn_sql.source.parts import Tally
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.fragments import Fragment
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
 REAL = {
     "adult": ("uci_adult/adult_all.parquet", "* EXCLUDE (split)", "examples/adult.domain.yml"),
-    "credit": ("german_credit/german_symbolic.parquet", "*", "benchmarks/domains/german_credit.yml"),
     "shop": ("online_retail/online_retail.parquet", "*", "benchmarks/domains/online_retail.yml"),
 }
 OUT = {"shop": ("CustomerID",)}
@@ -75,18 +70,6 @@ def test_all_one_way_pair_and_triple_counts_are_those_of_duckdb(spark, con, real
         np.testing.assert_array_equal(one, two, err_msg=str(query.attrs))
 
 
-def test_codes_that_are_kept_give_the_counts_that_are_made_in_passing(spark, con, real):
-    here, there, domain = real("credit")
-    queries = [MarginalQuery(some) for some in combinations(domain.names[:8], 2)]
-    expected, _ = both(con, spark, here, there, domain, queries)
-    with open_any_source(spark, there) as session:
-        counter = SqlCounter(session.engine, session.relation.sql, domain, queries)
-        found = [*counter.count(queries[:3]), *counter.count(queries[3:])]
-        counter.close()
-    for one, two in zip(expected, found, strict=True):
-        np.testing.assert_array_equal(one, two)
-
-
 @pytest.mark.parametrize("most", [1, 5])
 def test_k_rows_of_a_unit_are_those_that_one_duckdb_keeps(spark, con, real, most):
     here, there, domain = real("shop")
@@ -102,25 +85,3 @@ def test_k_rows_of_a_unit_are_those_that_one_duckdb_keeps(spark, con, real, most
         np.testing.assert_array_equal(one, two)
     _, other = both(con, spark, here, there, domain, queries[:1], unit=unit, key=8)
     assert (other[0] != found[0]).any()  # the key decides: equal counts above are no accident
-
-
-def parts_of_units(session, column, unit):
-    """In how many parts each unit occurs."""
-    query = Fragment(
-        f'SELECT encode(CAST("{column}" AS VARCHAR)) AS whose, CAST(1 AS BIGINT) AS n '
-        f'FROM (SELECT DISTINCT "{column}" FROM {session.relation.sql}) WHERE "{column}" IS NOT NULL'
-    )
-    (found,) = session.engine.sums([Tally(query, ("whose",))], step="a test", unit=unit)
-    return np.asarray(found["n"])
-
-
-@pytest.mark.parametrize("column", ["CustomerID", "InvoiceNo"])
-@pytest.mark.parametrize("adaptive", [False, True], ids=["a table", "a frame of an adaptive session"])
-def test_all_rows_of_a_unit_are_in_one_part(spark, real, column, adaptive):
-    """A frame is read by the caller's session, whose settings are the caller's."""
-    _, there, _ = real("shop")
-    opened = (None, Frame(spark.table(there), "shop")) if adaptive else (spark, there)
-    with open_any_source(*opened, trust_query=adaptive) as session:
-        assert (parts_of_units(session, column, None) > 1).any()  # else this shows nothing
-        whole = parts_of_units(session, column, column)
-    assert whole.size > 100 and (whole == 1).all()

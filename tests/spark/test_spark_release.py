@@ -111,35 +111,6 @@ def test_the_same_call_costs_nothing_in_another_session(spark, adult, released):
     assert digest(session.table(options["into"])) == before
 
 
-def test_a_stored_release_is_loaded_from_spark(spark, released):
-    result, options = released
-    loaded = dpsyn_sql.load(spark, options["into"])
-    assert loaded.id == result.id
-    one, two = loaded.marginal(["sex", "income"]), result.marginal(["sex", "income"])
-    assert one[["sex", "income"]].equals(two[["sex", "income"]])
-    numbers = ["estimate", "noisy", "standard_error"]
-    np.testing.assert_allclose(one[numbers], two[numbers], rtol=1e-6)  # a stored model is rounded
-    assert len(loaded.sample(100, seed=3)) == 100
-
-
-def test_two_names_of_one_place_are_one_account(spark, db, adult, released):
-    _, options = released
-    name, folder = adult
-    other = f"{db}.same_place"
-    spark.sql(f"CREATE TABLE {other} USING parquet LOCATION '{(folder / 'adult').as_uri()}'")
-    planned = [
-        dpsyn_sql.plan(spark, one, **{**options, "into": f"{db}.elsewhere", "epsilon": 0.5})
-        for one in (name, other)
-    ]
-    assert planned[0].account == planned[1].account
-
-
-def test_the_ledger_must_be_named(spark, adult, monkeypatch):
-    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
-    with pytest.raises(dpsyn_sql.LedgerError, match="ledger="):
-        dpsyn_sql.release(spark, adult[0], domain=DOMAIN, into=f"{adult[0]}_unledgered")
-
-
 SPEC = {
     "columns": {
         "n": {"type": "numeric", "edges": [0, 1, 7, 9, 40]},

@@ -119,12 +119,6 @@ def test_a_request_replays_however_it_is_asked(folder):
     assert first.id in by_command(folder).stdout
 
 
-def test_what_the_command_measured_replays_by_file_and_function(folder):
-    first = by_command(folder).stdout.split()[-1]
-    for again in (by_file(folder), by_function(folder)):
-        assert again.replayed and again.id == first
-
-
 def test_options_beside_a_request_win(folder):
     assert "20 synthetic rows" in by_command(folder).stdout
     assert "30 synthetic rows" in by_command(folder, "--rows", "30", "--replace").stdout
@@ -233,13 +227,6 @@ def test_requests_for_data_frames_are_compared_without_their_values():
     assert request != Request(people, epsilon=3) and request != Request(people.copy(), epsilon=2)
     assert request != Request("t", epsilon=2) and Request("t") != request and request != people.shape
     assert hash(Request("t")) == hash(Request("t")) and Request("t") != Request("u")
-
-
-def test_a_request_comes_alone():
-    with pytest.raises(dpsyn_sql.InputError, match="replace"):
-        dpsyn_sql.plan(None, Request("t.csv"), epsilon=2)
-    with pytest.raises(TypeError, match="epsilom"):
-        dpsyn_sql.plan(None, "t.csv", epsilom=2)
 
 
 def test_warnings_point_at_the_line_that_called(folder):
