@@ -8,7 +8,7 @@ import shutil
 from contextlib import closing
 
 import pytest
-from test_release_crash import Case, children  # noqa: F401 - a fixture
+from test_release_crash import Case
 
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import METHODS, Static
@@ -49,7 +49,7 @@ SETTINGS = {"dpcopula": {"hybrid": True}}
 
 
 @pytest.fixture
-def case(children, tmp_path, kind, method):  # noqa: F811
+def case(children, tmp_path, kind, method):
     options = {"domain": SPEC, "method": {"name": method, **SETTINGS.get(method, {})}}
     return Case(children, tmp_path / "case", kind, query=f"{ROWS} FROM range(40000) AS r(i)", **options)
 
@@ -103,7 +103,7 @@ COUNTED = [  # what counts for each question, in order
 
 
 @pytest.fixture(scope="module")
-def undeclared(children, tmp_path_factory):  # noqa: F811
+def undeclared(children, tmp_path_factory):
     """A CSV file of texts and numbers without a domain, and the steps at which a question is counted."""
     options = {"domain": None, "method": "independent", **PERSON}
     case = Case(children, tmp_path_factory.mktemp("undeclared") / "case", "csv", query=PEOPLE, **options)
