@@ -107,10 +107,7 @@ def test_progress_is_shown_on_a_terminal_only_and_not_when_quiet(made, tmp_path)
     asked = ("release", "t", "-d", "w.duckdb", "-m", "dpsyn", "--new-debit", "--replace")
     shown, code = terminal(tmp_path, *asked)
     assert code == 0 and "count marginals" in shown and "write" in shown, repr(shown)
-    for silent in ("--quiet", "--json"):
-        shown, code = terminal(tmp_path, *asked, silent)
-        assert code == 0 and "count marginals" not in shown and "\x1b" not in shown, repr(shown)
-        assert shown == "" if silent == "--quiet" else json.loads(shown)["rows"] >= 0
+    assert terminal(tmp_path, *asked, "--quiet") == ("", 0)
 
 
 SHELL = """

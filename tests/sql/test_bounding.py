@@ -225,7 +225,7 @@ def summed(tally, packs, query):
 
 
 def test_each_counter_has_a_key_of_its_own_and_keeps_it(con):
-    rows = [(f"u{i}", code, label) for i in range(40) for code, label in product(range(3), "xy")]
+    rows = [(f"u{i}", code, label) for i in range(400) for code, label in product(range(3), "xy")]
     relation = put(con, rows)
     engine, unit = DuckDBEngine(con), PrivacyUnit("id", 2)
     counters = [SqlCounter(engine, relation, DOMAIN, [ALL], unit=unit) for _ in range(3)]

@@ -435,11 +435,13 @@ def test_a_unit_draws_among_its_keys_fairly_and_anew(con):
     put(con, [(str(unit), key, None) for unit in range(400) for key in "abcd"])
     one = keys_of(counter(con, PrivacyUnit("id", 1)).keys(KeyQuery("s", "VARCHAR")))
     assert sum(one.values()) == 400 and all(60 < units < 140 for units in one.values())
-    other = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), unit=PrivacyUnit("id", 1))
-    again = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), unit=PrivacyUnit("id", 1))
-    query = KeyQuery("s", "VARCHAR")
-    assert keys_of(other.keys(query)) != keys_of(again.keys(query))
-    assert repr(other) == "SqlDiscoveryCounter()"
+    others = [
+        SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), unit=PrivacyUnit("id", 1))
+        for _ in range(3)
+    ]
+    found = [str(keys_of(other.keys(KeyQuery("s", "VARCHAR")))) for other in others]
+    assert len(set(found)) > 1  # two are equal once in 20,000 times
+    assert repr(others[0]) == "SqlDiscoveryCounter()"
 
 
 A_CATEGORY = Attribute("s", "VARCHAR", "categorical", labels=("a", "b"), other=True, nullable=True)
