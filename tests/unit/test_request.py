@@ -1,8 +1,6 @@
 """One request: a value, a YAML file, arguments of Python and options of the command are the same thing."""
 
 import inspect
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -258,34 +256,3 @@ def test_every_field_is_explained_once_for_python_and_the_command():
         for text in (told, planned):
             told_otherwise = name in ("source", "method")  # by its own words, and by the registry of methods
             assert told_otherwise or " ".join(option.help.removesuffix(".").split()[:3]) in text
-
-
-USE = """
-import dpsyn_sql
-from dpsyn_sql import Request
-done = dpsyn_sql.release(None, "t.csv", epsilon="0.5", exclude=["a"], workload={"a": 2, ("a", "b"): 1})
-done = dpsyn_sql.release("t.csv")
-done = dpsyn_sql.release(None, Request("t.csv", rows=3))
-seen: dpsyn_sql.Explanation = dpsyn_sql.plan(con=None, source="t.csv", seed=3)
-"""
-WRONG = (
-    'dpsyn_sql.release(None, "t.csv", epsilom=1)',
-    'dpsyn_sql.release(None, "t.csv", rows="3")',
-    'dpsyn_sql.plan(None, Request("t.csv"), rows=3)',
-    'Request("t.csv", "o.csv")',
-)
-
-
-@pytest.mark.slow
-def test_type_checkers_check_the_options(tmp_path):
-    file = tmp_path / "use.py"
-    file.write_text(USE + "\n".join(WRONG))
-    # Beside the program, where mypy finds it however the package is installed: it takes no site-packages
-    # folder as MYPYPATH, and reads no PYTHONPATH.
-    (tmp_path / "dpsyn_sql").symlink_to(Path(dpsyn_sql.__file__).parent, target_is_directory=True)
-    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path / 'cache'}", file.name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    told = [line.split(":") for line in done.stdout.splitlines() if ": error:" in line]
-    faulty = {int(line) for name, line, *_ in told if name == file.name}
-    first = USE.count("\n") + 1
-    assert faulty == set(range(first, first + len(WRONG))), done.stdout + done.stderr
