@@ -7,7 +7,6 @@ from collections import Counter as Tally
 from collections import defaultdict
 from itertools import product
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,12 +33,7 @@ UNITS = st.sampled_from(["ann", "Ann", "ann ", "", "1", "01", "é", "e\u0301", "
 ROWS = st.lists(st.tuples(UNITS, st.integers(-1, 3), st.sampled_from(["x", "y", "X", None])), max_size=30)
 
 
-@pytest.fixture(scope="module")
-def con():
-    """Text is compared without regard to case here, as a caller may have set it."""
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 2; SET default_collation = 'nocase'")
-        yield connection
+SETTINGS = "SET threads = 2; SET default_collation = 'nocase'"
 
 
 def put(con, rows, unit_type="VARCHAR"):

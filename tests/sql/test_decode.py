@@ -4,21 +4,12 @@ from datetime import date
 from decimal import Decimal
 from itertools import pairwise
 
-import duckdb
 import numpy as np
 import pytest
 
 from dpsyn_sql.decode.values import decode_expression, decode_statement
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.sqltext.fragments import Fragment
-
-
-@pytest.fixture(scope="module")
-def con():
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
-    yield connection
-    connection.close()
 
 
 def stage(con, codes):

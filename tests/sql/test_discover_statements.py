@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import date, datetime, time
 from fractions import Fraction
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,12 +37,7 @@ TEXTS = st.sampled_from(
 INTEGER, DOUBLE = parse_type("INTEGER"), parse_type("DOUBLE")
 
 
-@pytest.fixture(scope="module")
-def con():
-    """Text is compared without regard to case here, as a caller may have set it."""
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 2; SET default_collation = 'nocase'")
-        yield connection
+SETTINGS = "SET threads = 2; SET default_collation = 'nocase'"
 
 
 def put(con, rows, s_type="VARCHAR", n_type="INTEGER"):

@@ -5,7 +5,6 @@ from bisect import bisect_right
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,14 +33,6 @@ INTEGERS = {
     "UBIGINT": (0, 2**64 - 1),
     "UHUGEINT": (0, 2**128 - 1),
 }
-
-
-@pytest.fixture(scope="module")
-def con():
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
-    yield connection
-    connection.close()
 
 
 def one(sql_type, entry, **column):
