@@ -163,16 +163,3 @@ def test_csv_source_has_declared_types(tmp_path, con):
         f"SELECT count(*) FILTER (age IS NULL), count(*) FILTER (age >= 80), count(*) FROM '{out}'"
     ).fetchone()
     assert rows > 100 and 0.2 < nulls / rows < 0.45 and 0.2 < top / rows < 0.45
-
-
-def test_query_and_database_file(tmp_path):
-    path = tmp_path / "w.duckdb"
-    with duckdb.connect(str(path)) as con:
-        small_table(con)
-    result = dpsyn_sql.release(
-        path, "SELECT age + 1 AS age, active FROM people WHERE age < 50", into="young",
-        domain={"columns": {"age": SMALL["columns"]["age"]}}, epsilon=5,
-    )  # fmt: skip
-    with duckdb.connect(str(path)) as con:
-        assert con.execute("SELECT count(*) FROM young").fetchone()[0] == result.rows
-        assert described(con, "young") == described(con, "(SELECT age + 1 AS age, active FROM people)")

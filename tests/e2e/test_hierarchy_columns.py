@@ -131,15 +131,6 @@ def test_a_table_with_every_kind_is_released_whole(con, tmp_path):
     assert "leaves of the hierarchy 'place'" in comment
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz"])
-def test_files_hold_the_columns_and_come_back_as_frames(con, tmp_path, ending):
-    made = released(con, tmp_path, into=tmp_path / f"out.{ending}")
-    frame = made.to_df()
-    assert list(frame.columns) == list(TYPES)
-    read = con.execute(f"SELECT count(*) FROM '{tmp_path}/out.{ending}'").fetchone()
-    assert read == (len(frame),)
-
-
 def test_a_frame_and_a_file_of_text_are_sources(con, tmp_path):
     frame = con.execute("FROM trips").df()
     made = dpsyn_sql.release(frame, "trips", epsilon=8, domain=spec(), ledger=tmp_path / "l")

@@ -123,15 +123,6 @@ def test_the_lifetime_limit_stops_all_later_periods(folder):
     assert len(ledger(folder).releases) == 2
 
 
-def test_a_table_names_many_periods_of_one_state_in_one_line(folder):
-    head = HEAD.replace("20", "4")
-    schedule(folder, MONTHLY.format(name="m").replace("2100-01-01", "2000-01-01, end: 2004-01-01"), head=head)
-    found = command("status").output.splitlines()
-    assert len(json.loads(command("status", "--json").output)["periods"]) == 48
-    assert len(found) == 3 and found[1].split()[:4] == ["m", "2000-01", "to", found[1].split()[3]]
-    assert "refused by budget" in found[2] and "to 2003-12" in found[2]
-
-
 def test_a_limit_is_set_in_the_ledger_and_never_lowered_below_what_is_spent(folder):
     schedule(folder, MONTHLY.format(name="m"))
     run(now=MARCH)

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import duckdb
 import numpy as np
@@ -52,26 +51,6 @@ def test_squared_error_is_of_shares():
     assert comparison.shares(rows, [2, 2], (0, 1)).tolist() == [0.25, 0.25, 0, 0.5]
     true = comparison.shares(rows, [2, 2], (1,))
     assert comparison.squared_error(true, np.array([0.5, 0.5])) == pytest.approx(2 * 0.25**2)
-
-
-def test_charts_are_svg_with_every_point_and_survive_one_value(tmp_path):
-    charts = pytest.importorskip("charts", reason="the benchmarks are not beside the tests")
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    lines = {"a < b": [(1, 0.1), (10, 0.001), (5, float("nan"))], "one": [(2, 0.1)], "none": []}
-    charts.write_chart(tmp_path / "pictures" / "x.svg", "t & u", "x", "y (rows)", lines)
-    written = (tmp_path / "pictures" / "x.svg").read_bytes()
-    name = "{http://www.w3.org/2000/svg}"
-    root = ElementTree.fromstring(written)
-    series = [group for group in root.iter(f"{name}g") if group.get("id", "").startswith("line2d")]
-    markers = [
-        len(group.findall(f".//{name}use")) for group in series if group.find(f"{name}path") is not None
-    ]
-    assert markers.count(2) == 1 and 1 in markers  # two points that are finite, and one
-    texts = {text.text for text in root.iter(f"{name}text")}
-    assert {"a < b", "one", "t & u", "x", "y (rows)"} <= texts and "none" not in texts
-    charts.write_chart(tmp_path / "pictures" / "x.svg", "t & u", "x", "y (rows)", lines)
-    assert (tmp_path / "pictures" / "x.svg").read_bytes() == written
-    charts.write_chart(tmp_path / "y.svg", "t", "x", "y", {"same": [(1, 0), (1, 0)]})
 
 
 def figures_of(accuracy, method, epsilon, one, *two):

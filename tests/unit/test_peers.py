@@ -136,27 +136,6 @@ def test_a_peer_that_fails_is_named_and_stops_nothing(tmp_path, monkeypatch):
     assert {json.loads(line)["epsilon"] for line in kept} == {1.0}
 
 
-def test_an_environment_is_made_once_and_anew_for_other_requirements(tmp_path, monkeypatch):
-    commands = []
-
-    def limited(command, seconds, folder=None):
-        commands.append([str(part) for part in command])
-        if "venv" in commands[-1]:
-            Path(command[-1]).mkdir()
-
-    monkeypatch.setattr(environments, "limited", limited)
-    monkeypatch.setattr(environments.shutil, "which", lambda name: f"/bin/{name}" if "3.12" in name else None)
-    first = environments.Environment(("a==1",), ("3.11", "3.12"))
-    python = environments.installed("peer", first, tmp_path / "cache", 60)
-    assert python == tmp_path / "cache" / "peer" / "bin" / "python"
-    assert commands[-2] == ["/bin/python3.12", "-m", "venv", str(tmp_path / "cache" / "peer")]
-    assert commands[-1] == [str(python), "-m", "pip", "install", "--quiet", "a==1"]
-    made = len(commands)
-    assert environments.installed("peer", first, tmp_path / "cache", 60) == python and len(commands) == made
-    environments.installed("peer", environments.Environment(("a==2",), ("3.12",)), tmp_path / "cache", 60)
-    assert len(commands) > made and commands[-1][-1] == "a==2"
-
-
 def test_every_peer_has_a_runner_and_an_environment():
     for peer in beside.PEERS.values():
         assert (beside.RUNNERS / f"{peer.runner}_runner.py").is_file()
