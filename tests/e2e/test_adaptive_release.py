@@ -8,7 +8,6 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.methods import METHODS
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:The source is a database in memory")]
 
@@ -100,14 +99,6 @@ def test_a_noisy_total_below_zero_gives_an_empty_table_of_the_right_columns(monk
     assert con.execute("SELECT count(*) FROM t_synthetic").fetchone() == (0,)
     described = [con.execute(f"DESCRIBE {table}").fetchall() for table in ("t", "t_synthetic")]
     assert described[0] == described[1]
-
-
-def test_more_attributes_than_are_scored_in_time_go_to_the_copula():
-    names = [f"c{number}" for number in range(METHODS["adaptive"].attributes + 1)]
-    con = duckdb.connect()
-    con.execute(f"CREATE TABLE t ({', '.join(f'{name} INTEGER' for name in names)})")
-    spec = {"columns": {name: coded(2) for name in names}}
-    assert "Method      copula" in str(dpsyn_sql.plan(con, "t", domain=spec))
 
 
 def test_a_hundred_thousand_codes_are_coarsened_not_a_memory_error(tmp_path):
