@@ -7,7 +7,6 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.source.slices import Partition
 
 ROWS = 6_000
@@ -125,11 +124,6 @@ def test_columns_whose_type_is_needed_first_stay_text(folder, tmp_path):
             folder / "t.csv", slice=Partition("city", "a"), into=tmp_path / "o.csv", ledger=tmp_path / "l"
         )
     assert "city" not in sliced.shape.untyped and len(sliced.shape.untyped) == 8
-
-
-def test_without_delta_the_advice_is_to_state_types(folder, tmp_path):
-    with pytest.raises(BudgetError, match="sql_type"):
-        dpsyn_sql.plan(folder / "t.csv", delta=0, into=tmp_path / "o.csv", ledger=tmp_path / "l")
 
 
 @pytest.mark.parametrize("body", ["", "7,x\n", ",\n" * 500, '"1,5",2\n' * 400 + "3,4\n" * 400])

@@ -181,21 +181,6 @@ def rows_at(path, into):
         return con.execute(f"FROM '{into}'").fetchall()
 
 
-def test_a_view_or_query_is_charged_to_the_account_of_its_table(path):
-    with duckdb.connect(str(path)) as con:
-        con.execute("CREATE VIEW v AS SELECT n FROM t WHERE n < 5")
-    release(path)
-    release(path, "v", exclude=[])
-    release(path, "SELECT n FROM t WHERE n > 3", into="q", exclude=[])
-    with duckdb.connect() as con:
-        con.execute(f"ATTACH '{path}' AS other_alias")
-        release(con, "other_alias.t", into="other_alias.z", new_debit=True)
-    with SqliteLedgerFile(path) as ledger:
-        overview = ledger.overview()
-    assert [account.name for account in overview.accounts] == ["main.t#row"]
-    assert len(overview.releases) == 4
-
-
 def test_a_source_keeps_its_unit(path):
     release(path)
     with pytest.raises(dpsyn_sql.InputError, match="unit"):

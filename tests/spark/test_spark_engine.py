@@ -168,26 +168,6 @@ def test_each_unit_is_in_one_part(spark, made, tmp_path):
             assert dealt.select("part").distinct().count() == 5
 
 
-@pytest.mark.parametrize("parts", [0, 1, 40])
-def test_any_number_of_parts(spark, tmp_path, parts):
-    frame = (
-        spark.range(7, numPartitions=max(1, parts))
-        .selectExpr("id AS a")
-        .where("a >= 0" if parts else "a < 0")
-    )
-    with engine_of(spark, frame, tmp_path / "place") as engine:
-        (found,) = engine.sums([BY_A], step="x")
-        assert sorted(found["a"].tolist()) == (list(range(7)) if parts else [])
-        assert found["n"].dtype == "int64" and found["n"].tolist() == [1] * (7 if parts else 0)
-        codes = Encoding(
-            F("temp.main.codes"), F(f"SELECT CAST(a AS UTINYINT) AS p0, 1::UTINYINT AS p1 FROM {ROWS}")
-        )
-        if parts < 2:
-            engine.keep(codes, step="x")
-            (found,) = engine.sums([BY_CODES], step="x", over=codes)
-            assert len(found["n"]) == (7 if parts else 0)
-
-
 def test_values_and_names_of_all_kinds(spark, tmp_path):
     values = [
         (True, 1, 1.5, float("nan"), "a\0b", bytearray(b"\xff\0"), date(1969, 12, 31), datetime(2024, 1, 2, 3, 4, 5, 6), Decimal("1.10"), [1]),

@@ -297,13 +297,6 @@ def test_steps_of_every_type(con, name):
     assert found.tolist() == wanted
 
 
-def test_types_without_keys(con):
-    put(con, [])
-    for sql_type in ("UUID", "INTEGER[]"):
-        with pytest.raises(InternalError):
-            list(counter(con).keys(KeyQuery("s", sql_type)))
-
-
 def test_text_of_a_file_is_read_as_its_type_and_never_raises(con):
     texts = [" 7 ", "7", "+7", "7.4", "x", "", None, "99999999999999999999", "\x00", "1e0", "-0", "0"]
     put(con, [("u", text, None) for text in texts])

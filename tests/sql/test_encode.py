@@ -318,12 +318,6 @@ def test_prefixes_of_any_text(con, labels, lengths, values, joined):
     check(con, attribute, values, values)
 
 
-def test_a_thousand_labels(con):
-    labels = [f"label {i:04}" for i in range(3000)]
-    attribute = one("VARCHAR", {"type": "categorical", "categories": labels[::-1]})
-    check(con, attribute, [*labels, "none"], [*labels, "none"])
-
-
 @pytest.mark.parametrize("nullable", [True, False])
 def test_integer_and_boolean_categories(con, nullable):
     entry = {"type": "categorical", "categories": [7, -(2**63), 0, 2**63 - 1], "nullable": nullable}

@@ -117,22 +117,6 @@ def test_floats_never_leave_their_bin(con, cuts, step, bits):
             assert value < edges[code + 1] or code == attribute.regular - 1
 
 
-@settings(max_examples=40)
-@given(
-    cuts=st.lists(st.integers(-(2**31), 2**31 - 1), min_size=2, max_size=6, unique=True),
-    step=st.integers(1, 2**33),
-    bits=st.integers(0, 2**64 - 1),
-)
-def test_integers_never_leave_their_bin(con, cuts, step, bits):
-    edges = tuple(sorted(cuts))
-    attribute = Attribute("v", "INTEGER", "numeric", edges=edges, granularity=step)
-    for code in range(attribute.regular):
-        for value in values(con, attribute, code, [bits, 0, 2**64 - 1]):
-            assert edges[code] <= value < edges[code + 1]
-            inside = -(-edges[code] // step) * step < edges[code + 1]
-            assert value % step == 0 if inside else value == edges[code]
-
-
 def test_other_in_a_column_that_cannot_be_null_is_one_of_its_labels(con):
     for sql_type, labels in (
         ("INTEGER", (7, 8, 9)),

@@ -26,7 +26,6 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_sampler import load_distributions
 from dpsyn_sql.sample.sql_text import Tables, script_of
-from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
 from dpsyn_sql.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside
@@ -365,19 +364,6 @@ def test_a_file_that_is_attached_copied_or_exported_serves_as_before(tmp_path):
     with duckdb.connect(str(tmp_path / "again.duckdb")) as con:
         con.execute(f"IMPORT DATABASE '{tmp_path / 'exported'}'")
     assert used(tmp_path / "again.duckdb") == first
-
-
-def test_the_model_of_an_output_file_stands_beside_it(tmp_path):
-    output = tmp_path / "it's.parquet"
-    beside = file_beside(output)
-    assert beside == tmp_path / "it's.parquet.dpsyn.duckdb"
-    for name in ("r", "s", "r"):
-        with duckdb.connect() as con:
-            persist_beside(DuckDBEngine(con), beside, kept(name, release_id=f"id-{name}"))
-            assert con.execute("SELECT current_database()").fetchone() == ("memory",)
-    with duckdb.connect(str(beside), read_only=True) as con:
-        assert con.execute("SELECT name FROM dpsyn_releases()").fetchall() == [("r",), ("s",)]
-        assert len(con.execute("FROM dpsyn_sample('s', 7)").fetchall()) == 7
 
 
 def test_a_database_called_dpsyn_is_refused_in_time():

@@ -118,16 +118,6 @@ def chi_square(values, cells):
     return chi2.sf(((counts - expected) ** 2 / expected).sum(), cells - 1)
 
 
-def test_the_hash_of_several_arguments_would_fail_that_test():
-    """Why one word per use is hashed: the last argument only flips bits."""
-    with duckdb.connect() as con:
-        bits = con.execute(
-            "SELECT hash(range, 'x0', 1) AS a, hash(range, 'x0', 2) AS b FROM range(100000)"
-        ).fetchnumpy()
-    low = [bits[name].astype(np.uint64) & np.uint64(15) for name in ("a", "b")]
-    assert chi_square((low[0] * np.uint64(16) + low[1]).astype(np.int64), 256) < 1e-12
-
-
 # -- distance to the model ------------------------------------------------------------------------
 
 
@@ -210,18 +200,6 @@ def test_every_conditional_count_is_within_one_and_unbiased():
         assert np.abs(counts - expected).max() < 1
         surplus += (counts - expected) / runs
     assert np.abs(surplus).max() < 4 * 0.5 / np.sqrt(runs)
-
-
-def test_two_children_of_one_parent_do_not_move_together():
-    network = Network(
-        (4, 4),
-        tuple(node_of(f"x{i}", (), (i,), np.ones(4)) for i in range(2)),
-        (0, 1),
-    )
-    for mode in ("low_variance", "iid"):
-        codes = sampled(network, 5000, 0, mode)
-        joint = np.bincount(codes[:, 0] * 4 + codes[:, 1], minlength=16)
-        assert np.abs(joint / 5000 - 1 / 16).sum() < 0.1
 
 
 # -- the same rows ----------------------------------------------------------------------------------
