@@ -20,6 +20,7 @@ lint:
 # mypy, strict
 types:
     mypy --strict
+    mypy --strict tests/support/typed_options.py
 
 # who may import whom
 contracts:

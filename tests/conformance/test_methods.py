@@ -233,7 +233,7 @@ def test_auto_plans_and_runs_as_the_method_chosen():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["1e-6", "1e-5", "1e-4", "1e-3"])
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-4"])
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
 @pytest.mark.parametrize("shape", ["mixed", "sixty"])
 def test_no_part_of_a_tiny_budget_is_nothing(method, epsilon, delta, shape):

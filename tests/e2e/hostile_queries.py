@@ -759,4 +759,8 @@ REFUSED_EVEN_IF_TRUSTED = [
     "SELECT object_insert(s, 'z := 1) AS s FROM read_text(''{folder}/f.csv'') --', 1) AS s FROM t",
     "SELECT object_insert(s, 'z := 1) AS s, total() AS n FROM memory.main.t --', 1) AS s FROM t",
     "SELECT object_insert(s, 'z := (SELECT max(e) FROM memory.main.m)) AS s FROM memory.main.t --', 1) FROM t",
+    "SELECT * FROM (PIVOT t ON b USING count(*))",
+    "SELECT * FROM read_csv('{folder}/f.csv', auto_detect = true)",
+    "SELECT * FROM sniff_csv('{folder}/f.csv')",
+    "SELECT * FROM query('SELECT b FROM t')",
 ]

@@ -8,7 +8,6 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.methods import METHODS
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:The source is a database in memory")]
 
@@ -51,53 +50,12 @@ def test_identical_columns_stay_identical_and_independent_ones_independent(delta
     assert set(release.marginal(["x", "same"]).basis) <= {"measured", "modelled"}
 
 
-def test_many_rows_are_drawn_independently_by_sql(monkeypatch):
-    """With conditions, whose rows are drawn again; the same whatever the number of threads."""
-    monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.BATCH_ROWS", 4000)
-    monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.MOST_LOW_VARIANCE_ROWS", 4000)
-    monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.CHUNK_ROWS", 1500)
-    con, release = released({"x": X, "y": X // 2}, {"x": (6,), "y": (3,)}, epsilon=5.0, seed=1)
-    assert release.certificate()["sampling"]["drawn"] == "with low variance"
-    spec = {"columns": {"x": coded(6), "y": coded(3)}, "never": ["x = 5"]}
-    tables = []
-    for threads in (1, 4):
-        con.execute(f"SET threads = {threads}")
-        more = dpsyn_sql.release(
-            con, "t", domain=spec, epsilon=10, rows=9000, seed=7, into=f"many_{threads}", name="many"
-        )
-        assert more.certificate()["sampling"] == {"rows": 9000, "seed": 7, "drawn": "independently"}
-        tables.append(con.execute(f"FROM many_{threads}").fetchall())
-    assert tables[0] == tables[1] and len(tables[0]) == 9000
-    rows = np.array(tables[0])
-    assert rows[:, 0].max() == 4 and np.mean(rows[:, 0] // 2 == rows[:, 1]) > 0.95
-    expected = np.bincount(X[X < 5], minlength=5) / np.sum(X < 5)
-    assert np.abs(np.bincount(rows[:, 0], minlength=5) / 9000 - expected).sum() < 0.1
-
-
 def test_a_round_that_finds_nothing_passes_its_budget_on():
     _, release = released(
         {"x": X, "y": RNG.integers(0, 6, 3000)}, {"x": (6,), "y": (6,)}, epsilon=0.5, seed=1
     )
     budget = release.certificate()["budget"]
     assert budget["used_units_of_1e-15"] > 0.999 * budget["reserved_units_of_1e-15"]
-
-
-@pytest.mark.filterwarnings("ignore:The noisy total is not above zero")
-@pytest.mark.parametrize("rows", [0, 3])
-def test_next_to_no_rows_at_a_tiny_budget(rows):
-    con, release = released({"x": X[:rows], "y": X[:rows]}, {"x": (6, True), "y": (6,)}, epsilon=0.01)
-    assert con.execute("SELECT count(*) FROM t_synthetic").fetchone() == (release.rows,)
-
-
-def test_independent_columns_stay_independent():
-    rng = np.random.default_rng(3)
-    columns = {name: rng.integers(0, 4, 4000) for name in "abcde"}
-    con, _ = released(columns, dict.fromkeys("abcde", (4,)), epsilon=1.0, seed=1)
-    rows = np.array(con.execute("FROM t_synthetic").fetchall())
-    for i in range(5):
-        for j in range(i):
-            joint = np.bincount(rows[:, i] * 4 + rows[:, j], minlength=16) / len(rows)
-            assert np.abs(joint - 1 / 16).sum() < 0.2
 
 
 class Below(ExactNoise):
@@ -143,35 +101,6 @@ def test_a_noisy_total_below_zero_gives_an_empty_table_of_the_right_columns(monk
     assert described[0] == described[1]
 
 
-@pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("size", [2**12, pytest.param(2**16, marks=pytest.mark.slow)])
-def test_an_attribute_of_very_many_codes_is_coarsened(size, ordered):
-    con, release = released(
-        {"x": X, "wide": X * (size // 7) + 5, "y": X // 2},
-        {"x": (6,), "wide": (size, ordered), "y": (3,)},
-        epsilon=5.0,
-        seed=1,
-    )
-    assert release.model.beliefs.tree.sizes[1] <= 100
-    assert con.execute("SELECT count(DISTINCT wide) > 3 FROM t_synthetic").fetchone() == (True,)
-
-
-def test_more_attributes_than_are_scored_in_time_go_to_the_copula():
-    names = [f"c{number}" for number in range(METHODS["adaptive"].attributes + 1)]
-    con = duckdb.connect()
-    drawn = ", ".join(
-        f"(hash(i, {number}) % 10 < {number % 9 + 1})::INTEGER AS {name}" for number, name in enumerate(names)
-    )
-    con.execute(f"CREATE TABLE t AS SELECT {drawn} FROM range(2000) r(i)")
-    spec = {"columns": {name: coded(2) for name in names}}
-    release = dpsyn_sql.release(con, "t", domain=spec, epsilon=10.0, seed=1)
-    assert release.certificate()["method"] == "copula" and abs(release.rows - 2000) < 300
-    assert con.execute("DESCRIBE t").fetchall() == con.execute("DESCRIBE t_synthetic").fetchall()
-    shares = con.execute("SELECT avg(COLUMNS(*)) FROM t_synthetic").fetchone()
-    expected = np.arange(len(names)) % 9 / 10 + 0.1
-    assert np.abs(np.array(shares) - expected).mean() < 0.05
-
-
 def test_a_hundred_thousand_codes_are_coarsened_not_a_memory_error(tmp_path):
     con = duckdb.connect()
     con.execute("CREATE TABLE t AS SELECT least(i % 4, 1) * i AS n, i % 4 > 0 AS y FROM range(3000) r(i)")
@@ -203,25 +132,6 @@ def test_a_plan_says_what_is_reserved():
     for fewer in ({"epsilon": 0.5}, {"exclude": ["u"]}):
         text = dpsyn_sql.plan(con, "t", into="s", method="adaptive", **fewer).verbose()
         assert "two-way, in two rounds: " in text and "3 attributes" not in text
-
-
-def test_a_replay_gives_the_same_answers_and_model(tmp_path):
-    con = duckdb.connect(str(tmp_path / "d.duckdb"))
-    con.execute(
-        """CREATE TABLE t AS SELECT u, v, w,
-            CASE WHEN a % 5 = 0 THEN NOT u ELSE u <> v END AS x,
-            CASE WHEN a % 7 = 0 THEN u ELSE v <> w OR u END AS y,
-            CASE WHEN a % 6 = 0 THEN w ELSE (u AND w) OR (v AND NOT w) END AS z
-        FROM (SELECT a, a & 6 > 2 AS u, a & 3 > 0 AS v, a & 5 > 1 AS w
-            FROM (SELECT hash(i) % 1000 AS a FROM range(20000) r(i)))"""
-    )
-    first = dpsyn_sql.release(con, "t", method="adaptive", epsilon=3)
-    assert {len(table.attrs) for table in first.measurements} == {0, 1, 2, 3}  # 0: of the rows in all
-    rows = con.execute("FROM t_synthetic").fetchall()
-    second = dpsyn_sql.release(con, "t", method="adaptive", epsilon=3)
-    assert second.replayed and con.execute("FROM t_synthetic").fetchall() == rows
-    for one, other in zip(first.measurements, second.measurements, strict=True):
-        np.testing.assert_array_equal(one.values, other.values)
 
 
 def people(con, name="t"):

@@ -4,7 +4,6 @@ import json
 import secrets
 import subprocess
 import sys
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -14,7 +13,6 @@ from typer.testing import CliRunner
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
 
-CHILD = Path(__file__).with_name("release_child.py")
 COUNTED = "a" * 5  # a public category, to see that the search finds what is there
 
 
@@ -229,15 +227,12 @@ def test_the_command_says_nothing_of_a_row(tmp_path, scratch, canary):
     assert holding(tmp_path, canary, ("w.duckdb", "w.duckdb.wal")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encrypted", "killed"),
-    [
-        pytest.param(True, True, marks=pytest.mark.slow),
-        pytest.param(False, True, id="planted fault", marks=pytest.mark.slow),
-        pytest.param(True, False, marks=pytest.mark.slow),
-    ],
+    [(True, True), pytest.param(False, True, id="planted fault"), (True, False)],
 )
-def test_what_does_not_fit_in_memory(tmp_path, canary, encrypted, killed):
+def test_what_does_not_fit_in_memory(children, tmp_path, canary, encrypted, killed):
     """Long names are sorted in little memory; a killed process leaves what it had spilled."""
     source, scratch = tmp_path / "t.parquet", tmp_path / "scratch"
     scratch.mkdir()
@@ -258,10 +253,7 @@ def test_what_does_not_fit_in_memory(tmp_path, canary, encrypted, killed):
         "encrypted": encrypted,
         "die_once_spilled": killed,
     }
-    done = subprocess.run(
-        [sys.executable, str(CHILD)], input=json.dumps([job]), capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == [-9 if killed else 0], (tmp_path / "log").read_text()
+    assert children(job) == [-9 if killed else 0], (tmp_path / "log").read_text()
     left = [path for path in scratch.rglob("*") if path.is_file()]
     if not killed:
         assert left == [] and list(scratch.iterdir()) == []

@@ -7,7 +7,6 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.source.slices import Partition
 
 ROWS = 6_000
@@ -55,7 +54,6 @@ def told(caught):
     ("name", "ending"),
     [
         ("t.csv", "parquet"),
-        pytest.param("t.csv", "csv", marks=pytest.mark.slow),
         pytest.param("t.csv.gz", "csv", marks=pytest.mark.slow),
         pytest.param("part*.csv", "parquet", marks=pytest.mark.slow),
     ],
@@ -108,22 +106,6 @@ def test_the_plan_tells_before_anything_is_charged(folder, tmp_path):
     assert text.count("if it is text: values that at least") == 9
 
 
-@pytest.mark.slow
-def test_stated_types_are_not_learnt(folder, tmp_path):
-    entry = {name: {"type": "discover", "sql_type": kind} for name, kind in TYPES.items()}
-    with pytest.warns(UserWarning) as caught:
-        release = dpsyn_sql.release(
-            folder / "t.csv",
-            domain={"columns": entry},
-            epsilon=20,
-            into=tmp_path / "o.parquet",
-            ledger=tmp_path / "l",
-            method="independent",
-        )
-    assert not [text for text in told(caught) if "stated type" in text]
-    assert "found_types" not in release.certificate()
-
-
 def test_columns_whose_type_is_needed_first_stay_text(folder, tmp_path):
     domain = {
         "columns": {"note": {"derived": "CASE WHEN age > '30' THEN 'x' END"}},
@@ -144,11 +126,6 @@ def test_columns_whose_type_is_needed_first_stay_text(folder, tmp_path):
     assert "city" not in sliced.shape.untyped and len(sliced.shape.untyped) == 8
 
 
-def test_without_delta_the_advice_is_to_state_types(folder, tmp_path):
-    with pytest.raises(BudgetError, match="sql_type"):
-        dpsyn_sql.plan(folder / "t.csv", delta=0, into=tmp_path / "o.csv", ledger=tmp_path / "l")
-
-
 @pytest.mark.parametrize("body", ["", "7,x\n", ",\n" * 500, '"1,5",2\n' * 400 + "3,4\n" * 400])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_hardly_any_rows_and_mixed_columns(tmp_path, body):
@@ -157,21 +134,3 @@ def test_hardly_any_rows_and_mixed_columns(tmp_path, body):
         tmp_path / "t.csv", epsilon=1, rows=50, into=tmp_path / "o.parquet", ledger=tmp_path / "l"
     )
     assert done.rows == 50
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.slow
-def test_a_replay_costs_nothing_and_finds_the_same_types(folder, tmp_path):
-    ledger = tmp_path / "l.sqlite"
-    first, again = (
-        dpsyn_sql.release(
-            folder / "t.csv",
-            epsilon=5,
-            into=tmp_path / "o.parquet",
-            ledger=ledger,
-            replace=True,
-            method="independent",
-        )
-        for _ in range(2)
-    )
-    assert again.replayed and again.id == first.id and again.certificate() == first.certificate()

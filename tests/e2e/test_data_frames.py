@@ -77,16 +77,6 @@ def test_releases_of_one_frame_add_up_in_one_account(people, ledger, case):
     assert not dpsyn_sql.release(people, "others", **options).replayed
 
 
-def test_changed_settings_never_debit_silently(people, ledger):
-    dpsyn_sql.release(people, "people", ledger=ledger, **OPTIONS)
-    with pytest.raises(dpsyn_sql.ReleaseChanged):
-        dpsyn_sql.release(people, "people", ledger=ledger, **{**OPTIONS, "epsilon": 1})
-    with pytest.raises(dpsyn_sql.DpsynError):  # another unit of a source that is charged by rows
-        dpsyn_sql.release(
-            people, "people", ledger=ledger, name="x", privacy_unit="age", exclude=["age"], epsilon=1
-        )
-
-
 def test_a_unit_column(people, ledger):
     people["person"] = [f"p{index // 3}" for index in range(600)]
     release = dpsyn_sql.release(
@@ -159,13 +149,6 @@ def test_other_rows_in_the_place_of_the_output_are_not_read(people, tmp_path, in
         con.execute(f"COPY people TO '{tmp_path / into}'")
     with pytest.raises(dpsyn_sql.InputError, match="was replaced, changed or removed"):
         release.to_df()
-
-
-def test_a_path_of_a_database_gives_its_rows(people, tmp_path):
-    with duckdb.connect(str(tmp_path / "w.duckdb")) as con:
-        con.execute("CREATE TABLE people AS FROM people")
-    release = dpsyn_sql.release(tmp_path / "w.duckdb", "people", **OPTIONS)
-    assert len(release.to_df()) == release.rows
 
 
 def test_a_frame_in_memory_can_be_sampled(people, ledger):

@@ -128,22 +128,12 @@ WRONG = {
     "wrong_body": (config(OPTIONS), "select * from {{ ref('people') }}", "nothing else, because `dbt show`"),
     "wrong_two": (config(OPTIONS), BODY + "\n-- {{ ref('people_view') }}", "names people, people_view"),
     "wrong_none": (config(OPTIONS), "{{ dpsyn_sql.release('people') }}", "this model names none"),
-    "wrong_bare": (config({}), BODY, "epsilon is missing"),
-    "wrong_key": (config({**OPTIONS, "privacy_unti": "id"}), BODY, "did you mean 'privacy_unit'"),
-    "wrong_into": (
-        config({**OPTIONS, "into": "x", "new_debit": True}),
-        BODY,
-        "new_debit is not an option here",
-    ),
     "wrong_type": (config("epsilon"), BODY, "are a mapping"),
     "wrong_flat": (
         config(OPTIONS).replace("meta={", "meta={'epsilon': 9, "),
         BODY,
         "belongs under meta.dpsyn",
     ),
-    "wrong_label": (config({**OPTIONS, "name": "a\nb"}), BODY, "not a usable label"),
-    "wrong_file": (config({**OPTIONS, "domain": "nowhere.yml"}), BODY, "nowhere.yml"),
-    "wrong_place": (config({**OPTIONS, "ledger": "target/kept"}), BODY, "which `dbt clean` deletes"),
     "wrong_again": (config(OPTIONS), "{{ dpsyn_sql.release(ref('people_synthetic')) }}", "a release itself"),
     "wrong_contract": (config(OPTIONS, contract={"enforced": True}), BODY, "a contract is not enforced here"),
     "wrong_view": (

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import duckdb
 
-import dpsyn_sql
-
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -20,15 +18,3 @@ def test_example_fits_its_certificate_and_domain(tmp_path):
     assert rows == certificate["sampling"]["rows"]
     assert columns == [attribute["name"] for attribute in facts]
     assert certificate["guarantee"]["epsilon"] <= 1 and certificate["guarantee"]["delta"] == 1e-9
-
-
-def test_the_readme_command_from_python(tmp_path):
-    result = dpsyn_sql.release(
-        None,
-        EXAMPLES / "adult.parquet",
-        domain=EXAMPLES / "adult.domain.yml",
-        into=tmp_path / "adult_synthetic.parquet",
-        ledger=tmp_path / "ledger",
-    )
-    assert abs(result.rows - 48_800) < 3_000
-    assert result.table == str(tmp_path / "adult_synthetic.parquet")

@@ -76,22 +76,6 @@ def test_the_certificate_says_how_bins_are_filled(released):
     assert stored[-1] == tuple(pay["fill"][-1]) and len(stored) == len(EDGES) - 1
 
 
-def test_every_way_to_rows_fills_bins_alike(released):
-    path, release, _ = released
-    rows = release.sample(300, seed=9)
-    assert rows.equals(dpsyn_sql.load(path, "made").sample(300, seed=9))
-    with duckdb.connect(str(path)) as con:
-        before = con.execute("SELECT * FROM made").fetchall()
-        hundredths = con.execute("SELECT count(*) FROM made WHERE round(rate, 2) <> rate").fetchone()
-        assert hundredths == (0,)
-    again = dpsyn_sql.release(
-        path, "bills", into="made", epsilon=1, domain=DOMAIN, method="independent", seed=5, replace=True
-    )
-    assert again.replayed
-    with duckdb.connect(str(path)) as con:
-        assert con.execute("SELECT * FROM made").fetchall() == before
-
-
 def test_a_changed_fill_is_damage(released):
     path, _, _ = released
     with duckdb.connect(str(path)) as con:

@@ -67,22 +67,6 @@ def counts(con, table, columns):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("delta", [1e-9, 0], ids=["gaussian", "pure"])
-def test_a_whole_table_by_the_default_method(con, delta):
-    columns = con.execute("DESCRIBE trips").fetchall()
-    release = dpsyn_sql.release(con, "trips", epsilon=100, delta=delta, domain=DOMAIN)
-    written = con.execute("DESCRIBE trips_synthetic").fetchall()
-    assert [row[:2] for row in written] == [row[:2] for row in columns]
-    assert abs(release.rows - ROWS) < 60
-    for columns in ("zone, name", "zone, diag", "zone, round(lat, 1), round(lon, 1)"):
-        true, found = counts(con, "trips", columns), counts(con, "trips_synthetic", columns)
-        off = sum(abs(true.get(key, 0) - found.get(key, 0)) for key in {**true, **found})
-        assert off < 0.15 * ROWS, (columns, true, found)
-    assert con.execute("SELECT count(*) FROM trips_synthetic WHERE tip < 0 OR tip > 50").fetchone() == (0,)
-    assert con.execute("SELECT avg(tip) FROM trips_synthetic").fetchone()[0] == pytest.approx(4, abs=0.5)
-
-
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_takes_them(con, method):
     if method == "dpcopula":
@@ -100,23 +84,11 @@ def test_every_method_takes_them(con, method):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_macros_answer_for_them(con):
-    dpsyn_sql.release(con, "trips", epsilon=100, domain=DOMAIN)
-    drawn = con.execute("SELECT zone, avg(lat) FROM dpsyn_sample('trips_synthetic', 3000) GROUP BY zone")
-    assert {zone: round(lat, 1) for zone, lat in drawn.fetchall()} == {z: p[0] for z, p in PLACES.items()}
-    names = con.execute("SELECT name, estimate FROM dpsyn_marginal('trips_synthetic', ['name'])").fetchall()
-    true = {name: n for (name,), n in counts(con, "trips", "name").items()}
-    assert all(abs(dict(names)[name] - n) < 50 for name, n in true.items())
-
-
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "settings",
     [
-        {"splitter": "auto"},
-        {"splitter": "improved", "discount": "uniform"},
-        *({"splitter": one} for one in ("privtree", "improved", "basic", "direct")),
-        {"splitter": "improved", "discount": "proportional"},
+        *({"splitter": one} for one in ("privtree", "basic", "direct")),
+        *({"splitter": "improved", "discount": one} for one in ("uniform", "proportional")),
     ],
     ids=lambda settings: "-".join(settings.values()),
 )
@@ -202,26 +174,6 @@ def test_units_of_several_rows(con):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_one_row_and_no_row(con):
-    exclude = ("zone", "name", "tip", "diag")
-    for where in ("rowid = 0", "false"):
-        con.execute(f"CREATE OR REPLACE TABLE few AS SELECT * FROM trips WHERE {where}")
-        release = dpsyn_sql.release(
-            con,
-            "few",
-            domain={"columns": {"pickup": POINT}},
-            exclude=exclude,
-            epsilon=1,
-            rows=10,
-            replace=True,
-            version=where,
-        )
-        assert release.rows == 10
-        low, high = con.execute("SELECT min(lat), max(lat) FROM few_synthetic").fetchone()
-        assert low is None or (low >= 40 and high <= 41)
-
-
-@pytest.mark.filterwarnings("ignore")
 def test_a_replay_costs_nothing_and_writes_the_same(con, tmp_path):
     def released(into):
         return dpsyn_sql.release(
@@ -234,18 +186,3 @@ def test_a_replay_costs_nothing_and_writes_the_same(con, tmp_path):
     assert again.replayed and not first.replayed
     rows = [con.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall() for name in ("one", "two")]
     assert rows[0] == rows[1]
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_csv_file_gives_what_its_table_gives(con, tmp_path):
-    con.execute(f"COPY trips TO '{tmp_path / 'trips.csv'}'")
-    typed = {"columns": {**DOMAIN["columns"]}}
-    typed["columns"]["tip"] = {**typed["columns"]["tip"], "sql_type": "DECIMAL(6,2)"}
-    out = dpsyn_sql.release(
-        None, str(tmp_path / "trips.csv"), into=str(tmp_path / "out.parquet"), domain=typed, epsilon=100
-    )
-    assert abs(out.rows - ROWS) < 60
-    con.execute(f"CREATE TABLE trips_synthetic AS FROM '{tmp_path / 'out.parquet'}'")
-    for columns in ("zone, name", "zone, diag"):
-        true, found = counts(con, "trips", columns), counts(con, "trips_synthetic", columns)
-        assert sum(abs(true.get(key, 0) - found.get(key, 0)) for key in {**true, **found}) < 0.15 * ROWS

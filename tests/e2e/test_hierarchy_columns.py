@@ -132,15 +132,6 @@ def test_a_table_with_every_kind_is_released_whole(con, tmp_path):
     assert "leaves of the hierarchy 'place'" in comment
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz"])
-def test_files_hold_the_columns_and_come_back_as_frames(con, tmp_path, ending):
-    made = released(con, tmp_path, into=tmp_path / f"out.{ending}")
-    frame = made.to_df()
-    assert list(frame.columns) == list(TYPES)
-    read = con.execute(f"SELECT count(*) FROM '{tmp_path}/out.{ending}'").fetchone()
-    assert read == (len(frame),)
-
-
 def test_a_frame_and_a_file_of_text_are_sources(con, tmp_path):
     frame = con.execute("FROM trips").df()
     made = dpsyn_sql.release(frame, "trips", epsilon=8, domain=spec(), ledger=tmp_path / "l")
@@ -248,19 +239,6 @@ def test_rows_of_a_stored_model_are_those_that_were_written(tmp_path, line):
         con.execute("INSERT INTO staged SELECT i, 1, 0, 2, 1 FROM range(9) AS r(i)")
         query = output_statement(shape, Fragment("staged"), 9, units_of(None, 9), 7)
         assert {row[3:] for row in con.execute(query).fetchall()} == {("b*", 20)}
-
-
-def test_a_shape_names_what_is_written():
-    shape = shape_of_domain(Domain(ATTRIBUTES))
-    assert shape.order == ("x", "seed", "n", "row", "kind")
-    assert shape.sql_types == {
-        "x": "DOUBLE",
-        "seed": "INTEGER",
-        "n": "INTEGER",
-        "row": "VARCHAR",
-        "kind": "INTEGER",
-    }
-    assert {name: kind.text for name, kind in shape.types.items()} == shape.sql_types
 
 
 def test_text_that_must_be_readable_is_read_as_the_columns_of_a_point(tmp_path):

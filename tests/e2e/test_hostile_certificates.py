@@ -97,9 +97,8 @@ def some(stored, number):
     return random.Random(7).sample(whole, min(number, len(whole)))
 
 
-@pytest.mark.parametrize("number", [150, pytest.param(10**6, marks=pytest.mark.slow)])
-def test_any_changed_fact_is_a_harmless_page_or_an_error_of_ours(stored, number):
-    pages = [changed(stored, *change) for change in some(stored, number)]
+def test_any_changed_fact_is_a_harmless_page_or_an_error_of_ours(stored):
+    pages = [changed(stored, *change) for change in some(stored, 600)]
     assert None in pages and any(pages)
     for page in (page for found in pages if found for page in found):
         assert SCRIPT not in page

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from test_release_crash import Case, children, steps_of  # noqa: F401 - a fixture
+from test_release_crash import Case, steps_of
 
 import dpsyn_sql
 from dpsyn_sql.ledger.entries import SqliteEntry
@@ -28,8 +28,8 @@ WHERE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["connection", pytest.param("parquet", marks=pytest.mark.slow)])
-def test_an_interrupt_says_what_was_charged_and_how_to_go_on(children, tmp_path, kind):  # noqa: F811
+@pytest.mark.parametrize("kind", ["connection", "parquet"])
+def test_an_interrupt_says_what_was_charged_and_how_to_go_on(children, tmp_path, kind):
     case = Case(children, tmp_path / "case", kind)
     labels, seen = steps_of(case), set()
     # The last time of each step; what is raised while SQLite traces a statement is lost.

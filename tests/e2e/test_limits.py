@@ -98,15 +98,6 @@ def test_a_roomy_limit_is_the_same_release_a_tight_one_another(small, tmp_path):
     assert "within the memory limit" in text
 
 
-def test_under_a_limit_the_tree_is_small_and_a_replay_asks_the_same(source, tmp_path):
-    options = {"method": "adaptive", "memory_limit": "600MB", "epsilon": 20}
-    first = released(source, tmp_path, **options)
-    again = released(source, tmp_path, **options)
-    assert again.replayed
-    for one, other in zip(first.measurements, again.measurements, strict=True):
-        np.testing.assert_array_equal(one.values, other.values)
-
-
 def test_short_of_time_the_answers_are_the_same_and_a_note_says_what_was_left_out(small, tmp_path):
     options = {"domain": SMALL, "method": "adaptive", "epsilon": 50}
     plain = released(small, tmp_path, **options)

@@ -66,16 +66,6 @@ def test_values_come_back_as_their_longest_prefix(con, method):
     assert dpsyn_sql.load(con, "stays_synthetic").model.domain["icd"].prefixes == (3, 1)
 
 
-def test_the_plan_says_it_and_other_lengths_are_another_release(con):
-    assert "prefixes of 3, 1 characters" in dpsyn_sql.plan(con, "stays", domain=SPEC).verbose()
-    dpsyn_sql.release(con, "stays", epsilon=1, domain=SPEC)
-    icd = {**SPEC["columns"]["icd"], "prefixes": [3]}
-    with pytest.raises(dpsyn_sql.ReleaseChanged):
-        dpsyn_sql.release(
-            con, "stays", epsilon=1, replace=True, domain={"columns": {**SPEC["columns"], "icd": icd}}
-        )
-
-
 # -- beginnings that are discovered ------------------------------------------------------------------
 
 LEARNT = {"columns": {"icd": {"type": "discover", "prefixes": [3, 1]}, "sick": SPEC["columns"]["sick"]}}

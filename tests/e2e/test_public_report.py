@@ -3,7 +3,6 @@
 import json
 import secrets
 import warnings
-from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -14,12 +13,9 @@ from unit.report.test_report_html import check_harmless
 
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.variances import NO_VARIANCES
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.report.public import pairs
 from dpsyn_sql.report.public.page import report_page
-from dpsyn_sql.report.public.words import rounded_up
 
 pytestmark = pytest.mark.slow
 
@@ -107,44 +103,6 @@ def test_a_release_of_units_with_several_rows_is_loaded_and_has_a_page(con, rele
     assert any(step.get("column", "") is None for step in release.certificate()["mechanisms"])
     told = texts(report_page(dpsyn_sql.load(con, "o").public))
     assert "What the privacy budget was spent on" in told
-
-
-def test_no_rows_and_no_tables_have_a_page(con, released):
-    con.execute("CREATE TABLE none AS FROM t LIMIT 0")
-    told = texts(report_page(released("none", epsilon=1).public))
-    assert "This page describes a synthetic table" in told
-
-
-def test_a_release_without_losses_and_steps_has_a_page(con, released):
-    released()
-    loaded = dpsyn_sql.load(con, "o")
-    facts = {
-        key: part for key, part in loaded.facts.items() if key not in ("losses", "mechanisms", "versions")
-    }
-    former = replace(loaded, facts={**facts, "budget": {}})
-    told = texts(report_page(former.public))
-    assert "The certificate does not say what each step cost" in told
-    assert "of 100 bets" in told
-    check_harmless(former._repr_html_())
-
-
-def test_without_error_bars_the_page_says_so(released):
-    release = released(method="independent")
-    bare = replace(release, measurements=(), variances=NO_VARIANCES)
-    told = texts(report_page(bare.public))
-    assert "No error is known" in told
-    assert "No table was measured" in told
-
-
-def test_errors_of_estimates_are_shown_where_a_release_has_them(released):
-    release = released(method="independent")
-    told = texts(report_page(release.public))
-    within = rounded_up(1.96 * release.marginal(["a"])["estimate_error"].iloc[0])
-    assert f"Right to about ±{within:.0f} rows" in told
-    assert "the true share is inside" in told
-    noise = texts(report_page(replace(release, variances=NO_VARIANCES).public))
-    assert "Noise in a count: ±" in noise and "(noisy count)" in noise
-    assert "its own error is not known" in noise and "its own error is not known" not in told
 
 
 def test_pairs_have_the_errors_of_their_estimates_fresh_and_loaded(con, released):
@@ -238,36 +196,7 @@ def test_a_wide_table_has_a_limited_matrix_and_says_what_is_left_out(con, releas
     assert f"the strength of {66 - found.computed} pairs was not computed" in told
 
 
-def test_a_clear_pair_is_told_from_noise(con, released):
-    con.execute(
-        "CREATE TABLE p AS SELECT (i % 2)::INTEGER AS a, (i % 2)::INTEGER AS b, (i // 2 % 2)::INTEGER AS c "
-        "FROM range(4000) AS r(i)"
-    )
-    domain = {"columns": {name: {"type": "numeric", "lower": 0, "upper": 1} for name in "abc"}}
-    release = released("p", domain=domain, method="dpsyn", epsilon=2)
-    found = pairs.pairs_of(release.model, release.measurements, release.variances).found
-    assert found["a", "b"].clear and found["a", "b"].strength > 0.9
-    assert found["a", "b"].kind == "measured"
-    assert found["a", "c"].strength < 0.2  # noise alone may make it clear, in 2 of 100 releases
-
-
 # -- where it is written ----------------------------------------------------------------------------
-
-
-def test_a_path_that_cannot_be_a_page_is_refused(released, tmp_path):
-    release = released(method="independent")
-    for path, words in (
-        (tmp_path, "is a folder: give a file in it"),
-        (tmp_path / "r.pdf", "no ending of a page: use .html or .htm"),
-        (tmp_path / "none" / "r.html", "does not exist"),
-    ):
-        with pytest.raises(InputError, match=words):
-            release.report(path)
-    assert not [*tmp_path.glob("*.pdf")]
-    path = tmp_path / "r.html"
-    path.write_text("old")
-    assert release.report(str(path)) == path
-    assert path.read_text(encoding="utf-8") != "old"
 
 
 def test_the_command_writes_the_same_page(tmp_path, monkeypatch):

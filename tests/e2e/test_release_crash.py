@@ -6,8 +6,6 @@ in the way of the same call, which goes on under the same debit with the noisy b
 
 import json
 import shutil
-import subprocess
-import sys
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -24,26 +22,9 @@ from dpsyn_sql.write.staging import stage_rows
 
 pytestmark = pytest.mark.slow
 
-CHILD = Path(__file__).with_name("release_child.py")
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9, "bins": 3}}}
 ACCOUNT = "people"
 KILLED = -9
-
-
-@pytest.fixture(scope="module")
-def children():
-    """Runs a list of jobs at the same time; returns their exit statuses."""
-    with subprocess.Popen(
-        [sys.executable, str(CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-
-        def run(*jobs):
-            process.stdin.write(json.dumps(jobs) + "\n")
-            process.stdin.flush()
-            return json.loads(process.stdout.readline())
-
-        yield run
-        process.stdin.close()
 
 
 class Case:
@@ -205,15 +186,6 @@ def steps_of(case):
     return undisturbed(case)["steps"]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        "database",
-        pytest.param("connection", marks=pytest.mark.slow),
-        pytest.param("parquet", marks=pytest.mark.slow),
-    ],
-    indirect=True,
-)
 def test_killed_before_every_change_of_a_file(case):
     """A death leaves the files as they are: at two steps between which none changes it is the same death."""
     files = undisturbed(case)["files"]
@@ -306,7 +278,7 @@ def interrupted(case, **when):
     assert len(case.output()) == again["rows"]
 
 
-@pytest.mark.parametrize("kind", ["connection", pytest.param("parquet", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["connection", "parquet"])
 def test_interrupted_while_the_database_counts(children, tmp_path, kind):
     case = Case(children, tmp_path / "case", kind, source_rows=6_000_000, rows=100)
     interrupted(case, during="encoding the source")

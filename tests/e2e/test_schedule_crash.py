@@ -3,8 +3,6 @@ done: each release is published once, and what is spent is that of six debits, a
 
 import json
 import shutil
-import subprocess
-import sys
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +15,6 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 pytestmark = pytest.mark.slow
 
-CHILD = Path(__file__).with_name("release_child.py")
 KILLED = -9
 DOMAIN = "columns: {n: {type: numeric, lower: 0, upper: 9, bins: 3}, at: {type: temporal, lower: 2013-01-01, upper: 2013-12-31, bins: 2}}"
 SCHEDULE = """ledger: ledger
@@ -32,28 +29,20 @@ releases:
 OUTPUTS = 6
 
 
-@pytest.fixture(scope="module")
-def run():
-    """Runs a schedule in a process of its own; returns its exit status and what it told."""
-    with subprocess.Popen(
-        [sys.executable, str(CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+@pytest.fixture
+def run(children):
+    """Runs a schedule in a process of its own; what it told, or None when it was killed."""
 
-        def running(folder, **when):
-            scratch, result = folder / "scratch", folder.with_suffix(".json")
-            scratch.mkdir(exist_ok=True)
-            result.unlink(missing_ok=True)
-            places = {"scratch": str(scratch), "result": str(result), "log": str(folder.with_suffix(".log"))}
-            process.stdin.write(
-                json.dumps([{"schedule": str(folder / "dpsyn.yml"), **places, **when}]) + "\n"
-            )
-            process.stdin.flush()
-            (status,) = json.loads(process.stdout.readline())
-            assert status in (0, KILLED), Path(places["log"]).read_text()
-            return json.loads(result.read_text()) if status == 0 else None
+    def running(folder, **when):
+        scratch, result = folder / "scratch", folder.with_suffix(".json")
+        scratch.mkdir(exist_ok=True)
+        result.unlink(missing_ok=True)
+        places = {"scratch": str(scratch), "result": str(result), "log": str(folder.with_suffix(".log"))}
+        (status,) = children({"schedule": str(folder / "dpsyn.yml"), **places, **when})
+        assert status in (0, KILLED), Path(places["log"]).read_text()
+        return json.loads(result.read_text()) if status == 0 else None
 
-        yield running
-        process.stdin.close()
+    return running
 
 
 @pytest.fixture

@@ -79,14 +79,6 @@ def test_late_rows_have_time_to_come(folder):
     assert results(run(now=datetime(2100, 2, 4))) == [("m:2100-01", "published")]
 
 
-def test_other_settings_hold_for_later_periods_only(folder):
-    schedule(folder, MONTHLY.format(name="m"))
-    run(now=datetime(2100, 2, 1))
-    schedule(folder, MONTHLY.format(name="m").replace("method:", "epsilon: 0.5, method:"))
-    assert results(run(now=MARCH)) == [("m:2100-02", "published")]
-    assert [round(one.spent, 6) for one in status(now=MARCH)[:2]] == [1, 0.5]
-
-
 def test_a_yearly_limit_stops_a_series_until_the_next_year(folder):
     head = HEAD.replace("20}}", "20}, per: {year: {epsilon: 1.5}}}")
     yearly = MONTHLY.format(name="m").replace("month", "quarter").replace("2100-01-01", "2100-04-01")
@@ -129,15 +121,6 @@ def test_the_lifetime_limit_stops_all_later_periods(folder):
     assert "raise the limit (limit: of accounts.people)" in told and "ledger grant" not in told
     assert done.exit_code == 3 and "not tried" in done.outcomes[-1].message
     assert len(ledger(folder).releases) == 2
-
-
-def test_a_table_names_many_periods_of_one_state_in_one_line(folder):
-    head = HEAD.replace("20", "4")
-    schedule(folder, MONTHLY.format(name="m").replace("2100-01-01", "2000-01-01, end: 2004-01-01"), head=head)
-    found = command("status").output.splitlines()
-    assert len(json.loads(command("status", "--json").output)["periods"]) == 48
-    assert len(found) == 3 and found[1].split()[:4] == ["m", "2000-01", "to", found[1].split()[3]]
-    assert "refused by budget" in found[2] and "to 2003-12" in found[2]
 
 
 def test_a_limit_is_set_in_the_ledger_and_never_lowered_below_what_is_spent(folder):
@@ -309,14 +292,6 @@ def test_a_dry_run_and_a_status_change_nothing(folder):
     assert [round(one.epsilon, 6) for one in shown] == [1, 1]
     assert "at from 2100-01-01 until before 2100-02-01" in shown[0].reads
     assert sorted(path.name for path in folder.iterdir()) == before
-
-
-def test_a_dry_run_names_no_cost_where_none_is_known(folder):
-    schedule(folder, MONTHLY.format(name="m"))
-    (folder / "t.parquet").unlink()
-    shown = preview(now=MARCH)
-    assert "There is no file" in shown[0].problem
-    assert [one.epsilon for one in shown] == [None, None]
 
 
 def test_a_dry_run_speaks_in_keys_of_the_file(folder):

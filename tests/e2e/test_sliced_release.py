@@ -140,22 +140,6 @@ def test_another_slice_under_one_version_is_refused_and_a_limit_holds(place):
         released(place, request(2, most=2))
 
 
-def test_every_window_stays_in_the_database_under_the_name_of_its_table(place):
-    made = [released(place, request(index)) for index in (0, 1)]
-    with duckdb.connect(place, read_only=True) as con:
-        assert con.execute("SELECT name FROM dpsyn_releases() ORDER BY name").fetchall() == [
-            ("sale_0",),
-            ("sale_1",),
-        ]
-        for one, name in zip(made, ("sale_0", "sale_1"), strict=True):
-            ((found, rows),) = con.execute(
-                "SELECT mode(a), count(*) FROM dpsyn_sample($name, 50)", {"name": name}
-            ).fetchall()
-            assert (found, rows) == ("x" if name == "sale_0" else "y", 50)
-            assert dpsyn_sql.load(con, name).id == one.id
-    assert list(made[0].sample(5, seed=1)["a"].mode()) == ["x"]
-
-
 WIDE = {
     "columns": {
         **DOMAIN["columns"],

@@ -115,12 +115,3 @@ def test_the_command_prints_a_table_a_document_and_an_exit_code(folder):
     assert set(document["findings"][0]) == {"column", "what", "cure", "severity"}
     assert len(document["findings"]) == len(lines) - 1
     assert run("odd.yml").exit_code == 1 and run("fine.yml", "--quiet").output == ""
-
-
-def test_what_the_command_refuses_is_code_2_and_what_a_release_refuses_is_a_finding(folder):
-    (folder / "wrong.yml").write_text("columns: {agee: {type: numeric, lower: 0, upper: 9}}")
-    wrong = run("wrong.yml", "ages", "-d", "w.duckdb")
-    assert wrong.exit_code == 1 and "refused" in wrong.stdout and "no column 'agee'" in wrong.stdout
-    assert run("none.yml").exit_code == 2
-    assert run("fine.yml", "nobody", "-d", "w.duckdb").exit_code == 2
-    assert run("fine.yml", "ages", "-d", "w.duckdb", "--privacy-unit", "who").exit_code == 2

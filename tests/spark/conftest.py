@@ -3,6 +3,7 @@
 import secrets
 
 import pytest
+from support.spark import files_under
 
 from dpsyn_sql.engines.spark import session
 
@@ -22,3 +23,13 @@ def db(spark):
     spark.sql(f"CREATE DATABASE {name}")
     yield name
     spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+@pytest.fixture
+def private(tmp_path, monkeypatch):
+    """Where codes are kept; nothing may stay."""
+    folder = tmp_path / "private"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    assert files_under(folder) == []

@@ -69,17 +69,6 @@ def test_a_release_stops_and_nothing_is_written(spark, table, db, tmp_path, monk
     assert not spark.catalog.tableExists(into)
 
 
-def test_counts_after_the_change_are_not_given_out_either(spark, table):
-    name, folder = table
-    domain = dpsyn_sql.plan(spark, name, domain=SPEC, into="o", ledger=folder.parent / "l").plan.domain
-    queries = [MarginalQuery(("v",))]
-    with open_any_source(spark, name) as session:
-        assert counted(session, domain, queries)[0].sum() == 1000
-        replaced(folder)
-        with pytest.raises(dpsyn_sql.SourceError):
-            counted(session, domain, queries)
-
-
 READ_AS = {
     "a table": lambda spark, name: (spark, name),
     "a frame of it": lambda spark, name: (spark.table(name).where("n < 5"), "frame"),

@@ -16,13 +16,10 @@ import duckdb
 import pytest
 from support.spark import files_under, missing
 
-from dpsyn_sql.encode.codes import Bound, unit_bytes
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
+from dpsyn_sql.errors import EngineFailure, InputError, InternalError
 from dpsyn_sql.source.parts import Encoding, Tally
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
-from dpsyn_sql.sqltext.render import render
 
 pytestmark = pytest.mark.slow
 F = Fragment
@@ -171,62 +168,6 @@ def test_each_unit_is_in_one_part(spark, made, tmp_path):
             assert dealt.select("part").distinct().count() == 5
 
 
-@pytest.mark.parametrize("most", [1, 3])
-def test_the_rows_of_a_unit_are_those_that_one_database_keeps(spark, made, tmp_path, most):
-    query = render(
-        "encode/encode",
-        dialect=DUCKDB,
-        relation=ROWS,
-        named=[F("a AS c0"), F("b AS c1")],
-        keys=[],
-        coded=[F("c0 AS k0"), F("CAST(right(c1, 1) AS INTEGER) AS k1")],
-        lookups=[],
-        packed=[F("CAST(k0 AS UTINYINT) AS p0"), F("CAST(k1 AS USMALLINT) AS p1")],
-        codes=[F("p0"), F("p1")],
-        bound=Bound("unit", most, 0xF00D << 40),
-        unit=unit_bytes("unit", DUCKDB),
-    )
-    codes = Encoding(F("temp.main.codes"), query, unit="unit")
-    things = Tally(
-        F(
-            f"SELECT least(n, 40) AS thing, count(*) AS n FROM (SELECT count(*) AS n FROM {ROWS} WHERE unit IS NOT NULL GROUP BY unit) GROUP BY 1"
-        ),
-        ("thing",),
-    )
-    with engine_of(spark, made(TABLE), tmp_path / "place") as engine, one_database(TABLE) as one:
-        one.keep(codes, step="x")
-        expected = rows_of(next(one.sums([BY_CODES], step="x")))
-        assert sum(n * rows for (*_, n), rows in expected[2].items()) == most * UNITS
-        assert rows_of(next(engine.sums([BY_CODES], step="x", over=codes))) == expected
-        engine.keep(codes, step="x")
-        assert rows_of(next(engine.sums([BY_CODES], step="x", over=codes))) == expected
-        same(engine.sums([things], step="x", unit="unit"), one.sums([things], step="x", unit="unit"))
-        engine.gather(F("temp.main.gathered"), things, step="x", unit="unit")
-        one.gather(F("temp.main.gathered"), things, step="x", unit="unit")
-        both = [e.fetch("FROM temp.main.gathered", step="x") for e in (engine, one)]
-        assert rows_of(both[0]) == rows_of(both[1])
-
-
-@pytest.mark.parametrize("parts", [0, 1, 40])
-def test_any_number_of_parts(spark, tmp_path, parts):
-    frame = (
-        spark.range(7, numPartitions=max(1, parts))
-        .selectExpr("id AS a")
-        .where("a >= 0" if parts else "a < 0")
-    )
-    with engine_of(spark, frame, tmp_path / "place") as engine:
-        (found,) = engine.sums([BY_A], step="x")
-        assert sorted(found["a"].tolist()) == (list(range(7)) if parts else [])
-        assert found["n"].dtype == "int64" and found["n"].tolist() == [1] * (7 if parts else 0)
-        codes = Encoding(
-            F("temp.main.codes"), F(f"SELECT CAST(a AS UTINYINT) AS p0, 1::UTINYINT AS p1 FROM {ROWS}")
-        )
-        if parts < 2:
-            engine.keep(codes, step="x")
-            (found,) = engine.sums([BY_CODES], step="x", over=codes)
-            assert len(found["n"]) == (7 if parts else 0)
-
-
 def test_values_and_names_of_all_kinds(spark, tmp_path):
     values = [
         (True, 1, 1.5, float("nan"), "a\0b", bytearray(b"\xff\0"), date(1969, 12, 31), datetime(2024, 1, 2, 3, 4, 5, 6), Decimal("1.10"), [1]),
@@ -284,28 +225,6 @@ def test_only_what_is_asked_for_leaves_the_files(spark, made, tmp_path):
         assert [name for name, _ in reading.columns] == ["a"]
         plan = frame()._jdf.queryExecution().executedPlan().toString()
         assert re.search(r"ReadSchema: struct<a:bigint>", plan)
-
-
-def test_a_source_that_changed_gives_no_counts(spark, made, tmp_path):
-    def changed():
-        raise SourceError("changed")
-
-    place = tmp_path / "place"
-    with engine_of(spark, made(TABLE), place, unchanged=changed) as engine:
-        for call in (
-            lambda: list(engine.sums([BY_A], step="x")),
-            lambda: engine.gather(F("temp.main.g"), BY_A, step="x"),
-            lambda: engine.keep(CODES, step="x"),
-        ):
-            with pytest.raises(SourceError, match="changed"):
-                call()
-        assert files_under(place) == []
-        assert (
-            engine.fetch("SELECT table_name FROM duckdb_tables() WHERE table_name = 'g'", step="x")[
-                "table_name"
-            ].size
-            == 0
-        )
 
 
 def test_ctrl_c_ends_the_job_and_no_other(spark, tmp_path):

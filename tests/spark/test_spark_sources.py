@@ -4,14 +4,17 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 import pytest
-from support.spark import files_under
 
 import dpsyn_sql
 from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.source.frames import Frame
 from dpsyn_sql.source.slices import Partition
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("private"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
 
 DOMAIN = {
     "columns": {
@@ -38,16 +41,6 @@ def db(spark):
 @pytest.fixture
 def ledger(tmp_path):
     return tmp_path / "people.ledger"
-
-
-@pytest.fixture(autouse=True)
-def private(tmp_path, monkeypatch):
-    """Where codes are kept; nothing may stay."""
-    folder = tmp_path / "private"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    yield folder
-    assert files_under(folder) == []
 
 
 @contextmanager
@@ -94,6 +87,18 @@ def test_no_row_is_read_of_a_frame_that_cannot_be_computed(spark, ledger, tmp_pa
     options = {**OPTIONS, **TRUSTED, "ledger": ledger, "into": tmp_path / "o.parquet"}
     assert "trust_query=True" in dpsyn_sql.plan(failing, "people", **options).verbose()
     assert "age" in dpsyn_sql.init(failing, Frame(failing, "people"), trust_query=True)
+
+
+def test_columns_that_differ_in_case_alone(spark, db, ledger, tmp_path):
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        frame = spark.sql(f"SELECT age, age AS AGE FROM {db}.people")
+        options = {**OPTIONS, **TRUSTED, "ledger": ledger, "into": tmp_path / "o.parquet"}
+        with pytest.raises(dpsyn_sql.SourceError, match=r"age.*AGE|AGE.*age"):
+            dpsyn_sql.release(frame, "people", **options)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert not ledger.exists()
 
 
 def test_init_and_suggest(spark, db):
@@ -208,6 +213,8 @@ CASES = {
         {},
         f"no table '{'people_db'}.peple'.*{'people_db'}.people",
     ),
+    "itself": (lambda spark, db: (spark, f"{db}.people"), {"into": "people_db.people"}, "is the source"),
+    "a unit": (lambda spark, db: (spark, f"{db}.people"), {"privacy_unit": "whom"}, "whom"),
     "a path": (lambda spark, db: (spark, "/data/people.parquet"), {}, "no name of a table"),
     "public tables": (
         lambda spark, db: (spark, f"{db}.people"),

@@ -7,7 +7,6 @@ from collections import Counter as Tally
 from collections import defaultdict
 from itertools import product
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -33,12 +32,7 @@ UNITS = st.sampled_from(["ann", "Ann", "ann ", "", "1", "01", "é", "e\u0301", "
 ROWS = st.lists(st.tuples(UNITS, st.integers(-1, 3), st.sampled_from(["x", "y", "X", None])), max_size=30)
 
 
-@pytest.fixture(scope="module")
-def con():
-    """Text is compared without regard to case here, as a caller may have set it."""
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 2; SET default_collation = 'nocase'")
-        yield connection
+SETTINGS = "SET threads = 2; SET default_collation = 'nocase'"
 
 
 def put(con, rows, unit_type="VARCHAR"):
@@ -97,28 +91,6 @@ def lot(con, unit, codes, copy, key):
 def test_rows_kept_equal_a_brute_force(con, packs, rows, key, max_rows):
     put(con, rows)
     assert kept(con, packs, key, max_rows) == drawn(con, rows, packs, key, max_rows)
-
-
-@given(rows=ROWS, key=KEYS, max_rows=st.integers(1, 4), order=st.randoms(use_true_random=False))
-@QUICK
-def test_the_order_of_the_rows_in_the_table_makes_no_difference(con, rows, key, max_rows, order):
-    put(con, rows)
-    before = kept(con, SINGLES, key, max_rows)
-    shuffled = list(rows)
-    order.shuffle(shuffled)
-    put(con, shuffled)
-    assert kept(con, SINGLES, key, max_rows) == before
-
-
-@given(rows=ROWS, key=KEYS, max_rows=st.integers(1, 4))
-@QUICK
-def test_units_keep_all_up_to_the_bound_and_rows_without_a_unit_go(con, rows, key, max_rows):
-    put(con, rows)
-    found = Tally(kept(con, SINGLES, key, max_rows))
-    sizes = Tally(row[0] for row in rows if row[0] is not None)
-    assert found.total() == sum(min(size, max_rows) for size in sizes.values())
-    small = Tally(codes_of(row, SINGLES) for row in rows if row[0] is not None and sizes[row[0]] <= max_rows)
-    assert small <= found <= Tally(codes_of(row, SINGLES) for row in rows if row[0] is not None)
 
 
 @pytest.mark.parametrize("max_rows", [10**6 + 1, 2**31, 2**62])
@@ -246,7 +218,7 @@ def summed(tally, packs, query):
 
 
 def test_each_counter_has_a_key_of_its_own_and_keeps_it(con):
-    rows = [(f"u{i}", code, label) for i in range(40) for code, label in product(range(3), "xy")]
+    rows = [(f"u{i}", code, label) for i in range(400) for code, label in product(range(3), "xy")]
     relation = put(con, rows)
     engine, unit = DuckDBEngine(con), PrivacyUnit("id", 2)
     counters = [SqlCounter(engine, relation, DOMAIN, [ALL], unit=unit) for _ in range(3)]
@@ -262,19 +234,3 @@ def test_the_encoded_table_holds_codes_and_nothing_of_the_unit(con):
     kept(con, SINGLES, 1, 1)
     described = con.execute("DESCRIBE temp.kept").fetchall()
     assert [(name, kind) for name, kind, *_ in described] == [("p0", "UTINYINT"), ("p1", "UTINYINT")]
-
-
-@pytest.mark.slow
-def test_a_thousand_attributes(con):
-    names = [f"a{i}" for i in range(1000)]
-    columns = ", ".join(f"i % {2 + j % 3} AS {name}" for j, name in enumerate(names))
-    con.execute(
-        f"CREATE OR REPLACE TEMP TABLE wide AS SELECT 'u' || (i % 30) AS id, {columns} FROM range(90) t(i)"
-    )
-    domain = Domain(tuple(Attribute(name, "BIGINT", "numeric", edges=(0, 1, 2, 3, 4)) for name in names))
-    con.execute("DROP TABLE IF EXISTS temp.kept")
-    packs = [(i,) for i in range(1000)]
-    con.execute(
-        f"CREATE TEMP TABLE kept AS {encode_query(Fragment('wide'), domain, packs, bound=Bound('id', 2, 1))}"
-    )
-    assert con.execute("SELECT count(*) FROM temp.kept").fetchone() == (60,)

@@ -93,15 +93,6 @@ def test_counts_equal_a_brute_force(k, rows):
             assert counts.dtype == np.int64
 
 
-@pytest.mark.parametrize("rows", [[], [(None, None, None, None)], [("m", 31, True, "ü")]])
-@pytest.mark.parametrize("k", [1, 2])
-def test_empty_and_tiny_tables(con, rows, k):
-    queries = queries_of(k)
-    counter = SqlCounter(DuckDBEngine(con), table_of(con, rows), DOMAIN, queries)
-    for query, counts in zip(queries, counter.count(queries), strict=True):
-        np.testing.assert_array_equal(counts, brute(rows, query.attrs))
-
-
 @pytest.mark.parametrize("k", [1, 2])
 def test_text_sources_are_read_as_their_types(con, k):
     rows = [("f", 5, True, "ü"), ("q", 25, False, "a'b"), (None, None, None, None)]

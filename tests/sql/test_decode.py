@@ -4,7 +4,6 @@ from datetime import date
 from decimal import Decimal
 from itertools import pairwise
 
-import duckdb
 import numpy as np
 import pytest
 from support.shapes import decode_statement
@@ -12,14 +11,6 @@ from support.shapes import decode_statement
 from dpsyn_sql.decode.values import decode_expression
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.sqltext.fragments import Fragment
-
-
-@pytest.fixture(scope="module")
-def con():
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
-    yield connection
-    connection.close()
 
 
 def stage(con, codes):
@@ -59,32 +50,6 @@ def test_labels_other_and_null_by_type(con):
     assert column(con, enum, [0, 1, 2]) == ["it's", None, None]
     boolean = Attribute("v", "BOOLEAN", "categorical", (True, False), nullable=True)
     assert column(con, boolean, [0, 1, 2]) == [True, False, None]
-
-
-def test_two_labels_by_type(con):
-    for sql_type, labels in (
-        ("VARCHAR", ("it's", "")),
-        ("BIGINT", (7, -(2**63))),
-        ("UTINYINT", (1, 0)),
-        ("BOOLEAN", (True, False)),
-        ("ENUM('a', 'it''s')", ("it's", "a")),
-    ):
-        attribute = Attribute("v", sql_type, "categorical", labels)
-        assert column(con, attribute, [0, 1]) == list(labels)
-        query = decode_statement(Domain((attribute,)), Fragment("staged"), 1)
-        assert con.execute(f"SELECT DISTINCT typeof(v) FROM ({query})").fetchall() == [(sql_type,)]
-
-
-def test_integers_that_are_their_own_codes(con):
-    known = Attribute("v", "UTINYINT", "categorical", (0, 1, 2))
-    assert column(con, known, [0, 1, 2]) == [0, 1, 2]
-    nullable = Attribute("v", "UTINYINT", "categorical", (0, 1, 2), nullable=True)
-    assert column(con, nullable, [0, 1, 2, 3]) == [0, 1, 2, None]
-
-
-def test_one_label_and_null(con):
-    attribute = Attribute("v", "VARCHAR", "categorical", ("only",), nullable=True)
-    assert column(con, attribute, [0, 1]) == ["only", None]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import date, datetime, time
 from fractions import Fraction
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,12 +37,7 @@ TEXTS = st.sampled_from(
 INTEGER, DOUBLE = parse_type("INTEGER"), parse_type("DOUBLE")
 
 
-@pytest.fixture(scope="module")
-def con():
-    """Text is compared without regard to case here, as a caller may have set it."""
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 2; SET default_collation = 'nocase'")
-        yield connection
+SETTINGS = "SET threads = 2; SET default_collation = 'nocase'"
 
 
 def put(con, rows, s_type="VARCHAR", n_type="INTEGER"):
@@ -97,7 +91,10 @@ def is_key(text, longest):
 
 @pytest.mark.parametrize("unit", [PrivacyUnit(), UNIT], ids=["row", "unit"])
 @QUICK
-@given(rows=st.lists(st.tuples(UNITS, TEXTS, st.none()), max_size=30), longest=st.sampled_from([0, 1, 1000]))
+@given(
+    rows=st.lists(st.tuples(UNITS, TEXTS | st.text(max_size=4), st.none()), max_size=30),
+    longest=st.sampled_from([0, 1, 1000]),
+)
 def test_keys_are_texts_byte_for_byte(con, unit, rows, longest):
     put(con, rows)
     found = keys_of(counter(con, unit).keys(KeyQuery("s", "VARCHAR", longest)))
@@ -105,19 +102,6 @@ def test_keys_are_texts_byte_for_byte(con, unit, rows, longest):
     wanted = expected(con, pairs, unit, 2, "BLOB")
     assert found == {text.decode(): units for text, units in wanted.items()}
     assert list(found) == sorted(found, key=str.encode)
-
-
-@pytest.mark.parametrize("unit", [PrivacyUnit(), UNIT], ids=["row", "unit"])
-@QUICK
-@given(
-    texts=st.lists(st.tuples(UNITS, st.text(max_size=4)), max_size=20),
-)
-def test_any_text_is_a_key(con, unit, texts):
-    rows = [(who, text, None) for who, text in texts]
-    put(con, rows)
-    found = keys_of(counter(con, unit).keys(KeyQuery("s", "VARCHAR", 3)))
-    pairs = [(who, text.encode() if is_key(text, 3) else None) for who, text in texts]
-    assert found == {text.decode(): units for text, units in expected(con, pairs, unit, 2, "BLOB").items()}
 
 
 BEGUN = st.text("ab*_é\u0301\x00", max_size=5)
@@ -313,13 +297,6 @@ def test_steps_of_every_type(con, name):
     assert found.tolist() == wanted
 
 
-def test_types_without_keys(con):
-    put(con, [])
-    for sql_type in ("UUID", "INTEGER[]"):
-        with pytest.raises(InternalError):
-            list(counter(con).keys(KeyQuery("s", sql_type)))
-
-
 def test_text_of_a_file_is_read_as_its_type_and_never_raises(con):
     texts = [" 7 ", "7", "+7", "7.4", "x", "", None, "99999999999999999999", "\x00", "1e0", "-0", "0"]
     put(con, [("u", text, None) for text in texts])
@@ -422,15 +399,6 @@ def test_rows_of_units_need_units_and_their_bound(con):
         counter(con, PrivacyUnit("id", 0))
 
 
-def test_nothing_in_an_empty_table(con):
-    put(con, [])
-    door = counter(con, UNIT)
-    assert keys_of(door.keys(KeyQuery("s", "VARCHAR"))) == {}
-    assert not door.cells(GridQuery(grid_attribute("n", "INTEGER", grid_cuts(INTEGER)))).any()
-    assert door.steps(StepQuery("n", "INTEGER", (5, 10))).tolist() == [0, 0, 0]
-    assert door.contributions(ContributionQuery(4)).tolist() == [0, 0, 0, 0]
-
-
 def test_columns_named_like_our_own(con):
     for name in ("c", "unit", "thing", "units", "place", "{{ value }}", 'a"b', "é", "e\u0301"):
         con.execute(f"CREATE OR REPLACE TEMP TABLE odd ({ident(name)} VARCHAR)")
@@ -454,11 +422,13 @@ def test_a_unit_draws_among_its_keys_fairly_and_anew(con):
     put(con, [(str(unit), key, None) for unit in range(400) for key in "abcd"])
     one = keys_of(counter(con, PrivacyUnit("id", 1)).keys(KeyQuery("s", "VARCHAR")))
     assert sum(one.values()) == 400 and all(60 < units < 140 for units in one.values())
-    other = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), unit=PrivacyUnit("id", 1))
-    again = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), unit=PrivacyUnit("id", 1))
-    query = KeyQuery("s", "VARCHAR")
-    assert keys_of(other.keys(query)) != keys_of(again.keys(query))
-    assert repr(other) == "SqlDiscoveryCounter()"
+    others = [
+        SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), unit=PrivacyUnit("id", 1))
+        for _ in range(3)
+    ]
+    found = [str(keys_of(other.keys(KeyQuery("s", "VARCHAR")))) for other in others]
+    assert len(set(found)) > 1  # two are equal once in 20,000 times
+    assert repr(others[0]) == "SqlDiscoveryCounter()"
 
 
 A_CATEGORY = Attribute("s", "VARCHAR", "categorical", labels=("a", "b"), other=True, nullable=True)

@@ -4,9 +4,7 @@ import math
 from bisect import bisect_right
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,15 +32,6 @@ INTEGERS = {
     "UBIGINT": (0, 2**64 - 1),
     "UHUGEINT": (0, 2**128 - 1),
 }
-LOCAL_DATA = Path(__file__).resolve().parents[2] / "../shared/data/uci_adult/adult_all.parquet"
-
-
-@pytest.fixture(scope="module")
-def con():
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
-    yield connection
-    connection.close()
 
 
 def one(sql_type, entry, **column):
@@ -328,12 +317,6 @@ def test_prefixes_of_any_text(con, labels, lengths, values, joined):
     check(con, attribute, values, values)
 
 
-def test_a_thousand_labels(con):
-    labels = [f"label {i:04}" for i in range(3000)]
-    attribute = one("VARCHAR", {"type": "categorical", "categories": labels[::-1]})
-    check(con, attribute, [*labels, "none"], [*labels, "none"])
-
-
 @pytest.mark.parametrize("nullable", [True, False])
 def test_integer_and_boolean_categories(con, nullable):
     entry = {"type": "categorical", "categories": [7, -(2**63), 0, 2**63 - 1], "nullable": nullable}
@@ -476,23 +459,3 @@ def test_code_types_are_the_smallest():
     assert [DUCKDB.code_type(size) for size in sizes] == names
     with pytest.raises(InternalError):
         DUCKDB.code_type(2**64 + 1)
-
-
-@pytest.mark.skipif(not LOCAL_DATA.exists(), reason="the UCI Adult table is not on this machine")
-def test_adult_with_its_public_domain(con):
-    example = Path(__file__).resolve().parents[2] / "examples/adult.domain.yml"
-    source = f"read_parquet('{LOCAL_DATA.resolve()}')"
-    columns = tuple(Column(row[0], row[1]) for row in con.execute(f"DESCRIBE FROM {source}").fetchall())
-    domain = domain_of(example, Relation("adult", "parquet", source, columns), ["split"])
-    raw = con.execute(f"FROM {source}").fetchall()
-    number = Attribute("row", "BIGINT", "numeric", edges=tuple(range(len(raw) + 1)))
-    numbered = Fragment(f"(SELECT *, row_number() OVER () - 1 AS row FROM {source})")
-    packs = [(i,) for i in range(len(domain.attributes) + 1)]
-    con.execute("DROP TABLE IF EXISTS temp.coded")
-    everything = Domain((*domain.attributes, number))
-    con.execute(f"CREATE TEMP TABLE coded AS {encode_query(numbered, everything, packs)}")
-    got = con.execute(f"FROM coded ORDER BY p{len(domain.attributes)}").fetchnumpy()
-    names = [column.name for column in columns]
-    for position, attribute in enumerate(domain.attributes):
-        at = names.index(attribute.name)
-        assert got[f"p{position}"].tolist() == [expected(attribute, row[at]) for row in raw]

@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,13 +17,7 @@ from dpsyn_sql.domain.types import from_tick, to_tick
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment
 
-
-@pytest.fixture(scope="module")
-def con():
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'Asia/Kolkata'")
-    yield connection
-    connection.close()
+SETTINGS = "SET TimeZone = 'Asia/Kolkata'"
 
 
 def values(con, attribute, code, bits):

@@ -8,7 +8,6 @@ from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,14 +36,6 @@ pytestmark = pytest.mark.slow
 
 QUICK = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NUMBER = Attribute("row", "BIGINT", "numeric", edges=tuple(range(2_001)))
-
-
-@pytest.fixture(scope="module")
-def con():
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
-    yield connection
-    connection.close()
 
 
 def column(name, sql_type):

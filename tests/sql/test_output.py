@@ -181,12 +181,6 @@ def test_never_holds_and_the_rows_asked_for_are_written(engine):
     assert abs(share - 2 / (2 + 90 - 16 + 2 * 7)) < 0.012
 
 
-def test_never_is_deterministic_in_the_seed(engine):
-    shape = checked(engine, never=["age < 70"])
-    assert written(engine, shape, rows=500) == written(engine, shape, rows=500)
-    assert written(engine, shape, rows=500) != written(engine, shape, rows=500, seed=6)
-
-
 def test_conditions_that_leave_nothing_write_nothing_and_warn(engine):
     shape = checked(engine, never=["TRUE"])
     with pytest.warns(UserWarning, match="0 of 50 rows"):

@@ -124,17 +124,6 @@ def test_every_one_way_marginal_straight_from_the_source_in_one_pass(store, tabl
     assert (parted.passes, parted.kept) == (1, [])
 
 
-def test_a_wide_table_is_scanned_in_one_pass(store):
-    names = [f"c{place}" for place in range(150)]
-    columns = ", ".join(f"(i * {place + 1}) % 3 AS {name}" for place, name in enumerate(names))
-    store.execute(f"CREATE TABLE {SOURCE} AS SELECT {columns} FROM range(50) AS rows(i)")
-    domain = Domain(tuple(Attribute(name, "BIGINT", "categorical", labels=(0, 1, 2)) for name in names))
-    queries = [MarginalQuery((name,)) for name in names]
-    parted, whole = engines(store, 3, UNITS["row"])
-    same(*(SqlCounter(engine, SOURCE, domain, queries).count(queries) for engine in (parted, whole)))
-    assert parted.passes == 1
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 @given(table=TABLES, parts=PARTS)

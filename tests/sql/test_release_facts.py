@@ -1,8 +1,6 @@
 """What a release says of itself to a reader without this package: certificate, domain, comments."""
 
 import json
-import subprocess
-import sys
 import warnings
 from collections import Counter
 from itertools import groupby
@@ -268,43 +266,6 @@ def test_a_wrong_name_lists_the_releases_in_every_macro(shop):
             con.execute("SELECT count(*) FROM dpsyn_marginal('plain', ['age', 'z''z', 'agee'])").fetchall()
 
 
-def test_a_model_that_sql_cannot_draw_from_has_its_columns(shop):
-    path, made = shop
-    with duckdb.connect(str(path), read_only=True) as con:
-        for read_it in ("avg(age)", "count(*)", "1", "state", "*"):
-            with pytest.raises(duckdb.InvalidInputException, match="is no network, so SQL cannot draw"):
-                con.execute(f"SELECT {read_it} FROM dpsyn_sample('copula', 3)").fetchall()
-        described, written = (
-            [(name, kind) for name, kind, *_ in con.execute(f"DESCRIBE FROM {what}").fetchall()]
-            for what in ("dpsyn_sample('copula', 3)", made["Copula"].table)
-        )
-    assert described == written
-
-
-ALONE = """
-import duckdb, sys
-with duckdb.connect(sys.argv[1], read_only=True) as con:
-    for macro in ("certificate", "domain"):
-        print(con.execute("FROM dpsyn_" + macro + "('plain')").fetchall())
-assert not [name for name in sys.modules if name.startswith("dpsyn")]
-"""
-
-
-def alone(path):
-    return subprocess.run(
-        [sys.executable, "-c", ALONE, str(path)], capture_output=True, text=True, check=True, timeout=60
-    ).stdout
-
-
-def test_an_exported_database_says_the_same(shop, tmp_path):
-    path, _ = shop
-    with duckdb.connect(str(path), read_only=True) as con:
-        con.execute(f"EXPORT DATABASE '{tmp_path / 'exported'}'")
-    with duckdb.connect(str(tmp_path / "again.duckdb")) as con:
-        con.execute(f"IMPORT DATABASE '{tmp_path / 'exported'}'")
-    assert alone(tmp_path / "again.duckdb") == alone(path) != ""
-
-
 # -- comments ----------------------------------------------------------------------------------------------
 
 
@@ -351,26 +312,6 @@ def test_comments_are_new_with_a_new_table_and_stay_with_the_same_one(tmp_path):
         assert comments(con, "out_0") == said
         second = released(con, "plain", replace=True, version="2")
         assert second.id != first.id and second.id in comments(con, "out_0")[0]
-
-
-def test_a_release_of_another_case_takes_the_place_of_the_first(tmp_path):
-    with duckdb.connect(str(tmp_path / "o.duckdb")) as con:
-        source(con, "t_0")
-        released(con, "plain")
-        last = released(
-            con,
-            "Plain",
-            method="independent",
-            version="2",
-            into="other",
-            exclude=["day", "share"],
-            domain=None,
-        )
-        for name in ("plain", "PLAIN"):
-            rows = con.execute(f"FROM dpsyn_certificate('{name}')").fetchall()
-            check_certificate(rows, "Plain", last.certificate())
-            columns = con.execute(f"SELECT name FROM dpsyn_domain('{name}')").fetchall()
-            assert [column for (column,) in columns] == _columns(last.certificate())
 
 
 def test_a_table_and_a_source_of_alike_names(tmp_path):

@@ -1,6 +1,5 @@
 """Nodes of running totals, counted by SQL: how far one unit can move them, and that they add up to the rows."""
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,12 +26,6 @@ ROWS = st.lists(
     st.tuples(st.sampled_from([1, 2, 3, None]), st.integers(0, PERIODS), st.integers(0, 2)), max_size=25
 )
 OWN = st.lists(st.tuples(st.integers(0, PERIODS - 1), st.integers(0, 2)), min_size=1, max_size=14)
-
-
-@pytest.fixture(scope="module")
-def con():
-    with duckdb.connect() as connection:
-        yield connection
 
 
 def counts(con, rows, running):

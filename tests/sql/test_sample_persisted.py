@@ -27,7 +27,6 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.sample.sql_sampler import load_distributions
 from dpsyn_sql.sample.sql_text import Script, Tables
-from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.write import sample_macro
 from dpsyn_sql.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside
@@ -183,25 +182,6 @@ def test_names_are_those_of_the_database_case_aside(tmp_path):
         for call in ("'Ärger_r', ['age', 'AGE']", "'ärger_r', ['age']"):
             with pytest.raises(duckdb.Error, match="each once|there is no release"):
                 con.execute(f"FROM dpsyn_marginal({call})").fetchall()
-
-
-@pytest.mark.filterwarnings("ignore:The source is a database in memory")
-def test_a_wrong_name_lists_the_releases_there_are():
-    import dpsyn_sql
-
-    with duckdb.connect() as con:
-        con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS b FROM range(500) AS r(i)")
-        for name in ("B's", 'a"b', "Last"):
-            dpsyn_sql.release(con, "t", into=f"out_{ord(name[0])}", name=name, method="independent")
-        for call in ("dpsyn_sample('b', 10)", "dpsyn_marginal('b', ['b'])"):
-            with pytest.raises(duckdb.Error) as caught:
-                con.execute(f"FROM {call}").fetchall()
-            for name in ("'B''s'", """'a"b'""", "'Last'"):
-                assert name in str(caught.value)
-            assert "there is no release 'b' here; there are " in str(caught.value)
-        for name in ("b''s", 'A"B', "last"):
-            assert len(con.execute(f"FROM dpsyn_sample('{name}', 7)").fetchall()) == 7
-            assert len(con.execute(f"FROM dpsyn_marginal('{name}', ['b'])").fetchall()) >= 2
 
 
 @pytest.mark.parametrize(
@@ -386,19 +366,6 @@ def test_a_file_that_is_attached_copied_or_exported_serves_as_before(tmp_path):
     with duckdb.connect(str(tmp_path / "again.duckdb")) as con:
         con.execute(f"IMPORT DATABASE '{tmp_path / 'exported'}'")
     assert used(tmp_path / "again.duckdb") == first
-
-
-def test_the_model_of_an_output_file_stands_beside_it(tmp_path):
-    output = tmp_path / "it's.parquet"
-    beside = file_beside(output)
-    assert beside == tmp_path / "it's.parquet.dpsyn.duckdb"
-    for name in ("r", "s", "r"):
-        with duckdb.connect() as con:
-            persist_beside(DuckDBEngine(con), beside, kept(name, release_id=f"id-{name}"))
-            assert con.execute("SELECT current_database()").fetchone() == ("memory",)
-    with duckdb.connect(str(beside), read_only=True) as con:
-        assert con.execute("SELECT name FROM dpsyn_releases()").fetchall() == [("r",), ("s",)]
-        assert len(con.execute("FROM dpsyn_sample('s', 7)").fetchall()) == 7
 
 
 def test_a_database_called_dpsyn_is_refused_in_time():

@@ -21,7 +21,6 @@ from dpsyn_sql.sample import sql_sampler, sql_text
 from dpsyn_sql.sample.sql_sampler import append_network, independent_rows, load_distributions
 from dpsyn_sql.sample.sql_text import Script, Tables
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.sqltext.render import render
 from dpsyn_sql.write.staging import make_room
 
 ROWS = 20_000
@@ -119,16 +118,6 @@ def chi_square(values, cells):
     return chi2.sf(((counts - expected) ** 2 / expected).sum(), cells - 1)
 
 
-def test_the_hash_of_several_arguments_would_fail_that_test():
-    """Why one word per use is hashed: the last argument only flips bits."""
-    with duckdb.connect() as con:
-        bits = con.execute(
-            "SELECT hash(range, 'x0', 1) AS a, hash(range, 'x0', 2) AS b FROM range(100000)"
-        ).fetchnumpy()
-    low = [bits[name].astype(np.uint64) & np.uint64(15) for name in ("a", "b")]
-    assert chi_square((low[0] * np.uint64(16) + low[1]).astype(np.int64), 256) < 1e-12
-
-
 # -- distance to the model ------------------------------------------------------------------------
 
 
@@ -211,18 +200,6 @@ def test_every_conditional_count_is_within_one_and_unbiased():
         assert np.abs(counts - expected).max() < 1
         surplus += (counts - expected) / runs
     assert np.abs(surplus).max() < 4 * 0.5 / np.sqrt(runs)
-
-
-def test_two_children_of_one_parent_do_not_move_together():
-    network = Network(
-        (4, 4),
-        tuple(node_of(f"x{i}", (), (i,), np.ones(4)) for i in range(2)),
-        (0, 1),
-    )
-    for mode in ("low_variance", "iid"):
-        codes = sampled(network, 5000, 0, mode)
-        joint = np.bincount(codes[:, 0] * 4 + codes[:, 1], minlength=16)
-        assert np.abs(joint / 5000 - 1 / 16).sum() < 0.1
 
 
 # -- the same rows ----------------------------------------------------------------------------------
@@ -334,9 +311,9 @@ def test_more_rows_go_on_with_the_numbers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variables", [25, 60])
-def test_queries_of_many_variables_are_planned_in_time(variables):
+def test_queries_of_many_variables_are_planned_in_time():
     """On DuckDB 1.5 the time to plan doubled with every window that stood in one pipeline."""
+    variables = 60
     nodes = tuple(
         node_of(f"x{i}", (i - 1,) if i else (), (i,), np.ones((3, 3) if i else 3)) for i in range(variables)
     )
@@ -390,69 +367,3 @@ def test_slots_draw_every_value_as_often_as_its_stretch_is_long(seed):
     slot = touched.astype(np.int64) & (2**bits - 1)
     assert np.all((low >> (32 - bits) <= slot) & (slot <= high >> (32 - bits)))
     assert len(touched) == sum((once[3] >> (32 - bits)) - (once[2] >> (32 - bits)) + 1)
-
-
-# -- the text -----------------------------------------------------------------------------------------
-
-TINY = Network(
-    (3, 2, 2, 1),
-    (
-        node_of("it's", (), (0,), np.array([1.0, 2, 1])),
-        node_of("b", (0,), (1, 2), np.ones((3, 2, 2))),
-    ),
-    (0, 1, 2, 3),
-)
-
-
-def plain(statement):
-    """Without comments and line breaks."""
-    lines = [line.split("-- ")[0].strip() for line in statement.splitlines()]
-    return " ".join(line for line in lines if line)
-
-
-LINES = plain(
-    render(
-        "sample/lines",
-        table=MODEL.table,
-        condition=Fragment("TRUE AND node = 1"),
-        packed=Fragment("((value // 2) % 2 << 0) | ((value) % 2 << 1)"),
-    )
-)
-STRETCHES = plain(render("sample/stretches", slot_bits=2, lines=Fragment(LINES)))
-SLOTS = plain(render("sample/slots", number=1, lines=Fragment(LINES), slot_bits=2, configurations=3))
-LISTS = plain(render("sample/lists", type=Fragment("UTINYINT"), slots=Fragment(f"( {SLOTS} )")))
-DRAWN = 'w0 | (CAST(d.value AS UBIGINT) << 2) AS w0, "row"'
-
-
-def test_the_queries_are_one_step_a_node():
-    script = Script(TINY, Fragment("7"))
-    iid = plain(script.iid(Fragment("5"), MODEL, first=9))
-    assert iid.startswith(
-        'WITH started AS ( SELECT CAST(0 AS UBIGINT) AS w0, CAST(range AS UBIGINT) AS "row" FROM ( '
-        "SELECT unnest(range( 9 + block * 256, 9 + least((block + 1) * 256, 5) )) AS range FROM ( "
-        "SELECT DISTINCT range AS block FROM range(0, (5 + 255) // 256) ) ) ), step0_bits AS ("
-    )
-    assert iid.endswith(
-        "step1_bits AS ( SELECT *, CAST(hash(xor(\"row\", hash('b|value|' || 7))) >> 32 AS UINTEGER) AS bits, "
-        "CAST(((((w0 >> 0) & 3) * 1) << 2) | (bits >> 30) AS BIGINT) + 1 AS slot FROM step0 ), "
-        f"step1 AS ( SELECT {DRAWN} FROM ( SELECT b.*, CASE WHEN (b.bits & 1073741823) < l.thresholds[b.slot] "
-        "THEN l.own[b.slot] ELSE l.aliases[b.slot] END AS value FROM step1_bits AS b CROSS JOIN "
-        f'{LISTS} AS l ) AS d ) SELECT CAST("row" AS BIGINT) AS "row", '
-        "CAST((w0 >> 0) & 3 AS UTINYINT) AS a0, CAST((w0 >> 2) & 1 AS UTINYINT) AS a1, "
-        "CAST((w0 >> 3) & 1 AS UTINYINT) AS a2, CAST(0 AS UTINYINT) AS a3 FROM step1"
-    )
-    one = plain(script.low_variance(Fragment("5"), MODEL))
-    assert one.startswith(
-        'WITH started AS ( SELECT CAST(0 AS UBIGINT) AS w0, CAST(range AS UBIGINT) AS "row" FROM range(0, 5) ), '
-        'step0_grouped AS ( SELECT *, CAST(0 AS UBIGINT) + (("row" >> 20) << 40) AS "group" FROM started ), '
-        'step0_ranked AS MATERIALIZED ( SELECT *, row_number() OVER ( PARTITION BY "group" '
-        "ORDER BY hash(xor(\"row\", hash('it''s|rank|' || 7))) ) - 1 AS rank, "
-        'count(*) OVER (PARTITION BY "group") AS size FROM step0_grouped )'
-    )
-    assert (
-        "step1_placed AS ( SELECT *, CAST(((rank << 32) + CAST(hash(xor(\"group\", hash('b|jitter|' || 7))) "
-        ">> 32 AS BIGINT)) // size AS UINTEGER) AS place FROM step1_ranked ), "
-        f"step1 AS ( SELECT {DRAWN} FROM step1_placed AS r INNER JOIN {STRETCHES} AS d "
-        'ON d.key = (("group" & 1099511627775) << 2) | (r.place >> 30) AND d.low <= r.place '
-        "AND d.high >= r.place )"
-    ) in one

@@ -3,7 +3,6 @@
 import re
 from datetime import date
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -114,11 +113,7 @@ EXAMPLES = {
 }
 
 
-@pytest.fixture(scope="module")
-def con():
-    with duckdb.connect() as connection:
-        connection.execute("SET default_collation = 'nocase'")
-        yield connection
+SETTINGS = "SET threads = 2; SET default_collation = 'nocase'"
 
 
 def classes_of(con, texts):

@@ -6,7 +6,6 @@ The brute force asks the database for hash values only; everything else is Pytho
 from collections import Counter as Tally
 from collections import defaultdict
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -47,12 +46,7 @@ ROWS = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
-def con():
-    """Text is compared without regard to case here, as a caller may have set it."""
-    with duckdb.connect() as made:
-        made.execute("SET threads = 2; SET default_collation = 'nocase'")
-        yield made
+SETTINGS = "SET threads = 2; SET default_collation = 'nocase'"
 
 
 def put(con, rows, number="INTEGER"):

@@ -38,7 +38,6 @@ def calibrate_wrongly(monkeypatch, change):
 # The real code passes; planted faults are caught. Runs are chosen so that a fault is missed once in a million.
 
 FAST = [
-    pytest.param(dict(delta=0, method="independent", domain=ONE_COLUMN, runs=400), id="laplace"),
     pytest.param(
         dict(delta=0, method="independent", domain=ONE_COLUMN, rows_per_unit=4, runs=600),
         id="laplace, units of 4 rows",

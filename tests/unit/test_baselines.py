@@ -42,26 +42,12 @@ def test_scales_of_direct_noise():
     assert lap.gaussian_sigma(91, 1.0, 1e-9) == pytest.approx(math.sqrt(91) / 0.181401, rel=1e-4)
 
 
-def test_shares_made_of_noise_alone_are_uniform():
-    assert lap.made_shares(np.array([-3.0, -1.0])).tolist() == [0.5, 0.5]
-    assert lap.made_shares(np.array([-3.0, 1.0, 3.0])).tolist() == [0, 0.25, 0.75]
-
-
 def test_multiplicative_weights_step_is_the_hand_computed_one():
     # n = 4; the answer says 3 and 1 for the first axis, the table 2 and 2: steps of +1/8 and -1/8.
     found = mwem.updated(np.full((2, 2), 1.0), (0,), np.array([3.0, 1.0]))
     up, down = math.exp(1 / 8), math.exp(-1 / 8)
     assert found[0] == pytest.approx([4 * up / (2 * up + 2 * down)] * 2)
     assert found[1] == pytest.approx([4 * down / (2 * up + 2 * down)] * 2)
-
-
-def test_repeated_steps_reach_the_answers_and_leave_other_axes_alone():
-    answer = np.array([3.0, 1.0])
-    found = np.full((2, 3), 4 / 6)
-    for _ in range(200):
-        found = mwem.updated(found, (0,), answer)
-    assert found.sum(axis=1) == pytest.approx(answer)
-    assert found.sum(axis=0) == pytest.approx([4 / 3] * 3)
 
 
 def test_mwem_chooses_the_marginal_that_depends_and_learns_it():

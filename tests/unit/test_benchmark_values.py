@@ -12,7 +12,6 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 values = pytest.importorskip("values", reason="the benchmarks are not beside the tests")
 real_tables = pytest.importorskip("real_tables", reason="the benchmarks are not beside the tests")
-believable_tables = pytest.importorskip("believable_tables", reason="the benchmarks are not beside the tests")
 
 
 @pytest.fixture
@@ -70,12 +69,6 @@ def test_values_beyond_the_declared_ends_count_as_these(con):
     assert (found.mean, found.deviation, found.percentile) == (0, 0, 0)
 
 
-def test_times_are_relative_to_their_deviation(con):
-    table(con, "s", ["2020-01-01", "2020-01-03"], "DATE")
-    table(con, "c", ["2020-01-02", "2020-01-04"], "DATE")
-    assert values.value_errors(con, "s", "c", "x").mean == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("name", list(real_tables.REAL_TABLES))
 def test_ends_alone_have_no_bins_and_no_categories(name):
     real = real_tables.REAL_TABLES[name]
@@ -88,18 +81,3 @@ def test_ends_alone_have_no_bins_and_no_categories(name):
             assert (entry["lower"], entry["upper"]) == tuple(
                 declared[column]["edges"][:: len(declared[column]["edges"]) - 1]
             )
-
-
-def test_generated_tables_have_the_shapes_that_they_promise(con):
-    for name in ("credit", "houses"):
-        believable_tables.create(con, name)
-    row = con.execute(
-        """SELECT count(*), median(payment), avg(payment), max(payment), count(*) FILTER (payment = 0) / count(*)
-        FROM credit"""
-    ).fetchone()
-    assert row[0] == 30_000 and row[3] == 1_684_259 and row[4] == pytest.approx(0.175)
-    assert row[1] == pytest.approx(2100, rel=0.05) and row[2] == pytest.approx(5636, rel=0.02)
-    floors, zips, rare = con.execute(
-        "SELECT count(DISTINCT floors), count(DISTINCT zipcode), sum(waterfront) FROM houses"
-    ).fetchone()
-    assert (floors, zips, rare) == (6, 70, 163)

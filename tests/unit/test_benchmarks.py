@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import duckdb
 import numpy as np
@@ -52,83 +51,6 @@ def test_squared_error_is_of_shares():
     assert comparison.shares(rows, [2, 2], (0, 1)).tolist() == [0.25, 0.25, 0, 0.5]
     true = comparison.shares(rows, [2, 2], (1,))
     assert comparison.squared_error(true, np.array([0.5, 0.5])) == pytest.approx(2 * 0.25**2)
-
-
-def test_a_plan_on_paper_multiplies_what_grows_and_keeps_what_does_not():
-    scaling = pytest.importorskip("scaling", reason="the benchmarks are not beside the tests")
-    small = {"count": 1.0, "fit": 5.0, "write": 2.0, "total": 10.0}
-    large = {"count": 5.0, "fit": 6.0, "write": 2.0, "total": 15.0}
-    lines, whole = scaling.paper_steps(small, large, 100, 500, 10_000)
-    # count: 100 rows a second and no constant; write: 500 in 2 s, because the difference says nothing.
-    assert {line[0]: line[-1] * 60 for line in lines} == pytest.approx(
-        {"count": 100, "fit": 6, "write": 40, "the rest": 2}
-    )
-    assert whole == pytest.approx(148)
-
-
-def test_charts_are_svg_with_every_point_and_survive_one_value(tmp_path):
-    charts = pytest.importorskip("charts", reason="the benchmarks are not beside the tests")
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    lines = {"a < b": [(1, 0.1), (10, 0.001), (5, float("nan"))], "one": [(2, 0.1)], "none": []}
-    charts.write_chart(tmp_path / "pictures" / "x.svg", "t & u", "x", "y (rows)", lines)
-    written = (tmp_path / "pictures" / "x.svg").read_bytes()
-    name = "{http://www.w3.org/2000/svg}"
-    root = ElementTree.fromstring(written)
-    series = [group for group in root.iter(f"{name}g") if group.get("id", "").startswith("line2d")]
-    markers = [
-        len(group.findall(f".//{name}use")) for group in series if group.find(f"{name}path") is not None
-    ]
-    assert markers.count(2) == 1 and 1 in markers  # two points that are finite, and one
-    texts = {text.text for text in root.iter(f"{name}text")}
-    assert {"a < b", "one", "t & u", "x", "y (rows)"} <= texts and "none" not in texts
-    charts.write_chart(tmp_path / "pictures" / "x.svg", "t & u", "x", "y (rows)", lines)
-    assert (tmp_path / "pictures" / "x.svg").read_bytes() == written
-    charts.write_chart(tmp_path / "y.svg", "t", "x", "y", {"same": [(1, 0), (1, 0)]})
-
-
-def test_panels_share_a_legend_and_keep_the_look_of_a_series(tmp_path):
-    charts = pytest.importorskip("charts", reason="the benchmarks are not beside the tests")
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    line, paper = charts.Line("ours", [(1, 2)]), charts.Line("paper", [(1, 3)], "paper")
-    first = charts.Panel("p", "x", "y", [line, paper], {"floor": (1.0, "baseline")}, {1.0: "one"})
-    charts.write_panels(tmp_path / "x.svg", "both", [first, charts.Panel("q", "x", "y", [paper, line])])
-    root = ElementTree.parse(tmp_path / "x.svg").getroot()
-    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert all(texts.count(name) == 1 for name in ("ours", "paper", "floor", "one", "p", "q", "both"))
-    looks: dict[str, dict[str, object]] = {}
-    ours, theirs = charts._look("ours", "ours", looks), charts._look("paper", "paper", looks)
-    assert charts._look("ours", "ours", looks) == ours
-    assert theirs["color"] == charts.PAPER != ours["color"] == charts.COLOURS[0]
-    assert charts._look("other", "ours", looks)["color"] == charts.COLOURS[1]
-
-
-def test_transactions_become_a_row_each_with_the_most_frequent_items_first(tmp_path, monkeypatch):
-    transactions = pytest.importorskip("transactions", reason="the benchmarks are not beside the tests")
-    (tmp_path / "transactions").mkdir()
-    monkeypatch.setattr(transactions, "DATA", tmp_path)
-    with duckdb.connect() as con:
-        con.execute(
-            "COPY (FROM (VALUES (0, 'b'), (0, 'a'), (1, 'a'), (2, 'c'), (2, 'a'), (3, 'b'), (4, 'd')) "
-            f"t(tid, item)) TO '{tmp_path / 'transactions' / 'groceries.parquet'}' (FORMAT parquet)"
-        )
-        table = transactions.transactions("groceries", 2)
-        table.load(con)
-        rows = con.execute("SELECT i0, i1 FROM source ORDER BY ALL").fetchall()
-    assert rows == [(0, 0), (0, 1), (1, 0), (1, 0), (1, 1)]  # of d nothing is left, its row stays
-    assert list(transactions.transactions("groceries", 99).scored) == ["i0", "i1", "i2", "i3"]
-
-
-def test_classifiers_learn_each_target_from_the_other_attributes():
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    classifiers = pytest.importorskip("classifiers", reason="the benchmarks are not beside the tests")
-    names, sizes = [name for name, _, _ in classifiers.TARGETS.values()], [16, 2, 7, 2]
-    rng = np.random.default_rng(0)
-    bit = rng.integers(0, 2, 500)
-    rows = np.stack([15 * bit, bit, 2 * bit, bit], axis=1)
-    assert [*classifiers.misclassified(rows, rows, names, sizes).values()] == [0, 0, 0, 0]
-    alone = np.zeros_like(rows)  # nothing to learn: the other half is wrong
-    wrong = classifiers.misclassified(alone, rows, names, sizes)
-    assert [*wrong.values()] == pytest.approx([bit.mean()] * 4)
 
 
 def figures_of(accuracy, method, epsilon, one, *two):

@@ -204,46 +204,6 @@ def mean(attribute, values):
     return sum(share * (a if a == b else (a + b - low) / 2) for a, b, share in pieces)
 
 
-def test_a_value_of_nearly_half_the_rows_keeps_its_rows():
-    random = np.random.default_rng(1)
-    values = np.where(
-        random.random(40_000) < 0.46, 511, random.exponential(120, 40_000).astype(int).clip(0, 510)
-    )
-    found = learnt(values)
-    alone = [share for low, high, share in shares(found, values) if low == high == 511]
-    assert alone and alone[0] == pytest.approx((values == 511).mean())
-    assert mean(found, values) == pytest.approx(values.mean(), rel=0.01)
-
-
-@pytest.mark.parametrize("sql_type", ["DOUBLE", "DECIMAL(4,1)"])
-def test_six_values_are_six_values(sql_type):
-    floors = [1, 1.5, 2, 2.5, 3, 3.5] if sql_type == "DOUBLE" else [10, 15, 20, 25, 30, 35]
-    values = np.repeat(floors, [9000, 2000, 7000, 300, 500, 200])
-    found = learnt(values, sql_type)
-    assert (
-        [low for low, high, _ in shares(found, values) if low == high]
-        == floors
-        == [own[0] for own in (found.fill if sql_type == "DOUBLE" else fill_ticks(found))]
-    )
-    # A value in between belongs to the nearest one.
-    assert np.all(np.diff([code_of(found, value) for value in floors]) == 1)
-    assert code_of(found, floors[0] + 0.1 * (floors[1] - floors[0])) == 0
-    assert code_of(found, floors[0] + 0.9 * (floors[1] - floors[0])) == 1
-
-
-def code_of(attribute, value):
-    edges = attribute.edges if attribute.type.family == "float" else edge_ticks(attribute)
-    return int(np.searchsorted(np.array(edges[1:-1], dtype=float), value, side="right"))
-
-
-def test_rates_never_exceed_one():
-    random = np.random.default_rng(2)
-    values = np.where(random.random(30_000) < 0.77, 1.0, np.round(random.random(30_000), 2))
-    found = learnt(values, "DOUBLE")
-    above = sum(share for low, high, share in shares(found, values) if high > 1.0 and low != high)
-    assert above < 0.01 and mean(found, values) == pytest.approx(values.mean(), rel=0.01)
-
-
 @pytest.mark.parametrize("pure", [False, True])
 def test_zeros_and_a_long_tail_keep_the_mean(pure):
     random = np.random.default_rng(3)
@@ -280,46 +240,6 @@ def test_values_far_from_zero_that_lie_close_together_stay_there(sql_type, low, 
         inside += share * (low <= start < high if start == end else covered / float(end - start))
     assert inside > 0.9
     assert mean(found, values) == pytest.approx(values.mean(), abs=0.02 * (high - low))
-
-
-def test_what_lies_beside_a_value_of_most_rows_keeps_a_range():
-    place = np.arange(3_000)
-    values = np.where(place % 10 == 0, place % 1_000, 511)
-    found = learnt(values, sigma=10.0)
-    alone = sum(share for low, high, share in shares(found, values) if low == high == 511)
-    assert alone == pytest.approx(0.9, abs=0.04)
-    assert mean(found, values) == pytest.approx(values.mean(), rel=0.05)
-
-
-def test_tiny_numbers_stay_tiny():
-    found = learnt(np.arange(3_000) % 10 * 5e-324, "DOUBLE", sigma=50.0)
-    assert found.edges[0] > -1e-250 and found.edges[-1] < 1e-250
-
-
-def test_two_clumps_a_century_apart_and_nothing_between():
-    random = np.random.default_rng(4)
-    early, late = random.integers(-36_000, -35_000, 8_000), random.integers(14_000, 14_600, 9_000)
-    values = np.concatenate([early, late])
-    found = learnt(values, "DATE")
-    between = [share for low, high, share in shares(found, values) if low < -33_000 and high > 13_000]
-    assert sum(between) == 0
-    assert sum(share for _, high, share in shares(found, values) if high < -33_000) == pytest.approx(
-        8 / 17, abs=0.01
-    )
-
-
-@pytest.mark.parametrize(
-    ("sql_type", "value"), [("INTEGER", 40), ("DOUBLE", -0.1), ("DATE", 16_000), ("BIGINT", 2**62)]
-)
-def test_a_constant_stays_one(sql_type, value):
-    found = learnt([value] * 5_000, sql_type)
-    (own,) = found.fill if sql_type == "DOUBLE" else fill_ticks(found)
-    assert own == (value,) and found.size == 1
-
-
-def test_two_atoms_at_the_ends_of_a_type():
-    found = learnt([-(2**63)] * 900 + [2**63 - 1] * 800, "BIGINT")
-    assert fill_ticks(found) == ((-(2**63),), (2**63 - 1,))
 
 
 @pytest.mark.parametrize("sql_type", ["INTEGER", "DOUBLE", "TIMESTAMP", "TIME", "DECIMAL(38,10)"])

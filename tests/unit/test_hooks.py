@@ -22,7 +22,7 @@ def test_hooks_before_a_commit_lint_what_continuous_integration_lints():
     assert [repo["repo"] for repo in config["repos"]] == ["local"]
     (local,) = config["repos"]
     ran = [line for line in (CHECKOUT / ".ci/run").read_text().splitlines() if line.startswith(LINTERS)]
-    assert len(ran) == 4
+    assert len(ran) == 5
     assert [without_cache(hook["entry"]) for hook in local["hooks"]] == [without_cache(line) for line in ran]
     for hook in local["hooks"]:  # as in continuous integration: the whole checkout, whatever was changed
         assert (hook["language"], hook["pass_filenames"], hook["always_run"]) == ("system", False, True)

@@ -103,11 +103,6 @@ def is_gone(process):
         os.close(handle)
 
 
-def test_a_command_that_is_not_there_is_a_reason(tmp_path):
-    with pytest.raises(environments.Unavailable, match="cannot be started"):
-        environments.limited([tmp_path / "nothing"], 10)
-
-
 def test_a_peer_sees_no_packages_of_this_project(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS))
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
@@ -141,86 +136,7 @@ def test_a_peer_that_fails_is_named_and_stops_nothing(tmp_path, monkeypatch):
     assert {json.loads(line)["epsilon"] for line in kept} == {1.0}
 
 
-def test_medians_are_of_runs_and_times_of_references_are_empty():
-    runs = [{"2-way": value, beside.PEAK: float("nan")} for value in (0.1, 0.3, 0.2)]
-    rows, reasons = beside.table_lines({"x": runs}, ("2-way", beside.PEAK))
-    assert rows == [["x", "0.2000", "", 3]] and reasons == {}
-
-
-def test_an_environment_is_made_once_and_anew_for_other_requirements(tmp_path, monkeypatch):
-    commands = []
-
-    def limited(command, seconds, folder=None):
-        commands.append([str(part) for part in command])
-        if "venv" in commands[-1]:
-            Path(command[-1]).mkdir()
-
-    monkeypatch.setattr(environments, "limited", limited)
-    monkeypatch.setattr(environments.shutil, "which", lambda name: f"/bin/{name}" if "3.12" in name else None)
-    first = environments.Environment(("a==1",), ("3.11", "3.12"))
-    python = environments.installed("peer", first, tmp_path / "cache", 60)
-    assert python == tmp_path / "cache" / "peer" / "bin" / "python"
-    assert commands[-2] == ["/bin/python3.12", "-m", "venv", str(tmp_path / "cache" / "peer")]
-    assert commands[-1] == [str(python), "-m", "pip", "install", "--quiet", "a==1"]
-    made = len(commands)
-    assert environments.installed("peer", first, tmp_path / "cache", 60) == python and len(commands) == made
-    environments.installed("peer", environments.Environment(("a==2",), ("3.12",)), tmp_path / "cache", 60)
-    assert len(commands) > made and commands[-1][-1] == "a==2"
-
-
-def test_an_installation_that_fails_is_no_environment(tmp_path, monkeypatch):
-    def limited(command, seconds, folder=None):
-        if "pip" in command:
-            raise environments.Unavailable("exit code 1: ERROR: No matching distribution found for a")
-        if "venv" in command:
-            Path(command[-1]).mkdir()
-
-    monkeypatch.setattr(environments, "limited", limited)
-    for _ in range(2):  # nothing of the first try is taken for a complete environment
-        with pytest.raises(environments.Unavailable, match="No matching distribution"):
-            environments.installed("peer", environments.Environment(("a",)), tmp_path, 60)
-    monkeypatch.setattr(environments.shutil, "which", lambda name: None)
-    with pytest.raises(environments.Unavailable, match=r"needs Python 3\.11 or 3\.12 or 3\.10 on PATH"):
-        environments.installed("peer", environments.Environment(("a",)), tmp_path, 60)
-
-
 def test_every_peer_has_a_runner_and_an_environment():
     for peer in beside.PEERS.values():
         assert (beside.RUNNERS / f"{peer.runner}_runner.py").is_file()
         assert peer.runner in beside.ENVIRONMENTS
-
-
-high_order = pytest.importorskip("high_order", reason="the benchmarks are not beside the tests")
-
-
-def test_planted_parities_are_in_no_pair_and_wholly_in_their_own_marginal():
-    one = high_order.task_of("parity")
-    assert len(one.rows) == 50_000 and len(one.tested) == 12_500
-    names, sizes = [*one.sizes], [*one.sizes.values()]
-    shuffled = beside.references(one, 1)[beside.SHUFFLED]
-    for target, columns in high_order.PLANTED.items():
-        places = [names.index(column) for column in (*columns, target)]
-        pairs = [(place, places[-1]) for place in places[:-1]]
-        assert max(beside.variations(one.rows, shuffled, sizes, pairs)) < 0.03
-        # Nine rows of ten have the planted answer: 0.9 in place of 0.5 on half of the cells.
-        assert beside.variations(one.rows, shuffled, sizes, [places])[0] == pytest.approx(0.4, abs=0.06)
-
-
-def test_every_pair_of_the_dense_table_is_correlated():
-    one = high_order.task_of("dense")
-    correlations = np.corrcoef(one.rows[:, : high_order.NUMBERS].T)
-    apart = np.abs(correlations[np.triu_indices(high_order.NUMBERS, 1)])
-    assert apart.mean() > 0.2 and (apart > 0.05).mean() > 0.8
-    assert one.rows.max(axis=0).tolist() == [size - 1 for size in one.sizes.values()]
-
-
-def test_remedies_are_undone_without_loss():
-    one = high_order.task_of("parity")
-    replaced = high_order._replaced(one)
-    assert (high_order._replaced_back(one, replaced.rows) == one.rows).all()
-    names = [*one.sizes]
-    agree = (replaced.rows[:, names.index("b4")] == one.rows[:, names.index("xor of 3")]).mean()
-    assert agree == pytest.approx(0.9, abs=0.01)  # a pair shows the target
-    joint = high_order._joined(one)
-    assert (joint.rows.max(axis=0) < [*joint.sizes.values()]).all()
-    assert (high_order._parted(one, joint, joint.rows) == one.rows).all()

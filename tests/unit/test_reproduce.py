@@ -69,19 +69,6 @@ def test_a_run_replaces_the_tables_of_its_part_and_leaves_the_text(tmp_path):
     )
 
 
-def test_a_part_that_fails_is_named_and_does_not_stop_the_others(tmp_path, monkeypatch, capfd):
-    (tmp_path / "reproduce.py").write_text(
-        "import sys; print('ran', *sys.argv[1:], flush=True); sys.exit(sys.argv[2] == 'privbayes')"
-    )
-    monkeypatch.setattr(reproduce, "HERE", tmp_path)
-    names = ["wild_adult", "privbayes", "wild_german"]
-    assert reproduce.run_all(names, ["--quick"]) == ["privbayes"]
-    out = capfd.readouterr().out
-    assert [line for line in out.splitlines() if line.startswith("ran")] == [
-        f"ran --part {name} --quick" for name in names
-    ]
-
-
 def test_every_part_has_its_place_on_the_page():
     page = (reproduce.REPOSITORY / "docs" / reproduce.PAGE).read_text(encoding="utf-8")
     for name in reproduce.PARTS:
@@ -90,17 +77,3 @@ def test_every_part_has_its_place_on_the_page():
         if line.startswith("!["):
             file = line.rpartition("(")[2].rstrip(")")
             assert (reproduce.REPOSITORY / "docs" / file).exists(), file
-
-
-def test_accuracy_is_of_real_rows_and_one_class_is_an_answer_for_everybody():
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    pd = pytest.importorskip("pandas")
-    rows = pd.DataFrame({"credit": [1, 2] * 50, "age": [20.0, 60.0] * 50, "status": ["a", "b"] * 50})
-    assert wild.accuracies("german_credit", rows, rows) == {
-        "svm": 1, "svm, balanced": 1, "logistic": 1, "logistic, balanced": 1
-    }  # fmt: skip
-    tested = rows.iloc[:75].assign(status="never seen")
-    alone = wild.accuracies("german_credit", rows[rows.credit == 1], tested)
-    assert alone == pytest.approx({
-        "svm": 38 / 75, "svm, balanced": 0.5, "logistic": 38 / 75, "logistic, balanced": 0.5
-    })  # fmt: skip

@@ -1,8 +1,6 @@
 """One request: a value, a YAML file, arguments of Python and options of the command are the same thing."""
 
 import inspect
-import subprocess
-import sys
 import traceback
 import warnings
 from dataclasses import replace
@@ -114,12 +112,6 @@ def test_a_request_replays_however_it_is_asked(folder):
     assert not first.replayed
     assert by_file(folder).id == by_function(folder).id == first.id
     assert first.id in by_command(folder).stdout
-
-
-def test_what_the_command_measured_replays_by_file_and_function(folder):
-    first = by_command(folder).stdout.split()[-1]
-    for again in (by_file(folder), by_function(folder)):
-        assert again.replayed and again.id == first
 
 
 def test_options_beside_a_request_win(folder):
@@ -282,13 +274,6 @@ def test_requests_for_data_frames_are_compared_without_their_values():
     assert hash(Request("t")) == hash(Request("t")) and Request("t") != Request("u")
 
 
-def test_a_request_comes_alone():
-    with pytest.raises(dpsyn_sql.InputError, match="replace"):
-        dpsyn_sql.plan(None, Request("t.csv"), epsilon=2)
-    with pytest.raises(TypeError, match="epsilom"):
-        dpsyn_sql.plan(None, "t.csv", epsilom=2)
-
-
 def test_warnings_point_at_the_line_that_called(folder):
     with pytest.warns(UserWarning) as caught:
         dpsyn_sql.release(None, Request(folder / "t.parquet", epsilon=30, rows=5, method="independent"))
@@ -318,34 +303,3 @@ def test_every_field_is_explained_once_for_python_and_the_command():
         for text in (told, planned):
             told_otherwise = name in ("source", "method")  # by its own words, and by the registry of methods
             assert told_otherwise or " ".join(option.help.removesuffix(".").split()[:3]) in text
-
-
-USE = """
-import dpsyn_sql
-from dpsyn_sql import Request
-done = dpsyn_sql.release(None, "t.csv", epsilon="0.5", exclude=["a"], workload={"a": 2, ("a", "b"): 1})
-done = dpsyn_sql.release("t.csv")
-done = dpsyn_sql.release(None, Request("t.csv", rows=3))
-seen: dpsyn_sql.Explanation = dpsyn_sql.plan(con=None, source="t.csv", seed=3)
-"""
-WRONG = (
-    'dpsyn_sql.release(None, "t.csv", epsilom=1)',
-    'dpsyn_sql.release(None, "t.csv", rows="3")',
-    'dpsyn_sql.plan(None, Request("t.csv"), rows=3)',
-    'Request("t.csv", "o.csv")',
-)
-
-
-@pytest.mark.slow
-def test_type_checkers_check_the_options(tmp_path):
-    file = tmp_path / "use.py"
-    file.write_text(USE + "\n".join(WRONG))
-    # Beside the program, where mypy finds it however the package is installed: it takes no site-packages
-    # folder as MYPYPATH, and reads no PYTHONPATH.
-    (tmp_path / "dpsyn_sql").symlink_to(Path(dpsyn_sql.__file__).parent, target_is_directory=True)
-    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path / 'cache'}", file.name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    told = [line.split(":") for line in done.stdout.splitlines() if ": error:" in line]
-    faulty = {int(line) for name, line, *_ in told if name == file.name}
-    first = USE.count("\n") + 1
-    assert faulty == set(range(first, first + len(WRONG))), done.stdout + done.stderr
