@@ -89,18 +89,6 @@ def test_no_row_is_read_of_a_frame_that_cannot_be_computed(spark, ledger, tmp_pa
     assert "age" in dpsyn_sql.init(failing, Frame(failing, "people"), trust_query=True)
 
 
-def test_columns_that_differ_in_case_alone(spark, db, ledger, tmp_path):
-    spark.conf.set("spark.sql.caseSensitive", "true")
-    try:
-        frame = spark.sql(f"SELECT age, age AS AGE FROM {db}.people")
-        options = {**OPTIONS, **TRUSTED, "ledger": ledger, "into": tmp_path / "o.parquet"}
-        with pytest.raises(dpsyn_sql.SourceError, match=r"age.*AGE|AGE.*age"):
-            dpsyn_sql.release(frame, "people", **options)
-    finally:
-        spark.conf.unset("spark.sql.caseSensitive")
-    assert not ledger.exists()
-
-
 def test_init_and_suggest(spark, db):
     with no_jobs(spark):
         form = dpsyn_sql.init(spark, f"{db}.people")
@@ -242,7 +230,6 @@ CASES = {
         {"into": "people_db.taken"},
         "replace=True",
     ),
-    "itself": (lambda spark, db: (spark, f"{db}.people"), {"into": "people_db.people"}, "is the source"),
     "no such unit": (lambda spark, db: (spark, f"{db}.people"), {"privacy_unit": "whom"}, "whom"),
     "a stream": (
         lambda spark, db: (spark.readStream.format("rate").load(), "people"),
