@@ -98,13 +98,6 @@ class CountingPlan:
     bounded: bool = False
 
     @property
-    def statements(self) -> int:
-        """Statements that read the source or its codes, the encoding itself included."""
-        if self.strategy == "scan":
-            return -(-len(self.packs) // SCAN_ATTRIBUTES)
-        return len(self.groups) + 1
-
-    @property
     def largest_group(self) -> int:
         """Cells of the largest GROUP BY."""
         return max((group.cells for group in self.groups), default=0)

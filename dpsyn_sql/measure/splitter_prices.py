@@ -55,11 +55,11 @@ def splitter_of(question: TreeQuery, rows_per_unit: int, share: Budget) -> Split
             f"threshold={threshold} is out of range: it is a number of rows, {least} to {MOST_ROWS}"
         )
     if question.splitter == "privtree":
-        tests = privtree_event(branching, rows_per_unit, share)
+        tests = _pure_event(lambda scale: TreeEvent(scale, rows_per_unit, branching), share)
         _refuse_overflow(question.depth * tests.decay)
         return PrivTree(tests, threshold or 0)
     if question.splitter == "improved":
-        event = improved_event(rows_per_unit, share)
+        event = _pure_event(lambda scale: ImprovedEvent(scale, rows_per_unit), share)
         least = _discounting_threshold(event, branching, threshold)
         _refuse_overflow(question.depth * event.discount(least))
         return Improved(event, least, question.discount)
@@ -82,16 +82,6 @@ def _refuse_overflow(taken: int) -> None:
             "the share of the budget for a tree is so small that its noise is wider than any table: raise "
             "epsilon, or lower depth, threshold or the rows per unit"
         )
-
-
-def privtree_event(branching: int, rows_per_unit: int, share: Budget) -> TreeEvent:
-    """The event of PrivTree within ``share``."""
-    return _pure_event(lambda scale: TreeEvent(scale, rows_per_unit, branching), share)
-
-
-def improved_event(rows_per_unit: int, share: Budget) -> ImprovedEvent:
-    """The event of the improved adaptive histogram within ``share``."""
-    return _pure_event(lambda scale: ImprovedEvent(scale, rows_per_unit), share)
 
 
 def _discounting_threshold(event: ImprovedEvent, branching: int, threshold: int | None) -> int:

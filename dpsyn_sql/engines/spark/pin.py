@@ -206,10 +206,6 @@ def _partitions(spark: Any, table: Any) -> list[str]:
     return [str(parts.apply(place).location().toString()) for place in range(parts.size())]
 
 
-def _kept_still() -> None:
-    """A source of which one version is read does not change."""
-
-
 @dataclass(frozen=True, slots=True)
 class SparkRows:
     """A data frame of one state of a source, and where counting may keep what it needs twice.
@@ -231,4 +227,4 @@ class SparkRows:
     relation: Fragment
     partitions: int
     place: str
-    unchanged: Callable[[], None] = field(default=_kept_still, repr=False)
+    unchanged: Callable[[], None] = field(default=lambda: None, repr=False)

@@ -94,7 +94,6 @@ def test_bounded_rows_are_never_counted_straight_from_the_source(queries):
     plan = plan_counting(queries, DOMAIN, bounded=True)
     assert plan.strategy in ("encoded", "packed")
     assert plan.bounded
-    assert plan.statements == len(plan.groups) + 1
     assert {query for group in plan.groups for query in group.queries} == set(queries)
     assert "nothing is counted directly from the source" in "\n".join(plan.describe())
 
@@ -106,4 +105,4 @@ def test_without_a_bound_the_plan_is_what_it_was():
 
 
 def test_nothing_asked_reads_nothing():
-    assert plan_counting([], DOMAIN, bounded=True).statements == 0
+    assert plan_counting([], DOMAIN, bounded=True).groups == ()
