@@ -147,8 +147,8 @@ def plan(con: Connection, request: Request) -> Explanation:
     Raises:
         InputError: ``release`` would refuse the same call.
     """
-    promise = f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
     with prepared(con, request, explaining=True) as job:
+        promise = f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
         bounded = job.plan.source.unit.column is not None
         return Explanation(
             plan=job.plan,
