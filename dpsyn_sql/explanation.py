@@ -79,7 +79,8 @@ class Explanation:
     def _verdict(self) -> list[str]:
         written = self.into
         if not self.obstacle:
-            written += f": {len(self.shape.order)} columns of synthetic rows"
+            number = len(self.shape.order)
+            written += f": {number} column{'' if number == 1 else 's'} of synthetic rows"
         first = {
             "Writes": f"{written}; {self.obstacle}" if self.obstacle else written,
             "Costs": self.promise,
@@ -148,6 +149,7 @@ def plan(con: Connection, request: Request) -> Explanation:
         InputError: ``release`` would refuse the same call.
     """
     with prepared(con, request, explaining=True) as job:
+        promise = f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
         bounded = job.plan.source.unit.column is not None
         return Explanation(
             plan=job.plan,
@@ -156,7 +158,7 @@ def plan(con: Connection, request: Request) -> Explanation:
                 job.plan.queries, job.plan.domain, bounded, in_parts=job.session.engine.in_parts
             ),
             into=job.target.name,
-            promise=f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}",
+            promise=f"{promise}, charged before" if job.outlook.stored is not None else promise,
             ledger=ledger_in_words(job.place),
             account=f"{job.outlook.standing} {job.outlook.standing.warning}".strip(),
             outlook=str(job.outlook),

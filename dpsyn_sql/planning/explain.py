@@ -65,19 +65,18 @@ def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _errors(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
-    """How far off a count is, by its number of columns: twice the deviation of the least noise."""
-    least: dict[int, tuple[float, str]] = {}
+    """How far off a count is, by its number of columns: twice the deviation in the noisiest table."""
+    least: dict[tuple[str, ...], tuple[float, str]] = {}
     for step, own in zip(plan.steps, noise, strict=True):
         assumed = ""
         if isinstance(step, ReservedStep):
             number = step.pairs_assumed(plan.domain)
-            assumed = (
-                f", if {_counted(number, 'table')} of this kind {'is' if number == 1 else 'are'} measured"
-            )
-        for columns in {len(query.attrs) for query in step.queries} - {0}:
-            if columns not in least or own.deviation < least[columns][0]:
-                least[columns] = own.deviation, assumed
-    for columns, (deviation, assumed) in sorted(least.items()):
+            assumed = f", if {_counted(number, 'such table')} {'is' if number == 1 else 'are'} measured"
+        for query in step.queries:
+            found = own.deviation, assumed
+            least[query.attrs] = min(found, least.get(query.attrs, found))
+    for columns in sorted({len(attrs) for attrs in least} - {0}):
+        deviation, assumed = max(found for attrs, found in least.items() if len(attrs) == columns)
         of = _COLUMNS.get(columns, f"{columns} columns")
         yield f"a count of {of} is within about ±{_rows(2 * deviation)} in 95 % of releases{assumed}"
 

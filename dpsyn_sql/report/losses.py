@@ -193,7 +193,7 @@ def losses_of(made: FittedRelease, hidden: Mapping[str, float], before: Shape) -
         )
         for attribute in domain.attributes
     )
-    return Losses(total, columns, _pairs([name for name, size in sizes.items() if size > 1], tables))
+    return Losses(total, columns, pair_losses([name for name, size in sizes.items() if size > 1], tables))
 
 
 def _joining(tables: Sequence[NoisyMarginal], sizes: Mapping[str, int]) -> dict[str, tuple[int, int]]:
@@ -314,7 +314,8 @@ def _spanning(attribute: Attribute) -> list[bool]:
     return [width > max(abs(low) * _PRECISION, _SMALLEST) for width, low in zip(widths, lows, strict=False)]
 
 
-def _pairs(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLosses:
+def pair_losses(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLosses:
+    """How the pairs of columns of several codes, ``names``, are known."""
     several = set(names)
     measured = {
         frozenset(pair)

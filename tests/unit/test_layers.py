@@ -48,6 +48,11 @@ PLANTED = [
     (FRAMEWORKS, "auditing.planted", "benchmarks"),
     ("Only the door imports the noise library", "fit.planted", "opendp"),
     ("Only SQL texts and the page of a release import the template engine", "source.planted", "jinja2"),
+    (
+        "The page of a release takes plain values, not the release",
+        "report.public.planted",
+        "dpsyn_sql.report.result",
+    ),
     ("Only evaluation imports scikit-learn", "report.planted", "sklearn"),
     ("Arithmetic is numpy and scipy only", "planning.planted", "pandas"),
 ]

@@ -20,8 +20,8 @@ _CELL, _SIDE = 18, 150
 @dataclass(frozen=True, slots=True)
 class Bar:
     """One value with the ends of its interval, all in the same unit; ``low`` and ``high`` are equal to
-    ``value`` where no error is known. ``figure``: the value in words. ``aside``: drawn in another colour.
-    ``tick``: what the axis of upright bars says in place of the label."""
+    ``value`` where no error is known. ``figure``: the value in words. ``aside``: drawn in another colour, of
+    bars that go across. ``tick``: what the axis of upright bars says in place of the label."""
 
     label: str
     value: float
@@ -83,7 +83,7 @@ def columns(title: str, description: str, items: Sequence[Bar]) -> Html:
                 y=_HEIGHT - height,
                 width=step - 2 * gap,
                 height=height,
-                class_="other" if item.aside else "bar",
+                class_="bar",
             )
         )
         if item.high > item.low:

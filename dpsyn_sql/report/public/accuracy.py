@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
@@ -15,39 +15,10 @@ from dpsyn_sql.report.public.pairs import Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class TableAccuracy:
-    """Of one measured table: ``cells``, the standard error of one of its counts in rows, and whether it is
-    over wider groups of values than the columns have codes."""
-
-    attrs: tuple[str, ...]
-    cells: int
-    error: float
-    grouped: bool
-
-    @property
-    def exactness(self) -> Exactness:
-        """Of its noisy counts."""
-        return of_all_counts(self.error)
-
-
-def measured_tables(measured: Sequence[NoisyMarginal]) -> list[TableAccuracy]:
-    """Every measured table once, those of few columns and little noise first."""
-    best: dict[tuple[frozenset[str], int], TableAccuracy] = {}
-    for table in measured:
-        if not table.attrs:
-            continue
-        grouped = any(one is not None for one in table.maps)
-        made = TableAccuracy(table.attrs, table.values.size, table.sigma, grouped)
-        key = (frozenset(table.attrs), made.cells)
-        if key not in best or made.error < best[key].error:
-            best[key] = made
-    return sorted(best.values(), key=lambda one: (len(one.attrs), one.error, one.attrs))
-
-
-@dataclass(frozen=True, slots=True)
 class Accuracy:
     """A line of the page. ``of``: whether its error is that of estimates or of noisy counts. ``together``:
-    whether the columns were counted together. ``grouped``: as in ``TableAccuracy``."""
+    whether the columns were counted together. ``grouped``: whether it is over wider groups of values than the
+    columns have codes."""
 
     attrs: tuple[str, ...]
     of: Literal["estimate", "noise"]
@@ -69,38 +40,48 @@ class Accuracy:
         return abs(math.log((self.count_of(total) + 1) / (spoken_of(total) + 1)))
 
 
+def measured_tables(measured: Sequence[NoisyMarginal]) -> list[Accuracy]:
+    """Of the noisy counts of every measured table once, those of few columns and little noise first."""
+    best: dict[tuple[frozenset[str], int], NoisyMarginal] = {}
+    for table in measured:
+        key = (frozenset(table.attrs), table.values.size)
+        if table.attrs and (key not in best or table.sigma < best[key].sigma):
+            best[key] = table
+    lines = [
+        Accuracy(one.attrs, "noise", True, of_all_counts(one.sigma), any(map(bool, one.maps)))
+        for one in best.values()
+    ]
+    return sorted(lines, key=lambda one: (len(one.attrs), one.exactness.within, one.attrs))
+
+
 def accuracy_lines(
-    columns: Sequence[ColumnFigures], pairs: Pairs, tables: Sequence[TableAccuracy]
+    columns: Sequence[ColumnFigures], pairs: Pairs, tables: Sequence[Accuracy]
 ) -> list[Accuracy]:
     """What is known of the counts of every column, of pairs by falling strength, and of larger tables."""
-    lines = [*_of_columns(columns, tables), *_of_pairs(pairs, tables)]
-    return lines + [
-        Accuracy(one.attrs, "noise", True, one.exactness, one.grouped) for one in tables if len(one.attrs) > 2
-    ]
+    larger = (one for one in tables if len(one.attrs) > 2)
+    return [*_of_columns(columns, tables), *_of_pairs(pairs, tables), *larger]
 
 
-def _of_columns(columns: Sequence[ColumnFigures], tables: Sequence[TableAccuracy]) -> Iterator[Accuracy]:
+def _of_columns(columns: Sequence[ColumnFigures], tables: Sequence[Accuracy]) -> Iterator[Accuracy]:
     measured = {one.attrs: one for one in reversed(tables)}
     for one in columns:
         attrs = (one.attribute.name,)
         if one.error_of != "none":
             yield Accuracy(attrs, one.error_of, True, of_all_counts(one.typical_error))
         elif attrs in measured:
-            found = measured[attrs]
-            yield Accuracy(attrs, "noise", True, found.exactness, found.grouped)
+            yield measured[attrs]
 
 
-def _of_pairs(pairs: Pairs, tables: Sequence[TableAccuracy]) -> Iterator[Accuracy]:
-    measured = {frozenset(one.attrs): one for one in reversed(tables) if len(one.attrs) == 2}
+def _of_pairs(pairs: Pairs, tables: Sequence[Accuracy]) -> Iterator[Accuracy]:
+    measured = {frozenset(one.attrs): one for one in reversed(tables) if one.pair}
     for pair in pairs.strongest:
         attrs = (pair.first, pair.second)
         found = measured.pop(frozenset(attrs), None)
         if pair.exactness is not None:
             yield Accuracy(attrs, "estimate", pair.kind == "measured", pair.exactness)
         elif found is not None:
-            yield Accuracy(attrs, "noise", True, found.exactness, found.grouped)
-    for found in measured.values():
-        yield Accuracy(found.attrs, "noise", True, found.exactness, found.grouped)
+            yield replace(found, attrs=attrs)
+    yield from measured.values()
 
 
 def smallest_group(lines: Sequence[Accuracy]) -> float:

@@ -15,7 +15,7 @@ from scipy.special import chdtrc
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
-from dpsyn_sql.report.losses import joined_columns
+from dpsyn_sql.report.losses import joined_columns, pair_losses
 from dpsyn_sql.report.public.exactness import Exactness, of_estimates, spoken_of
 
 FloatArray = NDArray[np.float64]
@@ -77,11 +77,11 @@ def pairs_of(model: MarginalModel, measured: Sequence[NoisyMarginal], variances:
     ones of wider tables."""
     names = [one.name for one in model.domain.attributes if one.size > 1]
     tables, group = _tables(names, measured), joined_columns(names, measured)
-    together = sum(group[a] == group[b] for a, b in combinations(names, 2))
+    known = pair_losses(names, measured)
     counted: dict[Kind, int] = {
-        "measured": len(tables),
-        "modelled": together - len(tables),
-        "independent": len(names) * (len(names) - 1) // 2 - together,
+        "measured": known.measured,
+        "modelled": known.modelled,
+        "independent": known.independent,
     }
     found: dict[frozenset[str], Pair] = {}
 
@@ -100,9 +100,9 @@ def pairs_of(model: MarginalModel, measured: Sequence[NoisyMarginal], variances:
     for a, b in combinations(shown, 2):
         look(a, b)
     by_names = {(a, b): found[frozenset((a, b))] for a, b in combinations(shown, 2)}
-    known = [pair for pair in found.values() if pair.strength is not None]
-    ranked = sorted(known, key=lambda pair: -(pair.strength or 0.0))
-    return Pairs(tuple(shown), by_names, tuple(ranked), counted, len(known))
+    computed = [pair for pair in found.values() if pair.strength is not None]
+    ranked = sorted(computed, key=lambda pair: -(pair.strength or 0.0))
+    return Pairs(tuple(shown), by_names, tuple(ranked), counted, len(computed))
 
 
 def _shown(names: Sequence[str], found: Mapping[frozenset[str], Pair]) -> list[str]:

@@ -125,7 +125,7 @@ def test_quiet_prints_what_was_asked_for_and_nothing_else(folder):
         result = run(*silent, "-q")
         assert result.exit_code == 0 and result.output == "", (silent, result.output)
     for product, word in {
-        ("plan", *QUICK): "Counting",
+        ("plan", *QUICK): "Writes ",
         ("init", "t.parquet"): "columns:",
         ("ledger", "show"): "Release ",
         ("sample", "o.csv", "o", "-n", "2"): "b\n",

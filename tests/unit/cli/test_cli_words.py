@@ -151,7 +151,7 @@ def test_refusals_of_the_ledger_and_notes_have_none_either(folder):
     first = run("release", *KNOWN, "--method", "independent")
     assert first.exit_code == 0, first.output
     again = run("release", *KNOWN, "--method", "independent")
-    assert "To measure new data pass another --version." in again.stderr
+    assert "To measure new data pass another --version." in again.stdout
     asked = (*KNOWN, "--method", "independent", "--name", "x")
     assert run("release", *asked, "--into", "x.csv").exit_code == 0
     said = [

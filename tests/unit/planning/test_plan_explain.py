@@ -71,7 +71,7 @@ def test_a_plan_fits_a_screen_and_begins_with_what_matters_most():
     assert labels[:6] == ["Writes", "Costs", "Release", "Account", "Ledger", "Errors"] and len(lines) <= 20
     assert lines[0].endswith("wide_synthetic: 16 columns of synthetic rows")
     assert lines[1] == "Costs       epsilon = 1, delta = 1e-09" and "a new debit, which fits" in lines[2]
-    deviation = float(re.findall(r"deviation ([\d.]+) rows a cell", planned.verbose())[1])
+    deviation = float(re.findall(r"one-way.* deviation ([\d.]+) rows a cell", planned.verbose())[0])
     assert f"a count of one column is within about ±{2 * deviation:.0f} rows in 95 % of releases" in lines[5]
     assert planned.verbose().splitlines()[: len(lines) - 1] == lines[:-1]
 
@@ -85,6 +85,15 @@ def test_a_plan_says_what_questions_are_not_known_yet_and_that_they_need_the_enc
     private = dpsyn_sql.plan(con, "w", method="privbayes").verbose()
     assert "about other marginals of at most 5 attributes" in private
     assert "Counting    scan" in dpsyn_sql.plan(con, "w", method="independent").verbose()
+
+
+def test_the_first_lines_tell_the_error_of_the_noisiest_table(con):
+    planned = dpsyn_sql.plan(con, "t", method="adaptive")
+    one_ways = re.findall(r"one-way.* deviation ([\d.]+) rows a cell", planned.verbose())
+    (told,) = re.findall(r"of one column is within about ±([\d,.]+) rows", str(planned))
+    assert len(set(one_ways)) == 2  # columns of other sizes have other noise
+    assert float(told) == pytest.approx(2 * max(map(float, one_ways)), rel=0.05)
+    assert "two columns is within about" in str(planned) and "such tables are measured" in str(planned)
 
 
 def test_no_row_enters_the_expected_error(con):

@@ -14,7 +14,7 @@ from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaints
 from dpsyn_sql.report.doubts import MOST_WARNINGS, Doubts
 from dpsyn_sql.report.loss_words import summary_of_losses
-from dpsyn_sql.report.losses import Losses, _column, _joining, _pairs, facts_of_losses
+from dpsyn_sql.report.losses import Losses, _column, _joining, facts_of_losses, pair_losses
 
 ROWS, SIGMA = 10_000, 20.0
 TEXT = Attribute("a", "VARCHAR", "categorical", ("x", "y", "z"), other=True, nullable=True)
@@ -35,7 +35,7 @@ def lost(attribute, shares, *, hidden=None, tables=(), sigma=SIGMA, more=(), bou
         )
         for a in domain.attributes
     )
-    return Losses(ROWS, columns, _pairs([name for name, size in sizes.items() if size > 1], measured))
+    return Losses(ROWS, columns, pair_losses([name for name, size in sizes.items() if size > 1], measured))
 
 
 def said(losses, *named, paired=False):
@@ -71,7 +71,7 @@ def test_a_wide_bin_is_one_that_is_wide_beside_the_others():
 
 
 def test_pairs_are_measured_modelled_or_independent():
-    pairs = _pairs(
+    pairs = pair_losses(
         list("abcd"),
         [NoisyMarginal(tuple(names), np.zeros((2, 2), np.int64), 1.0) for names in ("ab", "bc", "ba")],
     )
