@@ -16,14 +16,7 @@ from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.sample.moves import EXCHANGE_PASSES, balanced
 from dpsyn_sql.sample.quotas import BATCH_ROWS, code_type, meet_quotas
-from dpsyn_sql.sample.systematic import (
-    LOW_VARIANCE,
-    cells,
-    side_by_side,
-    stratified,
-    systematic,
-    whole,
-)
+from dpsyn_sql.sample.systematic import LOW_VARIANCE, cells, side_by_side, stratified, systematic, whole
 
 MOST_BALANCED = 10**8
 """The most rows x attributes^2 and cells visited of samples that are balanced (seconds); chance matters less

@@ -1,12 +1,13 @@
 """Any network as a model: what it answers, keeps and draws, against brute force."""
 
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.domains import domain_of
+from support.networks import joint_of, marginal_of
 
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit import elimination
@@ -41,29 +42,10 @@ def model_of(network, total=1000.0):
     return NetworkModel(domain_of([network.sizes[v] for v in network.codes]), total, network)
 
 
-def brute(network):
-    """The joint distribution of all variables, value by value."""
-    table = np.zeros(network.sizes)
-    for values in product(*(range(size) for size in network.sizes)):
-        probability = 1.0
-        for node in network.nodes:
-            line = (node.given == [values[v] for v in node.parents]).all(axis=1)
-            line &= (node.values == [values[v] for v in node.variables]).all(axis=1)
-            probability *= node.weights[line].sum()
-        table[values] = probability
-    return table
-
-
-def marginal_of(table, variables):
-    kept = sorted(variables)
-    found = table.sum(axis=tuple(v for v in range(table.ndim) if v not in kept))
-    return found.transpose([kept.index(v) for v in variables])
-
-
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(networks(), st.integers(0, 2**32 - 1))
 def test_marginals_are_those_of_the_joint_distribution(network, seed):
-    model, whole, rng = model_of(network), brute(network), np.random.default_rng(seed)
+    model, whole, rng = model_of(network), joint_of(network), np.random.default_rng(seed)
     places = range(len(network.codes))
     for number in range(1, len(network.codes) + 1):
         asked = list(permutations(places, number))
@@ -78,7 +60,7 @@ def test_marginals_are_those_of_the_joint_distribution(network, seed):
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(networks())
 def test_kept_tables_are_marginals_and_hold_every_pair(network):
-    kept, whole = model_of(network).tables(), brute(network)
+    kept, whole = model_of(network).tables(), joint_of(network)
     for scope, table in kept.tables:
         np.testing.assert_allclose(table, marginal_of(whole, [network.codes[p] for p in scope]), atol=1e-12)
     inside = {pair for scope, _ in kept.tables for pair in combinations(scope, 2)}

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.domains import domain_of
+from support.networks import graphical_model
 
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.graph import junction_tree
@@ -24,18 +25,9 @@ SCOPES = {
 }
 
 
-def model(scopes):
-    rng = np.random.default_rng(7)
-    potentials = {scope: rng.normal(0, 1.5, [4] * len(scope)) for scope in scopes}
-    domain = domain_of((6,) * 5)
-    bins, within = np.array([0, 1, 1, 2, 3, 3]), np.array([1, 0.3, 0.7, 1, 0.0, 1])
-    beliefs = calibrate(junction_tree((4,) * 5, potentials), potentials)
-    return GraphicalModel(domain, 1000.0, beliefs, (bins,) * 5, (within,) * 5)
-
-
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
 def test_rows_are_nearer_to_the_model_than_independent_draws(scopes):
-    fitted = model(scopes)
+    fitted = graphical_model(scopes, 7)
     (codes,) = fitted.sampler().batches(ROWS, 1)
     rng = np.random.default_rng(2)
     for i, j in combinations(range(5), 2):

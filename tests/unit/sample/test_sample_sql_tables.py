@@ -1,37 +1,21 @@
 """Networks, their integer tables and the packing of codes."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.domains import domain_of
+from support.networks import graphical_model, joint_of, marginal_of
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.fit.network import (
-    Network,
-    Node,
-    configurations,
-    joined,
-    node_of,
-    slot_bits_of,
-)
+from dpsyn_sql.fit.network import Network, Node, configurations, joined, node_of, slot_bits_of
 from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.sample.sql_text import (
-    FEWEST,
-    UNIT,
-    layout,
-    packed,
-    parent_numbers,
-    shares,
-    value_numbers,
-)
+from dpsyn_sql.sample.sql_text import FEWEST, UNIT, layout, packed, parent_numbers, shares, value_numbers
 
 
 @st.composite
@@ -116,58 +100,25 @@ def test_configurations_are_numbered_apart_and_values_packed():
     assert text == "((value // 5) % 3 << 0) | ((value) % 5 << 2)"
 
 
-def model(scopes, seed=3, twin=False):
-    """Five attributes of 6 codes in 4 bins; with a twin of x0 (two bins) that x4 depends on."""
-    rng = np.random.default_rng(seed)
-    sizes = (4,) * 5 + ((2,) if twin else ())
-    potentials = {scope: rng.normal(0, 1.5, [sizes[v] for v in scope]) for scope in scopes}
-    if twin:
-        link = np.where(np.array([0, 0, 1, 1])[:, None] == np.arange(2), 0.0, -1000.0)
-        potentials |= {(0, 5): link, (4, 5): rng.normal(0, 1, (4, 2))}
-    domain = domain_of((6,) * 5)
-    bins, within = np.array([0, 1, 1, 2, 3, 3]), np.array([1, 0.3, 0.7, 1, 0.0, 1])
-    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
-    return GraphicalModel(domain, 1000.0, beliefs, (bins,) * 5, (within,) * 5)
-
-
-def joint(network, variables):
-    """Brute force over all values of all variables."""
-    lines = [
-        {
-            (tuple(given), tuple(values)): weight
-            for given, values, weight in zip(node.given, node.values, node.weights, strict=True)
-        }
-        for node in network.nodes
-    ]
-    table = np.zeros([network.sizes[v] for v in variables])
-    for values in product(*(range(size) for size in network.sizes)):
-        probability = 1.0
-        for node, own in zip(network.nodes, lines, strict=True):
-            key = tuple(values[v] for v in node.parents), tuple(values[v] for v in node.variables)
-            probability *= own.get(key, 0.0)
-        table[tuple(values[v] for v in variables)] += probability
-    return table
-
-
 @pytest.mark.parametrize(
     "scopes", [[(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 1, 2), (2, 3), (3, 4)]], ids=["chain", "clique"]
 )
 @pytest.mark.parametrize("most", [0, 400, 2**18], ids=["apart", "some", "together"])
 def test_the_network_is_the_model(scopes, most, monkeypatch):
     monkeypatch.setattr(networks, "MOST_JOINED", most)
-    fitted = model(scopes)
+    fitted = graphical_model(scopes)
     bins_only = GraphicalModel(fitted.domain, 1.0, fitted.beliefs, (np.arange(4),) * 5, (np.ones(4),) * 5)
     network = bins_only.network()
     assert network.codes == (0, 1, 2, 3, 4) and (len(network.nodes) == 1) == (most == 2**18)
     for i, j in ((0, 1), (0, 4), (1, 3), (4, 2)):
         expected = bins_only.project([f"x{i}", f"x{j}"])
-        found = joint(network, (i, j)) if i < j else joint(network, (j, i)).T
+        found = marginal_of(joint_of(network), (i, j))
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_parents_come_first_and_codes_follow_bins(monkeypatch):
     monkeypatch.setattr(networks, "MOST_JOINED", 0)
-    network = model([(0, 1), (1, 2), (2, 3), (3, 4)], twin=True).network()
+    network = graphical_model([(0, 1), (1, 2), (2, 3), (3, 4)], twin=True).network()
     seen = set()
     for node in network.nodes:
         assert set(node.parents) <= seen and not set(node.variables) & seen
@@ -178,14 +129,14 @@ def test_parents_come_first_and_codes_follow_bins(monkeypatch):
 
 def test_a_twin_that_nothing_depends_on_is_not_drawn(monkeypatch):
     monkeypatch.setattr(networks, "MOST_JOINED", 0)
-    network = model([(0, 1), (1, 2), (2, 3), (0, 5), (0, 4)], twin=True).network()
+    network = graphical_model([(0, 1), (1, 2), (2, 3), (0, 5), (0, 4)], twin=True).network()
     drawn = any(5 in node.variables for node in network.nodes)
     needed = any(5 in node.parents for node in network.nodes)
     assert drawn == needed
 
 
 def test_a_bin_of_very_many_codes_does_not_give_its_slots_to_all(monkeypatch):
-    fitted, rng = model([(0, 1), (1, 2), (2, 3), (3, 4)]), np.random.default_rng(1)
+    fitted, rng = graphical_model([(0, 1), (1, 2), (2, 3), (3, 4)]), np.random.default_rng(1)
     bins = rng.permutation(np.array([0, 1, 2, *[3] * 5000]))
     within = np.where(bins == 3, rng.random(bins.size) * (rng.random(bins.size) < 0.9), 1.0)
     within /= np.bincount(bins, within)[bins]
@@ -212,7 +163,7 @@ def test_a_bin_of_very_many_codes_does_not_give_its_slots_to_all(monkeypatch):
 
 def test_codes_of_a_single_bin_are_drawn():
     """An attribute whose codes all share a bin has no variable of bins, but codes."""
-    fitted = model([(0, 1), (1, 2), (2, 3), (3, 4)])
+    fitted = graphical_model([(0, 1), (1, 2), (2, 3), (3, 4)])
     sizes = (1, 4, 4, 4, 4)
     beliefs = calibrate(junction_tree(sizes, {(1, 2): np.zeros((4, 4))}), {(1, 2): np.zeros((4, 4))})
     bins = (np.zeros(6, np.int64), *fitted.bins[1:])
@@ -236,12 +187,12 @@ def test_nodes_drawn_together_are_the_product_of_their_distributions(seed):
     apart = Network(sizes, (root(0, 2), root(4, 2), first, second), tuple(range(5)))
     together = Network(sizes, (root(0, 2), root(4, 2), *joined((first, second), sizes)), tuple(range(5)))
     assert len(together.nodes) == 3
-    np.testing.assert_allclose(joint(apart, range(5)), joint(together, range(5)), atol=1e-12)
+    np.testing.assert_allclose(joint_of(apart), joint_of(together), atol=1e-12)
     one = root(0, 2), root(1, 3), root(2, 2), third
     (both,) = joined(one, sizes)
     np.testing.assert_allclose(
-        joint(Network((2, 3, 2, 3), one, ()), range(4)),
-        joint(Network((2, 3, 2, 3), (both,), ()), range(4)),
+        joint_of(Network((2, 3, 2, 3), one, ())),
+        joint_of(Network((2, 3, 2, 3), (both,), ())),
         atol=1e-12,
     )
 
@@ -256,7 +207,7 @@ def test_a_configuration_that_only_one_side_holds_possible_still_draws():
     domain = domain_of((2,) * 3)
     ones = (np.ones(2),) * 3
     network = GraphicalModel(domain, 1.0, beliefs, (np.arange(2),) * 3, ones).network()
-    assert joint(network, (0, 1, 2)).sum() == pytest.approx(1.0)
+    assert joint_of(network).sum() == pytest.approx(1.0)
 
 
 def test_independent_attributes_have_no_parents_and_constants_no_node():
