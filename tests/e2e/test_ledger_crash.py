@@ -184,7 +184,7 @@ def test_killed_while_the_file_is_made_there_is_none_or_a_whole_one(tmp_path, st
             assert {path.name for path in folder.iterdir()} <= {"ledger", "ledger-wal", "ledger-shm"}
         if status == 0:
             break
-    assert status == 0 and step > 60
+    assert status == 0 and step > 50
     assert {(False, True), (True, False)} <= found
     assert stride > 1 or (True, True) in found
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_any_table import DDL, DOMAIN, ROWS
 
 import dpsyn_sql
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, TargetError
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.models.views import ViewsModel
@@ -291,7 +291,6 @@ TABLES = (
     "shares",
 )
 DAMAGE = {f"no {table}": f"DROP TABLE dpsyn.{table}" for table in TABLES} | {
-    "an older format": "ALTER TABLE dpsyn.shares RENAME TO distributions",
     "a column more": "ALTER TABLE dpsyn.codes ADD COLUMN note VARCHAR",
     "a column of another type": "ALTER TABLE dpsyn.measured_cells ALTER noisy TYPE VARCHAR",
     "NULL": "ALTER TABLE dpsyn.codes ALTER label DROP NOT NULL; UPDATE dpsyn.codes SET label = NULL WHERE code = 0",
@@ -366,8 +365,7 @@ def test_what_was_damaged_is_one_clear_error_of_ours(small, tmp_path, damage):
                 dpsyn_sql.load(con_or_path, "r")
             error = caught.value
             assert type(error) is InputError and error.__cause__ is None and error.__context__ is None
-            words = ("damaged", "older version") if damage == "an older format" else ("damaged",)
-            assert any(word in str(error) for word in words) and "secret" not in str(error)
+            assert "damaged" in str(error) and "secret" not in str(error)
             assert "Error:" not in str(error) and "replace=True" in str(error)
 
 
@@ -383,44 +381,18 @@ def test_a_macro_that_is_gone_is_missed_only_by_rows(small, tmp_path):
     assert caught.value.__context__ is None
 
 
-def test_a_release_of_an_older_format_beside_a_new_one_is_loaded_with_its_rows(small, tmp_path):
+def test_releases_of_the_first_version_are_refused_before_anything_is_charged(small, tmp_path):
     path = tmp_path / "o.duckdb"
     shutil.copy(small, path)
     with duckdb.connect(str(path)) as con:
         con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS b FROM range(900) r(i)")
-        dpsyn_sql.release(con, "t", name="new", method="copula")
-        con.execute("""CREATE TABLE dpsyn.distributions AS SELECT release, node, 0::BIGINT AS parent, 0 AS slot,
-            value, 0::UINTEGER AS low, 0::UINTEGER AS high, 0::UINTEGER AS threshold, value AS alias FROM dpsyn.shares;
-            DELETE FROM dpsyn.shares;
-            CREATE OR REPLACE MACRO dpsyn.sample_r(dpsyn_rows, dpsyn_seed) AS TABLE
-            SELECT min(node) AS drawn FROM dpsyn.distributions""")
-        assert dpsyn_sql.load(con, "r").sample(1)["drawn"].tolist() == [0]
-        with pytest.raises(InputError, match="'new' is not a network"):
-            dpsyn_sql.load(con, "new").sample(1)
-
-
-def test_a_database_made_before_errors_were_stored_answers_without_them(small, tmp_path):
-    path = tmp_path / "o.duckdb"
-    shutil.copy(small, path)
-    with duckdb.connect(str(path)) as con:
-        whole = dpsyn_sql.load(con, "r").marginal(["city"])
-        assert (whole["estimate_error"] > 0).all()
-        con.execute("DROP TABLE dpsyn.variances")
-        without = dpsyn_sql.load(con, "r").marginal(["city"])
-        assert without["estimate_error"].isna().all()
-        pd.testing.assert_frame_equal(
-            without.drop(columns="estimate_error"), whole.drop(columns="estimate_error")
-        )
-        con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS b FROM range(900) r(i)")
-        new = dpsyn_sql.release(con, "t", name="new")  # adds the table, and renews the macros
-        assert (new.marginal(["b"])["estimate_error"] > 0).all()
-        assert con.execute(
-            "SELECT count(estimate_error), count(*) > 2 FROM dpsyn_marginal('r', ['city'])"
-        ).fetchone() == (0, True)
-        known = con.execute("SELECT count(estimate_error) = count(*) FROM dpsyn_marginal('new', ['b'])")
-        assert known.fetchone() == (True,)
-        again = dpsyn_sql.release(con, "t", name="new", into="again")
-        pd.testing.assert_frame_equal(again.marginal(["b"]), new.marginal(["b"]))
+        con.execute("ALTER TABLE dpsyn.releases DROP COLUMN format")
+        with pytest.raises(InputError, match=r"made by dpsyn_sql 0\.1, .*Keep the file.*another database"):
+            dpsyn_sql.load(con, "r")
+        with pytest.raises(TargetError, match=r"made by dpsyn_sql 0\.1, .*Nothing was read or charged"):
+            dpsyn_sql.release(con, "t", name="new", ledger=tmp_path / "l")
+        assert not (tmp_path / "l").exists()
+        assert con.execute("SELECT count(*) FROM dpsyn.releases").fetchone() == (1,)
 
 
 def test_what_is_no_stored_release_says_where_releases_are_stored(small, tmp_path):

@@ -137,7 +137,7 @@ def test_output_rows_and_seed_are_not_part_of_the_identity(path):
 
 def test_a_limit_is_kept_and_the_message_says_what_is_left(path):
     with SqliteLedgerFile(path) as ledger:
-        ledger.grant("w.duckdb:main.t#row", "1", "1e-9")
+        ledger.grant("main.t#row", "1", "1e-9")
     release(path, epsilon=1)
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match=r"(?s)left.*Nothing was read"):
         release(path, epsilon="0.001", version="2", into="o")
@@ -190,7 +190,7 @@ def rows_at(path, into):
 
 def test_a_hundred_small_releases_fit_their_sum(path):
     with SqliteLedgerFile(path) as ledger:
-        ledger.grant("w.duckdb:main.t#row", "0.01", "1e-9")
+        ledger.grant("main.t#row", "0.01", "1e-9")
     for number in range(12):
         release(path, epsilon="0.001", method="independent", version=str(number), replace=True)
     with SqliteLedgerFile(path) as ledger:
