@@ -28,9 +28,8 @@ TOTAL = MarginalQuery(())
 
 
 def by_residuals(budget: Budget) -> bool:
-    """Whether tables are measured as residuals: all of them, or none. Accounts of zCDP go on to ask for whole
-    tables, so that their stored releases replay."""
-    return budget.kind == "gdp"
+    """Whether tables are measured as residuals: all of them, or none; Laplace noise would be larger."""
+    return budget.gaussian
 
 
 def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Settings) -> list[MeasureStep]:

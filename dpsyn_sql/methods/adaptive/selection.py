@@ -22,8 +22,8 @@ class NoiseLaw:
     """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows per cell.
 
     ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
-    under zCDP and 1 for Laplace noise under pure differential privacy. ``residuals``: tables are measured as
-    residuals, with noise of sqrt(f) times that, f = ``factor``.
+    and 1 for Laplace noise under pure differential privacy. ``residuals``: tables are measured as residuals,
+    with noise of sqrt(f) times that, f = ``factor``.
     """
 
     unit: float

@@ -122,9 +122,7 @@ def attributes_of(asked):
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "units", "enough"), [("gdp", 10**9, 10**13), ("pure", 10**13, 10**15)]
-)
+@pytest.mark.parametrize(("kind", "units", "enough"), [("gdp", 10**9, 10**13), ("pure", 10**13, 10**15)])
 def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_tables(
     monkeypatch, kind, units, enough
 ):

@@ -18,7 +18,6 @@ def scored(rows, deviation=1.0, kind="gdp"):
     ("kind", "highest"),
     [
         ("gdp", math.sqrt(2 * math.log(100))),
-        ("gdp", math.sqrt(2 * math.log(100))),
         ("pure", math.log(100) / math.sqrt(2)),
     ],
 )
