@@ -202,8 +202,9 @@ def check_limits(schedule: Schedule, records: Records) -> bool:
             if spent.amount > limit.amount or spent.delta > limit.delta:
                 schedule.faults.add(
                     ("accounts", account.name, "limit"),
-                    f"accounts.{account.name}: the limit {account.limit} is less than "
-                    f"{describe(spent, account.limit.shown_delta)}. A limit is never lowered below what is spent",
+                    f"accounts.{account.name}: the limit {account.limit} is below "
+                    f"{describe(spent, account.limit.shown_delta)}, which is spent already. A limit is "
+                    "never lowered below what is spent",
                 )
     schedule.faults.refuse()
     return changed
