@@ -28,7 +28,7 @@ from dpsyn_sql.errors import PrivacyBudgetExceeded
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 
-SHARE = Budget("zcdp", 10**9)
+SHARE = Budget("gdp", 10**9)
 EVENT = GaussianEvent(1e4, 10)
 TABLES = [np.arange(10_000) for _ in range(10)]
 ROUNDS = 200
@@ -90,7 +90,7 @@ def raced(path: Path) -> tuple[list[int], int, float]:
     with closing(SqliteLedger(path)) as ledger:
         limit = ledger.grant("people", "0.1", "1e-9").limit
     assert limit is not None
-    share = Budget("zcdp", limit.amount // ROUNDS)
+    share = Budget("gdp", limit.amount // ROUNDS)
     context = multiprocessing.get_context("fork")
     won, start = context.Queue(), context.Barrier(5)
     processes = [context.Process(target=race, args=(path, name, share, start, won)) for name in range(4)]

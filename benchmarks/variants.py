@@ -87,7 +87,7 @@ class SeededNoise:
 
     def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
         """Peeled: Gumbel noise is the exponential mechanism, exponential noise permute-and-flip."""
-        law = self.random.gumbel if kind == "zcdp" else self.random.exponential
+        law = self.random.gumbel if kind != "pure" else self.random.exponential
         left, chosen = scores.astype(np.float64), list[int]()
         for _ in range(number):
             chosen.append(int(np.argmax(left + law(scale=scale, size=left.shape))))

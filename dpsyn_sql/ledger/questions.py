@@ -154,8 +154,8 @@ class StoredQuestion:
             has, asks = (describe(one, USUAL_DELTA) for one in (Budget(debit.budget.kind, *left), cost))
             what = "threshold delta" if cost.amount <= left[0] else "budget"
             raise PrivacyBudgetExceeded(
-                f"The release has too little {what} of its debit left, which is {has}, and the question costs "
-                f"{asks}. It was not asked."
+                f"The release has too little {what} of its debit left, which is {has}, and the question "
+                f"costs {asks}. It was not asked."
             )
         values = {"sequence": self.number, "ordinal": self._reserved}
         costs = {"event": text, "amount": cost.amount, "delta": cost.delta}

@@ -268,8 +268,8 @@ class Store:
             raise LedgerError(
                 f"The ledger {self.place} was made by dpsyn_sql 0.1, and this version cannot read it. Keep "
                 "the file, and version 0.1 to read it with. For new releases give another "
-                "ledger='path/to/file' (--ledger): it does not know what was spent before, and the privacy losses add up. Nothing "
-                "was read, written or charged."
+                "ledger='path/to/file' (--ledger): it does not know what was spent before, and the privacy "
+                "losses add up. Nothing was read, written or charged."
             )
 
     def _set_journal(self) -> None:

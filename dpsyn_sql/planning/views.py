@@ -5,7 +5,7 @@ views hold many pairs each, and get much budget each; but a pair that is summed 
 noise of all its cells. ``best_views`` weighs the two before anything but one-way tables has been asked for.
 
 **Noise.** View v has C_v cells and the share w_v of the budget. Its noise has the standard deviation
-u w_v^-a a cell: a = 1/2 for Gaussian noise (zCDP), a = 1 for Laplace noise (pure epsilon); u is the
+u w_v^-a a cell: a = 1/2 for Gaussian noise, a = 1 for Laplace noise (pure epsilon); u is the
 deviation that the whole budget buys. A cell of a marginal over p, of |p| cells, is the sum of C_v/|p| cells
 of v, so the expected L1 error of the marginal is
 

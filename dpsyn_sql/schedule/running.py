@@ -241,8 +241,8 @@ def other_limits(schedule: Schedule, records: Records) -> list[tuple[str, Limit]
             spent = known.spent
             if spent.amount > limit.amount or spent.delta > limit.delta:
                 told = (
-                    f"the limit {account.limit} is below what is spent already, "
-                    f"{describe(spent, account.limit.shown_delta)}. A limit is never lowered below that"
+                    f"the limit {account.limit} is below {describe(spent, account.limit.shown_delta)}, which "
+                    "is spent already. A limit is never lowered below what is spent"
                 )
                 schedule.faults.at(("accounts", name), told, "limit")
     schedule.faults.refuse()

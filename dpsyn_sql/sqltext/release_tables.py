@@ -28,8 +28,8 @@ FORMAT = 1
 """Of the tables, in each row of ``releases``. Version 0.1 wrote none."""
 
 OLD = (
-    "made by dpsyn_sql 0.1, and this version cannot read or extend them. Keep the file, and version 0.1 to read it "
-    "with; for new releases give another output in another database (into=)."
+    "made by dpsyn_sql 0.1, and this version cannot read or extend them. Keep the file, and version 0.1 to "
+    "read it with; for new releases give another output in another database (into=)."
 )
 """What an error says of the releases of a database whose table ``releases`` has no format."""
 
@@ -43,5 +43,5 @@ def columns_of(table: str) -> tuple[tuple[str, str], ...]:
 
 
 def is_old(columns: tuple[tuple[str, str], ...]) -> bool:
-    """Whether a table ``releases`` of these columns is one of version 0.1: the present one but for its format."""
+    """Whether a table ``releases`` of these columns is one of version 0.1: without a format."""
     return columns == tuple(one for one in columns_of("releases") if one[0] != "format")

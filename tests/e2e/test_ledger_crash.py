@@ -182,8 +182,9 @@ def test_killed_while_the_file_is_made_there_is_none_or_a_whole_one(tmp_path):
             assert {path.name for path in folder.iterdir()} <= {"ledger", "ledger-wal", "ledger-shm"}
         if status == 0:
             break
-    assert status == 0 and step > 60
-    assert {(False, True), (True, False), (True, True)} <= found
+    assert status == 0 and step > 50
+    assert {(False, True), (True, False)} <= found
+    assert stride > 1 or (True, True) in found
 
 
 def test_twenty_processes_that_make_one_new_ledger_share_it(tmp_path):

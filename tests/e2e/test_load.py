@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_any_table import DDL, DOMAIN, ROWS
 
 import dpsyn_sql
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, TargetError
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.models.views import ViewsModel
@@ -373,6 +373,20 @@ def test_a_macro_that_is_gone_is_missed_only_by_rows(small, tmp_path):
     with pytest.raises(InputError, match="cannot draw rows of release 'r'") as caught:
         release.sample(5)
     assert caught.value.__context__ is None
+
+
+def test_releases_of_the_first_version_are_refused_before_anything_is_charged(small, tmp_path):
+    path = tmp_path / "o.duckdb"
+    shutil.copy(small, path)
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS b FROM range(900) r(i)")
+        con.execute("ALTER TABLE dpsyn.releases DROP COLUMN format")
+        with pytest.raises(InputError, match=r"made by dpsyn_sql 0\.1, .*Keep the file.*another database"):
+            dpsyn_sql.load(con, "r")
+        with pytest.raises(TargetError, match=r"made by dpsyn_sql 0\.1, .*Nothing was read or charged"):
+            dpsyn_sql.release(con, "t", name="new", ledger=tmp_path / "l")
+        assert not (tmp_path / "l").exists()
+        assert con.execute("SELECT count(*) FROM dpsyn.releases").fetchone() == (1,)
 
 
 def test_what_is_no_stored_release_says_where_releases_are_stored(small, tmp_path):

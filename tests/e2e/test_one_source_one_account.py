@@ -151,7 +151,7 @@ def trusted(file, source, **options):
     ],
 )
 def test_a_trusted_query_is_charged_to_every_table_behind_it(file, source):
-    spent_out(f"{file}.dpsyn-ledger", "w.duckdb:main.t#row", "0.1")
+    spent_out(f"{file}.dpsyn-ledger", "main.t#row", "0.1")
     with pytest.raises((dpsyn_sql.PrivacyBudgetExceeded, dpsyn_sql.SourceError)):
         trusted(file, source)
     with pytest.raises((dpsyn_sql.TargetError, dpsyn_sql.SourceError)):
@@ -164,7 +164,7 @@ def test_macros_cannot_hide_a_table(file):
 
 
 def test_a_grant_cannot_be_passed_by_another_account_or_unit(file):
-    spent_out(f"{file}.dpsyn-ledger", "w.duckdb:main.t#row", "0.1")
+    spent_out(f"{file}.dpsyn-ledger", "main.t#row", "0.1")
     with pytest.raises(dpsyn_sql.AccountError):
         dpsyn_sql.release(file, "t", domain=SPEC, exclude=["person"], account="mine")
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):

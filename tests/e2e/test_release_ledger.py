@@ -133,7 +133,7 @@ def test_output_rows_and_seed_are_not_part_of_the_identity(path):
 
 def test_a_limit_is_kept_and_the_message_says_what_is_left(path):
     with SqliteLedgerFile(path) as ledger:
-        ledger.grant("w.duckdb:main.t#row", "1", "1e-9")
+        ledger.grant("main.t#row", "1", "1e-9")
     release(path, epsilon=1)
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match=r"(?s)left.*Nothing was read"):
         release(path, epsilon="0.001", version="2", into="o")

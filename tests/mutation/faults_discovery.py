@@ -32,13 +32,13 @@ FAULTS = (
         f"{DISCOVERY}::test_the_threshold_is_the_least_whose_delta_fits[1-2]",
         (
             KEYS,
-            "noise = gaussian_event(keys_per_unit, share, ",
-            "noise = gaussian_event(1, share, ",
+            "noise = gaussian_event(keys_per_unit, share)",
+            "noise = gaussian_event(1, share)",
         ),
     ),
     fault(
         "all keys of a unit counted",
-        f"{DISCOVERED}::test_neighbours_show_the_same[unit-zcdp]",
+        f"{DISCOVERED}::test_neighbours_show_the_same[unit-gdp]",
         (UNITS_SQL, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 9"),
     ),
     fault(
@@ -52,12 +52,12 @@ FAULTS = (
     ),
     fault(
         "rows counted instead of units",
-        f"{DISCOVERED}::test_neighbours_show_the_same[unit-zcdp]",
+        f"{DISCOVERED}::test_neighbours_show_the_same[unit-gdp]",
         (UNITS_SQL, "SELECT DISTINCT\n", "SELECT\n"),
     ),
     fault(
         "a unit counted for all its types of text at the charge of one",
-        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[zcdp]",
+        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[gdp]",
         (
             "dpsyn_sql/measure/questions/types.py",
             'grid_event(things_per_unit("types", behind.rows_per_unit), budget)',
@@ -75,7 +75,7 @@ FAULTS = (
     ),
     fault(
         "a unit counted for several steps at the charge of one",
-        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[zcdp]",
+        f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[gdp]",
         (
             "dpsyn_sql/count/discovery.py",
             'self._counted("steps", query.value, kind, step)',

@@ -34,7 +34,6 @@ RESIDUAL_TESTS = "tests/unit/measure/test_measure_residuals.py"
 CHOICE = "dpsyn_sql/measure/questions/choice.py"
 KEYS = "dpsyn_sql/measure/questions/keys.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
-ZCDP = "dpsyn_sql/accounting/zcdp.py"
 GDP = "dpsyn_sql/accounting/gdp.py"
 LOSS = "dpsyn_sql/accounting/pld.py"
 RELEASE = "dpsyn_sql/pipeline.py"
@@ -51,7 +50,7 @@ DRAWING_TESTS = "tests/unit/measure/test_measure_drawing.py"
 LAWS_TESTS = "tests/unit/measure/test_measure_laws.py"
 CHI_SQUARE = f"{DRAWING_TESTS}::test_chi_square_of_every_value"
 ENTRIES = f"{LAWS_TESTS}::test_every_entry_of_a_table_is_the_floor_of_its_probability"
-GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + smoothing)"
+GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + SMOOTHING / lattice**2)"
 SECOND_OPINION_GAUSSIAN = " and rho <= share.fraction"
 SECOND_OPINION_SELECTION = " and map_cost <= share.fraction"
 CLOSE = "    entry.close_questions()\n"
@@ -95,9 +94,13 @@ FAULTS = (
         (NOISE, 'dp.max_divergence() if kind == "pure" else', 'dp.max_divergence() if kind != "gdp" else'),
     ),
     fault(
-        "pure release of a GDP account priced by zCDP",
+        "pure release of a GDP account priced at half its square",
         f"{GDP_PRICES}::test_a_pure_release_costs_no_less_than_its_parts_wherever_they_fall",
-        (ACCOUNT, "math.ceil(pure_cost(budget.fraction) * RHO_UNITS)", "math.ceil(budget.rho * RHO_UNITS)"),
+        (
+            ACCOUNT,
+            "math.ceil(pure_cost(budget.fraction) * AMOUNT_UNITS)",
+            "math.ceil(budget.rho * AMOUNT_UNITS)",
+        ),
     ),
     # -- sensitivities and scales, wrong in noise and ledger alike ------------------------------
     fault(
@@ -119,7 +122,6 @@ FAULTS = (
         "sqrt(2) forgotten",
         K_EQUAL_ROWS,
         (GDP, "Fraction(l2_squared) / (2 * smooth)", "Fraction(l2_squared) / (4 * smooth)"),
-        (EVENTS, "(2 * Fraction(self.sigma) ** 2)", "(4 * Fraction(self.sigma) ** 2)"),
         (SCALE, GAUSSIAN_SCALE, GAUSSIAN_SCALE.replace("2 * float", "4 * float")),
         (SCALE, SECOND_OPINION_GAUSSIAN, ""),
     ),
@@ -183,7 +185,7 @@ FAULTS = (
     ),
     fault(
         "Gumbel noise of half its scale",
-        "tests/unit/measure/test_measure_select.py::test_several_choices_are_peeled_one_after_the_other[2-zcdp]",
+        "tests/unit/measure/test_measure_select.py::test_several_choices_are_peeled_one_after_the_other[2-gdp]",
         (
             NOISE,
             "selection_mechanism(scale, kind, number), scores",
@@ -199,8 +201,8 @@ FAULTS = (
     ),
     fault(
         "sigma^2 for sigma",
-        f"{CALIBRATE}::test_gaussian_scale_fits_its_share_by_both_accountants",
-        (SCALE, GAUSSIAN_SCALE, "sigma = l2_squared / (2 * float(share.fraction)) + smoothing"),
+        f"{CALIBRATE}::test_noise_on_sixteenths_fits_its_share_by_both_accountants",
+        (SCALE, GAUSSIAN_SCALE, "sigma = l2_squared / (2 * float(share.fraction)) + SMOOTHING / lattice**2"),
     ),
     fault(
         "repeated marginals charged once",
@@ -212,9 +214,13 @@ FAULTS = (
         ),
     ),
     fault(
-        "rho rounded up",
-        "tests/unit/accounting/test_accounting_zcdp.py::test_the_rho_is_within_and_the_next_is_not",
-        (ZCDP, "    return low\n", "    return high\n"),
+        "a pure release beside others priced as a coin of half its odds",
+        "tests/unit/accounting/test_gdp_beside_pure.py::test_the_epsilon_is_enough_and_a_hair_less_is_not",
+        (
+            GDP,
+            "(2 * _decimal(amount)).sqrt(), _decimal(pure)",
+            "(2 * _decimal(amount)).sqrt(), _decimal(pure) / 2",
+        ),
     ),
     fault(
         "mu^2 / 2 rounded up",
@@ -236,7 +242,7 @@ FAULTS = (
         ),
     ),
     fault(
-        "a choice priced as in zCDP",
+        "a choice priced at an eighth of its square",
         f"{EXACT}::test_a_choice_costs_the_worst_place_of_its_range",
         (GDP, "    return pure_cost(eta / 2)\n", "    return eta**2 / 8\n"),
     ),
@@ -248,15 +254,15 @@ FAULTS = (
     fault(
         "costs rounded down",
         "tests/unit/accounting/test_accounting_budget.py::test_costs_round_up_and_add_up",
-        (EVENTS, "math.ceil(event.cost(kind) * RHO_UNITS)", "math.floor(event.cost(kind) * RHO_UNITS)"),
+        (EVENTS, "math.ceil(event.cost(kind) * AMOUNT_UNITS)", "math.floor(event.cost(kind) * AMOUNT_UNITS)"),
     ),
     fault(
         "conversion at the whole of delta",
         f"{DELTA}::test_what_thresholds_leave_of_delta_pays_for_the_conversion",
         (
             BUDGET,
-            "bought(exact_epsilon, conversion)",
-            "bought(exact_epsilon, exact_delta)",
+            "half_mu_squared(exact_epsilon, conversion)",
+            "half_mu_squared(exact_epsilon, exact_delta)",
         ),
     ),
     fault(

@@ -28,7 +28,7 @@ FAULTS = (
     # -- trees and leaves ----------------------------------------------------------------------------
     fault(
         "all rows of a unit counted in a tree",
-        f"{TREE_OF_K}[basic-zcdp]",
+        f"{TREE_OF_K}[basic-gdp]",
         (KEYED_SQL, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 9"),
     ),
     fault(
@@ -77,7 +77,7 @@ FAULTS = (
     ),
     fault(
         "the root of direct synthesis is not charged",
-        f"{TREE_OF_K}[direct-zcdp]",
+        f"{TREE_OF_K}[direct-gdp]",
         (TREE_NOISE, "levels_event(question.depth + 1, ", "levels_event(question.depth, "),
     ),
     fault(

@@ -133,8 +133,7 @@ def attacked(kind, splitter, charged_rows=K, times=1.0):
         alarms, misses = alarms + guesses[0], misses + (not guesses[1])
     amount = float(BUDGETS[kind].fraction)
     claim = amount if kind == "pure" else math.sqrt(2 * amount)
-    curve = "pure" if kind == "pure" else "gaussian"
-    return claim, lower_bound(curve, alarms, misses, RUNS, ERROR), alarms + misses
+    return claim, lower_bound(kind, alarms, misses, RUNS, ERROR), alarms + misses
 
 
 SPLITTERS = ("privtree", "improved", "basic", "direct")

@@ -241,7 +241,7 @@ class NoiseLaw:
     """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows per cell.
 
     ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
-    under zCDP and 1 for Laplace noise under pure differential privacy. ``residuals``: tables are measured as
+    and 1 for Laplace noise under pure differential privacy. ``residuals``: tables are measured as
     residuals, with noise of sqrt(f) times that, f = ``factor``.
     """
 
@@ -260,6 +260,5 @@ class NoiseLaw:
 
 
 def by_residuals(budget: Budget) -> bool:
-    """Whether tables are measured as residuals: all of them, or none. Accounts of zCDP go on to ask for whole
-    tables, so that their stored releases replay."""
-    return budget.kind == "gdp"
+    """Whether tables are measured as residuals: all of them, or none; Laplace noise would be larger."""
+    return budget.gaussian

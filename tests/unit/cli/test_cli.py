@@ -126,7 +126,10 @@ def test_a_grant_to_an_unknown_account_needs_new(folder):
     assert run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "--epsilon", "2").exit_code == 0
     assert run("release", "t.parquet", "--domain", "d.yml", "--epsilon", "0.5").exit_code == 0
     planned = run("plan", "t.parquet", "--domain", "d.yml", "--into", "o.csv").stdout
-    assert "granted epsilon=2, delta=2e-9; epsilon=0.4" in planned and "still fits" in planned
+    assert (
+        "granted epsilon=2, delta=2e-9; epsilon=0.5 at delta=1e-09 is spent" in planned
+        and "still fits" in planned
+    )
     other = run("plan", "t.parquet", "--domain", "d.yml", "--into", "o.csv", "--account", "elsewhere")
     assert other.exit_code == 2 and "belongs to 't.parquet#row'" in other.output
 
@@ -139,7 +142,7 @@ def test_plan_writes_nothing(folder):
     for word in (
         "Source",
         "row, not one person",
-        "exact Gaussian accounting (mu = ",
+        "epsilon=1 at delta=1e-09, exact Gaussian accounting",
         "Counting",
         "t_synthetic.parquet",
     ):

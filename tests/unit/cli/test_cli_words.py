@@ -4,15 +4,12 @@ import contextlib
 import inspect
 import re
 import shutil
-from fractions import Fraction
 
 import duckdb
 import pytest
 from support.commands import run
 
 import dpsyn_sql
-from dpsyn_sql.accounting.account import describe
-from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.cli.words import FIGURES, in_options, options
 from dpsyn_sql.source.names import listed
 
@@ -266,11 +263,6 @@ def test_lists_of_names_are_never_silently_cut(folder):
         result = run(*wide, *options_)
         assert result.exit_code == 2 and "'c9', 'c10', 'c11'" in result.output, result.output
         assert "'c29', ..." in result.output or "'c30', ..." in result.output or "'c39'" in result.output
-
-
-def test_amounts_have_no_units_of_the_ledger():
-    assert describe(Budget("gdp", 14_884_300_000_000, 10**8)) == "rho 0.0148843 and threshold delta 1e-10"
-    assert Fraction(14_884_300_000_000, 10**15) == Budget("gdp", 14_884_300_000_000).fraction
 
 
 def test_a_plan_speaks_of_what_is_in_the_way_in_options(folder):

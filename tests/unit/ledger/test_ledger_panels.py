@@ -353,7 +353,7 @@ def test_a_chain_that_a_ledger_would_not_have_written_is_found(tmp_path, monkeyp
             ledger.verify()
 
 
-def test_a_former_entry_without_a_slice_is_outside_of_panels():
+def test_an_entry_without_a_slice_is_outside_of_panels():
     from dpsyn_sql.ledger.panels import charge_of
 
     plain = json.dumps({"source": "t", "unit": None})

@@ -114,9 +114,7 @@ def attributes_of(asked):
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "units", "enough"), [("gdp", 10**9, 10**13), ("gdp", 10**9, 10**13), ("pure", 10**13, 10**15)]
-)
+@pytest.mark.parametrize(("kind", "units", "enough"), [("gdp", 10**9, 10**13), ("pure", 10**13, 10**15)])
 def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_tables(
     monkeypatch, kind, units, enough
 ):
@@ -218,7 +216,7 @@ def test_triples_must_promise_more_than_the_pairs_would_gain_from_their_budget(m
 
 @pytest.mark.parametrize(
     ("kind", "units", "saved"),
-    [("gdp", 5 * 10**12, 34.774), ("gdp", 5 * 10**12, 23.43), ("pure", 2 * 10**14, 20.76)],
+    [("gdp", 5 * 10**12, 34.774), ("pure", 2 * 10**14, 20.76)],
 )
 @pytest.mark.parametrize("weight", [1, 3])
 def test_what_the_pairs_would_gain_is_the_noise_that_pooling_takes_off(kind, units, saved, weight):

@@ -41,7 +41,6 @@ def test_a_certificate_names_its_accounting_and_the_lattice_of_its_noise(delta, 
     assert set(guarantee["bounds"]) == {"gdp", "pld", "pure"}
     bounds = [bound for bound in guarantee["bounds"].values() if bound is not None]
     assert guarantee["bounds"][kind] is not None and guarantee["epsilon"] == min(bounds) <= 1
-    assert guarantee["bounds"]["gdp"] is None
     assert guarantee["rho"] * 10**15 == pytest.approx(Budget.of_release(1, delta).rho * 10**15)
     assert 0 < budget["used_units_of_1e-15"] <= budget["reserved_units_of_1e-15"]
     assert {one.get("lattice") for one in facts["mechanisms"]} == {lattice}
