@@ -98,7 +98,7 @@ class DuckDBCatalog:
             if not row["temporary"]:
                 identity = (str(row["catalog"]), str(row["schema"]), str(row["name"]))
                 definition = None if row["kind"] == "table" else str(row["definition"] or "")
-                found[_folded(identity)] = Found(identity, definition)
+                found[folded(identity)] = Found(identity, definition)
         return found
 
     @cached_property
@@ -411,7 +411,8 @@ def path_literal(path: str) -> Fragment:
     return literal(escaped_path(path))
 
 
-def _folded(identity: Identity) -> Identity:
+def folded(identity: Identity) -> Identity:
+    """A full name as the database compares names."""
     return (fold(identity[0]), fold(identity[1]), fold(identity[2]))
 
 

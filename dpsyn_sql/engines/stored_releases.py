@@ -137,11 +137,9 @@ class StoredSession:
             InputError: SQL cannot draw rows of the model, or the macro is missing.
             EngineFailure: there was not enough memory.
         """
-        sample = _sample(one, rows, seed)
-        drawn: pd.DataFrame = self._drawn(
-            one, lambda: self.engine.converted(sample, lambda found: found.df(), step=_DRAWING)
-        )
-        return drawn
+        sql, made = _sample(one, rows, seed), self.engine.converted
+        frame: pd.DataFrame = self._drawn(one, lambda: made(sql, lambda found: found.df(), step=_DRAWING))
+        return frame
 
     def write(self, one: Stored, rows: int, seed: int | None, path: Path, statement: Fragment) -> int:
         """Rows of a release into a new file that this session may write; how many they are.

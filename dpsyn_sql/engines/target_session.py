@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpsyn_sql.engines import instance
-from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.catalog import DuckDBCatalog, folded
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.reader import CALLERS, Callers, cursor_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
@@ -276,11 +276,11 @@ def _table(
         raise TargetError(
             f"The database of {shown} is read-only; give into= a file or a table of another database."
         )
-    folded = _folded(identity)
-    if folded in {_folded(read) for read in session.reads}:
+    place = folded(identity)
+    if place in {folded(read) for read in session.reads}:
         raise TargetError(f"{shown} is the source, or is read by it; choose another into=.")
     _check_room_for_model(catalog, identity, session)
-    existing = catalog.relations.get(folded)
+    existing = catalog.relations.get(place)
     if existing is not None and existing.kind == "view":
         raise TargetError(f"{shown} is a view; choose another into=.")
     file = str(database["path"]) if database.get("path") else None
@@ -302,7 +302,7 @@ def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: S
         )
     if fold(identity[1]) == SCHEMA:
         raise TargetError(f"Schema {SCHEMA!r} keeps the models of releases; choose another schema for into=.")
-    reads = {_folded(read) for read in session.reads}
+    reads = {folded(read) for read in session.reads}
     for table in TABLES:
         place = (fold(database), SCHEMA, table)
         found = catalog.relations.get(place)
@@ -455,7 +455,3 @@ def _glob_regex(pattern: str) -> re.Pattern[str]:
 def _sealed(engine: DuckDBEngine, session: SourceSession) -> DuckDBEngine:
     engine.forbid(session.forbidden)
     return engine
-
-
-def _folded(identity: Identity) -> Identity:
-    return (fold(identity[0]), fold(identity[1]), fold(identity[2]))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -479,12 +479,7 @@ def refused_construct(node: Node) -> str | None:
 
 def _is_cte(table: Node, name: str) -> bool:
     """Whether an unqualified name means a common table expression that is visible where it stands."""
-    return any(fold(visible) == fold(name) for visible in _visible_ctes(table))
-
-
-def _visible_ctes(node: Node) -> Iterator[str]:
-    inside = node
-    path = [node]
+    inside, path = table, [table]
     while inside.parent is not None:
         inside = inside.parent
         path.append(inside)
@@ -492,10 +487,11 @@ def _visible_ctes(node: Node) -> Iterator[str]:
         if not isinstance(clause, exp.With):
             continue
         for cte in clause.expressions:
-            within = any(step is cte for step in path)
-            if within and not clause.args.get("recursive"):
+            if any(step is cte for step in path) and not clause.args.get("recursive"):
                 break
-            yield cte.alias
+            if fold(cte.alias) == fold(name):
+                return True
+    return False
 
 
 def _write_name(table: exp.Table, identity: Identity) -> None:

@@ -13,6 +13,7 @@ CHOICES = "tests/unit/measure/test_splitters_choice.py"
 BY_COUNTS = "tests/unit/measure/test_splitters_counts.py"
 NEIGHBOUR_TREES = f"{TREES}::test_many_neighbours_show_the_same"
 STEPS = "tests/unit/source/test_source_traces.py"
+QUERIES = "tests/unit/source/test_source_query_check.py"
 DOOR = "dpsyn_sql/measure/curator.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
 KEYED_SQL = "sql/discover/keyed.sql"
@@ -283,5 +284,16 @@ FAULTS = (
             "return next((found for found in below if found is not None), None)",
         ),
         (TRACES_READ, 'if source.get("type") not in ("BASE_TABLE", "SUBQUERY"):', "if not source:"),
+    ),
+    # -- lists in queries ------------------------------------------------------------------------------
+    fault(
+        "any aggregate over a list",
+        f"{QUERIES}::test_an_aggregate_of_a_list_is_judged_by_its_name",
+        (TRACES_READ, "if name in NAMING_FUNCTIONS:", "if not name:"),
+    ),
+    fault(
+        "a window in a lambda",
+        f"{QUERIES}::test_the_databases_own_parser_is_asked_too",
+        (TRACES_READ, '"WINDOW_IN_A_LAMBDA" if any(_of_class("WINDOW", node)) else "LAMBDA"', '"LAMBDA"'),
     ),
 )
