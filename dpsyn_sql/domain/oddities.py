@@ -23,8 +23,8 @@ from dpsyn_sql.domain.cases import (
     names_an_identifier,
     names_money,
 )
-from dpsyn_sql.domain.entries import Bins, Categories, Discover, KeyColumn
-from dpsyn_sql.domain.shape import Key, Undiscovered
+from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.specs import Bins, Categories, DiscoverSpec, KeySpec
 from dpsyn_sql.domain.tree_oddities import places, rare_text
 from dpsyn_sql.domain.types import Edge
 from dpsyn_sql.source.names import listed
@@ -85,7 +85,7 @@ def _of_all(
 
 def _person_in_rows(table: Table, case: Case) -> Found:
     """A column that says whose row it is, while a row is protected."""
-    if not table.by_row or case.column.unique or isinstance(case.entry, KeyColumn):
+    if not table.by_row or case.column.unique or isinstance(case.entry, KeySpec):
         return None
     if not names_a_person(case.name):
         return None
@@ -340,7 +340,7 @@ def _moments_without_step(_: Table, case: Case) -> bool:
 
 
 def _money_without_step(_: Table, case: Case) -> bool:
-    stated = isinstance(case.entry, Bins | Discover) and case.entry.granularity is not None
+    stated = isinstance(case.entry, Bins | DiscoverSpec) and case.entry.granularity is not None
     number = case.kind is not None and case.kind.family == "float" and _measured_as_number(case)
     return number and not stated and names_money(case.name)
 
@@ -368,11 +368,6 @@ def _many_columns(table: Table) -> Iterator[Finding]:
         )
 
 
-def _nothing_left(table: Table) -> Iterator[Finding]:
-    if table.cases and all(isinstance(case.item, Key) for case in table.cases):
-        yield Finding(None, "every column is a key: nothing is measured", "declare what is measured", "fault")
-
-
 def _nothing_declared(table: Table) -> Iterator[Finding]:
     if not table.known and not table.cases:
         yield Finding(
@@ -384,7 +379,6 @@ def _nothing_declared(table: Table) -> Iterator[Finding]:
 
 
 RULES: Sequence[Rule] = (
-    _nothing_left,
     _nothing_declared,
     _of_each("serious", _person_in_rows),
     _of_all(
