@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -23,7 +23,7 @@ from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.dialect import DUCKDB
-from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
 _DIGITS = 6  # the fewest digits of numbers in text
@@ -214,16 +214,7 @@ def _unit_number(units: Units, place: Fragment) -> Fragment:
     if not leaves:
         return place
     factor = _coprime(units.count)
-    return Fragment(f"((({_tree(place, starts[1:], leaves)}) * {factor}) % {units.count})")
-
-
-def _tree(column: Fragment, cuts: Sequence[int], leaves: Sequence[str]) -> str:
-    if len(leaves) == 1:
-        return leaves[0]
-    middle = len(leaves) // 2
-    below = _tree(column, cuts[: middle - 1], leaves[:middle])
-    above = _tree(column, cuts[middle:], leaves[middle:])
-    return f"CASE WHEN {column} < {cuts[middle - 1]} THEN {below} ELSE {above} END"
+    return Fragment(f"((({by_cuts(place, starts[1:], leaves)}) * {factor}) % {units.count})")
 
 
 def _coprime(count: int) -> int:

@@ -17,11 +17,11 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.cases import Case, Finding, Table, names_a_code, names_an_identifier, names_money
 from dpsyn_sql.domain.declared import declared_type, natural_kind
 from dpsyn_sql.domain.document import load_yaml
-from dpsyn_sql.domain.entries import Bins, Categories, DyadicColumn, Entry, PointColumns
 from dpsyn_sql.domain.file import DomainFile, DomainSpec, Names, pointed, read_domain
 from dpsyn_sql.domain.matching import Fitted, Matching, Undeclared, end_type
 from dpsyn_sql.domain.oddities import RULES
 from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.specs import Bins, Categories, DyadicSpec, Entry, PointSpec
 from dpsyn_sql.domain.types import SqlType, parse_type, supported_type
 from dpsyn_sql.errors import DomainError
 from dpsyn_sql.source.names import fold
@@ -101,8 +101,8 @@ def _of_file(document: DomainFile) -> list[Column]:
     found: list[Column] = []
     for name, entry in document.columns.items():
         named = parse_type(document.sql_types.get(name, ""))
-        if isinstance(entry, PointColumns):
-            own = [(part, end_type(lower, upper)) for part, lower, upper in entry.box]
+        if isinstance(entry, PointSpec):
+            own = [(part, end_type(lower, upper)) for part, lower, upper in entry.columns]
         else:
             own = [(name, _implied(entry))]
         found.extend(Column(part, (named or implied).text) for part, implied in own)
@@ -110,7 +110,7 @@ def _of_file(document: DomainFile) -> list[Column]:
 
 
 def _implied(entry: Entry | None) -> SqlType:
-    if isinstance(entry, DyadicColumn):
+    if isinstance(entry, DyadicSpec):
         return end_type(entry.lower, entry.upper)
     return declared_type(entry) if isinstance(entry, Bins | Categories) else supported_type("VARCHAR", "")
 

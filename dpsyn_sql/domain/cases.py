@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsyn_sql.domain.entries import Entry
 from dpsyn_sql.domain.matching import Fitted
+from dpsyn_sql.domain.specs import Entry
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.source.relation import Column
 

@@ -25,9 +25,10 @@ from dpsyn_sql.domain.attributes import (
     Label,
     edge_ticks,
 )
-from dpsyn_sql.domain.entries import Bins, Categories, Cut, Discover, Step, moments
+from dpsyn_sql.domain.fields import Cut, Step
 from dpsyn_sql.domain.grids import binned_kind, edge_of, rounded
 from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.specs import Bins, Categories, DiscoverSpec
 from dpsyn_sql.domain.types import Edge, SqlType, enum_type, from_tick, parse_type, to_tick
 from dpsyn_sql.source.relation import Column
 
@@ -236,7 +237,7 @@ def evenly_binned(column: Undiscovered) -> Attribute | None:
 
 
 def stated_limits(
-    column: Column, kind: SqlType, spec: Discover, faults: list[str]
+    column: Column, kind: SqlType, spec: DiscoverSpec, faults: list[str]
 ) -> tuple[Fraction | None, Fraction | None] | None:
     """The bounds of a column whose bins are learnt, as ``limits_of`` gives them; None if one does not fit."""
     lower, upper = spec.lower, spec.upper
@@ -413,7 +414,7 @@ def declared_type(spec: Bins | Categories) -> SqlType:
         whole = bool(spec.labels) and all(type(label) is int for label in spec.labels)
         name = _integer_name([int(label) for label in spec.labels]) if whole else "VARCHAR"
     elif spec.kind == "temporal":
-        found = moments(spec.values)
+        found = [value for value in spec.values if isinstance(value, datetime)]
         zoned = any(moment.tzinfo is not None for moment in found)
         name = "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP" if found else "DATE"
         if any(isinstance(value, time) for value in spec.values):

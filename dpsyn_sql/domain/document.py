@@ -15,8 +15,7 @@ from typing import Annotated, Any, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dpsyn_sql.domain.entries import Entry
-from dpsyn_sql.domain.specs import Spec, TaxonomySpec
+from dpsyn_sql.domain.specs import Entry, Spec, entry_of
 from dpsyn_sql.domain.yaml_numbers import read_decimal
 from dpsyn_sql.errors import DomainError, InputError, said
 
@@ -137,7 +136,7 @@ def _explain(key: str, problem: Any, model: type[Spec]) -> str:
 
 def _plain(name: str, spec: Spec, folder: Path, faults: list[str]) -> Entry | None:
     try:
-        return spec.read(folder) if isinstance(spec, TaxonomySpec) else spec.entry()
+        return entry_of(spec, folder)
     except ValueError as error:
         faults.append(f"column {name!r}: {error}")
     return None

@@ -9,15 +9,19 @@ import contextlib
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, StrictInt, StrictStr, WithJsonSchema
 
 from dpsyn_sql.domain.attributes import MAX_SIZE
-from dpsyn_sql.domain.entries import Cut, Id, Scalar
 from dpsyn_sql.domain.hierarchies.points import MAX_COLUMNS
 from dpsyn_sql.domain.hierarchies.text import LONGEST, alphabet_fault
 from dpsyn_sql.errors import said
+
+Cut = Decimal | date | time
+Scalar = bool | int | Decimal | str | date | None
+Id = int | str
+Step = Decimal | Literal["second", "minute", "hour", "day", "month"]
 
 
 def _number(value: Any) -> Decimal:

@@ -25,9 +25,9 @@ from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.document import Document, json_schema, read_document
-from dpsyn_sql.domain.entries import PointColumns
 from dpsyn_sql.domain.matching import Faulty, Fitted, Joined, Matching, Undeclared, unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
+from dpsyn_sql.domain.specs import PointSpec
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.domain.unit import family_of
 from dpsyn_sql.errors import DomainError, SourceError
@@ -100,7 +100,7 @@ class DomainFile(Document):
         """Declared name of each column of the source."""
         found: dict[str, str] = {}
         for name, entry in self.columns.items():
-            if isinstance(entry, PointColumns):
+            if isinstance(entry, PointSpec):
                 continue
             column = matches.find(name)
             if column is None and entry is None:
@@ -258,12 +258,12 @@ def pointed(
         names: of the columns.
         faults: gets what is wrong.
     """
-    points = {name: entry for name, entry in matching.entries.items() if isinstance(entry, PointColumns)}
+    points = {name: entry for name, entry in matching.entries.items() if isinstance(entry, PointSpec)}
     owners = _owners(points, names)
     by_name = {column.name: column for column in columns}
     made: dict[str, Fitted] = {}
     for name, entry in points.items():
-        own = [names.find(written) for written, _, _ in entry.box]
+        own = [names.find(written) for written, _, _ in entry.columns]
         members = [by_name[column] for column in own if column is not None]
         problems = list(_problems(name, entry, matching, names, owners, by_name, unit))
         left = [column.name for column in members if column.name in dropped]
@@ -277,11 +277,11 @@ def pointed(
     return made
 
 
-def _owners(points: Mapping[str, PointColumns], names: Names) -> dict[str, Counter[str]]:
+def _owners(points: Mapping[str, PointSpec], names: Names) -> dict[str, Counter[str]]:
     """How often each point names each column."""
     owners: dict[str, Counter[str]] = {}
     for name, entry in points.items():
-        for written, _, _ in entry.box:
+        for written, _, _ in entry.columns:
             column = names.find(written)
             if column is not None:
                 owners.setdefault(column, Counter())[name] += 1
@@ -290,7 +290,7 @@ def _owners(points: Mapping[str, PointColumns], names: Names) -> dict[str, Count
 
 def _problems(
     name: str,
-    entry: PointColumns,
+    entry: PointSpec,
     matching: Matching,
     names: Names,
     owners: Mapping[str, Counter[str]],
@@ -302,7 +302,7 @@ def _problems(
     alike = [other for other in matching.entries if fold(other) == fold(name) and other != name]
     if alike:
         yield f"{alike[0]!r} differs by letter case only; rename one of them"
-    for written, _, _ in entry.box:
+    for written, _, _ in entry.columns:
         column = names.find(written)
         if column is None:
             yield f"the source has no column {written!r}; {names.meant(written)}"

@@ -9,22 +9,14 @@ from collections.abc import Sequence
 
 from dpsyn_sql.domain.attributes import edge_ticks
 from dpsyn_sql.domain.declared import binned_attribute, natural_kind, shown
-from dpsyn_sql.domain.entries import (
-    Bins,
-    Cut,
-    DyadicColumn,
-    HierarchyEntry,
-    Id,
-    PointColumns,
-    TaxonomyColumn,
-    TextColumn,
-)
+from dpsyn_sql.domain.fields import Cut, Id
 from dpsyn_sql.domain.grids import binned_kind
 from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn
 from dpsyn_sql.domain.hierarchies.points import Points, box_fault, depth_limit
 from dpsyn_sql.domain.hierarchies.taxonomy import Taxonomy, from_parents, from_prefixes
 from dpsyn_sql.domain.hierarchies.text import MAX_CHILDREN, Texts, children_of, gaps
 from dpsyn_sql.domain.shape import MAX_CODES, Undiscovered
+from dpsyn_sql.domain.specs import Bins, DyadicSpec, HierarchyEntry, PointSpec, TaxonomyColumn, TextColumn
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import said
 from dpsyn_sql.source.relation import Column
@@ -42,7 +34,7 @@ def tree_column(
     """A column that is a hierarchy by itself."""
     nullable = not column.not_null and entry.nullable is not False
     made: Hierarchy | None
-    if isinstance(entry, DyadicColumn):
+    if isinstance(entry, DyadicSpec):
         ends = [(column, kind, entry.lower, entry.upper)]
         made = _points(column.name, ends, entry.depth, nullable, faults)
     elif isinstance(entry, TextColumn):
@@ -53,20 +45,20 @@ def tree_column(
 
 
 def point(
-    name: str, columns: Sequence[tuple[Column, SqlType]], entry: PointColumns, faults: list[str]
+    name: str, columns: Sequence[tuple[Column, SqlType]], entry: PointSpec, faults: list[str]
 ) -> Undiscovered | None:
     """Columns that are a point together, in the order of the entry. A point without a value is written as
     NULL in all of them, so none of a nullable point is NOT NULL."""
     nullable = not any(column.not_null for column, _ in columns) and entry.nullable is not False
     ends = [
         (column, kind, lower, upper)
-        for (column, kind), (_, lower, upper) in zip(columns, entry.box, strict=True)
+        for (column, kind), (_, lower, upper) in zip(columns, entry.columns, strict=True)
     ]
     made = _points(name, ends, entry.depth, nullable, faults)
     return None if made is None else _undiscovered(made, entry)
 
 
-def _undiscovered(hierarchy: Hierarchy, entry: HierarchyEntry | PointColumns) -> Undiscovered:
+def _undiscovered(hierarchy: Hierarchy, entry: HierarchyEntry | PointSpec) -> Undiscovered:
     return Undiscovered(
         hierarchy.name,
         "VARCHAR",

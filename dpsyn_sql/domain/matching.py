@@ -26,23 +26,22 @@ from dpsyn_sql.domain.declared import (
     stated_limits,
 )
 from dpsyn_sql.domain.document import read_document
-from dpsyn_sql.domain.entries import (
-    Bins,
-    Categories,
-    ConstantColumn,
-    Cut,
-    DerivedColumn,
-    Discover,
-    DyadicColumn,
-    Entry,
-    HierarchyEntry,
-    KeyColumn,
-    PointColumns,
-    Scalar,
-)
+from dpsyn_sql.domain.fields import Cut, Scalar
 from dpsyn_sql.domain.grids import rounded
 from dpsyn_sql.domain.hierarchical import point, tree_column
 from dpsyn_sql.domain.shape import MAX_CODES, Constant, Derived, Key, Role, Undiscovered, UnitId
+from dpsyn_sql.domain.specs import (
+    Bins,
+    Categories,
+    ConstantSpec,
+    DerivedSpec,
+    DiscoverSpec,
+    DyadicSpec,
+    Entry,
+    HierarchyEntry,
+    KeySpec,
+    PointSpec,
+)
 from dpsyn_sql.domain.types import SqlType, enum_type, parse_type, supported_type, to_tick
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import CheckDomain, Column
@@ -92,18 +91,18 @@ class Matching:
         if isinstance(entry, Bins) and self.discover and entry.bins is None and not entry.edges:
             return _within_bounds(column, chosen, entry, faults)
         stated = name in self.sql_types or (
-            isinstance(entry, Discover) and (entry.kind is not None or entry.prefixes)
+            isinstance(entry, DiscoverSpec) and (entry.kind is not None or entry.prefixes)
         )
-        if isinstance(entry, Discover) and self.csv and not stated:
+        if isinstance(entry, DiscoverSpec) and self.csv and not stated:
             return _to_discover(column, chosen, entry, faults, typed=False)
         return _declared(column, chosen, entry, faults)
 
     def point(
-        self, name: str, entry: PointColumns, columns: Sequence[Column], faults: list[str]
+        self, name: str, entry: PointSpec, columns: Sequence[Column], faults: list[str]
     ) -> Undiscovered | type[Faulty]:
         """A point over these columns, in the order of its entry."""
         typed = []
-        for column, (_, lower, upper) in zip(columns, entry.box, strict=True):
+        for column, (_, lower, upper) in zip(columns, entry.columns, strict=True):
             kind, named = parse_type(column.sql_type), self.sql_types.get(name)
             if self.csv and named is None:
                 named = end_type(lower, upper).text
@@ -120,16 +119,16 @@ class Matching:
         if known is None or (self.discover and known.kind != "categorical" and not has_unit_bins(known)):
             if not self.discover:
                 return Undeclared
-            return _to_discover(column, kind, Discover(), [], typed=not self.csv)
+            return _to_discover(column, kind, DiscoverSpec(type="discover"), [], typed=not self.csv)
         return known
 
 
 def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) -> Fitted:
-    if isinstance(entry, KeyColumn):
+    if isinstance(entry, KeySpec):
         return key_role(column, kind, "declared")
-    if isinstance(entry, ConstantColumn):
+    if isinstance(entry, ConstantSpec):
         return constant_role(column, kind, entry, faults) or Faulty
-    if isinstance(entry, Discover):
+    if isinstance(entry, DiscoverSpec):
         if kind.family == "uuid":
             faults.append(f"column {column.name!r}: a UUID cannot be measured; write type: key")
             return Faulty
@@ -138,11 +137,11 @@ def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) ->
             faults.append(f"column {column.name!r}: {fault}")
             return Faulty
         return catalog_attribute(column, kind) or _to_discover(column, kind, entry, faults)
-    if isinstance(entry, DerivedColumn):
+    if isinstance(entry, DerivedSpec):
         return derived_role(column, kind, entry)
     if isinstance(entry, HierarchyEntry):
         return tree_column(column, kind, entry, faults) or Faulty
-    if isinstance(entry, PointColumns):
+    if isinstance(entry, PointSpec):
         raise InternalError("a point is no column of the source")
     nullable = entry.nullable and not column.not_null
     if isinstance(entry, Categories):
@@ -163,7 +162,7 @@ def _within_bounds(column: Column, kind: SqlType, entry: Bins, faults: list[str]
 
 
 def _to_discover(
-    column: Column, kind: SqlType, entry: Discover, faults: list[str], *, typed: bool = True
+    column: Column, kind: SqlType, entry: DiscoverSpec, faults: list[str], *, typed: bool = True
 ) -> Fitted:
     """A column to learn; whole numbers may be codes if the owner says so.
 
@@ -213,7 +212,7 @@ def _to_discover(
         high,
         other=entry.other,
         typed=typed,
-        prefixes=entry.prefixes,
+        prefixes=tuple(entry.prefixes),
         clipped=entry.lower is not None or entry.upper is not None,
     )
 
@@ -302,10 +301,10 @@ def _implied_type(kind: SqlType, spec: Entry) -> SqlType:
     """The type of a CSV column whose declaration names none."""
     if isinstance(spec, Bins | Categories):
         return declared_type(spec)
-    if isinstance(spec, DyadicColumn):
+    if isinstance(spec, DyadicSpec):
         return declared_type(Bins(_kind_of(spec.lower), spec.lower, spec.upper))
     name = "VARCHAR"
-    if isinstance(spec, ConstantColumn):
+    if isinstance(spec, ConstantSpec):
         value = spec.value
         if isinstance(value, bool):
             name = "BOOLEAN"
@@ -344,7 +343,7 @@ def unit_role(column: Column) -> UnitId:
     return UnitId(column.name, column.sql_type if kind is None else _public_type(column, kind))
 
 
-def constant_role(column: Column, kind: SqlType, entry: ConstantColumn, faults: list[str]) -> Constant | None:
+def constant_role(column: Column, kind: SqlType, entry: ConstantSpec, faults: list[str]) -> Constant | None:
     """A column of one value; whether it fits the type is asked of the database (``write.expressions``)."""
     value = entry.value
     if value is None and column.not_null:
@@ -359,18 +358,19 @@ def constant_role(column: Column, kind: SqlType, entry: ConstantColumn, faults: 
     return Constant(column.name, sql_type, value)
 
 
-def derived_role(column: Column, kind: SqlType, entry: DerivedColumn) -> Derived:
+def derived_role(column: Column, kind: SqlType, entry: DerivedSpec) -> Derived:
     """A computed column; a table of values becomes the CASE expression that looks it up."""
     sql_type = kind.text
     if kind.family == "enum" and column.enum_labels is None:
         sql_type = "VARCHAR"
-    return Derived(column.name, sql_type, entry.expression or _lookup(entry))
+    stated = entry.derived
+    return Derived(column.name, sql_type, stated if isinstance(stated, str) else _lookup(entry))
 
 
-def _lookup(entry: DerivedColumn) -> str:
-    column = ident(entry.column)
-    cases = []
-    for key, value in entry.pairs:
+def _lookup(entry: DerivedSpec) -> str:
+    source, pairs = entry.derived
+    column, cases = ident(source), []
+    for key, value in pairs:
         matches = f"{column} IS NULL" if key is None else f"{column} = {_literal(key)}"
         cases.append(f"WHEN {matches} THEN {_literal(value)}")
     return f"CASE {' '.join(cases)} ELSE {_literal(entry.otherwise)} END"

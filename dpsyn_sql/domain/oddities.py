@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
-from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 
 from dpsyn_sql.domain.attributes import Attribute
@@ -23,8 +22,8 @@ from dpsyn_sql.domain.cases import (
     names_an_identifier,
     names_money,
 )
-from dpsyn_sql.domain.entries import Bins, Categories, Discover, KeyColumn
-from dpsyn_sql.domain.shape import Key, Undiscovered
+from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.specs import Bins, Categories, DiscoverSpec, KeySpec
 from dpsyn_sql.domain.tree_oddities import places, rare_text
 from dpsyn_sql.domain.types import Edge
 from dpsyn_sql.source.names import listed
@@ -47,10 +46,7 @@ _EQUAL_SPAN = 10_000
 # Numbers of one bound to the other, from which on bins of equal width are doubtful.
 
 _LAST_GROWS = 3.0
-_JUMP = 200.0
-# A last bin that is this many times wider than the growth of those before it; neighbours this unequal.
-
-_FEW_TEXTS = 5
+# A last bin that is this many times wider than the growth of those before it.
 
 
 def _of_each(severity: Severity, judge: Callable[[Table, Case], Found]) -> Rule:
@@ -85,7 +81,7 @@ def _of_all(
 
 def _person_in_rows(table: Table, case: Case) -> Found:
     """A column that says whose row it is, while a row is protected."""
-    if not table.by_row or case.column.unique or isinstance(case.entry, KeyColumn):
+    if not table.by_row or case.column.unique or isinstance(case.entry, KeySpec):
         return None
     if not names_a_person(case.name):
         return None
@@ -136,30 +132,6 @@ def _text_that_is_unique(_: Table, case: Case) -> Found:
     )
 
 
-def _numbers_as_text(table: Table, case: Case) -> Found:
-    """Categories that are all numbers."""
-    if not isinstance(case.entry, Categories) or case.kind is None or case.kind.family != "text":
-        return None
-    texts = [label for label in case.entry.labels if isinstance(label, str)]
-    if len(texts) < _FEW_TEXTS or case.entry.ordered or names_a_code(case.name):
-        return None
-    if not all(_is_number(text) for text in texts):
-        return None
-    cure = (
-        "sql_type: BIGINT and type: numeric"
-        if table.csv
-        else "TRY_CAST it in a query and write type: numeric"
-    )
-    return f"its {len(texts)} categories are numbers stored as text", f"{cure}, or ordered: true"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return Decimal(text.strip()).is_finite()
-    except InvalidOperation:
-        return False
-
-
 # -- bounds and bins -------------------------------------------------------------------------------
 
 
@@ -197,22 +169,6 @@ def _wide_last_bin(_: Table, case: Case) -> Found:
         f"its last bin is {last / sum(widths[:-1]):.3g} times as wide as all others together",
         f"add edges within it that grow like the others{_next_edge(case)}, or lower the "
         "last one: values beyond it fall into the last bin",
-    )
-
-
-def _unequal(_: Table, case: Case) -> Found:
-    """Neighbouring bins of very unequal width."""
-    widths = _widths(case)
-    if widths is None or len(widths) < 3 or case.kind is None:
-        return None
-    single = 1.0 if case.kind.discrete and not case.kind.temporal else 0.0  # a bin of one value is meant
-    inner = [(a, b) for a, b in pairwise(widths[:-1]) if min(a, b) > single]
-    worst = max((max(a, b) / min(a, b) for a, b in inner), default=1.0)
-    if worst < _JUMP:
-        return None
-    return (
-        f"two neighbouring bins differ in width by a factor of {worst:.3g}",
-        "add edges between them: little is kept of where in a wide bin its rows are",
     )
 
 
@@ -340,7 +296,7 @@ def _moments_without_step(_: Table, case: Case) -> bool:
 
 
 def _money_without_step(_: Table, case: Case) -> bool:
-    stated = isinstance(case.entry, Bins | Discover) and case.entry.granularity is not None
+    stated = isinstance(case.entry, Bins | DiscoverSpec) and case.entry.granularity is not None
     number = case.kind is not None and case.kind.family == "float" and _measured_as_number(case)
     return number and not stated and names_money(case.name)
 
@@ -368,11 +324,6 @@ def _many_columns(table: Table) -> Iterator[Finding]:
         )
 
 
-def _nothing_left(table: Table) -> Iterator[Finding]:
-    if table.cases and all(isinstance(case.item, Key) for case in table.cases):
-        yield Finding(None, "every column is a key: nothing is measured", "declare what is measured", "fault")
-
-
 def _nothing_declared(table: Table) -> Iterator[Finding]:
     if not table.known and not table.cases:
         yield Finding(
@@ -384,7 +335,6 @@ def _nothing_declared(table: Table) -> Iterator[Finding]:
 
 
 RULES: Sequence[Rule] = (
-    _nothing_left,
     _nothing_declared,
     _of_each("serious", _person_in_rows),
     _of_all(
@@ -403,9 +353,7 @@ RULES: Sequence[Rule] = (
     _of_each("serious", _alike_categories),
     places,
     _of_each("hint", rare_text),
-    _of_each("hint", _numbers_as_text),
     _of_each("hint", _too_many_codes),
-    _of_each("hint", _unequal),
     _of_all(
         "hint",
         _no_other,

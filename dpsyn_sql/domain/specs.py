@@ -6,36 +6,25 @@ The docstrings and the descriptions of fields are part of the published format.
 from __future__ import annotations
 
 import csv
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from dpsyn_sql.domain.entries import (
-    Bins,
-    Categories,
-    ConstantColumn,
-    DerivedColumn,
-    Discover,
-    DyadicColumn,
-    Entry,
-    Id,
-    KeyColumn,
-    PointColumns,
-    TaxonomyColumn,
-    TextColumn,
-)
+from dpsyn_sql.domain.attributes import Label
 from dpsyn_sql.domain.fields import (
     Alphabet,
     BinCount,
     Bound,
     Box,
     CodeCount,
+    Cut,
     Depth,
     Derivation,
     Granularity,
+    Id,
     IdList,
     Lengths,
     Moment,
@@ -44,26 +33,74 @@ from dpsyn_sql.domain.fields import (
     Prefixes,
     Single,
     SqlTypeName,
+    Step,
     TextLength,
 )
 from dpsyn_sql.domain.hierarchies.text import lengths_fault
 from dpsyn_sql.source.names import listed
 
 
-class _Spec(BaseModel, ABC):
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Declared cuts of a column: either ``lower``, ``upper`` and perhaps ``bins``, or ``edges``.
+
+    ``granularity``: the values that occur are whole multiples of it; None: the type's own.
+    """
+
+    kind: Literal["numeric", "temporal"]
+    lower: Cut | None = None
+    upper: Cut | None = None
+    bins: int | None = None
+    edges: tuple[Cut, ...] = ()
+    nullable: bool = False
+    granularity: Step | None = None
+
+    @property
+    def values(self) -> tuple[Cut, ...]:
+        """Every value the owner wrote."""
+        return (*(value for value in (self.lower, self.upper) if value is not None), *self.edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """Declared categories; ``other=None`` means that the owner said nothing about completeness."""
+
+    labels: tuple[Label, ...]
+    other: bool | None = None
+    ordered: bool = False
+    nullable: bool = False
+    prefixes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextColumn:
+    """Text of the characters of ``alphabet`` (ascending), cut at ``longest`` of them, whose beginnings are
+    refined to ``lengths``."""
+
+    alphabet: str
+    longest: int
+    lengths: tuple[int, ...]
+    max_codes: int | None = None
+    nullable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaxonomyColumn:
+    """Ids with their parents (None: the root), or ids alone with the lengths of the beginnings they share."""
+
+    parents: tuple[tuple[Id, Id | None], ...] = ()
+    ids: tuple[Id, ...] = ()
+    prefixes: tuple[int, ...] = ()
+    max_codes: int | None = None
+    nullable: bool | None = None
+
+
+class _Spec(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, arbitrary_types_allowed=True, populate_by_name=True
     )
 
     sql_type: SqlTypeName = None
-
-    @abstractmethod
-    def entry(self) -> Entry:
-        """The declaration as a plain value.
-
-        Raises:
-            ValueError: its parts contradict each other, or one is missing.
-        """
 
 
 class _Measured(_Spec):
@@ -131,18 +168,6 @@ class DiscoverSpec(_Spec):
     upper: Bound | None = None
     prefixes: Prefixes = []
 
-    def entry(self) -> Discover:
-        return Discover(
-            self.kind,
-            self.max_codes,
-            self.nullable,
-            self.granularity,
-            other=self.other,
-            lower=self.lower,
-            upper=self.upper,
-            prefixes=tuple(self.prefixes),
-        )
-
 
 class _TreeSpec(_Spec):
     max_codes: CodeCount | None = None
@@ -157,15 +182,6 @@ class DyadicSpec(_TreeSpec):
     upper: Bound
     depth: Depth | None = None
 
-    def entry(self) -> DyadicColumn:
-        return DyadicColumn(
-            lower=self.lower,
-            upper=self.upper,
-            depth=self.depth,
-            max_codes=self.max_codes,
-            nullable=self.nullable,
-        )
-
 
 class PointSpec(_TreeSpec):
     """Two to eight columns of the source that are a place, or a way from one to another, under a name of
@@ -174,11 +190,6 @@ class PointSpec(_TreeSpec):
     type: Literal["point"]
     columns: Box
     depth: Depth | None = None
-
-    def entry(self) -> PointColumns:
-        return PointColumns(
-            box=self.columns, depth=self.depth, max_codes=self.max_codes, nullable=self.nullable
-        )
 
 
 class StringSpec(_TreeSpec):
@@ -223,9 +234,6 @@ class TaxonomySpec(_TreeSpec):
     prefixes: Annotated[
         Lengths | None, Field(description="Ascending: lengths of the beginnings that ids are grouped by.")
     ] = None
-
-    def entry(self) -> TaxonomyColumn:
-        return self.read(Path())
 
     def read(self, folder: Path) -> TaxonomyColumn:
         """The entry, with the ids of its file; a relative path starts from ``folder``.
@@ -293,18 +301,12 @@ class KeySpec(_Spec):
 
     type: Literal["key"]
 
-    def entry(self) -> KeyColumn:
-        return KeyColumn()
-
 
 class ConstantSpec(_Spec):
     """A column of one public value."""
 
     type: Literal["constant"]
     value: Single
-
-    def entry(self) -> ConstantColumn:
-        return ConstantColumn(self.value)
 
 
 class DerivedSpec(_Spec):
@@ -314,13 +316,10 @@ class DerivedSpec(_Spec):
     derived: Derivation
     otherwise: Annotated[Single, Field(alias="else", description="Where the mapping has no entry.")] = None
 
-    def entry(self) -> DerivedColumn:
-        if not isinstance(self.derived, str):
-            column, pairs = self.derived
-            return DerivedColumn(None, column, pairs, self.otherwise)
-        if "otherwise" in self.model_fields_set:
+    def entry(self) -> DerivedSpec:
+        if isinstance(self.derived, str) and "otherwise" in self.model_fields_set:
             raise ValueError("else needs a mapping; write the other value into the expression")
-        return DerivedColumn(self.derived)
+        return self
 
 
 def _bins(spec: NumericSpec | TemporalSpec) -> Bins:
@@ -347,3 +346,23 @@ Spec = (
     | ConstantSpec
     | DerivedSpec
 )
+"""The declaration of a column as the file has it."""
+
+HierarchyEntry = DyadicSpec | TextColumn | TaxonomyColumn
+"""A hierarchy over one column."""
+
+Entry = Bins | Categories | DiscoverSpec | KeySpec | ConstantSpec | DerivedSpec | HierarchyEntry | PointSpec
+"""The same as what ``entry`` of the specs makes of it, if they have one."""
+
+
+def entry_of(spec: Spec, folder: Path) -> Entry:
+    """The declaration as what fits a column; a file that it names lies in ``folder``.
+
+    Raises:
+        ValueError: its parts contradict each other, or one is missing.
+    """
+    if isinstance(spec, TaxonomySpec):
+        return spec.read(folder)
+    if isinstance(spec, NumericSpec | TemporalSpec | CategoricalSpec | StringSpec | DerivedSpec):
+        return spec.entry()
+    return spec

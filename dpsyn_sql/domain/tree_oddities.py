@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.cases import Case, Finding, Table, names_a_code, names_an_identifier, words_of
-from dpsyn_sql.domain.entries import Discover
 from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.specs import DiscoverSpec
 
 _LATITUDES = frozenset({"lat", "latitude"})
 _LONGITUDES = frozenset({"lon", "lng", "long", "longitude"})
@@ -59,7 +59,7 @@ def rare_text(table: Table, case: Case) -> tuple[str, str] | None:
         return None
     if case.kind is None or case.kind.family != "text" or (table.csv and case.entry is None):
         return None
-    if case.entry is not None and not isinstance(case.entry, Discover):
+    if case.entry is not None and not isinstance(case.entry, DiscoverSpec):
         return None
     if names_a_code(case.name):
         return (

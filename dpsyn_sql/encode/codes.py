@@ -31,7 +31,7 @@ from dpsyn_sql.encode.leaves import (
 )
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
-from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal
 from dpsyn_sql.sqltext.render import render
 
 _LOOKUP = 4_096  # longest lookup list
@@ -49,7 +49,7 @@ def encode_expression(
     text counts as NULL. With leaves it is a name of ``key_columns`` and ``named_columns``.
     """
     if attribute.leaves is not None:
-        return leaf_code(attribute, column, dialect, tree)
+        return leaf_code(attribute, column, dialect)
     kind = attribute.type
     if from_text and kind.family != "text":
         column = dialect.guarded_cast(column, kind.sql)
@@ -88,7 +88,7 @@ def _present(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dia
         return _label_tree(attribute, kind, column, dialect)
     if kind.family == "float":
         cuts = [_float_literal(kind, edge) for edge in attribute.edges[1:-1] if isinstance(edge, float)]
-        return tree(column, cuts, [str(code) for code in range(attribute.regular)])
+        return by_cuts(column, cuts, [str(code) for code in range(attribute.regular)])
     ticks = edge_ticks(attribute)
     if kind.family in ("integer", "date"):
         clipped = _clipped(kind, column, ticks)
@@ -98,7 +98,7 @@ def _present(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dia
             codes = [bisect_right(ticks, tick) - 1 for tick in range(ticks[0], ticks[-1])]
             return dialect.of_places(codes, clipped)
     cuts = [tick_literal(kind, tick) for tick in ticks[1:-1]]
-    return tree(column, cuts, [str(code) for code in range(attribute.regular)])
+    return by_cuts(column, cuts, [str(code) for code in range(attribute.regular)])
 
 
 def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
@@ -151,7 +151,7 @@ def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment, dialect: 
         f"CASE WHEN {column} = {text} THEN {code} ELSE {attribute.fallback_code} END"
         for text, (_, code) in zip(texts, pairs, strict=True)
     ]
-    return tree(column, texts[1:], leaves)
+    return by_cuts(column, texts[1:], leaves)
 
 
 def _label_list(
@@ -165,16 +165,6 @@ def _label_list(
     inside = place if listed == list(range(len(listed))) else dialect.of_places(listed, place)
     bounds = f"{column} >= {tick_literal(kind, low)} AND {column} <= {tick_literal(kind, high)}"
     return f"CASE WHEN {bounds} THEN {inside} ELSE {attribute.fallback_code} END"
-
-
-def tree(column: Fragment, cuts: Sequence[str], leaves: Sequence[str]) -> str:
-    """Leaf i for cuts[i-1] <= column < cuts[i]; log2 of the leaves deep, repeated leaves joined."""
-    if len(leaves) == 1:
-        return leaves[0]
-    middle = len(leaves) // 2
-    below = tree(column, cuts[: middle - 1], leaves[:middle])
-    above = tree(column, cuts[middle:], leaves[middle:])
-    return f"CASE WHEN {column} < {cuts[middle - 1]} THEN {below} ELSE {above} END"
 
 
 def _float_literal(kind: SqlType, value: float) -> Fragment:

@@ -7,16 +7,12 @@ bytes: no collation changes the order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.hierarchies.base import Hierarchy, Leaves, absent
 from dpsyn_sql.domain.hierarchies.leaves import code_starts
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.dialect import Dialect
-from dpsyn_sql.sqltext.fragments import Fragment, literal
-
-Tree = Callable[[Fragment, Sequence[str], Sequence[str]], str]
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, literal
 
 _COMPARED = 256  # codes; a tree of comparisons is slower than a join from here on
 
@@ -45,10 +41,10 @@ def key_column(attribute: Attribute, column: str, dialect: Dialect) -> Fragment:
     return Fragment(f"{dialect.text_bytes(key) if hierarchy.text else key} AS {column}")
 
 
-def leaf_code(attribute: Attribute, column: str, dialect: Dialect, tree: Tree) -> Fragment:
-    """The code of a row by comparisons of ``key_column``; ``tree`` is that of ``encode.codes``."""
+def leaf_code(attribute: Attribute, column: str, dialect: Dialect) -> Fragment:
+    """The code of a row by comparisons of ``key_column``."""
     starts = _starts(attribute, dialect)
-    found = tree(Fragment(column), starts[1:], [str(code) for code in range(len(starts))])
+    found = by_cuts(column, starts[1:], [str(code) for code in range(len(starts))])
     return _or_elsewhere(attribute, column, found)
 
 

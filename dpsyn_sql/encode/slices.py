@@ -17,13 +17,13 @@ from itertools import count
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import SqlType, parse_type, tick_literal
 from dpsyn_sql.domain.unit import family_of
-from dpsyn_sql.encode.codes import tree, unit_bytes
+from dpsyn_sql.encode.codes import unit_bytes
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.source.names import fold, meant, shorten
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
 from dpsyn_sql.source.slices import Partition, Slice, Sliced, Window
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
-from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal
 from dpsyn_sql.sqltext.render import render
 
 _ADVICE = "Cast the column in a query or view: TRY_CAST(day AS DATE) AS day."
@@ -129,7 +129,7 @@ def _window(
     sliced = Sliced(window, column.name, reads)
     if window.most is None or unit.column is None:
         return sliced, inside, None
-    number = tree(value, edges[1:-1], [str(place) for place in range(len(edges) - 1)])
+    number = by_cuts(value, edges[1:-1], [str(place) for place in range(len(edges) - 1)])
     bound = _Bound(
         most=window.most,
         unit=unit_bytes(unit.column, dialect),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -58,3 +58,13 @@ def string_literal(text: str) -> Fragment:
 def comma(fragments: Iterable[str]) -> Fragment:
     """Join fragments with commas, one per line."""
     return Fragment(",\n    ".join(fragments))
+
+
+def by_cuts(column: str, cuts: Sequence[int | str], leaves: Sequence[str]) -> str:
+    """Leaf i for cuts[i-1] <= column < cuts[i], by comparisons: log2 of the leaves deep."""
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = len(leaves) // 2
+    below = by_cuts(column, cuts[: middle - 1], leaves[:middle])
+    above = by_cuts(column, cuts[middle:], leaves[middle:])
+    return f"CASE WHEN {column} < {cuts[middle - 1]} THEN {below} ELSE {above} END"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +147,7 @@ class Points:
         InternalError: the box, its types or the depth do not fit together; see ``box_fault``.
     """
 
+    text: ClassVar[bool] = False
     name: str
     columns: tuple[HierarchyColumn, ...]
     lows: tuple[int | float, ...]
@@ -180,10 +181,6 @@ class Points:
     @property
     def branching(self) -> int:
         return 1 << len(self.columns)
-
-    @property
-    def text(self) -> bool:
-        return False
 
     def root(self) -> NDArray[np.int64]:
         return np.zeros(1, dtype=np.int64)

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ class Taxonomy:
         InternalError: the nodes make no tree over the ids.
     """
 
+    text: ClassVar[bool] = False
     column: HierarchyColumn
     ids: tuple[str, ...]
     nodes: tuple[tuple[tuple[int, str], ...], ...]
@@ -76,10 +77,6 @@ class Taxonomy:
     @property
     def branching(self) -> int:
         return self._branching
-
-    @property
-    def text(self) -> bool:
-        return False
 
     def root(self) -> NDArray[np.int64]:
         return np.zeros(1, dtype=np.int64)

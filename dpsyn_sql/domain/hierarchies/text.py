@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class Texts:
         InternalError: the alphabet or the lengths are not as ``alphabet_fault``, ``lengths_fault`` ask.
     """
 
+    text: ClassVar[bool] = True
     column: HierarchyColumn
     alphabet: str
     lengths: tuple[int, ...]
@@ -73,10 +74,6 @@ class Texts:
     @property
     def branching(self) -> int:
         return children_of(len(self.alphabet), max(gaps(self.lengths)))
-
-    @property
-    def text(self) -> bool:
-        return True
 
     def root(self) -> NDArray[Any]:
         return np.array([""], dtype=object)

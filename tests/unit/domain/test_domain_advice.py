@@ -101,26 +101,12 @@ ODD = {
         "its 32 bins are all 62,500 wide",
         "edges that grow: [0, 1000, 2000, 5000, 10000, ",
     ),
-    "unequal neighbours": (
-        [("n", L, True)],
-        {"n": {"type": "numeric", "edges": [0, 0.1, 0.2, 100, 200, 300]}},
-        "n",
-        "differ in width by a factor of 998",
-        "add edges between them",
-    ),
     "alike categories": (
         [("s", T, True)],
         {"s": {**WORDS, "categories": ["Private", "private ", "Public"]}},
         "s",
         "'Private', 'private ' differ in case or spaces",
         "keep the spelling",
-    ),
-    "numbers as text": (
-        [("s", T, True)],
-        {"s": {**WORDS, "categories": ["1", "2", "3", "10", "2.5"]}},
-        "s",
-        "5 categories are numbers stored as text",
-        "type: numeric",
     ),
     "too many codes": (
         [("s", T, True), ("n", N, True)],

@@ -4,7 +4,6 @@ from datetime import date, time
 from decimal import Decimal
 
 import pytest
-from support.shapes import domain_of
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.file import read_domain, shape_of
@@ -226,8 +225,3 @@ def test_times_of_day():
         one("VARCHAR", {"type": "temporal", "lower": "08:00", "upper": "18:00"}, kind="csv").sql_type
         == "TIME"
     )
-
-
-def test_the_thin_wrapper_gives_the_measured_attributes():
-    spec = {"columns": {"id": {"type": "key"}}}
-    assert domain_of(spec, relation(Column("id", "INTEGER"), Column("f", "BOOLEAN"))).names == ("f",)

@@ -114,15 +114,31 @@ def tree(hierarchy):
     return Undiscovered(hierarchy.name, "VARCHAR", "categorical", hierarchy.nullable, hierarchy=hierarchy)
 
 
-def test_the_box_of_dates_is_that_of_the_window():
-    found = only(tree(Points("day", (DAY,), (15_750,), (20_000,), 12, nullable=True)), FEBRUARY)
-    assert found == tree(Points("day", (DAY,), (15_750,), (15_764,), 4))
-    outside = only(tree(Points("day", (DAY,), (0,), (100,), 7)), FEBRUARY)
-    assert (outside.hierarchy.lows, outside.hierarchy.highs) == ((15_737,), (15_764,))
+FIRST, LAST = 15_737, 15_764  # of February
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "depth", "within"),
+    [
+        (15_750, 20_000, 12, (15_750, LAST, 4)),
+        (FIRST - 400, FIRST + 400, 9, (FIRST, LAST, 5)),
+        (FIRST - 400, FIRST + 1, 9, (FIRST, FIRST + 1, 1)),
+        (0, 100, 7, (FIRST, LAST, 5)),  # outside
+    ],
+)
+def test_the_box_of_dates_is_that_of_the_window(low, high, depth, within):
+    least, most, levels = within
+    found = only(tree(Points("day", (DAY,), (low,), (high,), depth, nullable=True)), FEBRUARY)
+    assert found == tree(Points("day", (DAY,), (least,), (most,), levels))
+
+
+def test_a_box_of_one_date_is_a_bin_and_a_place_keeps_its_other_columns():
+    one_day = tree(Points("day", (DAY,), (FIRST - 400,), (FIRST,), 9, nullable=True))
+    assert only(one_day, FEBRUARY) == days((2, 1), (2, 2))
     columns = (HierarchyColumn("lat", "DOUBLE"), DAY)
     place = Points("where", columns, (40.0, 15_000), (41.0, 16_000), 10, nullable=True)
     assert only(tree(place), FEBRUARY) == tree(
-        Points("where", columns, (40.0, 15_737), (41.0, 15_764), 10, nullable=True)
+        Points("where", columns, (40.0, FIRST), (41.0, LAST), 10, nullable=True)
     )
 
 
@@ -147,6 +163,11 @@ def test_trees_over_other_columns_or_expressions_stay_whole():
             Attribute("c", "INTEGER", "numeric", edges=(11, 12), ordered=True),
         ),
         (
+            from_prefixes(HierarchyColumn("c", "VARCHAR"), ["a1", "a2", "b"], [1]),
+            "zz",
+            Attribute("c", "VARCHAR", "categorical", labels=("zz",)),
+        ),
+        (
             Points("c", (HierarchyColumn("c", "INTEGER"),), (0,), (9,), 4),
             "7",
             Attribute("c", "INTEGER", "numeric", edges=(7, 8), ordered=True),
@@ -156,28 +177,3 @@ def test_trees_over_other_columns_or_expressions_stay_whole():
 def test_a_partition_of_a_tree_has_its_one_value(hierarchy, value, expected):
     sliced = Sliced(Partition("c", value), "c", "text", value)
     assert only(tree(hierarchy), sliced) == expected
-
-
-def halves(name, sql_type, low, high, depth, nullable=True):
-    points = Points(name, (HierarchyColumn(name, sql_type),), (low,), (high,), depth, nullable)
-    return Undiscovered(name, "VARCHAR", "categorical", nullable, hierarchy=points)
-
-
-def test_halves_of_dates_are_those_of_the_window():
-    first = date(2013, 2, 1).toordinal() - date(1970, 1, 1).toordinal()
-    found = only(halves("day", "DATE", first - 400, first + 400, 9), FEBRUARY)
-    assert found == halves("day", "DATE", first, first + 27, 5, nullable=False)
-    found = only(halves("day", "DATE", first - 400, first + 1, 9), FEBRUARY)
-    assert found == halves("day", "DATE", first, first + 1, 1, nullable=False)
-    assert only(halves("day", "DATE", first - 400, first, 9), FEBRUARY) == days((2, 1), (2, 2))
-    outside = only(halves("day", "DATE", 0, 400, 9), FEBRUARY)
-    assert outside == halves("day", "DATE", first, first + 27, 5, nullable=False)
-
-
-def test_a_partition_of_a_hierarchy_is_one_value():
-    number = only(halves("n", "INTEGER", 0, 90, 6), Sliced(Partition("n", "7"), "n", "integer", "7"))
-    assert number == Attribute("n", "INTEGER", "numeric", edges=(7, 8), ordered=True)
-    tree = from_prefixes(HierarchyColumn("code", "VARCHAR"), ["a1", "a2", "b"], [1])
-    codes = Undiscovered("code", "VARCHAR", "categorical", hierarchy=tree)
-    found = only(codes, Sliced(Partition("code", "zz"), "code", "text", "zz"))
-    assert found == Attribute("code", "VARCHAR", "categorical", labels=("zz",))

@@ -121,3 +121,9 @@ def test_a_table_with_a_coarse_twin_adds_no_precision():
     residual = Observation(np.zeros((60, 2)), 4.0, filled=True)  # a cell of it has (1 - 1/60) (1 - 1/2) of 16
     seen = components(task, replace(first, tables={(0, 1): residual}))[0, 1]
     assert seen.precision == pytest.approx(1 / (16 * 59 / 60 / 2))
+
+
+def test_a_pair_with_a_variable_of_one_code_is_no_residual():
+    law = NoiseLaw(10.0, 0.5, residuals=True)
+    taken = selected({(0, 1): 1e5, (0, 2): 1e5}, {}, {}, (8, 1, 8), (), 200, law, SETTINGS)
+    assert taken.keys() == {(0, 2)}
