@@ -168,7 +168,7 @@ def _digits(numbers: IntArray, sizes: Sequence[int]) -> list[IntArray]:
 def _numbered(columns: Sequence[IntArray]) -> IntArray:
     """A number for each different row; no number is as large as the rows are many."""
     rows = pd.DataFrame(dict(enumerate(columns)))
-    return rows.groupby(list(rows.columns), sort=False).ngroup().to_numpy(np.int64)
+    return np.asarray(rows.groupby(list(rows.columns), sort=False).ngroup(), np.int64)
 
 
 def _find(columns: Sequence[IntArray], asked: Sequence[IntArray]) -> IntArray:
