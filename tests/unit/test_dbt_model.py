@@ -136,3 +136,5 @@ def test_paths_begin_at_the_project_and_the_model_names_the_release(tmp_path):
     request = request_of(call(tmp_path, {**STATED, "domain": "people.yml"}))
     assert request.domain == tmp_path / "people.yml" and request.name == "model" and request.replace
     assert request_of(call(tmp_path, {**STATED, "name": "kept"})).name == "kept"
+    numbered = request_of(call(tmp_path, {**STATED, "version": 0, "account": 7}))
+    assert (numbered.version, numbered.account) == ("0", "7")

@@ -299,6 +299,8 @@ def test_numbers_are_those_that_are_written(read):
     schedule = read(text.replace("{period}", "{partition}").replace("epsilon: 4}", "epsilon: 010}"))
     (one,) = schedule.releases
     assert one.series.values == ("01", "010", "0x1F", "1")
+    numbered = GOOD.replace("people:", "202611:").replace("window: at", "window: at, account: 202611")
+    assert read(numbered).releases[0].source.account == "202611"
     limit = schedule.accounts["people"].limit
     assert limit.budget == granted_budget("10", "1e-8")
     assert any(
