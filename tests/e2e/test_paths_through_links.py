@@ -71,7 +71,7 @@ def test_the_ledger_and_the_budget_are_those_of_the_file_that_is_meant(places, k
     meant, decoy = places
     place = meant / ("w.duckdb.dpsyn-ledger" if kind == "database" else ".dpsyn-ledger")
     opened = SqliteLedger(place)
-    opened.grant(f"{name}#row", "0.1", "1e-9")
+    opened.grant("main.t#row" if kind == "database" else f"{name}#row", "0.1", "1e-9")
     opened.close()
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
         dpsyn_sql.release(con, source, domain=SPEC, into="out.csv")
