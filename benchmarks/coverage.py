@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 from real_tables import REAL_TABLES, RealTable
 
 import dpsyn_sql
-from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.front.prepare import prepared
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.preparation import prepared
+from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.report.result import Release
-from dpsyn_sql.request import Request
 
 WITHIN = 1.96
 CLASSES = (0, 10, 100, np.inf)

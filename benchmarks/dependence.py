@@ -40,11 +40,12 @@ from variants import SOURCE, InMemory, SeededNoise
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.file import shape_of
-from dpsyn_sql.encode.codes import encode_expression
-from dpsyn_sql.interfaces import Method, ReleaseKey
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods import method_of
+from dpsyn_sql.methods.recipe import Method
+from dpsyn_sql.planning.plan import ReleaseKey
+from dpsyn_sql.private.encode.codes import encode_expression
+from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import dpsyn_sql
+from dpsyn_sql.common.progress import listening
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, method_of
-from dpsyn_sql.progress import listening
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DPSYN_BENCHMARK_DATA", REPOSITORY.parent / "shared" / "data"))

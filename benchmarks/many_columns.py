@@ -40,11 +40,11 @@ from variants import SOURCE, SeededNoise
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.interfaces import ReleaseKey
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods import Adaptive, method_of
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.measure.curator import LocalCurator
 
 PAIRS = 2_000
 DEPENDENT = 0.05

@@ -33,14 +33,14 @@ from numpy.typing import NDArray
 from dpsyn_sql import Request
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.front.totals import running_total
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.measure.calibrate import standard_deviation
-from dpsyn_sql.measure.noise import ExactNoise, add_noise
-from dpsyn_sql.measure.questions.marginals import marginals_event
 from dpsyn_sql.methods import Copula
 from dpsyn_sql.planning.running import Running, both_ways
+from dpsyn_sql.private.measure.calibrate import standard_deviation
+from dpsyn_sql.private.measure.noise import ExactNoise, add_noise
+from dpsyn_sql.private.measure.questions.marginals import marginals_event
 from dpsyn_sql.source.slices import Window
-from dpsyn_sql.totals import running_total
 
 EPSILON, DELTA = 1.0, 1e-9
 SIZES = {"region": 6, "age": 10, "status": 4}

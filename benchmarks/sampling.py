@@ -26,11 +26,11 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.sample.sql_sampler import append_network
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.rows.sample.sql_sampler import append_network
+from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist_beside
+from dpsyn_sql.rows.write.staging import append, make_room
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.write.persist import StoredRelease, drawn_from, persist_beside
-from dpsyn_sql.write.staging import append, make_room
 
 SIZES = (16, 8, 12, 16, 7, 14, 6, 5, 2, 12, 10, 12, 16, 2, 9)
 FOLDED = (0, 3, 12)

@@ -19,15 +19,15 @@ import duckdb
 from harness import machine, print_table
 
 import dpsyn_sql
-from dpsyn_sql.decode.output import output_statement, units_of
 from dpsyn_sql.domain.shape import Key, Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.outputs import SparkFolder
 from dpsyn_sql.engines.spark.publish import SparkPublisher
-from dpsyn_sql.sample.sql_sampler import append_network, load_slots
+from dpsyn_sql.rows.decode.output import output_statement, units_of
+from dpsyn_sql.rows.sample.sql_sampler import append_network, load_slots
+from dpsyn_sql.rows.write.publish import part_query, part_rows
+from dpsyn_sql.rows.write.staging import make_room
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.write.publish import part_query, part_rows
-from dpsyn_sql.write.staging import make_room
 
 ADULT = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "uci_adult"
 STAGED, SLOTS = Fragment("temp.main.staged"), Fragment("temp.main.slots")

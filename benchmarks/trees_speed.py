@@ -16,16 +16,16 @@ from pathlib import Path
 import duckdb
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.sqltext.fragments import Fragment
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

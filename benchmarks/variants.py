@@ -28,14 +28,15 @@ from harness import machine, print_table
 from numpy.typing import NDArray
 from sweep import TABLES, table_of
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.interfaces import Kind, Method, ReleaseKey
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods import Adaptive, Independent
 from dpsyn_sql.methods.adaptive import select
+from dpsyn_sql.methods.recipe import Method
+from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("source", "table", "source", ()))

@@ -35,7 +35,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # Anchors as code hosts make them of headings, so that a link to one works in both places.
 myst_heading_anchors = 4
 
-# Signatures and docstrings of release() and plan() are made when they are imported (request.py).
+# Signatures and docstrings of release() and plan() are made when they are imported (front/request.py).
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True

@@ -2,9 +2,9 @@
 
     release = dpsyn_sql.release(con, "adult", epsilon=1.0, domain="adult.domain.yml")
 
-Read in this order: ``pipeline.py`` (the pipeline on one page), ``interfaces.py`` (the seams),
-then the folders as the pipeline meets them: ``source``, ``domain``, ``planning``, ``count``,
-``measure`` (the door), ``fit``, ``sample``, ``write``; and ``methods`` for the recipes.
+Read in this order: ``front/release.py`` (a release on one page), then the rooms as the data meet them:
+``source``, ``domain``, ``planning``; behind the door ``private`` (encode, count, measure); then ``discovery``,
+``fit``, ``methods``, ``rows``, ``report``. ``engines`` run the SQL, ``ledger`` records what was spent.
 """
 
 from importlib import import_module
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpsyn_sql import errors, methods
-    from dpsyn_sql.attached import attach
     from dpsyn_sql.auditing import audit
     from dpsyn_sql.errors import (
         AccountError,
@@ -35,11 +34,13 @@ if TYPE_CHECKING:
         TargetError,
     )
     from dpsyn_sql.evaluation.evaluating import evaluate
-    from dpsyn_sql.explanation import Explanation, init, plan, suggest
-    from dpsyn_sql.pipeline import release
+    from dpsyn_sql.front.attach import attach
+    from dpsyn_sql.front.load import load
+    from dpsyn_sql.front.plan import Explanation, init, plan, suggest
+    from dpsyn_sql.front.release import release
+    from dpsyn_sql.front.request import Request
+    from dpsyn_sql.front.totals import running_total
     from dpsyn_sql.report.result import Release
-    from dpsyn_sql.request import Request
-    from dpsyn_sql.stored import load
 
 __version__ = "0.2.0"
 
@@ -74,22 +75,24 @@ __all__ = [
     "methods",
     "plan",
     "release",
+    "running_total",
     "suggest",
 ]
 
 _MODULES = ("errors", "methods")
 _HOMES = {
-    "Explanation": "explanation",
+    "Explanation": "front.plan",
     "Release": "report.result",
-    "Request": "request",
-    "attach": "attached",
+    "Request": "front.request",
+    "attach": "front.attach",
     "audit": "auditing",
     "evaluate": "evaluation.evaluating",
-    "init": "explanation",
-    "load": "stored",
-    "plan": "explanation",
-    "release": "pipeline",
-    "suggest": "explanation",
+    "init": "front.plan",
+    "load": "front.load",
+    "plan": "front.plan",
+    "release": "front.release",
+    "running_total": "front.totals",
+    "suggest": "front.plan",
 }
 """Modules of the public names; of all others ``errors``."""
 

@@ -148,7 +148,7 @@ def _options(dbt, session):
 
 def model(dbt, session):
     try:
-        from dpsyn_sql.dbt_model import build
+        from dpsyn_sql.front.dbt import build
     except ImportError:
         session.execute({{ tojson("SET VARIABLE dpsyn_told = '" ~ tojson({'error': missing}) ~ "'") }})
     else:

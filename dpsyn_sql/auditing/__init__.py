@@ -24,16 +24,16 @@ from dpsyn_sql.accounting.tradeoff import lower_bound
 from dpsyn_sql.auditing.design import ERROR, MOST_RUNS, Design, designed
 from dpsyn_sql.auditing.door import Ask, Door, Witness
 from dpsyn_sql.auditing.toy import toy, toy_domain
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.file import DomainSpec, read_domain, shape_of
 from dpsyn_sql.errors import InputError, briefly, said
-from dpsyn_sql.interfaces import Curator, Method
 from dpsyn_sql.methods import least_asking, method_of, static_default
+from dpsyn_sql.methods.recipe import Method
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import MarginalQuery, Marginals
-from dpsyn_sql.progress import phase
+from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
 from dpsyn_sql.sqltext.fragments import ident

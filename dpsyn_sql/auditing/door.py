@@ -14,15 +14,13 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEv
 from dpsyn_sql.accounting.likelihood import Answered
 from dpsyn_sql.auditing.toy import Toy
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.interfaces import Curator, LedgerEntry
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.questions.residuals import whole_residuals
+from dpsyn_sql.ledger.protocols import LedgerEntry
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.queries import (
     Answer,
     Choice,
+    Curator,
     Distances,
     MarginalQuery,
     Marginals,
@@ -31,6 +29,9 @@ from dpsyn_sql.planning.queries import (
     Question,
     Residuals,
 )
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.questions.residuals import whole_residuals
 
 _RUNS_PER_LEDGER = 50
 

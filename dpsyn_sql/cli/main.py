@@ -42,7 +42,7 @@ from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
 from dpsyn_sql.cli.words import FIGURES, in_options, speak_of
 from dpsyn_sql.errors import DpsynError, InputError
-from dpsyn_sql.request import Request
+from dpsyn_sql.front.request import Request
 
 _JSON = "--json"
 

@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperCommand
 
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Option, Request
 from dpsyn_sql.planning.workload import members_of
-from dpsyn_sql.request import DEFAULTS, OPTIONS, Option, Request
 
 if TYPE_CHECKING:
     from dpsyn_sql.methods import Recipe

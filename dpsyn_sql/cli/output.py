@@ -27,6 +27,8 @@ from typing import Annotated, Any
 import typer
 
 from dpsyn_sql.cli.words import FIGURES, in_options
+from dpsyn_sql.common.notices import aligned, printable, widths
+from dpsyn_sql.common.progress import listening
 from dpsyn_sql.errors import (
     DomainError,
     DpsynError,
@@ -39,8 +41,6 @@ from dpsyn_sql.errors import (
     ScheduleError,
     ScheduleLocked,
 )
-from dpsyn_sql.notices import aligned, printable, widths
-from dpsyn_sql.progress import listening
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document (docs/command_line.md).")]
 Quiet = Annotated[

@@ -12,7 +12,7 @@ import typer
 
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.cli.output import Json, Output, Quiet, printing
-from dpsyn_sql.notices import printable
+from dpsyn_sql.common.notices import printable
 
 if TYPE_CHECKING:
     from dpsyn_sql.schedule import Outcome, Preview

@@ -42,7 +42,7 @@ def sample_command(
 ) -> None:
     """Draw more rows of a stored release. Read neither source nor ledger; spend nothing."""
     with printing(as_json, quiet, FREE) as out:
-        from dpsyn_sql.stored import write_sample
+        from dpsyn_sql.front.load import write_sample
 
         if into is not None:
             drawn = write_sample(source, name, into, rows, seed)
@@ -91,7 +91,7 @@ def marginal_command(
     or none (modelled).
     """
     with printing(as_json, quiet, FREE) as out:
-        from dpsyn_sql.stored import load
+        from dpsyn_sql.front.load import load
 
         release = load(source, name)
         table = release.marginal(column)
@@ -124,8 +124,8 @@ def plot_command(
     The picture is of the model alone. It needs the extra 'plot' (matplotlib).
     """
     with printing(as_json, quiet, FREE) as out:
+        from dpsyn_sql.front.load import load
         from dpsyn_sql.report.picture import check_ending, write_picture
-        from dpsyn_sql.stored import load
 
         check_ending(into)
         write_picture(load(source, name).plot(column), into)
@@ -157,9 +157,9 @@ def report_command(
     the model, the noisy answers and the certificate. A file that exists is replaced.
     """
     with printing(as_json, quiet, FREE) as out:
+        from dpsyn_sql.front.load import load
         from dpsyn_sql.report.public.page import check_report_path
         from dpsyn_sql.report.public.words import release_name
-        from dpsyn_sql.stored import load
 
         if into is not None:
             check_report_path(into)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.query_words import ROWWISE_MACROS, ZONED_FUNCTIONS
 from dpsyn_sql.sqltext.render import render

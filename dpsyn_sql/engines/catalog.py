@@ -22,7 +22,7 @@ from dpsyn_sql.engines.builtin import (
 )
 from dpsyn_sql.engines.syntax_tree import read_syntax
 from dpsyn_sql.errors import EngineFailure, SourceError
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.engine_syntax import Syntax
 from dpsyn_sql.source.expression_check import check_domains, check_expression, generated_columns
 from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes

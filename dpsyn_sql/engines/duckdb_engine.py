@@ -17,9 +17,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.common.folders import LockedFolder
 from dpsyn_sql.engines.spilled_tables import FiledTables, own_files
 from dpsyn_sql.errors import EngineFailure, InternalError
-from dpsyn_sql.folders import LockedFolder
 from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified

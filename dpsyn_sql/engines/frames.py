@@ -15,13 +15,13 @@ from typing import Any
 
 import duckdb
 
+from dpsyn_sql.common.notices import warn
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
-from dpsyn_sql.notices import warn
 from dpsyn_sql.source.files import refuse_clashes
 from dpsyn_sql.source.frames import Frame, library_of
 from dpsyn_sql.source.ledger_names import Home

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import duckdb
 
+from dpsyn_sql.common.folders import LockedFolder, locked_folder
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.folders import LockedFolder, locked_folder
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal
 from dpsyn_sql.sqltext.render import render
 

@@ -27,7 +27,7 @@ from dpsyn_sql.engines.reader import (
 )
 from dpsyn_sql.engines.stored_tables import StoredTable, named_query, refuse_one_table_twice, stored
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
-from dpsyn_sql.interfaces import SourceEngine
+from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, is_query, shorten

@@ -12,7 +12,7 @@ import secrets
 from pathlib import Path
 
 from dpsyn_sql.errors import EngineFailure
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
@@ -27,8 +28,7 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkRelease
 from dpsyn_sql.engines.sql_calls import CallingConnection
 from dpsyn_sql.errors import EngineFailure, InputError, said
-from dpsyn_sql.folders import locked_folder
-from dpsyn_sql.sample.sql_text import MOST_NODES
+from dpsyn_sql.rows.sample.sql_text import MOST_NODES
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import fold, listed, shorten
 from dpsyn_sql.source.paths import absolute_path

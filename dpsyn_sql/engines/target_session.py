@@ -22,7 +22,7 @@ from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkRelease
 from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.engines.spark.target import check_output, spark_output
 from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
-from dpsyn_sql.interfaces import RowPublisher
+from dpsyn_sql.rows.write.parts import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name

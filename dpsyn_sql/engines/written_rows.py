@@ -15,7 +15,7 @@ from dpsyn_sql.engines.spark.outputs import SparkRelease
 from dpsyn_sql.engines.stored_releases import kept_place, opened_releases
 from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, said
-from dpsyn_sql.interfaces import Engine
+from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render

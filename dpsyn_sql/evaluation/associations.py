@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.evaluation import distances
 from dpsyn_sql.evaluation.codes import FIRST, SIDES, Coded, Codes
 from dpsyn_sql.evaluation.marginals import Marginal
-from dpsyn_sql.progress import phase
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 

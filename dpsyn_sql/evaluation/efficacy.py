@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.drawing import MOST_ROWS, drawn, is_number
 from dpsyn_sql.evaluation.learning import (
@@ -30,7 +31,6 @@ from dpsyn_sql.evaluation.learning import (
     regressions,
 )
 from dpsyn_sql.evaluation.session import Compared, Session
-from dpsyn_sql.progress import phase
 from dpsyn_sql.source.names import fold, meant, shorten
 
 MOST_CLASSES = 50

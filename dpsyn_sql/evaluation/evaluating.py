@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, briefly, said
@@ -23,7 +24,6 @@ from dpsyn_sql.evaluation.matching import broken_conditions, checked_conditions,
 from dpsyn_sql.evaluation.membership import membership
 from dpsyn_sql.evaluation.result import Evaluation
 from dpsyn_sql.evaluation.session import Session, opened
-from dpsyn_sql.progress import phase
 from dpsyn_sql.report.progress_bar import progress_bar
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.evaluation import distances
 from dpsyn_sql.evaluation.codes import SIDES, Codes
 from dpsyn_sql.evaluation.distances import Counts, Distance, Floats
-from dpsyn_sql.progress import phase
 from dpsyn_sql.sqltext.render import render
 
 MOST_WAYS = 6

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.evaluation.codes import Coded, Codes
 from dpsyn_sql.evaluation.distances import Floats
 from dpsyn_sql.evaluation.session import Session
-from dpsyn_sql.progress import phase
 from dpsyn_sql.source.expression_check import check_expression
 from dpsyn_sql.source.names import shorten
 from dpsyn_sql.sqltext.fragments import Fragment, literal

@@ -18,7 +18,6 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.encode.codes import encode_query
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_releases import Stored, StoredSession
@@ -27,6 +26,7 @@ from dpsyn_sql.evaluation.drawing import drawn_sql
 from dpsyn_sql.evaluation.likelihood import Likelihood, likelihood_of
 from dpsyn_sql.evaluation.session import Session
 from dpsyn_sql.evaluation.stored import stored_release
+from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.report.stored import read_parts
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident

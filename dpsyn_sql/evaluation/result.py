@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpsyn_sql.common.notices import aligned, printable
 from dpsyn_sql.evaluation.files import checked_place, write_private
-from dpsyn_sql.notices import aligned, printable
 from dpsyn_sql.report.html.charts import Bar, bars
 from dpsyn_sql.report.html.element import Html, element, joined, named
 from dpsyn_sql.report.html.page import Section, box, bullets, facts, folded, page, paragraph, table

@@ -31,9 +31,9 @@ from dpsyn_sql.errors import (
     LedgerDamaged,
     PrivacyBudgetExceeded,
 )
-from dpsyn_sql.interfaces import Standing
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.panels import Debited, debits, in_words, refuse_unfinished
+from dpsyn_sql.ledger.protocols import Standing
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.source.names import fold, listed

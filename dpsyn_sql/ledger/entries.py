@@ -26,12 +26,12 @@ from dpsyn_sql.errors import (
     ReleaseExists,
     SeriesUnfinished,
 )
-from dpsyn_sql.interfaces import Outlook, Standing
 from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
 from dpsyn_sql.ledger.panels import place_of
+from dpsyn_sql.ledger.protocols import Outlook, Standing
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.plan import ReleaseKey
@@ -283,8 +283,8 @@ class _Known:
                 free = f"To write its rows again at no cost, give into={name!r}; or copy that file."
             raise ReleaseExists(
                 f"A release of the same source and settings exists for another output. {free} To measure "
-                f"again, add new_debit=True or a version=; this costs {describe(budget, self.account.delta)}. Nothing was read "
-                "or charged."
+                f"again, add new_debit=True or a version=; this costs {describe(budget, self.account.delta)}. "
+                "Nothing was read or charged."
             )
 
     def free_way(self) -> str:

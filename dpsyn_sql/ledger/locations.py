@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+from dpsyn_sql.common.notices import warn
 from dpsyn_sql.errors import LedgerError, SourceError
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.notices import warn
 from dpsyn_sql.source.files import ending_of, find_files
 from dpsyn_sql.source.ledger_names import SUFFIX
 from dpsyn_sql.source.names import listed

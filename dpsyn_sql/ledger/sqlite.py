@@ -13,12 +13,12 @@ from contextlib import contextmanager
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.interfaces import Outlook
 from dpsyn_sql.ledger import accounts, entries, homes
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.guard import own_errors
 from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
+from dpsyn_sql.ledger.protocols import Outlook
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.ledger.verify import verify
 from dpsyn_sql.planning.plan import ReleaseKey

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
-from dpsyn_sql.interfaces import Curator, Method, Model
+from dpsyn_sql.fit.model import Model
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.copula import Copula
 from dpsyn_sql.methods.dpcopula import DPCopula
@@ -21,9 +21,10 @@ from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.hierarchical import Hierarchical
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.privbayes import PrivBayes
-from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
+from dpsyn_sql.methods.recipe import METHODS, Method, Recipe, Static
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import Curator
 from dpsyn_sql.source.relation import Source
 
 __all__ = ["METHODS", "Recipe", "Static"]

@@ -21,8 +21,8 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import PlanTooLarge
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.copula import FixedCopula, fit_copula
+from dpsyn_sql.methods.models.copula import CopulaModel
 from dpsyn_sql.methods.recipe import Static
-from dpsyn_sql.models.copula import CopulaModel
 from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 

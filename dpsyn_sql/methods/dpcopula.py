@@ -23,13 +23,12 @@ from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit import latent
 from dpsyn_sql.fit.consistency import Margins, Measurements, fit_margins
 from dpsyn_sql.fit.latent import FittedLatent, Ordered, PartTable
-from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.marginals import LEAST_UNITS, cell_deviation, one_way_steps, over_bins
+from dpsyn_sql.methods.models.copula import LatentModel
 from dpsyn_sql.methods.recipe import Recipe, answers_to
-from dpsyn_sql.models.copula import LatentModel
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
-from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal
+from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
 BINS = 8

@@ -5,7 +5,7 @@
     measure them, over bins                                          through the door
     agree -> less noise -> not negative                              fit/views.py
     a graphical model of the strongest views                         fit/reconstruct.py
-    any marginal from the views; rows that meet them                 fit/reconstruct.py, sample/views.py
+    any marginal from the views; rows that meet them                 fit/reconstruct.py, rows/sample/views.py
 
 After PriView (Qardaji, Yang, Li, SIGMOD 2014) and DPSyn (Li, Zhang, Wang 2018); docs/decisions/0016 says what
 differs. The claim: docs/privacy.md, "Views".
@@ -22,24 +22,24 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.fit.denoise import Binned, binned
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS, graphical_views
 from dpsyn_sql.fit.variances import Variances, followed_pairs
 from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
-from dpsyn_sql.interfaces import Curator, Model
 from dpsyn_sql.methods.marginals import LEAST_UNITS, asked_again, one_way_steps, one_way_tables, over_bins
+from dpsyn_sql.methods.models.views import ViewsModel
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.models.views import ViewsModel
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import Further, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
+from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
-from dpsyn_sql.progress import phase
-from dpsyn_sql.sample.views import SYNTHESES
+from dpsyn_sql.rows.sample.views import SYNTHESES
 from dpsyn_sql.source.relation import Source
 
 ONE_WAY_SHARE, ONE_WAY_SLOPE, ONE_WAY_MOST, ONE_WAY_RHO = 25, 17, 60, 0.0149

@@ -2,8 +2,8 @@
 
     which nodes are split                     discovery, by the splitter
     rows of each leaf, and in all             discovery; direct synthesis commits them with the tree
-    counts that agree along the tree          fit/branches.py
-    rows by leaf, values inside a leaf        sample/quotas.py, decode
+    counts that agree along the tree          discovery/branches.py
+    rows by leaf, values inside a leaf        rows/sample/quotas.py, decode
 
 After "Synthetic Data via Differential Privacy" (basic: section 2, improved: section 3, direct: section 4) and
 PrivTree (Zhang, Xiao, Xie, SIGMOD 2016). The claim: docs/privacy.md, "Trees".
@@ -18,13 +18,12 @@ from typing import ClassVar, get_args
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.interfaces import Curator
+from dpsyn_sql.methods.models.product import CountedModel
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.models.product import CountedModel
 from dpsyn_sql.planning.growth import Growth
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import Discount, Splitter
+from dpsyn_sql.planning.queries import Curator, Discount, Splitter
 from dpsyn_sql.source.relation import Source
 
 SPLITTERS: tuple[Splitter, ...] = get_args(Splitter)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
+from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.methods.recipe import Static
-from dpsyn_sql.models.product import ProductModel
 from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 

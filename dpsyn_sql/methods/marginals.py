@@ -13,10 +13,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.estimate import Observation, pooled
-from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import MeasureStep
-from dpsyn_sql.planning.queries import MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 SIZE_POWER = 2 / 3

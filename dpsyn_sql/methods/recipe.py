@@ -7,17 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from inspect import isfunction
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, Protocol, Self, get_type_hints
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.fit.model import MarginalModel, Model
 from dpsyn_sql.fit.variances import Variances, one_way_components
-from dpsyn_sql.interfaces import Curator, MarginalModel, Method, Model
 from dpsyn_sql.planning.growth import Growth
 from dpsyn_sql.planning.limits import NO_LIMITS, NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep
-from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
+from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
 Setting = int | float | bool | str
@@ -26,6 +26,41 @@ _IN_WORDS = {int: "a whole number", float: "a finite number", bool: "true or fal
 
 METHODS: dict[str, Recipe] = {}
 """By name, with default settings, the most accurate first. ``methods/__init__.py`` fills it."""
+
+
+class Method(Protocol):
+    """A recipe: plan from public facts, then ask the curator and fit (``methods/recipe.py``)."""
+
+    @property
+    def name(self) -> str:
+        """The name in plans and certificates."""
+
+    def chosen(self, domain: Domain, terms: Terms) -> Method:
+        """The method that plans and runs: itself, or another one that is better for such a table."""
+
+    @property
+    def model(self) -> type[Model]:
+        """The class of model that ``run`` fits; a release checks it before it charges."""
+
+    @property
+    def growth(self) -> Growth | None:
+        """How discovery grows the tree of a table that is one key; None for methods of other tables."""
+
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """Which marginals at what share of the budget.
+
+        Raises:
+            InputError: a workload is given, but the method does not use it.
+        """
+
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
+        """Measure as planned and fit a model to the noisy answers."""
+
+    def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
+        """Of the estimates of a model that ``run`` fitted, as far as they are known; post-processing.
+
+        ``answers`` are all noisy tables that the release shows.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
+from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain, Granularity
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.types import SqlType, supported_type
@@ -256,7 +257,7 @@ class NoisyContributions:
 
 Splitter = Literal["privtree", "basic", "improved", "direct"]
 Discount = Literal["clamped", "uniform", "proportional"]
-"""What the improved adaptive histogram takes off the counts (``measure/splitters.py``)."""
+"""What the improved adaptive histogram takes off the counts (``private/measure/splitters.py``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,3 +314,15 @@ class NoisyLeaves:
 
     values: NDArray[np.int64]
     sigma: float
+
+
+class Curator(Protocol):
+    """The door: the only way from private data to a method."""
+
+    def ask(self, question: Question[Answer], budget: Budget) -> Answer:
+        """The noisy answer to a question of ``plan.queries``, costing at most ``budget``.
+
+        Raises:
+            BudgetError: the budget cannot pay for such a question; nothing was charged.
+            PrivacyBudgetExceeded: the ledger does not hold the cost; nothing was counted.
+        """

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Number, weakness
-from dpsyn_sql.fit.discovered import FoundType
-from dpsyn_sql.interfaces import LedgerEntry
-from dpsyn_sql.notices import warn
+from dpsyn_sql.common.notices import warn
+from dpsyn_sql.discovery.attributes import FoundType
+from dpsyn_sql.ledger.protocols import LedgerEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.complaints import complaints

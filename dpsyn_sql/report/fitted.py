@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from dpsyn_sql.discovery.attributes import FoundType
+from dpsyn_sql.discovery.filling import filled
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.fit.discovered import FoundType
-from dpsyn_sql.fit.filling import filled
+from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts
-from dpsyn_sql.interfaces import Model
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.report.marginals import total_error

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpsyn_sql.domain.types import SqlType, from_tick
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.interfaces import MarginalModel
+from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.report.spread import Spread, spread_over
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from dpsyn_sql.interfaces import LedgerEntry
-from dpsyn_sql.progress import is_listened_to, listening
+from dpsyn_sql.common.progress import is_listened_to, listening
+from dpsyn_sql.ledger.protocols import LedgerEntry
 
 _IN_WORDS = {
     "discover": "discover domains",

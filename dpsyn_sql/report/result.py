@@ -13,8 +13,8 @@ import pandas as pd
 
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
-from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.loss_words import summary_of_losses
 from dpsyn_sql.report.marginals import marginal_table

@@ -13,7 +13,7 @@ from dpsyn_sql.domain.hierarchies.base import Leaves
 from dpsyn_sql.domain.hierarchies.leaves import by_level, node_array
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.interfaces import MarginalModel
+from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.source.names import listed
 
 _FINEST = 9

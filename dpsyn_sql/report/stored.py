@@ -22,7 +22,7 @@ from dpsyn_sql.domain.hierarchies.leaves import leaves_of
 from dpsyn_sql.domain.types import Edge, parse_type
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.variances import Components, Variances
-from dpsyn_sql.models.stored import StoredModel, StoredTable
+from dpsyn_sql.methods.models.stored import StoredModel, StoredTable
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.stored_facts import checked_facts

@@ -22,7 +22,7 @@ from pydantic import (
     create_model,
 )
 
-from dpsyn_sql.request import DEFAULTS, OPTIONS
+from dpsyn_sql.front.request import DEFAULTS, OPTIONS
 
 OF_SOURCE = ("domain", "account", "trust_query", "public_tables", "on_error")
 """Options of a release that belong to its source."""

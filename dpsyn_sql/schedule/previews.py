@@ -64,7 +64,7 @@ def preview(
 
 def _previewed(schedule: Schedule, item: Item, state: str, records: Records, spent: Spent) -> Preview:
     """One period; what it would debit is added to ``spent`` for the next ones."""
-    from dpsyn_sql.explanation import plan
+    from dpsyn_sql.front.plan import plan
 
     source = item.releases.source
     request, reads, bound = schedule.request(item), _reading(schedule, item), participation(item.releases)

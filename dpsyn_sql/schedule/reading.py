@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from dpsyn_sql.accounting.account import grant_delta
 from dpsyn_sql.errors import InputError, LedgerError, said
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.locations import default_place, variable_place
-from dpsyn_sql.request import Request
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Partitions, Series, Single
 from dpsyn_sql.schedule.checks import check_document, check_schedule
 from dpsyn_sql.schedule.document import OF_RELEASE, OF_SOURCE, ScheduleDocument

@@ -294,8 +294,8 @@ def _released(
     schedule: Schedule, item: Item, items: Sequence[Item], now: datetime
 ) -> tuple[Outcome, datetime | None]:
     """One period; for a refusal by the limit of a budget period, where that ends."""
-    from dpsyn_sql.pipeline import release  # loads everything that a release loads
-    from dpsyn_sql.totals import running_total
+    from dpsyn_sql.front.release import release  # loads everything that a release loads
+    from dpsyn_sql.front.totals import running_total
 
     con = item.releases.source.database
     request = schedule.request(item)
@@ -336,6 +336,6 @@ def _over_limit(
 
 def _cost(schedule: Schedule, item: Item) -> Budget:
     """What the release would debit exactly, by its plan; no row is read."""
-    from dpsyn_sql.explanation import plan
+    from dpsyn_sql.front.plan import plan
 
     return plan(item.releases.source.database, schedule.request(item)).cost

@@ -14,8 +14,8 @@ from typing import Any
 from dpsyn_sql.accounting.account import USUAL_DELTA, granted_budget, price
 from dpsyn_sql.accounting.budget import Budget, Kind, exact_number
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.front.request import OPTIONS, Request
 from dpsyn_sql.planning.running import Total
-from dpsyn_sql.request import OPTIONS, Request
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
 from dpsyn_sql.schedule.lines import Faults
 from dpsyn_sql.source.files import looks_like_path

@@ -27,17 +27,17 @@ from support.gaussian import quantile_of_logit
 
 import dpsyn_sql
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
-from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, Recipe, Static
-from dpsyn_sql.models.product import ProductModel
+from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
-from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.measure.noise import ExactNoise
 
-RELEASE = import_module("dpsyn_sql.pipeline")  # the package has a function of that name
+RELEASE = import_module("dpsyn_sql.front.release")  # the package has a function of that name
 CERTIFICATE = import_module("dpsyn_sql.report.certificate")
 epsilon_of = cache(CERTIFICATE.epsilon_from_events)  # half of the time of a small release
 

@@ -22,16 +22,13 @@ from support.doors import NotedEntry
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.auditing.testing.recording import RecordingNoise, ReplayedNoise
+from dpsyn_sql.discovery.attributes import steps_of
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.fit.discovered import steps_of
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.planning.discovery import things_per_unit
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import (
@@ -42,9 +39,12 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.questions.keys import keys_event, least_units, shown_from
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
 
 K = 4
 KEY = 5

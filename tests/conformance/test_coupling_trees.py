@@ -18,16 +18,16 @@ from support.hierarchies import Halves, Letters
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, SelectionEvent
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.auditing.testing.recording import RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.testing.recording import RecordingNoise, ReplayedNoise
 
 K = 4
 KEY = 5

@@ -15,7 +15,7 @@ from dpsyn_sql.planning.limits import NO_TERMS
 from dpsyn_sql.planning.plan import PlanDetails
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import read_workload
-from dpsyn_sql.sample.quotas import ONE_WAYS_MET
+from dpsyn_sql.rows.sample.quotas import ONE_WAYS_MET
 from dpsyn_sql.source.relation import Relation, Source
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -23,13 +23,13 @@ from pathlib import Path
 
 import duckdb
 
-import dpsyn_sql.explanation  # loaded by the first call otherwise, which is after the fork
-import dpsyn_sql.pipeline
+import dpsyn_sql.front.plan  # loaded by the first call otherwise, which is after the fork
+import dpsyn_sql.front.release
 import dpsyn_sql.schedule
+from dpsyn_sql.common.progress import listening
 from dpsyn_sql.engines import builtin, instance
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError
-from dpsyn_sql.progress import listening
 from dpsyn_sql.report import certificate
 from dpsyn_sql.sqltext import render
 from dpsyn_sql.sqltext.fragments import literal

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import dpsyn_sql
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.noise import MOST_ROWS
 from dpsyn_sql.methods import METHODS
+from dpsyn_sql.private.measure.noise import MOST_ROWS
 
-PIPELINE = import_module("dpsyn_sql.pipeline")
+PIPELINE = import_module("dpsyn_sql.front.release")
 SIZES = [1_000, 10**6, 10**12, MOST_ROWS, np.iinfo(np.int64).max]
 
 

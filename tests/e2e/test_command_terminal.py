@@ -180,7 +180,7 @@ UNREAD = "Interrupted: no row was read, and nothing was charged."
     [
         ("dpsyn_sql.cli.main", ("ledger", "show"), "Interrupted before anything was done."),
         ("duckdb", ("sample", "w.duckdb", "t_synthetic", "-n", "2"), FREE),
-        ("dpsyn_sql.stored", ("marginal", "w.duckdb", "t_synthetic", "b", "--json"), FREE),
+        ("dpsyn_sql.front.load", ("marginal", "w.duckdb", "t_synthetic", "b", "--json"), FREE),
         ("duckdb", ("init", "t", "-d", "w.duckdb"), UNREAD),
         ("scipy", ("plan", "t", "-d", "w.duckdb"), UNREAD),
         ("opendp", ("audit",), "Interrupted: no row of yours was read, and nothing was charged."),

@@ -11,8 +11,8 @@ import pytest
 from support.canaries import Watched, everything_of, holding
 
 import dpsyn_sql
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.request import Request
 from dpsyn_sql.source.slices import Partition
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]

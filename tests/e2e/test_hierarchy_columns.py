@@ -11,28 +11,28 @@ import pytest
 from support.shapes import shape_of_domain
 
 import dpsyn_sql
-from dpsyn_sql.decode.output import output_statement, units_of
+from dpsyn_sql.discovery.recoding import recoded
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.taxonomy import from_prefixes
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.encode.slices import typed_relation
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.consistency import Margins
-from dpsyn_sql.fit.recoding import recoded
 from dpsyn_sql.fit.variances import one_way_counts
-from dpsyn_sql.models.product import ProductModel
+from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.workload import read_workload
+from dpsyn_sql.private.encode.slices import typed_relation
 from dpsyn_sql.report.complaints import complaints
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.losses import Losses, PairLosses, _column
+from dpsyn_sql.rows.decode.output import output_statement, units_of
+from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.write.persist import StoredRelease, drawn_from, persist
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,8 @@ import pytest
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import LedgerError, PrivacyBudgetExceeded
+from dpsyn_sql.front.release import release as dpsyn_release
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.pipeline import release as dpsyn_release
 from dpsyn_sql.planning.plan import ReleaseKey
 
 pytestmark = pytest.mark.slow

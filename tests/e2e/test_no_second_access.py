@@ -110,7 +110,7 @@ def test_a_failure_in_the_private_part_keeps_the_debit_and_writes_nothing(monkey
     def broken(self, queries):
         raise dpsyn_sql.EngineFailure("counting", "OutOfMemory", "SELECT")
 
-    monkeypatch.setattr("dpsyn_sql.count.counter.SqlCounter.count", broken)
+    monkeypatch.setattr("dpsyn_sql.private.count.counter.SqlCounter.count", broken)
     with pytest.raises(dpsyn_sql.EngineFailure):
         dpsyn_sql.release(con, "the_source", domain=SPEC, ledger=ledger)
     assert [entry.state for entry in ledger.overview().releases] == ["debited"]
@@ -261,8 +261,8 @@ def test_a_callers_connection_is_as_before_however_it_ends(driver, monkeypatch, 
         def broken(*_):
             raise error
 
-        monkeypatch.setattr("dpsyn_sql.count.counter.SqlCounter._group", broken)
-        monkeypatch.setattr("dpsyn_sql.count.counter.SqlCounter._scan", broken)
+        monkeypatch.setattr("dpsyn_sql.private.count.counter.SqlCounter._group", broken)
+        monkeypatch.setattr("dpsyn_sql.private.count.counter.SqlCounter._scan", broken)
     try:
         dpsyn_sql.release(
             con, SOURCES[what], domain=SPEC, into=tmp_path / "o.csv", ledger=TracedLedger(statements)

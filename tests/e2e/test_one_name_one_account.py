@@ -340,7 +340,7 @@ def test_a_refusal_for_want_of_budget_says_what_is_free(path):
 
 
 def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch):
-    from dpsyn_sql.write import staging
+    from dpsyn_sql.rows.write import staging
 
     into, stage = path.with_name("o.csv"), staging.stage_rows
 
@@ -348,7 +348,7 @@ def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch
         into.write_text("somebody else's")
         return stage(*arguments, **options)
 
-    monkeypatch.setattr("dpsyn_sql.writing.stage_rows", taken)
+    monkeypatch.setattr("dpsyn_sql.front.publish.stage_rows", taken)
     with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into=, costs nothing more"):
         release(path, into=into)
     monkeypatch.undo()

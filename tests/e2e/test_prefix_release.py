@@ -7,8 +7,8 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.errors import PublishError, TargetError
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.rows.write.staging import stage_rows
 from dpsyn_sql.source.files import file_beside
-from dpsyn_sql.write.staging import stage_rows
 
 pytestmark = pytest.mark.slow
 
@@ -376,7 +376,7 @@ def test_what_somebody_else_put_there_meanwhile_is_kept_also_by_a_retry(tmp_path
         con.execute("CREATE TABLE o AS SELECT 42 AS hers")
         return stage_rows(*arguments, **options)
 
-    monkeypatch.setattr("dpsyn_sql.writing.stage_rows", slow)
+    monkeypatch.setattr("dpsyn_sql.front.publish.stage_rows", slow)
     with pytest.raises(PublishError, match="has appeared"):
         dpsyn_sql.release(con, "t", into="o")
     monkeypatch.undo()

@@ -151,7 +151,7 @@ def test_a_note_that_fails_after_publishing_says_that_the_output_stands(
     monkeypatch.setattr(store, "BUSY_SECONDS", 0.05)
     kept = SqliteLedgerFile(path)
     other = sqlite3.connect(f"{path}.dpsyn-ledger", isolation_level=None)
-    publish = sys.modules["dpsyn_sql.writing"].publish
+    publish = sys.modules["dpsyn_sql.front.publish"].publish
 
     def published(*arguments):
         publish(*arguments)
@@ -161,7 +161,7 @@ def test_a_note_that_fails_after_publishing_says_that_the_output_stands(
             kept.ledger._store._connection.execute("PRAGMA query_only = ON")
 
     with monkeypatch.context() as patched, kept as ledger:
-        patched.setattr(sys.modules["dpsyn_sql.writing"], "publish", published)
+        patched.setattr(sys.modules["dpsyn_sql.front.publish"], "publish", published)
         with pytest.raises(dpsyn_sql.LedgerError, match="output was written, and the") as failed:
             release(path, into=into, ledger=ledger)
     other.close()

@@ -6,9 +6,9 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql import pipeline
+from dpsyn_sql.front import release as pipeline
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.report import certificate
 
 DOMAIN = {

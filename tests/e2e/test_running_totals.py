@@ -21,11 +21,11 @@ import dpsyn_sql
 from dpsyn_sql import Request
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import BudgetError, InputError, PrivacyBudgetExceeded, ScheduleError
+from dpsyn_sql.front.totals import running_total
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.running import both_ways
 from dpsyn_sql.schedule import preview, run, status
 from dpsyn_sql.source.slices import Window
-from dpsyn_sql.totals import running_total
 
 pytestmark = pytest.mark.slow
 
@@ -318,7 +318,7 @@ def test_a_schedule_without_a_whole_calendar_has_no_totals(tmp_path, monkeypatch
 
 CHILD = """
 import json, os, signal, sqlite3, sys, warnings
-import dpsyn_sql.totals
+import dpsyn_sql.front.totals
 from test_running_totals import asked
 warnings.simplefilter("ignore")
 folder, deaths = sys.argv[1], json.loads(sys.argv[2])
@@ -339,7 +339,7 @@ for death in deaths:
             return connection
 
         sqlite3.connect = traced
-        dpsyn_sql.totals.running_total(f"{folder}/{death}.duckdb", asked(4, 3, most=2))
+        dpsyn_sql.front.totals.running_total(f"{folder}/{death}.duckdb", asked(4, 3, most=2))
         os._exit(0)
     print(os.wait()[1])
 """

@@ -9,8 +9,8 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.errors import InputError, PrivacyBudgetExceeded, ReleaseChanged
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.request import Request
 from dpsyn_sql.source.slices import Partition, Window
 
 pytestmark = pytest.mark.slow

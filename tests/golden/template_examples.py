@@ -9,11 +9,6 @@ from datetime import date
 import numpy as np
 from support.shapes import decode_statement
 
-from dpsyn_sql.count import statements
-from dpsyn_sql.count.exact import step_expression
-from dpsyn_sql.count.trees import keyed_rows, shapes_of
-from dpsyn_sql.decode.leaves import with_leaves
-from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.growth import Nodes
@@ -22,9 +17,14 @@ from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.encode.codes import Bound, encode_query
-from dpsyn_sql.encode.slices import sliced_source, typed_relation
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count.exact import step_expression
+from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
+from dpsyn_sql.private.encode.codes import Bound, encode_query
+from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
+from dpsyn_sql.rows.decode.leaves import with_leaves
+from dpsyn_sql.rows.decode.output import output_statement, reject_statement, units_of
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window

@@ -5,7 +5,7 @@ from planted import fault
 DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
 TAILS = "tests/unit/accounting/test_accounting_tails.py"
 DISCOVERED = "tests/conformance/test_coupling_discover.py"
-KEYS = "dpsyn_sql/measure/questions/keys.py"
+KEYS = "dpsyn_sql/private/measure/questions/keys.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
 UNITS_SQL = "sql/discover/units.sql"
@@ -45,7 +45,7 @@ FAULTS = (
         "a unit of several parts counted in each of them",
         "tests/sql/test_parts.py::test_discovery[unit]",
         (
-            "dpsyn_sql/count/trees.py",
+            "dpsyn_sql/private/count/trees.py",
             "return None if self._bound is None else self._bound.column",
             "return None",
         ),
@@ -59,7 +59,7 @@ FAULTS = (
         "a unit counted for all its types of text at the charge of one",
         f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[gdp]",
         (
-            "dpsyn_sql/measure/questions/types.py",
+            "dpsyn_sql/private/measure/questions/types.py",
             'grid_event(things_per_unit("types", behind.rows_per_unit), budget)',
             "grid_event(1, budget)",
         ),
@@ -68,7 +68,7 @@ FAULTS = (
         "classes of text without rows are left out",
         f"{DISCOVERY}::test_missing_codes_or_floats_never_reach_the_noise",
         (
-            "dpsyn_sql/measure/questions/types.py",
+            "dpsyn_sql/private/measure/questions/types.py",
             "check_counts(counts, (len(CLASSES),))",
             "counts = counts[counts > 0]",
         ),
@@ -77,7 +77,7 @@ FAULTS = (
         "a unit counted for several steps at the charge of one",
         f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[gdp]",
         (
-            "dpsyn_sql/count/discovery.py",
+            "dpsyn_sql/private/count/discovery.py",
             'self._counted("steps", query.value, kind, step)',
             'self._counted("grid", query.value, kind, step)',
         ),
@@ -86,7 +86,7 @@ FAULTS = (
         "steps that no value fits are left out",
         f"{DISCOVERY}::test_missing_codes_or_floats_never_reach_the_noise",
         (
-            "dpsyn_sql/measure/questions/steps.py",
+            "dpsyn_sql/private/measure/questions/steps.py",
             "check_counts(counts, (len(steps) + 1,))",
             "counts = counts[counts > 0]",
         ),
@@ -95,7 +95,7 @@ FAULTS = (
         "a refined grid is not told from another one",
         f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops",
         (
-            "dpsyn_sql/measure/questions/grid.py",
+            "dpsyn_sql/private/measure/questions/grid.py",
             "cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable)))",
             'cuts = digest("")',
         ),
@@ -132,7 +132,7 @@ FAULTS = (
         "a value that a unit brings to the public number is shown too often",
         "tests/conformance/test_coupling_discover.py::test_a_value_of_one_unit_alone_is_what_delta_pays_for",
         (
-            "dpsyn_sql/measure/questions/keys.py",
+            "dpsyn_sql/private/measure/questions/keys.py",
             "return event.threshold + least_units(event) - 1",
             "return event.threshold",
         ),
@@ -142,7 +142,7 @@ FAULTS = (
         "tests/unit/measure/test_measure_discovery.py"
         "::test_values_of_too_few_units_are_never_shown_whatever_the_noise[1]",
         (
-            "dpsyn_sql/measure/questions/keys.py",
+            "dpsyn_sql/private/measure/questions/keys.py",
             "if len(units) and units.min() < least:",
             "if False:",
         ),
@@ -156,7 +156,7 @@ FAULTS = (
         "an error of the codec holds the bytes of a row",
         "tests/unit/engines/test_engines_frames.py::test_bytes_that_are_no_text_are_no_key_and_in_no_error",
         (
-            "dpsyn_sql/count/exact.py",
+            "dpsyn_sql/private/count/exact.py",
             'text = content.decode("utf-8", "replace")',
             "text = content.decode()",
         ),

@@ -5,9 +5,9 @@ from planted import fault
 CURATOR = "tests/unit/measure/test_measure_curator.py"
 LEDGER = "tests/unit/ledger/test_ledger_release.py"
 DAMAGE = "tests/unit/ledger/test_ledger_damage.py"
-DOOR = "dpsyn_sql/measure/curator.py"
-PREPARATION = "dpsyn_sql/preparation.py"
-BOOK = "dpsyn_sql/book.py"
+DOOR = "dpsyn_sql/private/measure/curator.py"
+PREPARATION = "dpsyn_sql/front/prepare.py"
+BOOK = "dpsyn_sql/front/record.py"
 ENTRIES = "dpsyn_sql/ledger/entries.py"
 TRANSCRIPT = "dpsyn_sql/ledger/questions.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
@@ -16,22 +16,22 @@ SQLITE = "dpsyn_sql/ledger/sqlite.py"
 NAMES = "tests/e2e/test_one_name_one_account.py"
 SLICES = "tests/sql/test_slices.py"
 PANELLED = "tests/unit/ledger/test_ledger_panels.py"
-SLICE = "dpsyn_sql/encode/slices.py"
+SLICE = "dpsyn_sql/private/encode/slices.py"
 SLICE_SQL = "sql/encode/slice.sql"
 PANELS = "dpsyn_sql/accounting/panels.py"
 IN_LEDGER = "dpsyn_sql/ledger/panels.py"
 RUNNING = "dpsyn_sql/planning/running.py"
-TOTALS = "dpsyn_sql/totals.py"
+TOTALS = "dpsyn_sql/front/totals.py"
 TOTALS_PLAN = "tests/unit/planning/test_planning_running.py"
 SUMS = (
     "tests/e2e/test_running_totals.py"
     "::test_totals_are_the_sums_of_stored_answers_and_cost_the_budget_once[170-2-tree-4]"
 )
 BY_SQL = "tests/sql/test_attach.py"
-ATTACHED = "dpsyn_sql/attached.py"
+ATTACHED = "dpsyn_sql/front/attach.py"
 CALLED_SQL = "sql/attach/answer.sql"
 DBT = "tests/unit/test_dbt_model.py"
-DBT_MODEL = "dpsyn_sql/dbt_model.py"
+DBT_MODEL = "dpsyn_sql/front/dbt.py"
 SCHEDULED = "tests/e2e/test_schedule_runs.py"
 REFUND = """
         entry = self._open(key, budget, new_debit)
@@ -255,7 +255,7 @@ FAULTS = (
     fault(
         "a running total states the epsilon of one node",
         SUMS,
-        ("dpsyn_sql/writing.py", "claim_of(job.total.whole,", "claim_of(job.total.budget,"),
+        ("dpsyn_sql/front/publish.py", "claim_of(job.total.whole,", "claim_of(job.total.budget,"),
     ),
     fault(
         "missing periods are left out, and measured after later ones",

@@ -24,28 +24,28 @@ GDP_PRICES = "tests/unit/accounting/test_gdp_prices.py"
 GDP_CHOICES = (
     "tests/unit/measure/test_measure_select.py::test_a_gdp_account_gets_the_mechanism_of_a_bounded_range"
 )
-NOISE = "dpsyn_sql/measure/noise.py"
-SCALE = "dpsyn_sql/measure/calibrate.py"
-COUNTS = "dpsyn_sql/measure/counting.py"
-MARGINALS = "dpsyn_sql/measure/questions/marginals.py"
-DISTANCES = "dpsyn_sql/measure/questions/distances.py"
-RESIDUAL = "dpsyn_sql/measure/questions/residuals.py"
+NOISE = "dpsyn_sql/private/measure/noise.py"
+SCALE = "dpsyn_sql/private/measure/calibrate.py"
+COUNTS = "dpsyn_sql/private/measure/counting.py"
+MARGINALS = "dpsyn_sql/private/measure/questions/marginals.py"
+DISTANCES = "dpsyn_sql/private/measure/questions/distances.py"
+RESIDUAL = "dpsyn_sql/private/measure/questions/residuals.py"
 RESIDUAL_TESTS = "tests/unit/measure/test_measure_residuals.py"
-CHOICE = "dpsyn_sql/measure/questions/choice.py"
-KEYS = "dpsyn_sql/measure/questions/keys.py"
+CHOICE = "dpsyn_sql/private/measure/questions/choice.py"
+KEYS = "dpsyn_sql/private/measure/questions/keys.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
 GDP = "dpsyn_sql/accounting/gdp.py"
 LOSS = "dpsyn_sql/accounting/pld.py"
-RELEASE = "dpsyn_sql/pipeline.py"
-PREPARATION = "dpsyn_sql/preparation.py"
-BOOK = "dpsyn_sql/book.py"
+RELEASE = "dpsyn_sql/front/release.py"
+PREPARATION = "dpsyn_sql/front/prepare.py"
+BOOK = "dpsyn_sql/front/record.py"
 CERTIFICATE = "dpsyn_sql/report/certificate.py"
 BUDGET = "dpsyn_sql/accounting/budget.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
 DRAW_GAUSSIAN = "return _sums(values, drawn(gaussian_law(sigma), len(values)))"
 DRAW_LAPLACE = "return _sums(values, drawn(laplace_law(scale), len(values)))"
-DRAWING = "dpsyn_sql/measure/drawing.py"
-LAWS = "dpsyn_sql/measure/laws.py"
+DRAWING = "dpsyn_sql/private/measure/drawing.py"
+LAWS = "dpsyn_sql/private/measure/laws.py"
 DRAWING_TESTS = "tests/unit/measure/test_measure_drawing.py"
 LAWS_TESTS = "tests/unit/measure/test_measure_laws.py"
 CHI_SQUARE = f"{DRAWING_TESTS}::test_chi_square_of_every_value"
@@ -444,13 +444,17 @@ FAULTS = (
     fault(
         "products of more rows than float32 counts",
         f"{PRODUCTS}::test_sums_leave_float32_before_it_rounds",
-        ("dpsyn_sql/count/products.py", "self._held + rows > self._exact", "self._held > self._exact"),
+        (
+            "dpsyn_sql/private/count/products.py",
+            "self._held + rows > self._exact",
+            "self._held > self._exact",
+        ),
     ),
     fault(
         "rows of codes read twice",
         f"{PRODUCTS}::test_equals_group_by[rows-17]",
-        ("dpsyn_sql/count/counter.py", "start, start + _CHUNK)", "start, start + _CHUNK + 1)"),
-        ("dpsyn_sql/count/counter.py", "if sums.rows != rows:", "if sums.rows < rows:"),
+        ("dpsyn_sql/private/count/counter.py", "start, start + _CHUNK)", "start, start + _CHUNK + 1)"),
+        ("dpsyn_sql/private/count/counter.py", "if sums.rows != rows:", "if sums.rows < rows:"),
     ),
     fault("second access in post-processing", SECOND_ACCESS, (RELEASE, CLOSE, CLOSE + COUNT_ROWS)),
 )

@@ -5,7 +5,7 @@ from planted import fault
 COUPLING = "tests/conformance/test_coupling.py"
 K_EQUAL_ROWS = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[independent-1e-09]"
 CLOCK = "tests/unit/methods/test_methods_clock.py::test_the_questions_are_the_same_whatever_the_clock_does"
-RELEASE = "dpsyn_sql/pipeline.py"
+RELEASE = "dpsyn_sql/front/release.py"
 LAST_FIT = "dpsyn_sql/methods/adaptive/model.py"
 ROUNDS = "dpsyn_sql/methods/adaptive/method.py"
 ENCODE = "sql/encode/encode.sql"
@@ -14,7 +14,7 @@ CATALOG = "dpsyn_sql/engines/catalog.py"
 BUILTIN = "dpsyn_sql/engines/builtin.py"
 PATHS = "dpsyn_sql/source/paths.py"
 HOSTILE = "tests/e2e/test_hostile_catalog.py"
-FOLDERS = "dpsyn_sql/folders.py"
+FOLDERS = "dpsyn_sql/common/folders.py"
 LEFT_BEHIND = "tests/unit/test_folders.py"
 LINKS = "tests/e2e/test_paths_through_links.py"
 
@@ -78,7 +78,7 @@ FAULTS = (
         "tests/sql/test_encode.py::test_text_that_is_not_listed_has_the_code_of_its_longest_prefix"
         "[prefixes2-False--400]",
         (
-            "dpsyn_sql/encode/codes.py",
+            "dpsyn_sql/private/encode/codes.py",
             "yield _join(attribute.stems(length), f",
             "yield _join(attribute.stems(length) * 2, f",
         ),
@@ -97,12 +97,12 @@ FAULTS = (
         "codes of text follow the collation of the session",
         "tests/sql/test_leaves.py::test_codes_of_text_do_not_depend_on_a_collation[NOCASE-6]",
         (
-            "dpsyn_sql/encode/leaves.py",
+            "dpsyn_sql/private/encode/leaves.py",
             "{dialect.text_bytes(key) if hierarchy.text else key} AS",
             "{key} AS",
         ),
         (
-            "dpsyn_sql/encode/leaves.py",
+            "dpsyn_sql/private/encode/leaves.py",
             "str(dialect.text_bytes(literal(start))) if texts",
             "str(literal(start)) if texts",
         ),
@@ -112,7 +112,7 @@ FAULTS = (
         "a unit torn between parts, each with its own bound",
         "tests/sql/test_parts.py::test_every_marginal_in_one_pass[unit]",
         (
-            "dpsyn_sql/count/statements.py",
+            "dpsyn_sql/private/count/statements.py",
             "unit=None if bound is None else bound.column",
             "unit=None",
         ),

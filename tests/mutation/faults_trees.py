@@ -14,13 +14,13 @@ BY_COUNTS = "tests/unit/measure/test_splitters_counts.py"
 NEIGHBOUR_TREES = f"{TREES}::test_many_neighbours_show_the_same"
 STEPS = "tests/unit/source/test_source_traces.py"
 QUERIES = "tests/unit/source/test_source_query_check.py"
-DOOR = "dpsyn_sql/measure/curator.py"
+DOOR = "dpsyn_sql/private/measure/curator.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
 KEYED_SQL = "sql/discover/keyed.sql"
-TREE = "dpsyn_sql/measure/questions/tree.py"
-TREE_LEAVES = "dpsyn_sql/measure/questions/leaves.py"
-TREE_ROWS = "dpsyn_sql/count/trees.py"
-TREE_NOISE = "dpsyn_sql/measure/splitter_prices.py"
+TREE = "dpsyn_sql/private/measure/questions/tree.py"
+TREE_LEAVES = "dpsyn_sql/private/measure/questions/leaves.py"
+TREE_ROWS = "dpsyn_sql/private/count/trees.py"
+TREE_NOISE = "dpsyn_sql/private/measure/splitter_prices.py"
 TRACES = "dpsyn_sql/source/traces.py"
 TRACES_READ = "dpsyn_sql/engines/syntax_tree.py"
 TRACES_JUDGED = "dpsyn_sql/source/engine_syntax.py"
@@ -133,7 +133,7 @@ FAULTS = (
         "values of PrivTree without their lower end",
         f"{PRIVTREE}::test_a_node_is_split_above_threshold_and_decay",
         (
-            "dpsyn_sql/measure/splitters.py",
+            "dpsyn_sql/private/measure/splitters.py",
             "np.maximum(counts - self._offset, -self._event.decay)",
             "counts - self._offset",
         ),
@@ -156,7 +156,7 @@ FAULTS = (
         "levels without a discount",
         f"{IMPROVED}::test_uniform_takes_one_row_after_the_other",
         (
-            "dpsyn_sql/measure/splitters.py",
+            "dpsyn_sql/private/measure/splitters.py",
             "np.clip(self._above[split] - self._off, 0, sums)",
             "np.clip(self._above[split], 0, sums)",
         ),
@@ -165,7 +165,7 @@ FAULTS = (
         "a discount that does not grow with the level",
         f"{IMPROVED}::test_a_row_more_is_a_row_more_on_one_path_or_none",
         (
-            "dpsyn_sql/measure/splitters.py",
+            "dpsyn_sql/private/measure/splitters.py",
             "np.maximum(counts - self._depth * self._off, 0)",
             "np.maximum(counts - self._off, 0)",
         ),
@@ -174,7 +174,7 @@ FAULTS = (
         "rows drawn at random from the first counts",
         "tests/unit/measure/test_measure_noise.py::test_rows_are_drawn_without_replacement",
         (
-            "dpsyn_sql/measure/noise.py",
+            "dpsyn_sql/private/measure/noise.py",
             "drawn += _RANDOM.sample(range(low, high), high - low - wanted if kept[group] else wanted)",
             "drawn += range(low, high - wanted if kept[group] else low + wanted)",
         ),
@@ -192,7 +192,7 @@ FAULTS = (
         "a tree stores its exact counts",
         f"{BY_COUNTS}::test_lattice_noise_comes_back_in_whole_rows",
         (
-            "dpsyn_sql/measure/splitters.py",
+            "dpsyn_sql/private/measure/splitters.py",
             "return add_noise(self._noise, [counts], self._event)[0]",
             "return counts",
         ),

@@ -13,12 +13,12 @@ import pytest
 from support.spark import files_under
 
 import dpsyn_sql
-from dpsyn_sql import preparation
 from dpsyn_sql.engines.spark import outputs
 from dpsyn_sql.engines.target_session import open_target
 from dpsyn_sql.errors import InputError, PublishError, TargetError
-from dpsyn_sql.sample import rounds
-from dpsyn_sql.sample import sql_sampler as compiled
+from dpsyn_sql.front import prepare as preparation
+from dpsyn_sql.rows.sample import rounds
+from dpsyn_sql.rows.sample import sql_sampler as compiled
 
 pytestmark = pytest.mark.slow
 
@@ -257,7 +257,7 @@ def test_an_output_that_cannot_be_is_refused_before_the_debit(spark, database, t
 def test_a_failing_task_is_a_failure_without_the_words_of_spark_and_leaves_nothing(
     spark, database, tmp_path, people, into_spark, monkeypatch
 ):
-    from dpsyn_sql.write import publish
+    from dpsyn_sql.rows.write import publish
 
     monkeypatch.setattr(publish, "part_query", lambda *a: "SELECT CAST('secret' AS INTEGER)")
     with pytest.raises(PublishError, match="debit stands.*costs nothing more") as caught:

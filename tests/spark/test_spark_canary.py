@@ -11,9 +11,9 @@ from support.canaries import Watched, holding
 from support.spark import files_under, table_of
 
 import dpsyn_sql
-from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.source.relation import PrivacyUnit
 
 pytestmark = pytest.mark.slow

@@ -16,15 +16,15 @@ from conformance.test_coupling import BOUNDING_KEY, SPEC, UNITS, K, Run, check_c
 from support.spark import table_of
 
 import dpsyn_sql
-from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.engine import SparkEngine
-from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 
-RELEASE = import_module("dpsyn_sql.pipeline")
+RELEASE = import_module("dpsyn_sql.front.release")
 ROWS = [
     ("ann", 1, 0.5, "a", "2001-05-05"),
     ("Ann", -(2**31), float("nan"), "__other__", "0001-01-01"),

@@ -13,16 +13,16 @@ import pytest
 from support.spark import counted, table_of
 
 import dpsyn_sql
-from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.frames import open_any_source
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 
-RELEASE = import_module("dpsyn_sql.pipeline")  # the package has a function of that name
+RELEASE = import_module("dpsyn_sql.front.release")  # the package has a function of that name
 ROOT = Path(__file__).resolve().parents[2]
 ADULT, DOMAIN = ROOT / "examples" / "adult.parquet", ROOT / "examples" / "adult.domain.yml"
 

@@ -12,9 +12,9 @@ from support.spark import files_under
 import dpsyn_sql
 from dpsyn_sql.engines.spark import tasks
 from dpsyn_sql.engines.spark.engine import SparkEngine
+from dpsyn_sql.front.totals import running_total
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.slices import Partition, Window
-from dpsyn_sql.totals import running_total
 
 pytestmark = [
     pytest.mark.slow,

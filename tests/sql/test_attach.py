@@ -9,10 +9,10 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.attached import in_sql
+from dpsyn_sql.front.attach import in_sql
+from dpsyn_sql.front.request import OPTIONS
 from dpsyn_sql.ledger.locations import known_memory_ledger
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.request import OPTIONS
 from dpsyn_sql.source.files import file_beside
 
 pytestmark = pytest.mark.slow
@@ -433,7 +433,7 @@ def test_a_closed_connection_lets_its_file_go_and_a_read_only_one_writes_files(c
 
 
 def test_an_interrupt_says_what_was_charged(con, monkeypatch):
-    import dpsyn_sql.pipeline as pipeline
+    import dpsyn_sql.front.release as pipeline
 
     def interrupted(*args):
         raise KeyboardInterrupt

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.count import statements
-from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 TABLE = qualified("temp", "main", "codes")

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.count import discovery
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.discovery.attributes import steps_of
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
 from dpsyn_sql.domain.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
-from dpsyn_sql.fit.discovered import steps_of
 from dpsyn_sql.planning.queries import Beginning, ContributionQuery, GridQuery, KeyQuery, StepQuery
+from dpsyn_sql.private.count import discovery
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 

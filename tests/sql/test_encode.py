@@ -13,8 +13,8 @@ from support.shapes import decode_statement, domain_of
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.encode.codes import encode_expression, encode_query
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.private.encode.codes import encode_expression, encode_query
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident

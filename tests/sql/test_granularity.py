@@ -12,7 +12,7 @@ from test_fill import values
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.domain.types import to_tick
-from dpsyn_sql.encode.codes import encode_expression
+from dpsyn_sql.private.encode.codes import encode_expression
 from dpsyn_sql.sqltext.fragments import Fragment
 
 SETTINGS = "SET TimeZone = 'Asia/Kolkata'"

@@ -14,21 +14,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.shapes import shape_of_domain
 
-from dpsyn_sql.count import statements
-from dpsyn_sql.count.planner import plan_counting
-from dpsyn_sql.decode.leaves import _Fact
-from dpsyn_sql.decode.output import output_statement, reject_statement, units_of
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves, absent
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.taxonomy import from_parents, from_prefixes
 from dpsyn_sql.domain.hierarchies.text import END, Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Shape
-from dpsyn_sql.encode.codes import Bound, encode_query
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count.planner import plan_counting
+from dpsyn_sql.private.encode.codes import Bound, encode_query
 from dpsyn_sql.report.certificate import attribute_facts
 from dpsyn_sql.report.stored import attribute_of_facts
+from dpsyn_sql.rows.decode.leaves import _Fact
+from dpsyn_sql.rows.decode.output import output_statement, reject_statement, units_of
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -280,7 +280,7 @@ def test_the_rows_of_a_unit_are_bounded_with_their_leaves(con):
 @pytest.mark.parametrize("few", [0, 64])
 def test_rows_of_a_code_are_spread_over_its_leaves_by_their_numbers(con, few, monkeypatch):
     """Leaves of the proportions 1 : 0 : 3 and of none at all, and what is drawn in them, by chi squared."""
-    monkeypatch.setattr("dpsyn_sql.decode.leaves._FEW", few)
+    monkeypatch.setattr("dpsyn_sql.rows.decode.leaves._FEW", few)
     days = HIERARCHIES["days"]
     nodes = days.root()
     for level in range(3):
@@ -453,6 +453,6 @@ def test_few_leaves_of_a_code_are_found_as_many_are(con, name, monkeypatch):
     wanted = rng.permutation(np.repeat(np.arange(attribute.size), 300)).tolist()
     found = []
     for few in (0, 64):
-        monkeypatch.setattr("dpsyn_sql.decode.leaves._FEW", few)
+        monkeypatch.setattr("dpsyn_sql.rows.decode.leaves._FEW", few)
         found.append(decoded(con, attribute, wanted))
     assert found[0] == found[1] and len(found[0]) == len(wanted)

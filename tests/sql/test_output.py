@@ -7,18 +7,18 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsyn_sql.decode.output import capacity, output_statement, surrogate, units_of
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DomainError, InternalError, PublishError
+from dpsyn_sql.rows.decode.output import capacity, output_statement, surrogate, units_of
+from dpsyn_sql.rows.write import staging
+from dpsyn_sql.rows.write.expressions import check_expressions
+from dpsyn_sql.rows.write.publish import publish
+from dpsyn_sql.rows.write.staging import append, stage_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
-from dpsyn_sql.write import staging
-from dpsyn_sql.write.expressions import check_expressions
-from dpsyn_sql.write.publish import publish
-from dpsyn_sql.write.staging import append, stage_rows
 
 STAGED = Fragment("temp.staged")
 AGE = Attribute("age", "INTEGER", "numeric", edges=tuple(range(101)), nullable=True)

@@ -12,12 +12,9 @@ from support.hierarchies import Halves, Letters
 from support.parts import PartedEngine
 
 import dpsyn_sql
-from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.growth import Growth
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.encode.slices import sliced_source
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import (
@@ -29,6 +26,9 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.encode.slices import sliced_source
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment

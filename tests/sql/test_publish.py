@@ -12,9 +12,9 @@ from support.shapes import shape_of_domain
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
+from dpsyn_sql.rows.write.publish import publish
+from dpsyn_sql.rows.write.staging import append, make_room
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
-from dpsyn_sql.write.publish import publish
-from dpsyn_sql.write.staging import append, make_room
 
 DOMAIN = Domain(
     (

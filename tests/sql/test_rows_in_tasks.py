@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.decode.output import output_statement, units_of
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.catalog import DuckDBCatalog
@@ -18,14 +17,15 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.sample import rounds
-from dpsyn_sql.sample.sql_sampler import append_network, load_slots
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.rows.decode.output import output_statement, units_of
+from dpsyn_sql.rows.sample import rounds
+from dpsyn_sql.rows.sample.sql_sampler import append_network, load_slots
+from dpsyn_sql.rows.write.expressions import check_expressions
+from dpsyn_sql.rows.write.publish import part_query, part_rows
+from dpsyn_sql.rows.write.staging import append, stage_rows
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.write.expressions import check_expressions
-from dpsyn_sql.write.publish import part_query, part_rows
-from dpsyn_sql.write.staging import append, stage_rows
 
 pa = pytest.importorskip("pyarrow", reason="rows travel to tasks as Arrow")
 draw = pytest.importorskip("dpsyn_sql.engines.spark.draw")

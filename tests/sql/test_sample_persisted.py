@@ -19,17 +19,17 @@ from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.variances import Components, Variances
-from dpsyn_sql.models.copula import CopulaModel
-from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.models.product import ProductModel
+from dpsyn_sql.methods.models.copula import CopulaModel
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.marginals import marginal_table
-from dpsyn_sql.sample.sql_sampler import load_distributions
-from dpsyn_sql.sample.sql_text import Script, Tables
+from dpsyn_sql.rows.sample.sql_sampler import load_distributions
+from dpsyn_sql.rows.sample.sql_text import Script, Tables
+from dpsyn_sql.rows.write import sample_macro
+from dpsyn_sql.rows.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
-from dpsyn_sql.write import sample_macro
-from dpsyn_sql.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside
 
 pytestmark = pytest.mark.slow
 
@@ -401,7 +401,7 @@ def test_more_attributes_than_an_array_has_axes(tmp_path):
 
 def test_the_first_error_is_the_one_that_is_shown(tmp_path, monkeypatch):
     """Also where the session looks names up and what is attached afterwards are cleared away."""
-    module = sys.modules["dpsyn_sql.write.persist"]
+    module = sys.modules["dpsyn_sql.rows.write.persist"]
     monkeypatch.setattr(module, "_macros", lambda *arguments: [Fragment("SELECT no_such_column")])
     with duckdb.connect() as con:
         with pytest.raises(EngineFailure) as caught:

@@ -16,12 +16,12 @@ from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, node_of, slot_bits_of
-from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.sample import sql_sampler, sql_text
-from dpsyn_sql.sample.sql_sampler import append_network, independent_rows, load_distributions
-from dpsyn_sql.sample.sql_text import Script, Tables
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.rows.sample import sql_sampler, sql_text
+from dpsyn_sql.rows.sample.sql_sampler import append_network, independent_rows, load_distributions
+from dpsyn_sql.rows.sample.sql_text import Script, Tables
+from dpsyn_sql.rows.write.staging import make_room
 from dpsyn_sql.sqltext.fragments import Fragment
-from dpsyn_sql.write.staging import make_room
 
 ROWS = 20_000
 STAGED = Fragment("temp.main.staged")
@@ -294,7 +294,7 @@ def test_many_rows_are_drawn_independently(monkeypatch):
     few, many = model(SCOPES["chain"]), model(SCOPES["chain"]).network()
     assert independent_rows(few, 20_000_000) is None
     assert independent_rows(few, 20_000_001).sizes == many.sizes
-    monkeypatch.setattr("dpsyn_sql.sample.sql_sampler.MOST_NODES", 0)
+    monkeypatch.setattr("dpsyn_sql.rows.sample.sql_sampler.MOST_NODES", 0)
     assert independent_rows(few, 20_000_001) is None
 
 

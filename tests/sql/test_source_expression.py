@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.discovery.attributes import attribute_of_cuts
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.fit.discovered import attribute_of_cuts
-from dpsyn_sql.measure.counting import Behind
-from dpsyn_sql.measure.questions import taken_apart
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, MarginalQuery, StepQuery
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.counting import Behind
+from dpsyn_sql.private.measure.questions import taken_apart
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.hierarchies import Halves, Letters
 
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
 from dpsyn_sql.domain.hierarchies.growth import Growth
 from dpsyn_sql.domain.hierarchies.points import Points
@@ -20,6 +19,7 @@ from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

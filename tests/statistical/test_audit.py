@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-import dpsyn_sql.measure.questions.marginals as marginals_module
+import dpsyn_sql.private.measure.questions.marginals as marginals_module
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import LaplaceEvent
 from dpsyn_sql.accounting.likelihood import Answered
@@ -14,8 +14,8 @@ from dpsyn_sql.accounting.tradeoff import fewest_misses, lower_bound, power, run
 from dpsyn_sql.auditing import ERROR, _planned, audit
 from dpsyn_sql.auditing.design import simulated
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS, Static
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from support.shapes import domain_of
 
 import dpsyn_sql
-from dpsyn_sql.count.counter import SqlCounter
 from dpsyn_sql.engines.source_session import open_source
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 

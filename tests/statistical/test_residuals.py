@@ -16,13 +16,13 @@ from support.doors import FakeCounter
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
+from dpsyn_sql.auditing.testing.recording import RecordingLedger
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals, Residuals
-from dpsyn_sql.testing.recording import RecordingLedger
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 

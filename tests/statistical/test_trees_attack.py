@@ -16,9 +16,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, ImprovedEvent, LaplaceEvent
 from dpsyn_sql.accounting.likelihood import Answered, log_ratio
 from dpsyn_sql.accounting.tradeoff import lower_bound
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 

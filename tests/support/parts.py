@@ -7,8 +7,8 @@ from collections import Counter
 import duckdb
 import numpy as np
 
-from dpsyn_sql.encode.codes import unit_bytes
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.private.encode.codes import unit_bytes
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 

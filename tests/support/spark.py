@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.private.count.counter import SqlCounter
 
 OLDEST_JAVA = 17
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

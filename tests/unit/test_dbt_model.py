@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import duckdb
 import pytest
 
-from dpsyn_sql import dbt_model
-from dpsyn_sql.dbt_model import build, request_of
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.front import dbt as dbt_model
+from dpsyn_sql.front.dbt import build, request_of
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 STATED = {"epsilon": 1.0, "privacy_unit": "row"}

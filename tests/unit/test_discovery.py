@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.discovery import discovered
+from dpsyn_sql.discovery.discover import discovered
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.domain.text_types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.engines.instance import private_instance
-from dpsyn_sql.folders import locked_folder
 
 PREFIX = "made-here-"
 

@@ -11,7 +11,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
-LAYERS = "Layers follow the pipeline"
+LAYERS = "Rooms follow the way of the data"
 DRIVERS = "Only engines import the driver of any other database"
 FRAMEWORKS = "Nobody imports a framework of tensors or graphs, nor tests and benchmarks"
 
@@ -19,30 +19,41 @@ FRAMEWORKS = "Nobody imports a framework of tensors or graphs, nor tests and ben
 PLANTED = [
     (LAYERS, "accounting.planted", "dpsyn_sql.planning.plan"),
     (LAYERS, "errors", "dpsyn_sql.sqltext.fragments"),
-    (LAYERS, "progress", "dpsyn_sql.source.names"),
-    (LAYERS, "pipeline", "dpsyn_sql.testing.recording"),
+    (LAYERS, "common.progress", "dpsyn_sql.source.names"),
+    (LAYERS, "front.release", "dpsyn_sql.schedule.running"),
     (LAYERS, "report.planted", "dpsyn_sql.evaluation"),
+    (
+        "In front, what is asked stands above how it is carried out",
+        "front.prepare",
+        "dpsyn_sql.front.release",
+    ),
+    (
+        "On the private side, the door stands above the counts",
+        "private.count.planted",
+        "dpsyn_sql.private.measure",
+    ),
+    ("Rows are drawn, decoded, written", "rows.sample.planted", "dpsyn_sql.rows.write.publish"),
     (
         "The public side never reaches the private side, not even indirectly",
         "methods.planted",
-        "dpsyn_sql.count.counter",
+        "dpsyn_sql.private.count.counter",
     ),
     (
-        "Encoding reads rows: the public side never reaches it, nor does decoding",
-        "decode.planted",
-        "dpsyn_sql.encode.codes",
+        "The public side never reaches the private side, not even indirectly",
+        "rows.decode.planted",
+        "dpsyn_sql.private.encode.codes",
     ),
     (
-        "Only the door imports the counter (the release joins them)",
+        "Only the door imports the counter (front joins them)",
         "methods.planted",
-        "dpsyn_sql.count.counter",
+        "dpsyn_sql.private.count.counter",
     ),
-    ("Only engines import a database driver", "write.planted", "duckdb"),
-    (DRIVERS, "count.planted", "psycopg"),
+    ("Only engines import a database driver", "rows.write.planted", "duckdb"),
+    (DRIVERS, "private.count.planted", "psycopg"),
     (DRIVERS, "fit.planted", "pyarrow"),
-    (DRIVERS, "preparation", "pyspark"),
+    (DRIVERS, "front.prepare", "pyspark"),
     (DRIVERS, "report.planted", "google"),
-    ("Only the ledger imports SQLite", "measure.planted", "sqlite3"),
+    ("Only the ledger imports SQLite", "private.measure.planted", "sqlite3"),
     (FRAMEWORKS, "fit.planted", "torch"),
     (FRAMEWORKS, "engines.planted", "networkx"),
     (FRAMEWORKS, "auditing.planted", "benchmarks"),
@@ -56,7 +67,7 @@ PLANTED = [
     ("Only evaluation imports scikit-learn", "report.planted", "sklearn"),
     ("Arithmetic is numpy and scipy only", "planning.planted", "pandas"),
 ]
-INDIRECT = ("sample.planted", "dpsyn_sql.methods.planted")
+INDIRECT = ("report.planted", "dpsyn_sql.methods.planted")
 ALLOWED = ("engines.planted", "pyarrow")
 
 

@@ -15,9 +15,9 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 HEAVY = ("duckdb", "jinja2", "numpy", "opendp", "pandas", "pydantic", "rich", "scipy", "sqlglot", "yaml")
 
 ORDERS = {
-    "the modules first": "import dpsyn_sql.planning.limits, dpsyn_sql.pipeline, dpsyn_sql.auditing, dpsyn_sql.request",
-    "a name out of a module": "from dpsyn_sql.pipeline import release\nfrom dpsyn_sql.planning.plan import Plan",
-    "the functions first": "from dpsyn_sql import release, plan, audit\nimport dpsyn_sql.pipeline, dpsyn_sql.planning.plan",
+    "the modules first": "import dpsyn_sql.planning.limits, dpsyn_sql.front.release, dpsyn_sql.auditing, dpsyn_sql.front.request",
+    "a name out of a module": "from dpsyn_sql.front.release import release\nfrom dpsyn_sql.planning.plan import Plan",
+    "the functions first": "from dpsyn_sql import release, plan, audit\nimport dpsyn_sql.front.release, dpsyn_sql.planning.plan",
     "everything": "from dpsyn_sql import *\nassert callable(release) and callable(plan) and issubclass(TargetError, InputError)",
     "nothing": "",
 }
@@ -110,4 +110,4 @@ def test_errors_pass_from_process_to_process(error):
 def test_importing_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        python("import dpsyn_sql.pipeline, dpsyn_sql.planning.plan, dpsyn_sql.cli.main")
+        python("import dpsyn_sql.front.release, dpsyn_sql.planning.plan, dpsyn_sql.cli.main")

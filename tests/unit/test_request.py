@@ -14,7 +14,7 @@ import pytest
 from support.commands import run
 
 import dpsyn_sql
-from dpsyn_sql.request import OPTIONS, Request
+from dpsyn_sql.front.request import OPTIONS, Request
 
 DOMAIN = """
 columns:

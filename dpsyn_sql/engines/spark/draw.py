@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.engines.spark.worker import local_folder, nameless
-from dpsyn_sql.sample.rounds import rows_left
+from dpsyn_sql.rows.sample.rounds import rows_left
 
 if TYPE_CHECKING:
     import duckdb

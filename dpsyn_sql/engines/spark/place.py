@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from dpsyn_sql.common.folders import LockedFolder, locked_folder
 from dpsyn_sql.engines.spark.guard import asked, tried
 from dpsyn_sql.errors import EngineFailure, SourceError
-from dpsyn_sql.folders import LockedFolder, locked_folder
 
 _PREFIX = "dpsyn-codes-"
 _MAKING = "making a private folder for codes"

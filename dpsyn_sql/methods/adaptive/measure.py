@@ -18,6 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.arrays import IntArray, snapped
 from dpsyn_sql.fit.belief import all_pairs, marginals
@@ -32,7 +33,6 @@ from dpsyn_sql.fit.variances import (
     sampling_distance,
     within_twin,
 )
-from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.budget import Settings, by_residuals
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
@@ -46,10 +46,17 @@ from dpsyn_sql.methods.marginals import (
     size_weights,
 )
 from dpsyn_sql.planning.plan import MeasureStep
-from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals, NoisyResidual, Residuals
+from dpsyn_sql.planning.queries import (
+    Choice,
+    Curator,
+    Distances,
+    MarginalQuery,
+    Marginals,
+    NoisyResidual,
+    Residuals,
+)
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.planning.workload import Workload
-from dpsyn_sql.progress import phase
 
 TOTAL = MarginalQuery(())
 """The marginal over no attribute: one number, the rows."""

@@ -21,22 +21,22 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.fit.graph import Scope, junction_tree
+from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.variances import Variances
-from dpsyn_sql.interfaces import Curator, Model
 from dpsyn_sql.methods.adaptive import measure, model, select
 from dpsyn_sql.methods.adaptive.budget import Settings, further_queries, one_way_share, triple_share
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
+from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.models.graphical import GraphicalModel
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.progress import phase
+from dpsyn_sql.planning.queries import Curator, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
 

@@ -3,7 +3,7 @@ model.
 
 A pair *beside the tree* is worth measuring, but the cap on the junction tree keeps it out of the model. Its
 table is measured in the last round like the others. It is not fitted: the sample meets it by exchanges of
-values (``sample/moves.py``), and the model answers the pair with what the sample aims at.
+values (``rows/sample/moves.py``), and the model answers the pair with what the sample aims at.
 
 Post-processing of noisy answers only.
 """
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate
@@ -27,7 +28,6 @@ from dpsyn_sql.fit.denoise import binned, merged_neighbours
 from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
 from dpsyn_sql.fit.graph import Scope, cells_of, junction_tree
 from dpsyn_sql.fit.variances import Dispersions
-from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.adaptive.budget import (
     NoiseLaw,
     Settings,
@@ -39,9 +39,8 @@ from dpsyn_sql.methods.adaptive.budget import (
 from dpsyn_sql.methods.marginals import over_bins
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
-from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.queries import Curator, MarginalQuery
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
-from dpsyn_sql.progress import phase
 
 _FORBIDDEN = -1e3
 """Log-factor of a structural zero: its exponential is 0 in float64, and it stays finite in sums."""

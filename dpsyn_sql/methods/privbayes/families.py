@@ -24,9 +24,8 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, Parent, cells_of
-from dpsyn_sql.planning.queries import Choice, Distances, Marginals
+from dpsyn_sql.planning.queries import Choice, Curator, Distances, Marginals
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 FEW_CANDIDATES = 256

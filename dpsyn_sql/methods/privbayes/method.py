@@ -27,7 +27,6 @@ from dpsyn_sql.fit.denoise import binned, denoised
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.network import Network, Node, node_of
 from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
-from dpsyn_sql.interfaces import Curator
 from dpsyn_sql.methods.marginals import (
     LEAST_UNITS,
     MAX_CANDIDATE_CELLS,
@@ -37,6 +36,7 @@ from dpsyn_sql.methods.marginals import (
     one_way_steps,
     one_way_tables,
 )
+from dpsyn_sql.methods.models.network import NetworkModel
 from dpsyn_sql.methods.privbayes.families import (
     FEW_CANDIDATES,
     MOST_CANDIDATES,
@@ -50,9 +50,9 @@ from dpsyn_sql.methods.privbayes.families import (
 )
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, doubly_centred
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.models.network import NetworkModel
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.queries import Curator
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.source.relation import Source
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsyn_sql.notices import printable
+from dpsyn_sql.common.notices import printable
 from dpsyn_sql.report.html.element import Html, element, joined, shortened
 
 _WIDTH = 340

@@ -10,8 +10,8 @@ import math
 
 from markupsafe import Markup, escape
 
+from dpsyn_sql.common.notices import printable
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.notices import printable
 
 
 def _words(text: str) -> frozenset[str]:

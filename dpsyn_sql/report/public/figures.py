@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.domain.types import Edge, SqlType, from_tick
+from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import Variances
-from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_words, edge_words, range_words
 from dpsyn_sql.report.marginals import marginal_table

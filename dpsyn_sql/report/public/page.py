@@ -18,10 +18,10 @@ from typing import Any
 import jinja2
 
 from dpsyn_sql.accounting.account import shown
+from dpsyn_sql.common.notices import printable
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import Variances
-from dpsyn_sql.interfaces import MarginalModel
-from dpsyn_sql.notices import printable
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.certificate import NOT_PROMISED
 from dpsyn_sql.report.html.charts import Cell, heat_map

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import Variances
-from dpsyn_sql.interfaces import MarginalModel
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.losses import joined_columns, pair_losses
 from dpsyn_sql.report.public.exactness import Exactness, of_estimates, spoken_of

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 QUICK = ("--method", "independent", "--domain", "d.yml", "--runs", "200")
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.cli.output import ExitCode, json_text
+from dpsyn_sql.common.notices import printable
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.notices import printable
 
 DOMAIN = "columns: {b: {type: categorical, categories: [true, false], other: false}}\n"
 QUICK = ("t.parquet", "--domain", "d.yml", "--method", "independent", "--into", "o.csv")

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from support.doors import table_of
 
-from dpsyn_sql.count import statements
-from dpsyn_sql.count.counter import SqlCounter
+from dpsyn_sql.common.progress import listening
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.progress import listening
+from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.sqltext.fragments import Fragment
 

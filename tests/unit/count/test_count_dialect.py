@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.points import Points
@@ -20,6 +18,8 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.count import planner
-from dpsyn_sql.count.planner import check_size, groups_for, plan_counting
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count import planner
+from dpsyn_sql.private.count.planner import check_size, groups_for, plan_counting
 
 
 def domain_of(*sizes: int) -> Domain:

@@ -9,11 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.count import counter as counter_module
-from dpsyn_sql.count import products
-from dpsyn_sql.count.counter import SqlCounter
-from dpsyn_sql.count.planner import plan_counting
-from dpsyn_sql.count.products import PairSums, byte_packs
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import private_instance
@@ -21,6 +16,11 @@ from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count import counter as counter_module
+from dpsyn_sql.private.count import products
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.planner import plan_counting
+from dpsyn_sql.private.count.products import PairSums, byte_packs
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -4,11 +4,11 @@ from itertools import combinations
 
 import pytest
 
-from dpsyn_sql.count.planner import plan_counting
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count.planner import plan_counting
 from dpsyn_sql.source.relation import Column, PrivacyUnit
 
 DOMAIN = Domain(tuple(Attribute(f"a{i}", "BIGINT", "numeric", edges=(0, 1, 2)) for i in range(6)))

@@ -20,10 +20,10 @@ from dpsyn_sql.engines import frame_columns
 from dpsyn_sql.engines.frame_columns import text_of
 from dpsyn_sql.engines.frames import NAME, open_any_source
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
+from dpsyn_sql.front.prepare import prepared
+from dpsyn_sql.front.release import counted
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.pipeline import counted
-from dpsyn_sql.preparation import prepared
-from dpsyn_sql.request import Request
 from dpsyn_sql.source.frames import Frame, is_frame
 
 WHEN = [dt.datetime(2020, 2, 29, 12, 30), dt.datetime(1600, 1, 1), None, dt.datetime(2262, 1, 1, 0, 0, 1)]

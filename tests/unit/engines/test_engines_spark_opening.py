@@ -31,7 +31,7 @@ class Lacking:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Lacking())
-import dpsyn_sql.pipeline, dpsyn_sql.explanation, dpsyn_sql.stored, dpsyn_sql.totals
+import dpsyn_sql.front.release, dpsyn_sql.front.plan, dpsyn_sql.front.load, dpsyn_sql.front.totals
 print(sorted(name for name in ("pyspark", "py4j") if name in sys.modules))
 """
 

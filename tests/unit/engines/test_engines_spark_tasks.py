@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from dpsyn_sql.encode.codes import Bound, unit_bytes  # noqa: E402
 from dpsyn_sql.engines.spark import engine, tasks, worker  # noqa: E402
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, counting, encoding, named_in  # noqa: E402
 from dpsyn_sql.errors import InternalError  # noqa: E402
+from dpsyn_sql.private.encode.codes import Bound, unit_bytes  # noqa: E402
 from dpsyn_sql.source.parts import Encoding, Tally  # noqa: E402
 from dpsyn_sql.sqltext.dialect import DUCKDB  # noqa: E402
 from dpsyn_sql.sqltext.fragments import Fragment, ident  # noqa: E402

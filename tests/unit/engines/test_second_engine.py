@@ -13,14 +13,14 @@ import pytest
 from support.parts import PartedEngine
 
 import dpsyn_sql
+from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines import reader
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, literal
-from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
-RELEASE = import_module("dpsyn_sql.pipeline")
+RELEASE = import_module("dpsyn_sql.front.release")
 
 
 def cases(pairs, looked_at):

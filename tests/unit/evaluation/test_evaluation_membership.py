@@ -24,7 +24,7 @@ from dpsyn_sql.evaluation.membership import (
 )
 from dpsyn_sql.evaluation.session import opened
 from dpsyn_sql.fit.network import Network, joined, node_of
-from dpsyn_sql.sample.sql_text import share_table, variable_table
+from dpsyn_sql.rows.sample.sql_text import share_table, variable_table
 
 pytestmark = pytest.mark.slow
 

@@ -26,7 +26,7 @@ from dpsyn_sql.fit.denoise import (
     working_bins,
 )
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.graphical import GraphicalModel
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 31, 100])

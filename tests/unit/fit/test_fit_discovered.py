@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.grids import grid_cuts, rounded
-from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.fit.cells import (
+from dpsyn_sql.discovery.attributes import attribute_of_pieces
+from dpsyn_sql.discovery.cells import (
     Atoms,
     Cells,
     Piece,
@@ -21,8 +19,10 @@ from dpsyn_sql.fit.cells import (
     standing_cells,
     with_atoms,
 )
-from dpsyn_sql.fit.discovered import attribute_of_pieces
-from dpsyn_sql.fit.found_labels import attribute_of_labels, labels_of_keys
+from dpsyn_sql.discovery.labels import attribute_of_labels, labels_of_keys
+from dpsyn_sql.domain.grids import grid_cuts, rounded
+from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.planning.queries import NoisyKeys
 
 INTEGER = parse_type("INTEGER")

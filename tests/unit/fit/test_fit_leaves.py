@@ -10,11 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.trees import Even, partition
 
-from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER
-from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.branches import Branches, branches_of, estimated, nearest, settled
-from dpsyn_sql.fit.leaves import (
+from dpsyn_sql.discovery.branches import Branches, branches_of, estimated, nearest, settled
+from dpsyn_sql.discovery.leaves import (
     _siblings,
     attribute_of_tree,
     coarsened,
@@ -24,6 +21,9 @@ from dpsyn_sql.fit.leaves import (
     leaves_of_runs,
     unique,
 )
+from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER
+from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import NoisyLeaves, NoisyTree
 
 TREES = st.builds(Even, st.integers(2, 4), st.integers(1, 5), st.booleans())

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsyn_sql.discovery.attributes import ODD, FoundType, type_from_classes
 from dpsyn_sql.domain.text_types import (
     BOOLEAN,
     CLASSES,
@@ -23,7 +24,6 @@ from dpsyn_sql.domain.text_types import (
     ZONED,
 )
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.fit.discovered import ODD, FoundType, type_from_classes
 
 SIGMA = 10.0
 

@@ -12,19 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.discovery import discovered
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
-from dpsyn_sql.domain.hierarchies.leaves import code_starts
-from dpsyn_sql.domain.hierarchies.text import END, Texts
-from dpsyn_sql.domain.shape import Shape, Undiscovered
-from dpsyn_sql.fit.found_labels import (
+from dpsyn_sql.discovery.discover import discovered
+from dpsyn_sql.discovery.labels import (
     attribute_of_labels,
     attribute_of_texts,
     labels_of_keys,
     with_rest,
     with_stems,
 )
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
+from dpsyn_sql.domain.hierarchies.leaves import code_starts
+from dpsyn_sql.domain.hierarchies.text import END, Texts
+from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.fit.variances import OneWayCounts
 from dpsyn_sql.planning.discovery import planned_discovery
 from dpsyn_sql.planning.queries import NoisyKeys

@@ -10,8 +10,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
-from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
+from dpsyn_sql.private.measure.curator import LocalCurator
 
 DOMAIN = Domain(
     tuple(

@@ -6,13 +6,13 @@ from support.doors import FakeCounter, NoNoise, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
+from dpsyn_sql.auditing.testing.recording import RecordingNoise
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.measure.counting import Counts
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise
 from dpsyn_sql.planning.queries import Distances, MarginalQuery, Marginals
-from dpsyn_sql.testing.recording import RecordingNoise
+from dpsyn_sql.private.measure.counting import Counts
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
 
 DOMAIN = Domain(
     tuple(

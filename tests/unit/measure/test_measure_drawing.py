@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
-import dpsyn_sql.measure.drawing as drawing
+import dpsyn_sql.private.measure.drawing as drawing
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.measure.drawing import drawn
-from dpsyn_sql.measure.laws import Law, block_floors, gaussian_law, laplace_law
-from dpsyn_sql.measure.noise import gaussian_mechanism, laplace_mechanism
+from dpsyn_sql.private.measure.drawing import drawn
+from dpsyn_sql.private.measure.laws import Law, block_floors, gaussian_law, laplace_law
+from dpsyn_sql.private.measure.noise import gaussian_mechanism, laplace_mechanism
 
 MEASURE = Path(drawing.__file__).parent
 LAWS = [gaussian_law(0.4), gaussian_law(1.0), laplace_law(2.5), laplace_law(0.3)]

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-import dpsyn_sql.measure.drawing as drawing
-import dpsyn_sql.measure.noise as noise_module
+import dpsyn_sql.private.measure.drawing as drawing
+import dpsyn_sql.private.measure.noise as noise_module
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.measure.noise import (
+from dpsyn_sql.private.measure.noise import (
     MOST_ROWS,
     ExactNoise,
     add_noise,

@@ -12,9 +12,9 @@ from support.doors import FakeCounter, NoNoise, OneRelease, centred, table_of
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, DpsynError, InternalError
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.questions.residuals import residuals_event, whole_residuals
 from dpsyn_sql.planning.queries import MarginalQuery, Residuals
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.questions.residuals import residuals_event, whole_residuals
 
 SIZES = {"a": 4, "b": 3, "c": 2, "one": 1}
 DOMAIN = Domain(

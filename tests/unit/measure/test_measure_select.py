@@ -15,10 +15,10 @@ from dpsyn_sql.accounting.events import SelectionEvent, cost_units
 from dpsyn_sql.accounting.gdp import range_of_choice
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise, selection_mechanism
-from dpsyn_sql.measure.questions.choice import selection_event
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise, selection_mechanism
+from dpsyn_sql.private.measure.questions.choice import selection_event
 
 SCORES = np.array([0, 1, 3])
 SCALE = 2.0

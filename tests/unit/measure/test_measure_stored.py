@@ -11,9 +11,6 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_from_dict, event_to_dict
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.chain import canonical_json
-from dpsyn_sql.measure.counting import Behind, Counts
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.questions import QUESTIONS, taken_apart
 from dpsyn_sql.planning.queries import (
     Choice,
     ContributionQuery,
@@ -28,6 +25,9 @@ from dpsyn_sql.planning.queries import (
     TreeQuery,
     TypesQuery,
 )
+from dpsyn_sql.private.measure.counting import Behind, Counts
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.questions import QUESTIONS, taken_apart
 
 GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
 DOMAIN = Domain((GRID, Attribute("b", "VARCHAR", "categorical", labels=tuple("vwxyz"))))

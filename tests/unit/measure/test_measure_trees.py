@@ -10,16 +10,16 @@ from support.hierarchies import Halves, Letters
 
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.domain.hierarchies.growth import root_of
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import BudgetError, InputError, InternalError
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.measure.curator import LocalCurator
-from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.questions.tree import tree_events
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.questions.tree import tree_events
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

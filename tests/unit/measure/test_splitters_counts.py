@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support.small_trees import distribution, level_sums, loss, outcomes, walk
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
-from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.splitters import Basic, Direct, Level
+from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.splitters import Basic, Direct, Level
 
 
 class Told:

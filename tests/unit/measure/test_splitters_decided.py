@@ -12,9 +12,9 @@ from scipy.stats import chisquare
 from support.small_trees import Decided, distribution, loss, outcomes, walk
 
 from dpsyn_sql.accounting.events import ImprovedEvent, TreeEvent
-from dpsyn_sql.measure import splitters
-from dpsyn_sql.measure.noise import ExactNoise
-from dpsyn_sql.measure.splitters import Improved, PrivTree
+from dpsyn_sql.private.measure import splitters
+from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.splitters import Improved, PrivTree
 
 SHAPES = [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1), (9, 1)]
 """Branching and depth of trees of at most a thousand outputs."""

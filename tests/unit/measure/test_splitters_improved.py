@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.small_trees import level_sums, walk, worst_loss
 
 from dpsyn_sql.accounting.events import ImprovedEvent
-from dpsyn_sql.measure.splitters import Improved
+from dpsyn_sql.private.measure.splitters import Improved
 
 # -- discounts of Appendix A, as functions of a node: rows of its children, what arrived at it, t, level ---
 

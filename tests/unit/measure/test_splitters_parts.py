@@ -12,9 +12,9 @@ from support.small_trees import Decided, outcomes
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import cost_units
-from dpsyn_sql.measure.counting import Behind
-from dpsyn_sql.measure.questions.tree import inquiry
 from dpsyn_sql.planning.queries import TreeQuery
+from dpsyn_sql.private.measure.counting import Behind
+from dpsyn_sql.private.measure.questions.tree import inquiry
 
 SIDES = (Halves("x", 2), Halves("y", 1))
 ROWS = list(itertools.product(range(4), range(2)))

@@ -7,7 +7,7 @@ import pytest
 from support.small_trees import level_sums, worst_loss
 
 from dpsyn_sql.accounting.events import TreeEvent
-from dpsyn_sql.measure.splitters import PrivTree
+from dpsyn_sql.private.measure.splitters import PrivTree
 
 
 def values(cells, branching, decay, clamp):

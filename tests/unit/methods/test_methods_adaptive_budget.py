@@ -13,12 +13,12 @@ from support.doors import FakeCounter, FakeCurator, OneRelease, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.measure.curator import LocalCurator
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.budget import Settings, score_share_of_many, tree_cap, triple_share
 from dpsyn_sql.planning.plan import equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.rows.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
 SETTINGS = Settings()

@@ -13,8 +13,6 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.denoise import binned
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.measure.calibrate import standard_deviation
-from dpsyn_sql.measure.questions.marginals import marginals_event
 from dpsyn_sql.methods.dpcopula import DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.privbayes import PrivBayes
@@ -22,6 +20,8 @@ from dpsyn_sql.methods.privbayes.families import FEW_CANDIDATES, Bounds, candida
 from dpsyn_sql.methods.privbayes.network import Encoded
 from dpsyn_sql.planning import views
 from dpsyn_sql.planning.queries import Marginals
+from dpsyn_sql.private.measure.calibrate import standard_deviation
+from dpsyn_sql.private.measure.questions.marginals import marginals_event
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("people", "table", "people", ()))

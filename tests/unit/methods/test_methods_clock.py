@@ -8,13 +8,13 @@ from support.domains import domain_of
 from support.doors import table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.measure.curator import LocalCurator
+from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import ReleaseKey
+from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Relation, Source
-from dpsyn_sql.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
 
 DOMAIN = domain_of((4,) * 6)
 PLAN = Adaptive().plan(Source(Relation("t", "table", "t", ())), DOMAIN, Budget("gdp", 10**14))

@@ -17,7 +17,7 @@ from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.planning.limits import Limits, Terms
-from dpsyn_sql.sample.views import SYNTHESES
+from dpsyn_sql.rows.sample.views import SYNTHESES
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("people", "table", "people", ()))

@@ -15,9 +15,9 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.elimination import _Bound, _eliminated, fits, joint
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, joined, node_of
-from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.models.network import NetworkModel
-from dpsyn_sql.sample.systematic import NetworkSampler
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.network import NetworkModel
+from dpsyn_sql.rows.sample.systematic import NetworkSampler
 
 
 @st.composite

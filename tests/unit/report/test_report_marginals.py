@@ -8,8 +8,8 @@ import pytest
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.copula import fit_copula
-from dpsyn_sql.models.copula import CopulaModel
-from dpsyn_sql.models.product import ProductModel
+from dpsyn_sql.methods.models.copula import CopulaModel
+from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.marginals import marginal_table, total_error
 

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 from rich.progress import Progress
 
-from dpsyn_sql.progress import listening, phase
+from dpsyn_sql.common.progress import listening, phase
 from dpsyn_sql.report.progress_bar import _Bars, _columns
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.sample import copula
-from dpsyn_sql.sample.copula import CopulaSampler, _second_wins
+from dpsyn_sql.rows.sample import copula
+from dpsyn_sql.rows.sample.copula import CopulaSampler, _second_wins
 
 
 @given(st.integers(1, 60), st.floats(0, 1), st.integers(0, 10**6), st.integers(0, 2**32 - 1))

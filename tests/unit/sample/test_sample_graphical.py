@@ -10,11 +10,11 @@ from support.networks import graphical_model
 
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.sample import graphical, systematic
-from dpsyn_sql.sample.graphical import drawn_bins
-from dpsyn_sql.sample.moves import balanced
-from dpsyn_sql.sample.systematic import stratified
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.rows.sample import graphical, systematic
+from dpsyn_sql.rows.sample.graphical import drawn_bins
+from dpsyn_sql.rows.sample.moves import balanced
+from dpsyn_sql.rows.sample.systematic import stratified
 
 ROWS = 20_000
 SCOPES = {

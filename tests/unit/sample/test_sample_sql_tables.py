@@ -13,9 +13,9 @@ from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, Node, configurations, joined, node_of, slot_bits_of
-from dpsyn_sql.models.graphical import GraphicalModel
-from dpsyn_sql.models.product import ProductModel
-from dpsyn_sql.sample.sql_text import FEWEST, UNIT, layout, packed, parent_numbers, shares, value_numbers
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.rows.sample.sql_text import FEWEST, UNIT, layout, packed, parent_numbers, shares, value_numbers
 
 
 @st.composite

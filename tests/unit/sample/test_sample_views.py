@@ -8,10 +8,16 @@ from scipy.optimize import linprog
 
 from dpsyn_sql.fit.reconstruct import graphical_views
 from dpsyn_sql.planning.deadline import Deadline
-from dpsyn_sql.sample import views as sampling
-from dpsyn_sql.sample.moves import balanced, moved_least
-from dpsyn_sql.sample.systematic import cells
-from dpsyn_sql.sample.views import SYNTHESES, ViewsSampler, largest_first, sorted_rows, topologically_sorted
+from dpsyn_sql.rows.sample import views as sampling
+from dpsyn_sql.rows.sample.moves import balanced, moved_least
+from dpsyn_sql.rows.sample.systematic import cells
+from dpsyn_sql.rows.sample.views import (
+    SYNTHESES,
+    ViewsSampler,
+    largest_first,
+    sorted_rows,
+    topologically_sorted,
+)
 
 
 def tables(joint, scopes):
@@ -204,7 +210,7 @@ def test_a_deadline_leaves_fewer_passes_and_says_so(synthesis):
 
 
 def test_rows_of_several_batches_meet_the_views_too(monkeypatch):
-    monkeypatch.setattr("dpsyn_sql.sample.systematic.BATCH_ROWS", 3_000)
+    monkeypatch.setattr("dpsyn_sql.rows.sample.systematic.BATCH_ROWS", 3_000)
     views = tables(dependent(), list(combinations(range(4), 2)))
     for synthesis in ("exchange", "gum", "mcf"):
         assert far(drawn(views, SIZES, synthesis, rows=10_000), views, SIZES) < 0.03

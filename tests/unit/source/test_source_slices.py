@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.request import OPTIONS, Request
+from dpsyn_sql.front.request import OPTIONS, Request
 from dpsyn_sql.source.slices import Partition, Window
 
 EDGES = ("2013-01-01", "2013-02-01", "2013-03-01T06:30:00", "2013-04-01", "2013-05-01")

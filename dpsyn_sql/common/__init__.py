@@ -1,0 +1,1 @@
+"""What any room may use: private folders, warnings, progress."""

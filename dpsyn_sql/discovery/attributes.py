@@ -1,0 +1,252 @@
+"""From noisy answers about a column to its attribute: pure post-processing, public in and out.
+
+Numbers and times: pieces of estimated counts (``discovery/cells.py``) become codes, the lightest neighbours
+together, and what is known inside of a code becomes its fill. Categories are in ``discovery/labels.py``.
+
+*Granularity*: which steps a column's values are multiples of. *Type*, of a column of text, from noisy numbers
+of units per class of text. The type is the most specific one that holds nearly all values. A column whose
+values look like codes, or of which a part that matters is other text, stays text: numbers in a column of text
+lose nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from dpsyn_sql.discovery.cells import Piece
+from dpsyn_sql.domain import text_types
+from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity
+from dpsyn_sql.domain.grids import Cuts, after, binned_kind, edge_of, rounded
+from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.text_types import CLASSES
+from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.planning.queries import NoisySteps
+
+ATOM_WEIGHT = 2.0
+"""How much heavier an atom counts when neighbours are merged: a value of its own is lost in a longer bin."""
+
+GAP_WEIGHT = 2.0
+"""The same for neighbours with a gap between them, which pieces of the fill may have to cross."""
+
+
+def attribute_of_cuts(column: Undiscovered, cuts: Sequence[Fraction]) -> Attribute:
+    """Bins between cuts of which nothing more is known."""
+    room = max(1, column.max_codes - column.nullable)
+    while len(cuts) - 1 > room:
+        cuts = [*cuts[:-1:2], cuts[-1]]
+    return _binned(column, cuts, (), column.granularity)
+
+
+def attribute_of_pieces(
+    column: Undiscovered, pieces: Sequence[Piece], granularity: Granularity | None
+) -> Attribute:
+    """Codes and their fill from pieces, ascending and at least one.
+
+    As long as there are more codes than ``column.max_codes`` allows, the two neighbours that are lightest
+    together become one. No code stands for a gap: values there belong to the nearer code, and are not
+    written.
+    """
+    kind = column.type
+    groups = _merged(kind, pieces, max(1, column.max_codes - column.nullable))
+    inner = [_between(kind, one[-1].high, two[0].low) for one, two in pairwise(groups)]
+    cuts = [groups[0][0].low, *inner, groups[-1][-1].high]
+    return _binned(column, cuts, tuple(_fill(kind, group) for group in groups), granularity)
+
+
+def _binned(
+    column: Undiscovered,
+    cuts: Sequence[Fraction],
+    fill: tuple[Cuts, ...],
+    granularity: Granularity | None,
+) -> Attribute:
+    kind = column.type
+    return Attribute(
+        column.name,
+        column.sql_type,
+        binned_kind(kind),
+        edges=tuple(edge_of(kind, cut) for cut in cuts),
+        nullable=column.nullable,
+        ordered=True,
+        origin="discovered",
+        granularity=granularity,
+        source=column.source,
+        fill=tuple(tuple(edge_of(kind, cut) for cut in own) for own in fill),
+    )
+
+
+def _merged(kind: SqlType, pieces: Sequence[Piece], room: int) -> list[list[Piece]]:
+    groups = [[piece] for piece in pieces]
+    weights = [piece.mass * (ATOM_WEIGHT if _single(kind, piece) else 1.0) for piece in pieces]
+    while len(groups) > room:
+        together = np.array(weights[:-1]) + np.array(weights[1:])
+        gaps = np.array([one[-1].high < two[0].low for one, two in pairwise(groups)])
+        place = int(np.argmin(together * np.where(gaps, GAP_WEIGHT, 1.0)))
+        groups[place] += groups.pop(place + 1)
+        weights[place] += weights.pop(place + 1)
+    return groups
+
+
+def _single(kind: SqlType, piece: Piece) -> bool:
+    """Whether a piece holds one value."""
+    return after(kind, piece.low) == piece.high
+
+
+def _between(kind: SqlType, end: Fraction, start: Fraction) -> Fraction:
+    """Where values between two codes change from the lower to the upper."""
+    return end if end == start else max(end, rounded(kind, (end + start) / 2))
+
+
+def _fill(kind: SqlType, group: Sequence[Piece]) -> Cuts:
+    """The values of a code: one, evenly over one piece, or ``FILL_PIECES`` pieces of equal probability."""
+    if len(group) == 1:
+        (piece,) = group
+        return (piece.low,) if _single(kind, piece) else (piece.low, piece.high)
+    ends = np.cumsum([piece.mass for piece in group])
+    cuts = [group[0].low]
+    for part in range(1, FILL_PIECES):
+        wanted = float(ends[-1]) * part / FILL_PIECES
+        place = int(np.searchsorted(ends, wanted))
+        piece = group[place]
+        inside = 1 - (float(ends[place]) - wanted) / piece.mass
+        cut = piece.low if _single(kind, piece) else _inside(kind, piece, inside)
+        cuts.append(max(cuts[-1], cut))
+    return (*cuts, group[-1].high)
+
+
+def _inside(kind: SqlType, piece: Piece, share: float) -> Fraction:
+    cut = rounded(kind, piece.low + (piece.high - piece.low) * Fraction(min(1.0, max(0.0, share))))
+    return min(piece.high, max(piece.low, cut))
+
+
+EXCEPTIONS = 0.005
+"""Share of the values that may be no multiples of a granularity: they are written as ones beside them."""
+
+CLEAR = 2.0
+"""Deviations of its noise below which the number of exceptions counts as none."""
+
+MOST_NOISE = 0.05
+"""Share of the values that may hide in this noise."""
+
+_COARSEST = 6  # powers of ten above one
+
+
+def steps_of(kind: SqlType) -> tuple[Granularity, ...]:
+    """The steps that are asked for: each divides the next, and every value is a multiple of the type's own
+    unit, which is not among them. Numbers: 5, 10, 50, ... units; times: seconds to months."""
+    if kind.family == "float":
+        exact = [Decimal(10) ** power for power in (-6, -5, -4)]
+        fives = [Decimal(10) ** power * factor for power in range(-3, 4) for factor in (1, 5)]
+        return (*exact, *fives)
+    if kind.family in ("integer", "decimal"):
+        powers = range(kind.scale + _COARSEST)
+        found = [10**power * factor for power in powers for factor in (1, 5)][1:]
+        return tuple(step for step in found if step <= min(kind.high, 2**62 - 1))
+    if kind.family == "date":
+        return ("month",)
+    second = 1_000_000 // kind.unit
+    parts = [second // 1000] if second > 1000 else []
+    inner = [*parts, second, 60 * second, 300 * second, 900 * second, 3600 * second]
+    inner = [step for step in inner if step > 1]
+    if kind.family == "time":
+        return tuple(inner)
+    return (*inner, kind.day, *(() if kind.zoned else ("month",)))
+
+
+def granularity_found(noisy: NoisySteps) -> Granularity | None:
+    """The coarsest step that nearly all values are multiples of; None for the type's own unit."""
+    total = float(noisy.values.sum())
+    for place in reversed(range(len(noisy.steps))):
+        exceptions = float(noisy.values[: place + 1].sum())
+        noise = CLEAR * noisy.sigma * math.sqrt(place + 1)
+        if noise < MOST_NOISE * total and exceptions < max(EXCEPTIONS * total, noise):
+            return noisy.steps[place]
+    return None
+
+
+STANDS_OUT = 4.5
+"""Standard deviations that the noisy count of a class must exceed to be believed: of the 19 classes of a
+column an empty one does so by luck in one column of 15,000 (Gaussian noise)."""
+
+LIKELY = 2.5
+"""Deviations that suffice for the largest count where none stands out: the likeliest type is better than text
+there, whose values would not be found either."""
+
+ODD = 0.05
+"""Share of the values up to which a column of numbers or times may hold others, which become NULL."""
+
+FINER = 0.005
+"""Share of the numbers up to which those with more digits than the type has are rounded."""
+
+_ABSENT = (text_types.EMPTY, text_types.MISSING)
+
+_GROUPS = (
+    (text_types.INTEGER, text_types.LONG, text_types.WHOLE, *text_types.DECIMALS, text_types.NUMBER),
+    (text_types.DATE, text_types.TIMESTAMP),
+    (text_types.ZONED,),
+    (text_types.TIME,),
+    (text_types.BOOLEAN,),
+)
+"""Classes that one type can hold together."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundType:
+    """The type of a column of text.
+
+    ``odd``: the noisy share, 0 to 1, of values that are read as NULL because they are no values of the type;
+    0 if it is hidden by the noise. Marks for missing are not among them. ``sure``: some class stood out.
+    """
+
+    sql_type: str
+    odd: float
+    sure: bool
+
+
+def type_from_classes(noisy: IntArray, sigma: float) -> FoundType:
+    """The type that noisy counts of ``CLASSES`` (int64, noise of deviation ``sigma``) show.
+
+    Only counts of more than ``STANDS_OUT`` deviations are believed, or else the largest one of more than
+    ``LIKELY``. Without any the column stays text.
+    """
+    most = int(noisy.max())
+    sure = most > STANDS_OUT * sigma
+    least = STANDS_OUT * sigma if sure else max(LIKELY * sigma, most - 1)
+    believed = {name: float(count) for name, count in zip(CLASSES, noisy, strict=True) if count > least}
+    counts = {name: believed.get(name, 0.0) for name in CLASSES if name not in _ABSENT}
+    sums = [_sum(counts, group) for group in _GROUPS]
+    best = max(sums)
+    values = sum(counts.values())
+    if not best or counts[text_types.CODE] or best < (1 - ODD) * values:
+        return FoundType("VARCHAR", 0.0, sure)
+    group = _GROUPS[sums.index(best)]
+    return FoundType(_type_of(group, counts), 1 - best / values, sure)
+
+
+def _sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
+    return float(sum(counts[name] for name in names))
+
+
+def _type_of(group: Sequence[str], counts: Mapping[str, float]) -> str:
+    if text_types.BOOLEAN in group:
+        return "BOOLEAN"
+    if text_types.TIME in group:
+        return "TIME"
+    if text_types.ZONED in group:
+        return "TIMESTAMP WITH TIME ZONE"
+    few = FINER * _sum(counts, group)
+    if text_types.DATE in group:
+        return "TIMESTAMP" if counts[text_types.TIMESTAMP] > few else "DATE"
+    if counts[text_types.NUMBER] > few:
+        return "DOUBLE"
+    for digits in range(len(text_types.DECIMALS), 0, -1):
+        if _sum(counts, (*text_types.DECIMALS[digits - 1 :], text_types.NUMBER)) > few:
+            return "DOUBLE" if counts[text_types.LONG] > few else text_types.decimal_type(digits)
+    return "HUGEINT" if counts[text_types.LONG] > few else "BIGINT"

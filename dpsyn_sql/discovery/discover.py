@@ -1,0 +1,266 @@
+"""Private discovery: every column without a public domain gets one through the door.
+
+    text without a type  counts of classes of text               -> the type, then as below
+    text                 values above a threshold                -> categories, the rest is __other__
+      with prefixes      beginnings of the rest, as values are   -> categories such as 250*
+    numbers and times    values above a threshold, coarse grid   -> cuts of two finer grids -> bins
+    hierarchies          which nodes are split, counts of leaves -> coarse nodes
+
+The questions and their budgets are planned before anything is charged; the answers are public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.discovery.attributes import (
+    FoundType,
+    attribute_of_cuts,
+    attribute_of_pieces,
+    granularity_found,
+    steps_of,
+    type_from_classes,
+)
+from dpsyn_sql.discovery.cells import (
+    Atoms,
+    Cells,
+    atoms_of,
+    held_by,
+    looked_closer,
+    refined_cuts,
+    standing_cells,
+    with_atoms,
+)
+from dpsyn_sql.discovery.labels import attribute_of_labels, attribute_of_texts, labels_of_keys, with_stems
+from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
+from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
+from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
+from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts
+from dpsyn_sql.domain.hierarchies.text import Texts
+from dpsyn_sql.domain.shape import Shape, Undiscovered
+from dpsyn_sql.domain.types import supported_type
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, beginnings_of, column_steps
+from dpsyn_sql.planning.plan import Counted
+from dpsyn_sql.planning.queries import (
+    Beginning,
+    ContributionQuery,
+    Curator,
+    GridQuery,
+    KeyQuery,
+    LeafQuery,
+    NoisyContributions,
+    NoisyLeaves,
+    NoisyTree,
+    StepQuery,
+    TreeQuery,
+    TypesQuery,
+)
+from dpsyn_sql.source.relation import Column
+from dpsyn_sql.sqltext.fragments import Fragment
+
+_CLOSER: tuple[Ask, ...] = ("parts", "cells")
+# Looks at a column after the coarse grid: where in it the values lie, and how they are spread there.
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What discovery found.
+
+    ``shape`` is complete. ``contributions``: how many units have how many rows, if that was planned.
+    ``asked``: the steps that were asked, in order. ``types``: what was found of columns of text without a
+    stated type. ``counted``: of a table that is one key, its rows.
+    """
+
+    shape: Shape
+    contributions: NoisyContributions | None
+    asked: tuple[DiscoveryStep, ...]
+    types: Mapping[str, FoundType] = field(default_factory=dict)
+    counted: Counted | None = None
+
+
+def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int) -> Discovered:
+    """Ask the planned questions."""
+    asking = _Asking(door, _by_question(steps), [])
+    if any(step.ask == "total" for step in steps):
+        key, counted = _key(shape, asking)
+        shape = replace(shape, measured=(key,))
+    else:
+        counted = None
+    found: dict[str, Attribute] = {}
+    types: dict[str, FoundType] = {}
+    with phase("discover", len(shape.undiscovered)) as advance:
+        for column in shape.undiscovered:
+            own = asking
+            if not column.typed:
+                types[column.name] = _type(column, asking)
+                column, own = _with_type(column, types[column.name].sql_type, asking)
+            found[column.name] = _attribute(column, own)
+            advance(1)
+    contributions = None
+    if asking.planned("contributions", None):
+        contributions = door.ask(ContributionQuery(rows_per_unit), asking.budget("contributions", None))
+    return Discovered(shape.completed(found), contributions, tuple(asking.asked), types, counted)
+
+
+def _key(shape: Shape, asking: _Asking) -> tuple[Attribute, Counted]:
+    """A table that is one key; the steps go by its first column."""
+    columns = shape.undiscovered
+    name = columns[0].name
+    query = asking.tree(name)
+    root = NoisyTree(
+        tuple(np.zeros(1, np.int64) for _ in columns), tuple(one.root() for one in query.hierarchies)
+    )
+    whole = asking.leaves("total", name, query, root)
+    tree = asking.grown(name, query)
+    if not asking.planned("leaves", name):
+        return committed_key(columns, tree, whole)
+    return key_of_tree(columns, tree, asking.leaves("leaves", name, query, tree), whole)
+
+
+_Asked = tuple[Ask, str | None, int]
+
+
+def _by_question(steps: Sequence[DiscoveryStep]) -> dict[_Asked, DiscoveryStep]:
+    return {(step.ask, step.attr, step.length): step for step in steps}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """The door, what was planned, and the steps that were asked so far."""
+
+    door: Curator
+    steps: Mapping[_Asked, DiscoveryStep]
+    asked: list[DiscoveryStep]
+
+    def planned(self, ask: Ask, attr: str | None) -> bool:
+        return (ask, attr, 0) in self.steps
+
+    def budget(self, ask: Ask, attr: str | None, length: int = 0) -> Budget:
+        """What a step may cost; it counts as asked."""
+        self.asked.append(self.steps[ask, attr, length])
+        return self.asked[-1].budget
+
+    def tree(self, attr: str) -> TreeQuery:
+        """The planned question about a tree."""
+        query = self.steps["tree", attr, 0].tree
+        if query is None:
+            raise InternalError("a tree was planned without its question")
+        return query
+
+    def grown(self, attr: str, query: TreeQuery) -> NoisyTree:
+        """The tree."""
+        return self.door.ask(query, self.budget("tree", attr))
+
+    def leaves(self, ask: Ask, attr: str, query: TreeQuery, tree: NoisyTree) -> NoisyLeaves:
+        """Counts of the leaves of a tree."""
+        asked = LeafQuery(query.hierarchies, tree.levels, tree.nodes)
+        return self.door.ask(asked, self.budget(ask, attr))
+
+    def cells(self, ask: Ask, column: Undiscovered, cuts: Cuts) -> Cells:
+        """Noisy counts of the cells between cuts."""
+        grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
+        noisy = self.door.ask(GridQuery(grid), self.budget(ask, column.name))
+        return Cells(cuts, noisy.values[: grid.regular].astype(np.float64), noisy.sigma)
+
+
+def _type(column: Undiscovered, asking: _Asking) -> FoundType:
+    noisy = asking.door.ask(TypesQuery(column.name), asking.budget("types", column.name))
+    return type_from_classes(noisy.values, noisy.sigma)
+
+
+def _with_type(column: Undiscovered, sql_type: str, asking: _Asking) -> tuple[Undiscovered, _Asking]:
+    """The column with its type, and how the rest of its share is spent."""
+    kind = natural_kind(supported_type(sql_type, column.name))
+    typed = replace(column, sql_type=sql_type, kind=kind, typed=True)
+    rest = column_steps(typed, asking.steps["keys", column.name, 0].budget)
+    return typed, replace(asking, steps=_by_question(rest))
+
+
+def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:
+    """Ask what the type needs; a BOOLEAN needs nothing."""
+    if isinstance(column.hierarchy, Texts) and asking.planned("keys", column.name):
+        return _texts(column, column.hierarchy, asking)
+    if column.hierarchy is not None:
+        query = asking.tree(column.name)
+        tree = asking.grown(column.name, query)
+        return attribute_of_tree(column, tree, asking.leaves("leaves", column.name, query, tree))
+    if column.type.family == "boolean":
+        stated = Column(column.name, column.sql_type, not_null=not column.nullable)
+        known = catalog_attribute(stated, column.type)
+        if known is not None:
+            return replace(known, origin="discovered")
+    return _categories(column, asking) if column.kind == "categorical" else _bins(column, asking)
+
+
+def _categories(column: Undiscovered, asking: _Asking) -> Attribute:
+    query = KeyQuery(column.name, column.sql_type, source=column.source)
+    _, labels = _labels(column, query, column.prefixes, asking)
+    return attribute_of_labels(column, labels)
+
+
+def _texts(column: Undiscovered, texts: Texts, asking: _Asking) -> Attribute:
+    """As many texts and beginnings as are found, whatever the number of codes. Text is cut first: what is
+    longer than the longest text is the same value as its beginning."""
+    lengths = beginnings_of(column)
+    cut = Fragment(f"substr({texts.column.value}, 1, {texts.longest})")
+    query = KeyQuery(column.name, column.sql_type, longest=texts.longest, source=cut)
+    any_number = replace(column, max_codes=MAX_SIZE, prefixes=lengths)
+    sigma, labels = _labels(any_number, query, lengths, asking)
+    return attribute_of_texts(column, texts, labels, LEAST_SIGMAS * sigma)
+
+
+def _labels(
+    column: Undiscovered, query: KeyQuery, lengths: Sequence[int], asking: _Asking
+) -> tuple[float, dict[Label, int]]:
+    """Values, then beginnings of the others, with their noisy counts; and the noise of the values."""
+    noisy = asking.door.ask(query, asking.budget("keys", column.name))
+    labels = labels_of_keys(column, noisy)
+    for place, length in enumerate(lengths, start=1):
+        beginning = Beginning(length, attribute_of_labels(column, labels))
+        found = asking.door.ask(
+            replace(query, beginning=beginning), asking.budget("prefixes", column.name, length)
+        )
+        labels = with_stems(column, labels, found, lengths[:place])
+    return noisy.sigma, labels
+
+
+def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
+    kind, atoms = column.type, Atoms()
+    if asking.planned("values", column.name):
+        query = KeyQuery(column.name, column.sql_type, source=column.source)
+        atoms = atoms_of(column, asking.door.ask(query, asking.budget("values", column.name)))
+    cells = asking.cells("grid", column, grid_cuts(kind, column.least, column.most))
+    granularity = _granularity(column, asking)
+    chosen = standing_cells(kind, cells, atoms)
+    parts = held_by(cells, chosen, atoms)
+    for ask in _CLOSER:
+        sigma = cells.sigma * _noise_ratio(asking, column, ask)
+        cuts = refined_cuts(kind, parts, atoms, sigma, granularity)
+        closer, atoms = looked_closer(kind, parts, atoms, asking.cells(ask, column, cuts), ask == "cells")
+        parts = closer or (() if atoms.values else parts)
+    pieces = with_atoms(kind, [part for part in parts if part.mass > 0], atoms)
+    if pieces:
+        return attribute_of_pieces(column, pieces, granularity)
+    ends = {cells.cuts[place + side] for place in np.flatnonzero(chosen).tolist() for side in (0, 1)}
+    return attribute_of_cuts(column, sorted(ends))
+
+
+def _granularity(column: Undiscovered, asking: _Asking) -> Granularity | None:
+    if not asking.planned("steps", column.name):
+        return column.granularity
+    query = StepQuery(column.name, column.sql_type, steps_of(column.type), column.source)
+    return granularity_found(asking.door.ask(query, asking.budget("steps", column.name)))
+
+
+def _noise_ratio(asking: _Asking, column: Undiscovered, ask: Ask) -> float:
+    """The noise of a closer look over that of the grid, by their budgets."""
+    first, second = (asking.steps[step, column.name, 0].budget for step in ("grid", ask))
+    ratio = first.amount / max(1, second.amount)
+    return math.sqrt(ratio) if first.gaussian else ratio

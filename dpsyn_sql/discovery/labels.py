@@ -1,0 +1,321 @@
+"""From noisy keys of a column to its categories: pure post-processing, public in and out.
+
+The keys that passed the threshold are labels, all other values are ``__other__``. With prefixes the
+beginnings that passed are labels too (``250*``). Where these are more labels than codes, all of less than
+some noisy count are left out, and this count goes to the label of their longest beginning.
+
+With a hierarchy of text, codes lie along the prefix tree of whole texts and of beginnings. A code is an
+interval of keys. Within it rows are spread over the texts that were found there, and over beginnings that
+stand for the rest, by their counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpsyn_sql.discovery.branches import Branches, joined
+from dpsyn_sql.discovery.leaves import Run, attribute_of, coarsened, labels_of_runs
+from dpsyn_sql.domain.attributes import ANY_REST, OTHER, Attribute, Label, Recoding
+from dpsyn_sql.domain.hierarchies.base import Leaves
+from dpsyn_sql.domain.hierarchies.leaves import code_starts
+from dpsyn_sql.domain.hierarchies.text import END, Texts
+from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.types import enum_type
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.variances import OneWayCounts
+from dpsyn_sql.planning.queries import Exact, NoisyKeys
+
+
+def labels_of_keys(column: Undiscovered, found: NoisyKeys) -> dict[Label, int]:
+    """The values with the largest noisy counts, and these, in the order of the values.
+
+    A value that is spelled as the code of all others belongs to them, and one that is spelled as the label
+    of a beginning (``25*``, with prefixes of 2 characters) to that label, if it is found.
+    """
+    order = np.argsort(-found.values, kind="stable").tolist()
+    free = [place for place in order if not _is_taken(column, found.keys[place])]
+    return {_label(found.keys[place]): int(found.values[place]) for place in sorted(free[: _room(column)])}
+
+
+def with_stems(
+    column: Undiscovered, labels: Mapping[Label, int], found: NoisyKeys, lengths: Sequence[int]
+) -> dict[Label, int]:
+    """The labels with the beginnings found of the last of ``lengths``; no more than there are codes.
+
+    Kept are all labels of at least some noisy count, the least for which they are few enough. The count of
+    one that is left out goes to the label of its longest beginning of ``lengths``, be it found or not, and
+    makes that one heavier; what goes to none is asked for again with the next length, or is ``__other__``.
+    """
+    counts = {str(label): count for label, count in labels.items()}
+    for key, count in zip(found.keys, found.values.tolist(), strict=True):
+        stem = f"{key}{ANY_REST}"
+        counts[stem] = counts.get(stem, 0) + count
+    enough, too_few = sum(counts.values()) + 1, -1
+    kept = dict[str, int]()
+    while enough - too_few > 1:
+        least = (enough + too_few) // 2
+        heavy = _heavy(counts, lengths, least)
+        if len(heavy) <= _room(column):
+            enough, kept = least, heavy
+        else:
+            too_few = least
+    return {label: kept[label] for label in sorted(kept, key=str.encode)}
+
+
+def attribute_of_labels(column: Undiscovered, labels: Mapping[Label, int]) -> Attribute:
+    """A categorical attribute of labels in their order; ``prefixes`` are those of which there is a label."""
+    kind = column.type
+    sql_type = column.sql_type
+    if kind.family == "enum":
+        # An ENUM without a name may hold the data's own values: the output knows the released ones.
+        sql_type = enum_type(tuple(str(label) for label in labels)) if labels else "VARCHAR"
+    return Attribute(
+        column.name,
+        sql_type,
+        "categorical",
+        tuple(labels),
+        other=True,
+        nullable=column.nullable,
+        origin="discovered",
+        prefixes=tuple(n for n in column.prefixes if any(_length_of_stem(x, (n,)) for x in labels)),
+        source=column.source,
+        recoding=None if column.other or not labels else Recoding((len(labels),), tuple(range(len(labels)))),
+    )
+
+
+def _room(column: Undiscovered) -> int:
+    return max(0, column.max_codes - 1 - column.nullable)
+
+
+def _is_taken(column: Undiscovered, key: Exact) -> bool:
+    return key == OTHER or _length_of_stem(key, column.prefixes) > 0
+
+
+def _length_of_stem(label: Exact, lengths: Sequence[int]) -> int:
+    """How long the beginning is for which a label stands; 0 for a label of one value."""
+    if not isinstance(label, str) or not label.endswith(ANY_REST):
+        return 0
+    return len(label) - 1 if len(label) - 1 in lengths else 0
+
+
+def _heavy(counts: Mapping[str, int], lengths: Sequence[int], least: int) -> dict[str, int]:
+    """The labels whose count is at least ``least``, with what they got from those that are not."""
+    levels = defaultdict[int, dict[str, int]](dict)
+    for label, count in counts.items():
+        levels[_length_of_stem(label, lengths)][label] = count
+    kept = dict[str, int]()
+    for level in (0, *lengths):
+        for label, count in levels[level].items():
+            if count >= least:
+                kept[label] = count
+                continue
+            text = label[:level] if level else label
+            above = next((n for n in lengths if n <= len(text) and (not level or n < level)), None)
+            if above is not None:
+                stem = f"{text[:above]}{ANY_REST}"
+                levels[above][stem] = levels[above].get(stem, 0) + count
+    return kept
+
+
+def _label(key: Exact) -> Label:
+    if isinstance(key, float):
+        raise InternalError("categories are text, booleans or integers")
+    return key
+
+
+_CLEAR, _SOME = 3.0, 0.25
+# What a code has more than was found in it says something beyond so many standard errors of its count, and
+# beyond this part of the found rows, which is two standard errors of a count just above the threshold.
+
+
+def attribute_of_texts(
+    column: Undiscovered, texts: Texts, labels: Mapping[Label, int], least: float
+) -> Attribute:
+    """The attribute of a column of text: at most ``max_codes`` codes.
+
+    Args:
+        column: the column.
+        texts: its hierarchy.
+        labels: noisy rows of texts, and of beginnings (``car*``) the rest of their rows: of
+            ``with_stems``.
+        least: rows that a code should have at least.
+    """
+    own = _nodes(texts, labels)
+    branches = _branches(texts, own)
+    beyond = np.array([own.get(id_, 0.0) for id_ in branches.ids.tolist()])
+    counts = _with_children(branches, beyond)
+    most = max(1, column.max_codes - 1 - column.nullable)
+    runs = coarsened(branches, counts, most, max(1.0, least))
+    leaves = _leaves(texts, branches, beyond, runs)
+    return attribute_of(column, labels_of_runs(texts, branches, counts, runs), leaves)
+
+
+def with_rest(attribute: Attribute, counts: OneWayCounts) -> Attribute:
+    """The attribute, where each code writes what was not found in it as the beginnings above it.
+
+    A code reaches up to the next one, so it also holds texts that lie between the ones that were found. By
+    ``counts`` their number is known: what the code has more than the found ones. Of leaves that are a
+    partition nothing changes.
+    """
+    leaves = attribute.leaves
+    if leaves is None or not isinstance(leaves.hierarchies[0], Texts) or len(leaves.codes) < 2:
+        return attribute
+    if len(leaves.hierarchies) > 1 or leaves.levels[0][0] != 0:
+        return attribute
+    texts, number = leaves.hierarchies[0], attribute.regular
+    starts = [*map(str, code_starts(texts, leaves)), ""]
+    codes, rows = np.array(leaves.codes), np.array(leaves.rows)
+    first = np.diff(codes, prepend=-1) > 0
+    begins = [str(node) for node, new in zip(leaves.nodes[0], first, strict=True) if new]
+    of_codes = zip(leaves.codes, map(str, leaves.nodes[0]), strict=True)
+    above = np.array(
+        [
+            starts[code + 1].startswith(node)
+            or (0 < len(node) < len(begins[code]) and begins[code].startswith(node))
+            for code, node in of_codes
+        ]
+    )
+    above &= ~first
+    found = np.bincount(codes, np.where(above, 0.0, rows), number)
+    guessed = np.bincount(codes, np.where(above, rows, 0.0), number)
+    more = counts.counts[:number] - found
+    clear = more > np.maximum(_CLEAR * counts.sigma[:number], _SOME * found)
+    rest = np.where(clear, more, 0.0)
+    scale = np.divide(rest, guessed, out=np.zeros(number), where=guessed > 0)
+    made = list[_Leaf]()
+    for place, code in enumerate(leaves.codes):
+        level, id_ = leaves.levels[0][place], str(leaves.nodes[0][place])
+        made.append(_Leaf(level, id_, float(rows[place] * (scale[code] if above[place] else 1)), code))
+        if first[place] and guessed[code] <= 0 < rest[code]:
+            shared = _shared(texts, starts[code], starts[code + 1])
+            level = bisect_right(texts.lengths, len(shared))
+            made.append(_Leaf(level, shared[: (0, *texts.lengths)[level]], float(rest[code]), code))
+    return replace(attribute, leaves=_together(texts, made))
+
+
+def _shared(texts: Texts, start: str, stop: str) -> str:
+    """The beginning of all keys from ``start`` to ``stop``, exclusive; an empty ``stop`` is the end."""
+    highest = texts.alphabet[-1] * texts.longest
+    if stop:
+        before = stop.removesuffix(END)
+        below = texts.alphabet.index(before[-1])
+        highest = before[:-1] + (texts.alphabet[below - 1] + highest if below else END)
+    shared = 0
+    while shared < min(len(start), len(highest)) and start[shared] == highest[shared] != END:
+        shared += 1
+    return start[:shared]
+
+
+def _nodes(texts: Texts, labels: Mapping[Label, int]) -> dict[str, float]:
+    """Rows by id, above 0. Texts outside of the hierarchy belong to its ``__other__``."""
+    last, allowed = texts.lengths[-1], frozenset(texts.alphabet)
+    found = dict[str, float]()
+    for label, rows in labels.items():
+        text, begins = str(label), str(label).endswith(ANY_REST)
+        text = text.removesuffix(ANY_REST)
+        if rows <= 0 or not allowed.issuperset(text[:last]) or text == OTHER:
+            continue
+        id_ = text if begins or len(text) >= last else text + END
+        found[id_[:last]] = found.get(id_[:last], 0.0) + rows
+    return found
+
+
+def _branches(texts: Texts, own: Iterable[str]) -> Branches:
+    """The tree of the ids and of all nodes above them; a gap between neighbours belongs to the former."""
+    lengths = (0, *texts.lengths)
+    levels = [{""}] + [set[str]() for _ in texts.lengths]
+    for id_ in own:
+        deepest = next(level for level, length in enumerate(lengths) if length >= len(id_))
+        for level in range(deepest + 1):
+            levels[level].add(id_[: lengths[level]])
+    ids = [np.array(sorted(nodes), object) for nodes in levels if nodes]
+    above, split = [np.array([-1])], set[str]()
+    for level in range(1, len(ids)):
+        places = {node: place for place, node in enumerate(ids[level - 1].tolist())}
+        parents = [node[: lengths[level - 1]] for node in ids[level].tolist()]
+        split.update(parents)
+        above.append(np.array([places[parent] for parent in parents]))
+    ends = sorted(node for nodes in ids for node in nodes.tolist() if node not in split)
+    rank = {node: place for place, node in enumerate(ends)}
+    return joined(ids, above, [np.array([rank.get(node, -1) for node in own.tolist()]) for own in ids])
+
+
+def _with_children(branches: Branches, beyond: FloatArray) -> FloatArray:
+    """The rows of each node and of all below it."""
+    counts = beyond.copy()
+    for block in reversed(list(branches.blocks())):
+        np.add.at(counts, branches.parents[block], counts[block])
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    level: int
+    id: str
+    rows: float
+    code: int
+
+
+def _leaves(texts: Texts, branches: Branches, beyond: FloatArray, runs: Sequence[Run]) -> Leaves:
+    """A leaf for where each code begins, then the beginnings above the code, each with a part of its rows,
+    and what was found in the code."""
+    code_of = _codes(branches, runs)
+    inside = np.flatnonzero((beyond > 0) & (code_of >= 0))
+    held = np.bincount(code_of[inside], beyond[inside], len(runs))
+    levels, ids = branches.levels.tolist(), branches.ids.tolist()
+    found = [_Leaf(0, "", 0.0, 0)]
+    found += [
+        _Leaf(levels[run.nodes[0]], ids[run.nodes[0]], 0.0, code) for code, run in enumerate(runs) if code
+    ]
+    for node, codes in _above(branches, beyond, code_of).items():
+        part = held[codes] if held[codes].sum() > 0 else np.ones(len(codes))
+        for code, rows in zip(codes, (part / part.sum() * beyond[node]).tolist(), strict=True):
+            found.append(_Leaf(levels[node], ids[node], rows, code))
+    own = [
+        _Leaf(levels[node], ids[node], float(beyond[node]), int(code_of[node])) for node in inside.tolist()
+    ]
+    found += sorted(own, key=lambda leaf: (_lowest(texts, leaf), leaf.level))
+    found.sort(key=lambda leaf: leaf.code)
+    return _together(texts, found)
+
+
+def _together(texts: Texts, found: Sequence[_Leaf]) -> Leaves:
+    return Leaves(
+        (texts,),
+        (tuple(leaf.level for leaf in found),),
+        (tuple(leaf.id for leaf in found),),
+        tuple(leaf.rows for leaf in found),
+        tuple(leaf.code for leaf in found),
+    )
+
+
+def _above(branches: Branches, beyond: FloatArray, code_of: IntArray) -> dict[int, list[int]]:
+    """Beginnings with rows above the codes, each with the codes below it."""
+    ends = np.flatnonzero(~branches.split)
+    codes = np.empty(ends.size, np.int64)
+    codes[branches.starts[ends]] = code_of[ends]
+    return {
+        node: np.unique(codes[branches.starts[node] : branches.ends[node]]).tolist()
+        for node in np.flatnonzero((beyond > 0) & (code_of < 0)).tolist()
+    }
+
+
+def _lowest(texts: Texts, leaf: _Leaf) -> str:
+    return leaf.id if leaf.level == texts.depth or leaf.id.endswith(END) else leaf.id + END
+
+
+def _codes(branches: Branches, runs: Sequence[Run]) -> IntArray:
+    """The code of each node that is in a run or below it, -1 above."""
+    found = np.full(branches.parents.size, -1)
+    for code, run in enumerate(runs):
+        found[list(run.nodes)] = code
+    for block in branches.blocks():
+        parents = branches.parents[block]
+        found[block] = np.where(found[block] < 0, found[parents], found[block])
+    return found

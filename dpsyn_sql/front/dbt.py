@@ -1,0 +1,178 @@
+"""A release as a model of dbt: what the materialization ``dp_release`` of the package in ``dbt/`` calls.
+
+dbt builds a model again and again: every ``dbt build`` makes the same release, which replays at no cost.
+Nothing is charged with ``--empty`` or ``--sample``, nor where the ledger would not outlive the build.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dpsyn_sql.accounting.account import shown
+from dpsyn_sql.common.notices import keeping
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import DpsynError, InputError, LedgerError, said
+from dpsyn_sql.front.prepare import Job, prepared
+from dpsyn_sql.front.record import ledger_in_words
+from dpsyn_sql.front.release import release
+from dpsyn_sql.front.request import Request
+from dpsyn_sql.report.result import Release
+from dpsyn_sql.source.names import display_name
+from dpsyn_sql.sqltext.fragments import ident, string_literal
+from dpsyn_sql.sqltext.render import render
+
+_ONE_AT_A_TIME = threading.Lock()
+"""dbt builds models in several threads; two releases would change the macros of one database at once."""
+
+_OURS = {
+    "source": "the source is the model that the body names",
+    "into": "the output is the model",
+    "replace": "a model always replaces its table",
+    "new_debit": "a model is built again and again; a new label under 'version' pays for another release",
+}
+_STATED = ("epsilon", "privacy_unit")
+_WHERE = "meta.dpsyn"
+_GOES_ON = "What was charged stays, and the next build goes on from there at no further cost."
+
+
+def build(session: Any, call: str, options: object = None) -> None:
+    """Carry out the release of a model and tell the outcome to the connection that asked for it.
+
+    Args:
+        session: the cursor that dbt gives to a Python model.
+        call: JSON of the materialization: ``model``, ``project``, ``target_path``, ``source`` and ``into``
+            (database, schema, name), ``path`` of a source that is a file, ``options`` and ``empty``.
+        options: what a Python model returned: options in place of those under ``meta``.
+    """
+    told: dict[str, Any]
+    with _ONE_AT_A_TIME, keeping() as warned:
+        try:
+            told = _built(_connection(session), json.loads(call), options)
+        except DpsynError as error:
+            told = {"error": _in_dbt(str(error))}
+        except Exception as error:  # noqa: BLE001 - dbt logs the text of any other error, which can quote rows
+            told = {"error": f"The release stopped with an unexpected {type(error).__name__}. {_GOES_ON}"}
+    told["warnings"] = warned
+    told["notes"] = [note for note in told.get("notes", ()) if note not in told["warnings"]]
+    statement = render("dbt/tell", told=string_literal(json.dumps(told)))
+    DuckDBEngine(_connection(session)).execute(statement, step="telling dbt")
+
+
+def _in_dbt(message: str) -> str:
+    """In one line, with what a model can do."""
+    return " ".join(message.replace(", or add new_debit=True", f" under {_WHERE}").split())
+
+
+def _connection(session: Any) -> Any:
+    """The connection of DuckDB inside dbt's wrappers."""
+    while (inner := getattr(session, "_cursor", None)) is not None:
+        session = inner
+    return session
+
+
+def _built(con: Any, call: Mapping[str, Any], returned: object) -> dict[str, Any]:
+    request = request_of(call, returned)
+    with prepared(con, request) as job:
+        _check_ledger(job, Path(call["project"]), call["target_path"])
+        if call["empty"]:
+            return {"columns": _columns(job.shape)}
+        place = ledger_in_words(job.place)
+    made = release(con, request)
+    return {"told": _told(made, request.name, place), "notes": list(made.notes)}
+
+
+def request_of(call: Mapping[str, Any], returned: object = None) -> Request:
+    """The request of a model.
+
+    Raises:
+        InputError: options that are missing, unknown, or not a model's to decide, all at once.
+    """
+    given = call["options"] if returned is None else returned
+    if returned is not None and call["options"]:
+        raise InputError(f"The Python model returns options and has some under {_WHERE}: keep one of them.")
+    if not isinstance(given, Mapping):
+        raise InputError(f"The options of a release are a mapping, not {said(given)}: see {_WHERE}.")
+    problems = [f"{key} is not an option here: {_OURS[key]}" for key in _OURS if key in given]
+    for key in _STATED:
+        if given.get(key) is None:
+            problems.append(f"{key} is missing: state it for every release{_EXAMPLE[key]}")
+    folder = Path(call["project"])
+    try:
+        unknown = ""
+        request = Request.from_mapping(
+            {key: value for key, value in given.items() if key not in _OURS}, folder=folder
+        )
+    except InputError as error:
+        unknown = str(error)
+    if problems or unknown:
+        told = "; ".join(problems) + "." if problems else ""
+        raise InputError(f"{_WHERE}: {told} {unknown}".replace("  ", " ").strip())
+    source = Path(call["path"]) if call["path"] else display_name(*call["source"])
+    into, name = display_name(*call["into"]), request.name or call["model"]
+    return replace(request, source=source, into=into, name=name, replace=True)
+
+
+_EXAMPLE = {"epsilon": ", such as 1.0", "privacy_unit": ", 'row' or the column that identifies a person"}
+
+
+def _check_ledger(job: Job, project: Path, target_path: str) -> None:
+    """Refuse a ledger that ends with the build or that ``dbt clean`` deletes: the next build would pay again.
+
+    Raises:
+        LedgerError: says what to do.
+    """
+    if job.place is None:
+        raise LedgerError(
+            "The source is in a database in memory, and so would be its ledger: every build would pay again. "
+            f"Give the profile a database file, or name a ledger file under {_WHERE} or in DPSYN_LEDGER."
+        )
+    if not isinstance(job.place, Path):
+        raise InputError(f"{_WHERE}: ledger must be the path of a file.")
+    ledger = Path(os.path.realpath(job.place))
+    for folder in _cleaned(project, target_path):
+        if ledger.is_relative_to(folder):
+            raise LedgerError(
+                f"The ledger would be in {folder}, which `dbt clean` deletes: the next build would pay "
+                f"again. Keep the database elsewhere, or name a ledger file under {_WHERE} or in "
+                "DPSYN_LEDGER."
+            )
+
+
+def _cleaned(project: Path, target_path: str) -> list[str]:
+    """The folders that ``dbt clean`` deletes: where dbt writes, and what the project lists."""
+    from dpsyn_sql.domain.document import load_yaml  # loads much
+
+    document: Any = None
+    with contextlib.suppress(DpsynError):
+        document = load_yaml(project / "dbt_project.yml", "project", InputError)
+    stated = document if isinstance(document, Mapping) else {}
+    listed = stated.get("clean-targets")
+    paths = [target_path, stated.get("target-path"), *(listed if isinstance(listed, list) else [])]
+    return [os.path.realpath(project / path) for path in paths if isinstance(path, str) and path]
+
+
+def _columns(shape: Shape) -> list[tuple[str, str]]:
+    """Quoted names and types of the released table."""
+    types = shape.sql_types
+    return [(ident(name), _public_type(types[name])) for name in shape.order]
+
+
+def _public_type(sql_type: str) -> str:
+    """An ENUM without a name may have been made from the rows: text in its place."""
+    known = parse_type(sql_type)
+    return "VARCHAR" if known is not None and known.family == "enum" else sql_type
+
+
+def _told(made: Release, name: str | None, place: str) -> str:
+    cost = "replayed, nothing charged" if made.replayed else f"charged in {place}"
+    claim = f"epsilon {shown(made.epsilon)}, delta {made.delta:g}"
+    return f"release {name!r} ({made.id}): {made.rows:,} synthetic rows, {claim}; {cost}"

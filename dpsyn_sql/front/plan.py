@@ -1,0 +1,240 @@
+"""plan(), init(), suggest(): what a release would do, the form to fill in before it, and advice on what was
+filled in. No row is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dpsyn_sql.accounting.budget import Budget, Number
+from dpsyn_sql.accounting.events import (
+    GaussianEvent,
+    ImprovedEvent,
+    LaplaceEvent,
+    PrivacyEvent,
+    ThresholdEvent,
+    TreeEvent,
+)
+from dpsyn_sql.domain.advice import Advice, advise
+from dpsyn_sql.domain.file import DomainSpec
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.domain.template import template_text
+from dpsyn_sql.domain.unit import check_unit
+from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import InputError, InternalError, briefly
+from dpsyn_sql.front.calls import taking
+from dpsyn_sql.front.prepare import con_and_source, prepared
+from dpsyn_sql.front.record import ledger_in_words
+from dpsyn_sql.front.request import Request
+from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
+from dpsyn_sql.planning.explain import explain, explain_details
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import TreeQuery
+from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
+from dpsyn_sql.private.measure.calibrate import standard_deviation
+from dpsyn_sql.private.measure.planned import discovery_events, explained_noise
+from dpsyn_sql.private.measure.questions.keys import shown_from
+from dpsyn_sql.source.frames import DataFrame
+from dpsyn_sql.source.relation import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a release would do; ``str()`` gives what matters most, ``verbose()`` all of it.
+
+    ``promise``: epsilon and delta, in words. ``engine``: lines about where counting happens, by their labels.
+    ``cost``: what a new debit would add to what its account has spent.
+    """
+
+    plan: Plan
+    shape: Shape
+    counting: CountingPlan
+    into: str
+    promise: str
+    ledger: str
+    account: str
+    outlook: str
+    obstacle: str
+    engine: Mapping[str, str]
+    cost: Budget
+    delta: Number
+
+    def __str__(self) -> str:
+        return "\n".join([*self._verdict(), "More        every column and question: verbose(), --verbose"])
+
+    def verbose(self) -> str:
+        """The same with every column, every question and how it is counted."""
+        noise = explained_noise(self.plan)
+        planned = zip(self.plan.discovery, discovery_events(self.plan), strict=True)
+        found = [_finds(step, events[0], self.shape.untyped) for step, events in planned]
+        further = self.plan.further
+        counting = self.counting.describe(None if further is None else further.together)
+        lines = explain_details(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
+        engine = {what: text for what, text in self.engine.items() if what == "Engine"}
+        return "\n".join([*self._verdict(), *lines, *_labelled(engine)])
+
+    def _verdict(self) -> list[str]:
+        written = self.into
+        if not self.obstacle:
+            number = len(self.shape.order)
+            written += f": {number} column{'' if number == 1 else 's'} of synthetic rows"
+        first = {
+            "Writes": f"{written}; {self.obstacle}" if self.obstacle else written,
+            "Costs": self.promise,
+            "Release": self.outlook,
+            "Account": self.account,
+            "Ledger": self.ledger,
+        }
+        notes = {what: text for what, text in self.engine.items() if what != "Engine"}
+        lines = explain(self.plan, self.shape, self.delta, explained_noise(self.plan))
+        return [*_labelled(first), *lines, *_labelled(notes)]
+
+
+def _labelled(lines: Mapping[str, str]) -> list[str]:
+    return [f"{what:<12}{text}" for what, text in lines.items()]
+
+
+_COUNTED: dict[Ask, str] = {
+    "types": "type of the text: ",
+    "grid": "range: ",
+    "steps": "granularity: ",
+    "parts": "parts of the range: ",
+    "cells": "bins: ",
+    "leaves": "leaves of the tree: ",
+    "total": "rows in all: ",
+    "contributions": "",
+}
+
+
+def _finds(step: DiscoveryStep, event: PrivacyEvent, untyped: Sequence[str]) -> str:
+    """What a question of discovery can find."""
+    if isinstance(event, ThresholdEvent):
+        text = "if it is text: " if step.attr in untyped else ""
+        what = f"first {step.length} characters of others" if step.length else "values"
+        return f"{text}{what} that at least {shown_from(event)} units have"
+    if step.ask == "tree" and step.tree is not None:
+        return _tree(step.tree, event)
+    if isinstance(event, GaussianEvent | LaplaceEvent):
+        things = "rows" if step.ask in ("leaves", "total") else "units"
+        noise = f"numbers of {things} with noise of standard deviation {standard_deviation(event):.4g}"
+        return f"{_COUNTED[step.ask]}{noise}"
+    raise InternalError("discovery has no such event")
+
+
+def _tree(query: TreeQuery, event: PrivacyEvent) -> str:
+    """Which tree is grown, and by what."""
+    several = ", each node split by one of " + ", ".join(repr(one.name) for one in query.hierarchies)
+    grown = f"tree of up to {query.depth} levels{several if len(query.hierarchies) > 1 else ''}: "
+    if isinstance(event, GaussianEvent | LaplaceEvent):
+        noise = f"numbers of rows a node with noise of standard deviation {standard_deviation(event):.4g}"
+    elif isinstance(event, TreeEvent | ImprovedEvent):
+        noise = f"decisions to split nodes, with noise of scale {event.scale:.4g} rows"
+    else:
+        raise InternalError("no tree is grown by such an event")
+    return f"{grown}{noise} ({query.splitter})"
+
+
+@taking(Request)
+def plan(con: Connection, request: Request) -> Explanation:
+    """Explain what ``release`` would do with the same arguments. Reads no rows, charges nothing.
+
+    Args:
+        con: as for ``release``.
+        request: as for ``release``; or instead its fields, as arguments:
+
+    Raises:
+        InputError: ``release`` would refuse the same call.
+    """
+    with prepared(con, request, explaining=True) as job:
+        promise = f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
+        bounded = job.plan.source.unit.column is not None
+        return Explanation(
+            plan=job.plan,
+            shape=job.shape,
+            counting=plan_counting(
+                job.plan.queries, job.plan.domain, bounded, in_parts=job.session.engine.in_parts
+            ),
+            into=job.target.name,
+            promise=f"{promise}, charged before" if job.outlook.stored is not None else promise,
+            ledger=ledger_in_words(job.place),
+            account=f"{job.outlook.standing} {job.outlook.standing.warning}".strip(),
+            outlook=str(job.outlook),
+            obstacle=job.obstacle,
+            engine=job.session.told,
+            cost=job.outlook.cost or job.plan.budget,
+            delta=job.request.delta,
+        )
+
+
+@briefly
+def init(
+    con: Connection | DataFrame,
+    source: str | os.PathLike[str] | DataFrame | None = None,
+    *,
+    trust_query: bool = False,
+    public_tables: Sequence[str] = (),
+) -> str:
+    """A domain file (YAML) to fill in, from catalog types or header names alone. Reads no row.
+
+    Raises:
+        SourceError: the source is missing, ambiguous or not accepted.
+    """
+    place, rows = con_and_source(con, source)
+    with open_any_source(place, rows, trust_query=trust_query, public_tables=public_tables) as session:
+        return template_text(session.relation)
+
+
+@briefly
+def suggest(
+    con: Connection | DataFrame = None,
+    source: str | os.PathLike[str] | DataFrame | None = None,
+    *,
+    domain: DomainSpec = None,
+    privacy_unit: str = "row",
+    exclude: Sequence[str] = (),
+    trust_query: bool = False,
+    public_tables: Sequence[str] = (),
+) -> Advice:
+    """What is odd about a domain file, or about a catalog without one; most important first. Reads no row.
+
+    ``suggest(con, source, domain="people.yml")`` judges the file beside the catalog of the source,
+    ``suggest(domain="people.yml")`` the file alone, and ``suggest(con, source)`` the catalog alone: then
+    ``Advice.domain`` is a mapping to begin with, which ``release`` takes as it is.
+
+    Args:
+        con: as for ``release``.
+        source: as for ``release``.
+        domain: as for ``release``.
+        privacy_unit: as for ``release``.
+        exclude: as for ``release``.
+        trust_query: as for ``release``.
+        public_tables: as for ``release``.
+
+    Returns:
+        Findings with ``.column`` (None: several columns, or the table), ``.what``, ``.cure`` and
+        ``.severity``: ``fault`` (a release refuses it), ``serious`` (a column is ruined, or the protection is
+        not what the owner means) or ``hint``.
+
+    Raises:
+        InputError: neither a source nor a domain is given, or the unit's column does not exist.
+        SourceError: the source is missing, ambiguous or not accepted.
+        DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
+    """
+    if con is None and source is None and domain is None:
+        raise InputError("Nothing to judge: give a source, or domain=.")
+    request = Request(source, domain=domain, privacy_unit=privacy_unit, exclude=exclude)
+    request.check()
+    unit = request.unit()
+    if con is None and source is None:
+        column = None if unit.column is None else Column(unit.column, "VARCHAR")
+        return advise(domain, None, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
+    place, rows = con_and_source(con, source)
+    with open_any_source(
+        place, rows, trust_query=trust_query, public_tables=public_tables, unit=unit.column
+    ) as session:
+        relation = session.relation
+        column = None if unit.column is None else check_unit(relation.columns, unit)
+        return advise(domain, relation, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)

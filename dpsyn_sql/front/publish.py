@@ -1,0 +1,211 @@
+"""The last steps of a release: rows of the model, published in one transaction with the stored model."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.common.notices import warn
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import EngineFailure, PublishError
+from dpsyn_sql.fit.network import Network
+from dpsyn_sql.front.prepare import Job
+from dpsyn_sql.ledger.protocols import LedgerEntry
+from dpsyn_sql.private.measure.planned import planned_events
+from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
+from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
+from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.progress_bar import ReleaseProgress
+from dpsyn_sql.rows.sample.quotas import unit_sizes
+from dpsyn_sql.rows.sample.sql_sampler import INDEPENDENTLY, append_network, independent_rows, load_slots
+from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
+from dpsyn_sql.rows.write.persist import Drawn, StoredRelease, drawn_from
+from dpsyn_sql.rows.write.publish import part_rows, publish, publish_in_tasks
+from dpsyn_sql.rows.write.staging import append, stage_rows, told_few
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
+
+_ROW_NUMBER = 8
+"""Bytes of a staged row beside its codes, of which each has one or more."""
+
+
+def write_rows(
+    job: Job,
+    entry: LedgerEntry,
+    made: FittedRelease,
+    lost: Mapping[str, Any],
+    rows: int,
+    seed: int,
+    course: ReleaseProgress,
+) -> tuple[int, dict[str, Any]]:
+    """Sample codes, decode them by SQL, and publish them with the model in one transaction.
+
+    ``lost``: of ``facts_of_losses``. Returns the number of rows and the certificate.
+
+    Raises:
+        PublishError: something else has appeared in place of the output, Spark cannot write it, or the noisy
+            total is more rows than the disk has room for.
+    """
+    if job.request.rows is None and job.target.publisher is None:
+        _check_room(job, made, rows)
+    if rows == 0 and rows_wanted(made) == 0:  # not because the caller asks for none
+        warn("The noisy total is not above zero: the synthetic table is empty.")
+    engine, problem = job.target.open(), ""
+    try:
+        plan, drawn, how = _staged(job, engine, made, rows, seed)
+        written = plan.kept
+        sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
+        facts = {**_facts(job, entry, made, written, seed, how), "losses": lost}
+        kept = _kept(job, entry, made, drawn, facts)
+        try:
+            with phase("write"), entry.publishing(job.target_name):
+                course.writing()
+                if job.target.publisher is not None:
+                    publish_in_tasks(engine, job.target.publisher, made.shape, plan, sizes, kept)
+                elif plan.staged is not None:
+                    publish(engine, job.target, made.shape, plan.staged, seed, sizes, kept)
+                course.written(job.target.name)
+        except PublishError as error:
+            problem = str(error)
+        except EngineFailure as error:
+            if job.target.publisher is None:
+                raise
+            problem = (
+                f"{job.target.name!r} could not be written: Spark failed while {error.step} ({error.kind}). "
+                "Its log says why: whether it may write there, and whether its catalog takes the name."
+            )
+    finally:
+        engine.close()
+    if problem:
+        raise PublishError(
+            f"{problem} The debit stands, and the answers are stored: the same call, or one with "
+            f"name={entry.name!r} and another into=, costs nothing more."
+        )
+    return written, facts
+
+
+def _check_room(job: Job, made: FittedRelease, rows: int) -> None:
+    """Noise can make the total larger than any table: no file is filled until it fails."""
+    folder = Path() if job.target.path is None else job.target.path.absolute().parent
+    room = shutil.disk_usage(folder).free
+    if rows * (_ROW_NUMBER + len(made.shape.domain.attributes)) > room:
+        raise PublishError(
+            f"The noisy total is {rows:,} rows, more than the disk has room for: give rows=, such as "
+            f"rows=1000000. The debit stands, and the answers are stored: the same call with rows= costs "
+            "nothing more."
+        )
+
+
+def _staged(
+    job: Job, engine: DuckDBEngine, made: FittedRelease, rows: int, seed: int
+) -> tuple[PartRows, Drawn, str]:
+    """Draw rows of codes and stage them, or prepare tasks to do so.
+
+    Returns the rows, what SQL draws rows from, and how these are drawn.
+    """
+    network, publisher = independent_rows(made.model, rows, job.deadline), job.target.publisher
+    with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
+        drawn = beside.submit(drawn_from, made.model)
+        if network is not None and publisher is not None:
+            plan = _planned(engine, publisher, made.shape, network, rows, seed)
+            return plan, drawn.result(), INDEPENDENTLY
+        plan, how = _drawn(job, engine, made, rows, seed, network)
+    return plan, drawn.result(), how
+
+
+def _planned(
+    engine: DuckDBEngine, publisher: RowPublisher, shape: Shape, network: Network, rows: int, seed: int
+) -> PartRows:
+    """Rows that tasks draw, part by part; if conditions may leave fewer, how many those are."""
+    slots = _temporary("slots")
+    with phase("sample", rows) as advance:
+        load_slots(engine, network, slots)
+        plan = part_rows(shape, rows, seed, network, slots)
+        if plan.gaps:
+            plan = replace(plan, left=publisher.left(engine, plan))
+            told_few(plan.kept, rows)
+        advance(rows)
+    return plan
+
+
+def _drawn(
+    job: Job, engine: DuckDBEngine, made: FittedRelease, rows: int, seed: int, network: Network | None
+) -> tuple[PartRows, str]:
+    """Rows that are staged in the session that writes, and how they were drawn."""
+    staged, sampler = _temporary("staged"), made.model.sampler(job.deadline)
+    with job.deadline.running(), phase("sample", rows) as advance:
+
+        def draw(number: int, other: int, first: int) -> int:
+            if network is not None:
+                return append_network(engine, network, number, other, staged, first=first, advance=advance)
+            batches = _reported(sampler.batches(number, other), advance)
+            return append(engine, made.shape.domain, batches, staged, first)
+
+        in_parts = network is not None
+        written = stage_rows(engine, made.shape, draw, rows, staged, seed, in_parts=in_parts)
+    plan = part_rows(made.shape, written, seed, staged=staged)
+    return plan, sampler.drawn if network is None else INDEPENDENTLY
+
+
+def _temporary(what: str) -> Fragment:
+    return qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}")
+
+
+def _reported(
+    batches: Iterator[NDArray[np.integer[Any]]], advance: Callable[[int], None]
+) -> Iterator[NDArray[np.integer[Any]]]:
+    for batch in batches:
+        yield batch
+        advance(len(batch))
+
+
+def _claimed(job: Job) -> Claim:
+    """Of the release; of all periods together if it is a running total."""
+    if job.total is not None:
+        return claim_of(job.total.whole, job.request.delta)
+    return claim(job.plan, planned_events(job.plan), job.request.delta)
+
+
+def _facts(
+    job: Job, entry: LedgerEntry, made: FittedRelease, rows: int, seed: int, drawn: str
+) -> dict[str, Any]:
+    facts = certificate(
+        made.plan,
+        made.shape,
+        entry.events,
+        release_id=entry.release_id,
+        debited_at=entry.debited_at,
+        claimed=_claimed(job),
+        excluded=job.request.exclude,
+        rows=rows,
+        seed=seed,
+        drawn=drawn,
+    )
+    return facts | types_facts(made.types)
+
+
+def _kept(
+    job: Job, entry: LedgerEntry, made: FittedRelease, drawn: Drawn, facts: dict[str, Any]
+) -> StoredRelease:
+    """What is stored with the output, under a name without folders: readers need not know them."""
+    return StoredRelease(
+        name=job.stored_name,
+        release_id=entry.release_id,
+        created=entry.debited_at,
+        facts=facts,
+        shape=made.shape,
+        model=made.model,
+        drawn=drawn,
+        measurements=made.measurements,
+        labels=[code_labels(attribute) for attribute in made.shape.domain.attributes],
+        variances=made.variances,
+    )

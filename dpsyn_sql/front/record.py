@@ -1,0 +1,159 @@
+"""The ledger before the debit: where it is, what it calls a release, and what it would do with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from dpsyn_sql.accounting.budget import exact_number
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.sql_calls import owner_of
+from dpsyn_sql.engines.target_session import Output
+from dpsyn_sql.errors import LedgerError
+from dpsyn_sql.front.request import Request
+from dpsyn_sql.ledger.accounts import new_name, untouched
+from dpsyn_sql.ledger.locations import VARIABLE, known_memory_ledger, memory_ledger, place_for, variable_place
+from dpsyn_sql.ledger.protocols import Ledger, Outlook
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
+from dpsyn_sql.report.certificate import measured_facts
+from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.slices import Sliced
+
+
+class Book:
+    """What the ledger is asked before the debit. A missing ledger is not made."""
+
+    def __init__(
+        self,
+        con: Connection,
+        place: Ledger | Path | None,
+        request: Request,
+        session: SourceSession,
+        shape: Shape,
+        plan: Plan,
+    ) -> None:
+        self._con, self._place, self._request = con, place, request
+        self._session, self._shape, self._plan = session, shape, plan
+        with _opened(con, place) as ledger:
+            self._home = _home(ledger, place)
+
+    def name(self, output: Output) -> str:
+        """What the ledger calls an output."""
+        return output.name(self._home)
+
+    def key(self, output: Output) -> ReleaseKey:
+        """The idempotency key of a release to this output."""
+        request = self._request
+        return ReleaseKey(
+            account=request.account,
+            name=request.name or self.name(output),
+            version=request.version,
+            configuration=self._configuration(),
+            sources=self._session.private_sources(self._home),
+            named=request.name is not None,
+        )
+
+    def look(self, output: Output) -> Outlook:
+        """What the ledger would do with the release."""
+        key, budget, fresh = self.key(output), self._plan.budget, self._request.new_debit
+        with _opened(self._con, self._place) as ledger:
+            if ledger is None:
+                return Outlook(untouched(new_name(key), budget.kind))
+            return ledger.look(key, budget, (self.name(output),), new_debit=fresh)
+
+    def _configuration(self) -> dict[str, Any]:
+        """Public settings that make a difference, never anything computed from rows; the source in the
+        ledger's names."""
+        request, plan, session = self._request, self._plan, self._session
+        unit = plan.source.unit
+        left_out = {fold(name) for name in request.exclude} - {fold(unit.column or "")}
+        configuration: dict[str, Any] = {
+            "source": session.resolved_name(self._home),
+            "kind": session.kind,
+            "statements": list(plan.source.relation.statements),
+            "unit": None if plan.source.unit_name == "row" else plan.source.unit_name,
+            "rows_per_unit": unit.max_rows,
+            "domain": [measured_facts(item) for item in self._shape.measured],
+            "exclude": sorted(left_out),
+            "method": plan.method,
+            "epsilon": str(exact_number("epsilon", request.epsilon)),
+            "delta": str(exact_number("delta", request.delta)),
+        }
+        if any(step.ask == "contributions" for step in plan.discovery):
+            configuration["rows_of_units"] = "measured"
+        if plan.source.sliced is not None:
+            configuration["slice"] = self._slice(plan.source.sliced)
+        if request.on_error != "null" and plan.source.relation.kind == "csv":
+            configuration["on_error"] = request.on_error
+        if plan.details.settings:
+            configuration["settings"] = dict(plan.details.settings)
+        return {**configuration, **plan.details.identity}
+
+    def _slice(self, sliced: Sliced) -> dict[str, Any]:
+        """A slice with all that decides its rows: a view of another definition has other slices, and where a
+        bound is enforced so has another time zone."""
+        definition, conventions = self._session.definition(self._home), self._session.conventions
+        told = {**sliced.identity, **({} if definition is None else {"definition": definition})}
+        if conventions and sliced.slice.most is not None:
+            told["conventions"] = dict(conventions)
+        return told
+
+
+def _home(ledger: Ledger | None, place: Ledger | Path | None) -> Home:
+    return Home.of(place if isinstance(place, Path) else None) if ledger is None else ledger.home
+
+
+@contextmanager
+def _opened(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger | None]:
+    """The ledger; None if it does not exist yet."""
+    if place is None:
+        yield known_memory_ledger(owner_of(con))
+    elif isinstance(place, Path) and not os.path.lexists(place):
+        yield None
+    else:
+        with opened_ledger(con, place) as ledger:
+            yield ledger
+
+
+def ledger_in_words(place: Ledger | Path | None) -> str:
+    """Where a debit is recorded, for the explained plan."""
+    if place is None:
+        return "in memory: it ends with the connection"
+    return str(place) if isinstance(place, Path) else "the open ledger that you passed"
+
+
+def ledger_place(request: Request, session: SourceSession) -> Ledger | Path | None:
+    """An open ledger, the file of one, or None for one in memory. Nothing is made yet."""
+    if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
+        ledger: Ledger = request.ledger
+        return ledger
+    if isinstance(request.ledger, str) and "://" in request.ledger:
+        raise LedgerError(
+            f"ledger={request.ledger!r} is a URL: a ledger is a file on a disk of this machine. Nothing was "
+            "read."
+        )
+    if session.unplaced and request.ledger is None and variable_place() is None:
+        raise LedgerError(
+            f"{session.unplaced}, so its ledger must be named: give ledger='path/to/file', the same "
+            f"for every release of these data, or set the environment variable {VARIABLE}. Nothing was read."
+        )
+    databases = [table.file for table in session.tables]
+    return place_for(ledger=request.ledger, databases=databases, pattern=session.pattern, files=session.paths)
+
+
+@contextmanager
+def opened_ledger(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger]:
+    """Open the ledger; close it if it was not open before."""
+    if place is None:
+        yield memory_ledger(owner_of(con))
+    elif isinstance(place, Path):
+        with closing(SqliteLedger(place)) as ledger:
+            yield ledger
+    else:
+        yield place

@@ -1,0 +1,205 @@
+"""running_total(): everything so far, period after period, under one budget for a whole calendar.
+
+    nodes of earlier periods, measured or replayed -> the period's own node -> sums -> fit -> sample -> write
+
+Each period measures one node (``planning/running.py``) under a ledger entry of its own. A total is made of
+sums of stored answers, which is post-processing. Its rows, model and certificate are published under the
+period's entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.front.calls import taking
+from dpsyn_sql.front.prepare import Job, at_period, prepared
+from dpsyn_sql.front.record import opened_ledger
+from dpsyn_sql.front.release import counted, finished
+from dpsyn_sql.front.request import Request
+from dpsyn_sql.ledger.protocols import Ledger, LedgerEntry
+from dpsyn_sql.methods import Static
+from dpsyn_sql.methods.recipe import answers_to
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.planning.running import Total
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.report.doubts import notes_on
+from dpsyn_sql.report.fitted import FittedRelease
+from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
+from dpsyn_sql.report.result import Release
+from dpsyn_sql.source.slices import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The answers of one period, and the entry that paid for them."""
+
+    period: int
+    release_id: str
+    tables: Sequence[NoisyMarginal]
+    events: tuple[PrivacyEvent, ...]
+
+
+@taking(Request)
+def running_total(con: Connection, request: Request) -> Release:
+    """Write a synthetic copy of all rows of a calendar so far.
+
+    Earlier periods that are missing are measured first, in order, without an output of their own. The same
+    call again costs nothing.
+
+    Args:
+        con: as for ``release``.
+        request: with ``cumulative`` the labels of all periods, ``slice`` the window of this period,
+            ``version`` its label, and ``name``. ``epsilon`` and ``delta`` are for all periods together. Or
+            its fields as arguments:
+
+    Raises:
+        InputError: as for ``release``; no running total is asked for, or it cannot be made.
+        PrivacyBudgetExceeded: the ledger refuses the debit of a period; what was measured before stays.
+    """
+    if not request.asks_total:
+        raise InputError("cumulative= is missing: give the labels of all periods, or use release()")
+    with (
+        noting_interrupts() as course,
+        progress_bar(),
+        threadpool_limits(1, user_api="blas"),
+        prepared(con, request) as job,
+        opened_ledger(job.con, job.place) as ledger,
+    ):
+        total = _total(job)
+        missing = _measure_missing(job, ledger, course)
+        earlier = [_node(at_period(job, period), ledger, course) for period in total.earlier]
+        with _charging(job, ledger, course) as entry:
+            notes = (*notes_on(entry), *_note(missing, total))
+            made = _made(job, (*earlier, _measure(job, entry)))
+            return finished(job, entry, made, course, notes)
+
+
+def _total(job: Job) -> Total:
+    if job.total is None:
+        raise InternalError("a job of a running total has none")
+    return job.total
+
+
+def _method(job: Job) -> Static:
+    if not isinstance(job.method, Static):
+        raise InternalError("a running total was planned with a method whose questions depend on answers")
+    return job.method
+
+
+def _measure_missing(job: Job, ledger: Ledger, course: ReleaseProgress) -> tuple[int, ...]:
+    """Measure all earlier periods that are not, in order: a bound on the windows of a unit holds only then.
+
+    A period is measured after all before it, so the last one that is measured tells the rest.
+    """
+    period = _total(job).period - 1
+    while period and not _measured(at_period(job, period), ledger):
+        period -= 1
+    missing = tuple(range(period + 1, _total(job).period))
+    for each in missing:
+        _node(at_period(job, each), ledger, course)
+    return missing
+
+
+def _measured(job: Job, ledger: Ledger) -> bool:
+    outlook = ledger.look(job.key, job.plan.budget, (), new_debit=job.request.new_debit)
+    return outlook.measured_on is not None
+
+
+def _charging(job: Job, ledger: Ledger, course: ReleaseProgress) -> AbstractContextManager[LedgerEntry]:
+    opening = ledger.open_release(job.key, job.plan.budget, new_debit=job.request.new_debit)
+    told = f"{job.key.name} {job.key.version}"
+    return course.charging(told, opening, kept=job.place is not None)
+
+
+def _node(job: Job, ledger: Ledger, course: ReleaseProgress) -> Node:
+    """Measure the node of a period, or read back its answers."""
+    with _charging(job, ledger, course) as entry:
+        node = _measure(job, entry)
+        entry.close_questions()
+        return node
+
+
+def _measure(job: Job, entry: LedgerEntry) -> Node:
+    """Ask all questions of a node: the private side of the door."""
+    method, unit = _method(job), job.plan.source.unit
+    plan = method.plan(job.plan.source, job.plan.domain, entry.budget, job.terms)
+    with counted(job.session.engine, plan) as counter:
+        door = LocalCurator(counter, plan.domain, unit.max_rows, entry, ExactNoise())
+        tables = answers_to(door, plan.known)
+    return Node(_total(job).period, entry.release_id, tables, entry.events)
+
+
+def _made(job: Job, nodes: Sequence[Node]) -> FittedRelease:
+    """The model of the summed answers, with the plan as the certificate tells it."""
+    tables = _summed([node.tables for node in nodes])
+    model = _method(job).fitted(job.plan.domain, tables)
+    return FittedRelease(
+        shape=job.shape, plan=_told(job, nodes), model=model, measurements=tables, contributions=None
+    )
+
+
+def _summed(nodes: Sequence[Sequence[NoisyMarginal]]) -> tuple[NoisyMarginal, ...]:
+    """Sums of the tables of disjoint windows; their noise is independent, so its variances add up."""
+    return tuple(
+        replace(
+            tables[0],
+            values=sum(table.values for table in tables[1:]) + tables[0].values,
+            sigma=math.hypot(*(table.sigma for table in tables)),
+        )
+        for tables in zip(*nodes, strict=True)
+    )
+
+
+def _told(job: Job, nodes: Sequence[Node]) -> Plan:
+    """The plan with the budget and the unit of the whole calendar, and how the total was made."""
+    total, plan = _total(job), job.plan
+    unit = replace(plan.source.unit, max_rows=total.running.rows)
+    public = {**plan.details.public, "running_total": _facts(job, nodes)}
+    return replace(
+        plan,
+        source=replace(plan.source, unit=unit, sliced=None),
+        budget=total.whole,
+        details=replace(plan.details, public=public),
+    )
+
+
+def _facts(job: Job, nodes: Sequence[Node]) -> Mapping[str, Any]:
+    """What readers need to know of a total, JSON-ready."""
+    total, sliced = _total(job), job.plan.source.sliced
+    if sliced is None or not isinstance(sliced.slice, Window):
+        raise InternalError("a running total is of no calendar")
+    whole = replace(sliced, slice=replace(sliced.slice, index=0, span=total.period))
+    return {
+        **total.facts,
+        "period": total.period,
+        "rows": whole.facts,
+        "nodes": [
+            {
+                "release": node.release_id,
+                "version": total.labels[node.period - 1],
+                "windows": [node.period - total.running.span(node.period) + 1, node.period],
+                "rows_per_unit": total.running.level(node.period).rows,
+                "mechanisms": [event_to_dict(event) for event in node.events],
+            }
+            for node in nodes
+        ],
+    }
+
+
+def _note(missing: Sequence[int], total: Total) -> tuple[str, ...]:
+    if not missing:
+        return ()
+    first, last = (repr(total.labels[period - 1]) for period in (missing[0], missing[-1]))
+    which = f"Period {first} was" if first == last else f"Periods {first} to {last} were"
+    return (f"{which} not measured yet, and measured first.",)

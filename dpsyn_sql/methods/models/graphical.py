@@ -1,0 +1,110 @@
+"""The model of adaptive marginals: a graphical model over working bins, and codes within bins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, summed
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
+from dpsyn_sql.fit.variances import Components
+from dpsyn_sql.methods.models.asked import checked_names, fault, over_codes
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.rows.sample.graphical import GraphicalSampler
+
+
+@dataclass(frozen=True, slots=True)
+class GraphicalModel:
+    """A fitted graphical model.
+
+    Variable i < number of attributes of ``beliefs`` is attribute i in its working bins; further variables
+    are coarse twins, functions of an attribute's bin. ``bins[i]`` (int64, one per code) is the working
+    bin of each code, ``within[i]`` (float64, one per code) its probability given the bin.
+
+    ``beside``: joint probabilities over working bins of pairs of attributes, by ascending scope, that the
+    tree does not hold; their margins are the model's. The model answers these pairs so, and rows of its
+    ``sampler`` are moved towards them; rows of its ``network``, which SQL draws, know the tree alone.
+
+    ``components``: of the errors of pairs, by positions of attributes.
+    """
+
+    domain: Domain
+    total: float
+    beliefs: Beliefs
+    bins: tuple[IntArray, ...]
+    within: tuple[FloatArray, ...]
+    beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
+    components: Mapping[Scope, Components] = field(default_factory=dict)
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether they are one or two attributes, or several within one clique."""
+        if fault(self.domain, attrs):
+            return False
+        names = checked_names(self.domain, attrs)
+        return len(names) <= 2 or self._together(tuple(self.domain.index(name) for name in names))
+
+    def _together(self, variables: Sequence[int]) -> bool:
+        """Whether a clique holds all of them."""
+        return self.beliefs.tree.home(tuple(sorted(variables))) is not None
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """Expected counts of one or two attributes, or of several within one clique; sums to
+        max(0, total).
+
+        Raises:
+            InputError: no attribute, one twice, an unknown one, or more than two that no clique holds.
+        """
+        names = checked_names(self.domain, attrs)
+        variables = tuple(self.domain.index(name) for name in names)
+        table = self._joint(variables)
+        return over_codes(max(0.0, self.total) * table, variables, self.bins, self.within)
+
+    def _joint(self, variables: tuple[int, ...]) -> FloatArray:
+        """Probabilities over working bins, axes in the order of ``variables``."""
+        scope = tuple(sorted(variables))
+        if self._together(scope):
+            table = marginals(self.beliefs, [scope])[scope]
+            return table.transpose([scope.index(variable) for variable in variables])
+        if scope in self.beside:
+            table = self.beside[scope]
+            return table if scope == variables else table.T
+        if len(variables) == 2:
+            own = marginals(self.beliefs, [(variable,) for variable in variables])
+            return pair_tables(self.beliefs, variables[0], variables[1:], own, {})[variables[1]]
+        raise InputError(
+            "this model answers marginals of one or two attributes, and of more attributes if they "
+            "were fitted together; count others in the synthetic table"
+        )
+
+    def network(self) -> Network:
+        """The junction tree from its roots, and codes after their bins; without ``beside``."""
+        return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
+
+    def tables(self) -> ModelTables:
+        """The cliques without their twins, and the pairs of attributes across cliques."""
+        cliques, pairs = self._attribute_tables(), combinations(range(len(self.bins)), 2)
+        inside = {pair for scope in cliques for pair in combinations(scope, 2)}
+        across, _ = affordable((pair for pair in pairs if pair not in inside), self.beliefs.tree.sizes)
+        beyond = {
+            pair: self.beside.get(pair, table) for pair, table in all_pairs(self.beliefs, across).items()
+        }
+        return ModelTables(self.bins, self.within, (*cliques.items(), *beyond.items()))
+
+    def _attribute_tables(self) -> dict[Scope, FloatArray]:
+        """The attributes, without twins, of every clique that no other clique holds."""
+        found: dict[Scope, FloatArray] = {}
+        for clique, table in zip(self.beliefs.tree.cliques, self.beliefs.tables, strict=True):
+            twins = [axis for axis, variable in enumerate(clique) if variable >= len(self.bins)]
+            scope = tuple(variable for variable in clique if variable < len(self.bins))
+            if scope and scope not in found:
+                found[scope] = summed(table, twins)
+        return {scope: found[scope] for scope in largest(found)}
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
+        """Rows with low variance, balanced if ``deadline`` leaves the time."""
+        return GraphicalSampler(self.beliefs, self.bins, self.within, self.beside, deadline)

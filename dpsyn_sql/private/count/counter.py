@@ -1,0 +1,308 @@
+"""PRIVATE: exact counts of the source; nothing here may reach a method or a message.
+
+The only importer is ``measure``, which adds noise before anything leaves the door. Methods ask for the same
+marginals several times: distances in each round, then the chosen tables. The counts of one source are the
+same each time, so they are made once and kept until the last question. That releases nothing: the door adds
+fresh noise to every answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count.marginalise import Axes, marginals, scatter
+from dpsyn_sql.private.count.planner import CountingPlan, Group, groups_for, plan_counting
+from dpsyn_sql.private.count.products import PairSums
+from dpsyn_sql.source.engine import SourceEngine
+from dpsyn_sql.source.parts import Encoding
+from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.sqltext.fragments import Fragment
+
+Counts = dict[MarginalQuery, NDArray[np.int64]]
+Pack = tuple[int, ...]
+
+_STEM = "dpsyn_codes"
+
+MAX_KEPT_CELLS = 3 * 2**24
+"""Planned marginals are kept up to this number of cells: 400 MB."""
+
+_CHUNK = 122_880
+# Rows of codes read at a time: a row group of DuckDB, so that a statement reads no other rows.
+
+
+class SqlCounter:
+    """Counts marginals by GROUP BY where the rows lie, or by products (implements ``Counter``).
+
+    Everything planned is counted at the first question and kept, further marginals when they are asked for.
+    If no others can be asked for, the encoded table is dropped at once, else by ``close``. Plans of more than
+    ``most`` cells are counted question by question and not kept: the public domain decides this, not the
+    source. Where rows lie in parts, and one call asks all that can be asked, codes are made in passing: one
+    pass over the rows.
+
+    Args:
+        engine: holds the rows of the source.
+        relation_sql: the text after FROM.
+        domain: the public domain.
+        queries: the marginals that will be asked for; they decide how to count.
+        csv: whether the columns of the source are text that must be cast.
+        unit: with a column, at most ``unit.max_rows`` rows of one unit are counted, and no rows without
+            a unit; the source is then always encoded. ``check_unit`` accepts the column.
+        key: of the draw among a unit's rows, 0 to 2**64 - 1; fresh unless a test needs to know it.
+        further: marginals of attributes of ``queries`` that may be asked for as well.
+        most: the most cells to keep.
+
+    Raises:
+        PlanTooLarge: more cells than the limit.
+    """
+
+    def __init__(
+        self,
+        engine: SourceEngine,
+        relation_sql: Fragment,
+        domain: Domain,
+        queries: Sequence[MarginalQuery],
+        csv: bool = False,
+        unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
+        key: int | None = None,
+        further: Further | None = None,
+        most: int = MAX_KEPT_CELLS,
+    ) -> None:
+        self._engine = engine
+        self._relation = relation_sql
+        self._domain = domain
+        self._csv = csv
+        self._bound = statements.bound_of(unit, key)
+        self._plan = plan_counting(queries, domain, bounded=self._bound is not None, in_parts=engine.in_parts)
+        self._planned = dict.fromkeys(queries)
+        self._keeps = self._plan.cells <= most
+        self._tables: Counts = {}
+        self._further = further
+        self._unplanned: set[MarginalQuery] = set()
+        self._encoding: Encoding | None = None
+        self._encoded = False
+
+    def __repr__(self) -> str:
+        return f"SqlCounter({self._plan.strategy})"
+
+    @property
+    def plan(self) -> CountingPlan:
+        """The way of counting; public."""
+        return self._plan
+
+    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
+        """The marginal over original codes if it was planned; else the query itself, over its bins."""
+        return query.original if query.original in self._planned else query
+
+    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """Exact counts. PRIVATE.
+
+        Returns:
+            For each query a read-only int64 array of the marginal's full shape, axes in the query's
+            order, zero for cells without rows.
+
+        Raises:
+            InternalError: a query was not announced, or a code is wrong.
+            EngineFailure: a statement failed.
+            PlanTooLarge: further marginals have more cells than the limit.
+        """
+        wanted = dict.fromkeys(query for query in queries if query not in self._tables)
+        if self._keeps and not self._planned.keys().isdisjoint(wanted):
+            wanted = self._planned | wanted
+        found: Counts = {}
+        # Bins are counted in the database only for marginals whose original codes nobody needs.
+        if not self._planned.keys() >= wanted.keys():
+            found = self._group_further(list(wanted))
+        elif wanted and self._plan.strategy == "scan" and self._further is None:
+            found = self._scan(list(wanted))
+        elif wanted:
+            found = self._group_planned(list(wanted))
+        for table in found.values():
+            table.setflags(write=False)
+        known = self._tables | found
+        if self._keeps:
+            self._tables = known
+            if self._further is None:
+                self._drop_codes()
+        return [known[query] for query in queries]
+
+    def close(self) -> None:
+        """Forget the counts and drop the codes; may be called twice."""
+        self._tables = {}
+        self._drop_codes()
+
+    def _drop_codes(self) -> None:
+        if self._encoded and self._encoding is not None:
+            self._engine.drop(self._encoding.table, step="dropping the encoded table")
+            self._encoded = False
+
+    def _scan(self, queries: Sequence[MarginalQuery]) -> Counts:
+        """One-way marginals and the total, directly from the source."""
+        groups = groups_for(queries, self._plan.packs, self._domain)
+        attributes = [self._plan.packs[group.packs[0]][0] for group in groups]
+        found: Counts = {}
+        wanted = dict(zip(attributes, (group.queries for group in groups), strict=True))
+        dialect = self._engine.dialect
+        scans = list(
+            statements.scans(self._relation, self._domain, attributes, csv=self._csv, dialect=dialect)
+        )
+        with phase("count", len(attributes)) as advance:
+            sums = self._engine.sums([tally for _, tally in scans], step="counting one-way marginals")
+            for (part, _), result in zip(scans, sums, strict=True):
+                for attribute in part:
+                    histogram = self._histogram(result, attribute)
+                    total = np.asarray(histogram.sum(dtype=np.int64))
+                    found.update((query, histogram if query.attrs else total) for query in wanted[attribute])
+                advance(len(part))
+        return found
+
+    def _histogram(self, result: dict[str, NDArray[Any]], attribute: int) -> NDArray[np.int64]:
+        """One attribute's rows of a scan as a dense histogram."""
+        if np.ma.is_masked(result["attribute"]):
+            raise InternalError("the database returned a missing code")
+        rows = np.asarray(result["attribute"]) == attribute
+        size = self._domain.attributes[attribute].size
+        return scatter([result["code"][rows]], result["n"][rows], (size,))
+
+    def _group_planned(self, queries: Sequence[MarginalQuery]) -> Counts:
+        """Planned marginals, from codes that are kept unless nothing more is asked of them."""
+        encoding = self._codes()
+        last = self._further is None and self._planned.keys() <= set(queries)
+        if not (last and self._engine.in_parts):
+            self._keep(encoding)
+        if self._plan.strategy == "products":
+            return self._multiplied(encoding, self._plan, queries)
+        groups = groups_for(queries, self._plan.packs, self._domain)
+        return self._group(encoding, self._domain, self._plan.packs, groups)
+
+    def _multiplied(self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery]) -> Counts:
+        """Marginals of a plan's domain from products of its kept codes."""
+        sums, engine, table = PairSums(plan.domain, plan.packs), self._engine, encoding.table
+        held = engine.fetch(statements.extent(table), step="counting rows of codes")
+        rows, last = int(held["n"][0]), int(held["last"][0])
+        with phase("count", last + 1) as advance:
+            for start in range(0, last + 1, _CHUNK):
+                sql = statements.chunk(table, len(plan.packs), start, start + _CHUNK)
+                codes = engine.fetch(sql, step="reading codes")
+                sums.add([codes[statements.pack_column(pack)] for pack in range(len(plan.packs))])
+                advance(min(_CHUNK, last + 1 - start))
+            if sums.rows != rows:
+                raise InternalError("not every row of the codes was read exactly once")
+            return sums.tables(queries, plan.domain)
+
+    def _group(
+        self, encoding: Encoding, domain: Domain, packs: Sequence[Pack], groups: Sequence[Group]
+    ) -> Counts:
+        """Marginals of ``domain`` from GROUP BYs over its codes in ``packs``."""
+        tallies = [statements.marginal(encoding.table, group.packs) for group in groups]
+        found: Counts = {}
+        with phase("count", len(groups)) as advance:
+            sums = self._engine.sums(tallies, step="counting marginals on the codes", over=encoding)
+            for group, result in zip(groups, sums, strict=True):
+                found.update(_from_group(result, domain, packs, group))
+                advance(1)
+        return found
+
+    def _group_further(self, queries: Sequence[MarginalQuery]) -> Counts:
+        """Marginals that were not planned: the existing columns are packed again for them alone, as bins."""
+        self._check_further(queries)
+        binned = statements.BinnedMarginals.of(queries, self._domain)
+        plan = plan_counting(binned.queries, binned.domain, bounded=True, in_parts=self._engine.in_parts)
+        engine, encoding = self._engine, self._codes()
+        self._keep(encoding)
+        table = engine.dialect.temporary(_STEM)
+        repacked = statements.repack(
+            table, encoding, self._domain, self._plan.packs, binned, plan.packs, engine.dialect
+        )
+        try:
+            if not engine.in_parts:
+                with phase("encode"):
+                    engine.keep(repacked, step="repacking the codes")
+            if plan.strategy == "products":
+                found = self._multiplied(repacked, plan, binned.queries)
+            else:
+                found = self._group(repacked, binned.domain, plan.packs, plan.groups)
+        finally:
+            engine.drop(table, step="dropping the repacked table")
+        return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
+
+    def _check_further(self, queries: Sequence[MarginalQuery]) -> None:
+        """Unplanned marginals, together with all earlier ones, must keep to what was announced."""
+        held = {attribute for pack in self._plan.packs for attribute in pack}
+        asked = self._unplanned | (set(queries) - self._planned.keys())
+        cells = sum(math.prod(query.shape(self._domain)) for query in asked)
+        if (
+            self._further is None
+            or cells > self._further.together
+            or not all(self._further.holds(query, self._domain) for query in asked)
+            or not all(held.issuperset(map(self._domain.index, query.attrs)) for query in asked)
+        ):
+            raise InternalError("a marginal is counted that was not planned")
+        self._unplanned = asked
+
+    def _codes(self) -> Encoding:
+        """The codes of the source, made or not."""
+        if self._encoding is None:
+            self._encoding = statements.encode(
+                self._relation,
+                self._domain,
+                self._plan.packs,
+                self._engine.dialect.temporary(_STEM),
+                csv=self._csv,
+                bound=self._bound,
+                dialect=self._engine.dialect,
+            )
+        return self._encoding
+
+    def _keep(self, encoding: Encoding) -> None:
+        """Encode the source once."""
+        if self._encoded:
+            return
+        with phase("encode"):
+            self._engine.keep(encoding, step="encoding the source")
+        self._encoded = True
+
+
+def _from_group(
+    result: dict[str, NDArray[Any]], domain: Domain, columns: Sequence[Pack], group: Group
+) -> Counts:
+    """All marginals of one GROUP BY, from its result."""
+    packs = [columns[pack] for pack in group.packs]
+    sizes = [[domain.attributes[attribute].size for attribute in pack] for pack in packs]
+    codes = [result[statements.pack_column(pack)] for pack in group.packs]
+    dense = scatter(codes, result["n"], [math.prod(pack) for pack in sizes])
+    asked = _asked(group.queries, domain, packs)
+    return {
+        query: array.transpose(axes).copy()
+        for kept, array in marginals(dense, sizes, asked)
+        for query, axes in asked[kept]
+    }
+
+
+def _asked(
+    queries: Sequence[MarginalQuery], domain: Domain, packs: Sequence[Pack]
+) -> dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]]:
+    """Queries by the places they keep in each pack, with the permutation from pack order to their own."""
+    home = {
+        domain.attributes[attribute].name: (pack, place)
+        for pack, held in enumerate(packs)
+        for place, attribute in enumerate(held)
+    }
+    asked: dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]] = defaultdict(list)
+    for query in queries:
+        homes = [home[name] for name in query.attrs]
+        in_order = sorted(homes)
+        kept = tuple(tuple(place for owner, place in in_order if owner == pack) for pack in range(len(packs)))
+        asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
+    return asked

@@ -1,0 +1,196 @@
+"""PRIVATE: exact counts of pairs of many small attributes, as products of matrices.
+
+Every code of an attribute but the first has an indicator: 1 in the rows with this code, 0 in the others. The
+product of the matrix of indicators (rows, k) with itself is the number of rows with both codes, for all pairs
+at once. Its diagonal counts single codes; the first code of each attribute gets what is left:
+
+    encoded table -> codes, so many rows at a time -> indicators -> sums += indicators' indicators
+                  -> tables: sums, differences to one-way counts and to the number of rows
+
+Products are made in float32, for which processors have the fastest instructions, and are exact nevertheless:
+a sum of zeros and ones over at most 2^24 rows, and every part of it, is an integer that float32 holds. Sums
+move to int64 before a sum could exceed that.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import ssyrk
+from threadpoolctl import threadpool_limits
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count.marginalise import whole_codes
+
+Pack = tuple[int, ...]
+
+EXACT_ROWS = 2**24
+"""Integers up to this one are exact in float32."""
+
+MOST_INDICATORS = 4096
+"""Sums in float32 and in int64 then take 200 MB."""
+
+_PACK_CODES = 2**8
+# A pack of a byte: its indicators are looked up in a short table.
+
+_HELD = 2**24
+# Indicators held at once: 64 MB.
+
+_NANOSECONDS_PER_PRODUCT = 0.01
+_NANOSECONDS_PER_INDICATOR = 1.5
+# Of wall time per row on 2 cores; a product is made for half of all pairs of indicators.
+
+_NANOSECONDS_PER_PAIR_OF_BITS = 0.12
+# What a GROUP BY over packs costs at best, per row and per pair of binary attributes that it joins
+# (``private/count/planner.py``): 9 ns over two packs of eight.
+
+_FEWEST_PAIRS = 1_000
+# Fewer take little time either way.
+
+
+def cheaper(queries: Sequence[MarginalQuery], domain: Domain) -> bool:
+    """Whether marginals of at most two attributes cost less as products than as GROUP BYs over packs.
+
+    Public facts decide: the number of pairs and the sizes of attributes. A pair of attributes of b and c bits
+    costs a GROUP BY at least b c times as much as a pair of binary attributes.
+    """
+    pairs = [query.attrs for query in queries if len(query.attrs) == 2]
+    if len(pairs) < _FEWEST_PAIRS or any(len(query.attrs) > 2 for query in queries):
+        return False
+    bits = {attribute.name: math.log2(max(2, attribute.size)) for attribute in domain.attributes}
+    grouped = _NANOSECONDS_PER_PAIR_OF_BITS * sum(bits[one] * bits[other] for one, other in pairs)
+    names = {name for query in queries for name in query.attrs}
+    indicators = sum(domain[name].size - 1 for name in names)
+    return indicators <= MOST_INDICATORS and nanoseconds_per_row(indicators) < grouped
+
+
+def nanoseconds_per_row(indicators: int) -> float:
+    """Of wall time on 2 cores, by the number of indicators."""
+    return _NANOSECONDS_PER_PRODUCT * indicators**2 + _NANOSECONDS_PER_INDICATOR * indicators
+
+
+def byte_packs(wanted: Sequence[int], domain: Domain) -> tuple[Pack, ...]:
+    """Attributes in their order, as many to a pack as fit into a byte; a larger one alone."""
+    packs, cells = list[list[int]](), _PACK_CODES
+    for attribute in wanted:
+        size = domain.attributes[attribute].size
+        if packs and cells * size <= _PACK_CODES:
+            packs[-1].append(attribute)
+            cells *= size
+        else:
+            packs.append([attribute])
+            cells = size
+    return tuple(map(tuple, packs))
+
+
+class PairSums:
+    """Adds up the products of indicators over chunks of codes.
+
+    Args:
+        domain: the public domain.
+        packs: positions of attributes; the first of a pack is the most significant digit of its codes.
+        exact: the most rows that sums in float32 hold (``EXACT_ROWS``).
+    """
+
+    def __init__(self, domain: Domain, packs: Sequence[Pack], exact: int = EXACT_ROWS) -> None:
+        self._sizes = {attribute: domain.attributes[attribute].size for pack in packs for attribute in pack}
+        ends = list(accumulate((size - 1 for size in self._sizes.values()), initial=0))
+        self._starts = dict(zip(self._sizes, ends[:-1], strict=True))
+        self._lookups = [_indicators([self._sizes[attribute] for attribute in pack]) for pack in packs]
+        self._exact = exact
+        self._held = 0
+        self.rows = 0
+        """Rows that were added."""
+        self._single = np.zeros((ends[-1], ends[-1]), dtype=np.float32, order="F")
+        self._sums = np.zeros(self._single.shape, dtype=np.int64)
+
+    def add(self, codes: Sequence[NDArray[Any]]) -> None:
+        """Count more rows, given the codes of each pack.
+
+        Raises:
+            InternalError: a code is missing, not an integer, or outside its pack.
+        """
+        step = max(1, min(self._exact, _HELD // max(1, len(self._sums))))
+        # The only large matrices of a release: here a second thread of the library halves the time.
+        with threadpool_limits(os.cpu_count(), user_api="blas"):
+            for start in range(0, len(codes[0]), step):
+                self._add([column[start : start + step] for column in codes])
+
+    def _add(self, codes: Sequence[NDArray[Any]]) -> None:
+        rows = len(codes[0])
+        if rows > self._exact:
+            raise InternalError("more rows are multiplied at once than float32 can count")
+        if self._held + rows > self._exact:
+            self._settle()
+        indicators = np.empty((len(self._sums), rows), dtype=np.float32)
+        place = 0
+        for column, lookup in zip(codes, self._lookups, strict=True):
+            whole = whole_codes(column, lookup.shape[1])
+            for table in lookup:
+                np.take(table, whole, out=indicators[place], mode="clip")
+                place += 1
+        if len(indicators):
+            self._single = ssyrk(1.0, indicators.T, beta=1.0, c=self._single, trans=1, lower=1, overwrite_c=1)
+        self._held += rows
+        self.rows += rows
+
+    def _settle(self) -> None:
+        """Move the sums to int64."""
+        self._sums += self._single.astype(np.int64)
+        self._single[...] = 0.0
+        self._held = 0
+
+    def tables(
+        self, queries: Sequence[MarginalQuery], domain: Domain
+    ) -> dict[MarginalQuery, NDArray[np.int64]]:
+        """The marginals of at most two attributes, each an int64 array of its full shape."""
+        self._settle()
+        lower = np.tril(self._sums)
+        sums = lower + np.tril(lower, -1).T
+        alike: dict[tuple[int, ...], list[MarginalQuery]] = defaultdict(list)
+        places = {name: place for place, name in enumerate(domain.names)}
+        for query in queries:
+            alike[tuple(self._sizes[places[name]] for name in query.attrs)].append(query)
+        found: dict[MarginalQuery, NDArray[np.int64]] = {}
+        for shape, group in alike.items():
+            starts = np.array(
+                [[self._starts[places[name]] for name in query.attrs] for query in group], dtype=np.int64
+            )
+            found.update(zip(group, self._filled(sums, starts, shape), strict=True))
+        return found
+
+    def _filled(
+        self, sums: NDArray[np.int64], starts: NDArray[np.int64], shape: tuple[int, ...]
+    ) -> NDArray[np.int64]:
+        """Tables (n, *shape) of attributes whose indicators begin at ``starts`` (n, axes)."""
+        tables = np.zeros((len(starts), *shape), dtype=np.int64)
+        if not shape:
+            tables[...] = self.rows
+            return tables
+        own = [starts[:, axis, None] + np.arange(size - 1) for axis, size in enumerate(shape)]
+        if len(shape) == 1:
+            tables[:, 1:] = sums[own[0], own[0]]
+            tables[:, 0] = self.rows - tables.sum(axis=1)
+            return tables
+        tables[:, 1:, 1:] = sums[own[0][:, :, None], own[1][:, None, :]]
+        tables[:, 1:, 0] = sums[own[0], own[0]] - tables[:, 1:, 1:].sum(axis=2)
+        tables[:, 0, 1:] = sums[own[1], own[1]] - tables[:, 1:, 1:].sum(axis=1)
+        tables[:, 0, 0] = self.rows - tables.sum(axis=(1, 2))
+        return tables
+
+
+def _indicators(sizes: Sequence[int]) -> NDArray[np.float32]:
+    """For each code of an attribute but its first: 1 at the codes of the pack that have it."""
+    cells = math.prod(sizes)
+    digits = np.unravel_index(np.arange(cells), sizes)
+    told = [digit == code for digit, size in zip(digits, sizes, strict=True) for code in range(1, size)]
+    return np.array(told, dtype=np.float32).reshape(len(told), cells)

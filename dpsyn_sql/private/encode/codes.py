@@ -1,0 +1,316 @@
+"""From a column to codes 0..size-1: SQL that is a total function of one row.
+
+This runs on the private side of the door. NULL and NaN are decided first; values are compared
+and clipped before anything is computed from them (``x - lower`` overflows at the ends of
+BIGINT); a value that no label and no bin covers gets the attribute's fixed fallback code. With ``prefixes``,
+labels that stand for a beginning come between, the longest first. Codes of leaves come from a row's key
+(``encode.leaves``).
+
+Text is looked up in a constant map of its labels; many labels are joined in ``encode_query``.
+(Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs one
+pass per label.) Bins of one value are found by clipping, short ranges and integer labels by a constant
+list, everything else by a balanced tree of comparisons.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dpsyn_sql.domain.attributes import ANY_REST, Attribute, Domain, Label, edge_ticks
+from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.private.encode.leaves import (
+    has_join,
+    joined_code,
+    key_column,
+    leaf_code,
+    leaf_join,
+    value_columns,
+)
+from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal
+from dpsyn_sql.sqltext.render import render
+
+_LOOKUP = 4_096  # longest lookup list
+_MAPPED = 256  # longest map of labels; its cost grows with its length, that of a join does not
+_FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
+
+
+def encode_expression(
+    attribute: Attribute, column: Fragment, *, from_text: bool = False, dialect: Dialect = DUCKDB
+) -> Fragment:
+    """The code of one value as a SQL expression of an integer type.
+
+    ``column`` should be a plain column reference, because it is repeated. ``from_text`` says
+    that it is text (CSV), whose values are first read as the attribute's type; unreadable
+    text counts as NULL. With leaves it is a name of ``key_columns`` and ``named_columns``.
+    """
+    if attribute.leaves is not None:
+        return leaf_code(attribute, column, dialect)
+    kind = attribute.type
+    if from_text and kind.family != "text":
+        column = dialect.guarded_cast(column, kind.sql)
+    if _is_one_of_two(attribute):
+        return _one_of_two(attribute, column)
+    return _or_missing(attribute, column, _present(attribute, kind, column, dialect))
+
+
+def _is_one_of_two(attribute: Attribute) -> bool:
+    """Whether an integer or boolean column has two codes in all, one of them for every other value too."""
+    plain = attribute.kind == "categorical" and attribute.type.family in ("integer", "boolean")
+    return plain and attribute.size == 2 and attribute.null_code is None
+
+
+def _one_of_two(attribute: Attribute, column: Fragment) -> Fragment:
+    """One comparison, which NULL fails like every other value; a third of the time of ``_or_missing``."""
+    told = 1 - attribute.fallback_code
+    label = attribute.labels[told]
+    text = literal(label) if isinstance(label, bool) else tick_literal(attribute.type, int(label))
+    return Fragment(f"CASE WHEN {column} = {text} THEN {told} ELSE {attribute.fallback_code} END")
+
+
+def _or_missing(attribute: Attribute, column: Fragment, code: str) -> Fragment:
+    """NULL and NaN are decided before anything is compared."""
+    missing = attribute.fallback_code if attribute.null_code is None else attribute.null_code
+    absent = f"{column} IS NULL"
+    if attribute.type.family == "float":
+        absent += f" OR isnan({column})"
+    return Fragment(f"CASE WHEN {absent} THEN {missing} ELSE {code} END")
+
+
+def _present(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+    if attribute.kind == "categorical":
+        if kind.family in ("text", "enum"):
+            return _text_codes(attribute, kind, column, dialect)
+        return _label_tree(attribute, kind, column, dialect)
+    if kind.family == "float":
+        cuts = [_float_literal(kind, edge) for edge in attribute.edges[1:-1] if isinstance(edge, float)]
+        return by_cuts(column, cuts, [str(code) for code in range(attribute.regular)])
+    ticks = edge_ticks(attribute)
+    if kind.family in ("integer", "date"):
+        clipped = _clipped(kind, column, ticks)
+        if ticks[-1] - ticks[0] == attribute.regular:
+            return clipped
+        if len(ticks) - 2 > _FEW_CUTS and ticks[-1] - ticks[0] <= _LOOKUP:
+            codes = [bisect_right(ticks, tick) - 1 for tick in range(ticks[0], ticks[-1])]
+            return dialect.of_places(codes, clipped)
+    cuts = [tick_literal(kind, tick) for tick in ticks[1:-1]]
+    return by_cuts(column, cuts, [str(code) for code in range(attribute.regular)])
+
+
+def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
+    """Steps above the lowest bin's start, after clipping to the bins: never overflows a BIGINT,
+    whose range the bins' own span fits because there are so few bins."""
+    low, high = tick_literal(kind, ticks[0]), tick_literal(kind, ticks[-1] - 1)
+    inside = f"LEAST(GREATEST({column}, {low}), {high})"
+    if kind.family == "date":
+        return f"({inside} - {low})"
+    wide = "BIGINT" if ticks[0] > -(2**62) and ticks[-1] < 2**62 else kind.text
+    return f"CAST(CAST({inside} AS {wide}) - CAST({low} AS {wide}) AS BIGINT)"
+
+
+def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+    pairs = [(label, code) for code, label in enumerate(_distinct(attribute))]
+    found = [dialect.of_labels(pairs, _as_text(kind, column))]
+    found += [dialect.of_labels(attribute.stems(n), _stem(column, n)) for n in attribute.prefixes]
+    return f"COALESCE({', '.join(found)}, {attribute.fallback_code})"
+
+
+def _stem(text: str, length: int) -> str:
+    """The label that stands for all text with this beginning; a function of one value."""
+    return f"substr({text}, 1, {length}) || '{ANY_REST}'"
+
+
+def _as_text(kind: SqlType, column: Fragment) -> str:
+    return f"CAST({column} AS VARCHAR)" if kind.family == "enum" else column
+
+
+def _distinct(attribute: Attribute) -> tuple[Label, ...]:
+    """The labels; a repeated one would let a join double rows, and with them the sensitivity."""
+    if len(set(attribute.labels)) < len(attribute.labels):
+        raise InternalError(f"attribute {attribute.name!r} has a label twice")
+    return attribute.labels
+
+
+def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+    """Integers that count up by subtraction, close together by a constant list; others by balanced search
+    over sorted labels, equality at the leaves."""
+    pairs = sorted((label, code) for code, label in enumerate(attribute.labels))
+    if kind.family == "integer" and len(pairs) > _FEW_CUTS:
+        low, high = int(pairs[0][0]), int(pairs[-1][0])
+        counts_up = pairs == [(low + code, code) for code in range(len(pairs))]
+        if counts_up or high - low < _LOOKUP:
+            return _label_list(attribute, kind, column, (low, high), dialect)
+    texts = [
+        literal(label) if isinstance(label, bool) else tick_literal(kind, int(label)) for label, _ in pairs
+    ]
+    leaves = [
+        f"CASE WHEN {column} = {text} THEN {code} ELSE {attribute.fallback_code} END"
+        for text, (_, code) in zip(texts, pairs, strict=True)
+    ]
+    return by_cuts(column, texts[1:], leaves)
+
+
+def _label_list(
+    attribute: Attribute, kind: SqlType, column: Fragment, ends: tuple[int, int], dialect: Dialect
+) -> str:
+    """A list of the codes of all integers from the lowest to the highest label; none if it counts up."""
+    low, high = ends
+    codes = {int(label): code for code, label in enumerate(attribute.labels)}
+    listed = [codes.get(value, attribute.fallback_code) for value in range(low, high + 1)]
+    place = _clipped(kind, column, (low, high + 1))
+    inside = place if listed == list(range(len(listed))) else dialect.of_places(listed, place)
+    bounds = f"{column} >= {tick_literal(kind, low)} AND {column} <= {tick_literal(kind, high)}"
+    return f"CASE WHEN {bounds} THEN {inside} ELSE {attribute.fallback_code} END"
+
+
+def _float_literal(kind: SqlType, value: float) -> Fragment:
+    return Fragment(f"CAST('{value!r}' AS {kind.sql})")
+
+
+def encode_query(
+    relation_sql: Fragment,
+    domain: Domain,
+    packs: Sequence[Sequence[int]],
+    csv: bool = False,
+    bound: Bound | None = None,
+    dialect: Dialect = DUCKDB,
+) -> Fragment:
+    """The query that gives the codes of all rows.
+
+    Column ``p<i>`` holds the mixed-radix code of the attributes in ``packs[i]``, first
+    attribute most significant: (c0 * size1 + c1) * size2 + c2, in the smallest unsigned type.
+
+    With a ``bound`` at most ``bound.max_rows`` rows of a unit are in it, drawn by ``bound.key``
+    from the unit's own value and codes alone (docs/privacy.md, "Units of several rows"); rows
+    without a unit are not.
+
+    Args:
+        relation_sql: the text after FROM.
+        domain: attributes; each is read from the column of its name or from its source expression.
+        packs: positions of attributes in the domain; ``((0,), (1,), ...)`` for plain codes.
+        csv: the relation's columns are text.
+        bound: how many rows of one unit are kept; None keeps all rows.
+        dialect: of the engine that runs the statement.
+    """
+    used = sorted({position for pack in packs for position in pack})
+    named = [one for i in used for one in named_columns(domain.attributes[i], f"c{i}", dialect, csv=csv)]
+    keys = [one for i in used for one in key_columns(domain.attributes[i], f"c{i}", dialect)]
+    coded = [Fragment(f"{_coded(domain.attributes[i], i, dialect)} AS k{i}") for i in used]
+    lookups = [
+        join
+        for i in used
+        if _is_joined(domain.attributes[i])
+        for join in _label_joins(domain.attributes[i], i, dialect)
+    ]
+    codes = {position: Fragment(f"k{position}") for position in used}
+    packed = [
+        Fragment(f"{mixed_radix(domain, pack, codes, dialect)} AS p{i}") for i, pack in enumerate(packs)
+    ]
+    return render(
+        "encode/encode",
+        dialect=dialect,
+        relation=relation_sql,
+        named=named,
+        keys=keys,
+        coded=coded,
+        lookups=lookups,
+        packed=packed,
+        codes=[Fragment(f"p{i}") for i in range(len(packs))],
+        bound=bound,
+        unit=None if bound is None else unit_bytes(bound.column, dialect),
+    )
+
+
+def _is_joined(attribute: Attribute) -> bool:
+    if attribute.leaves is not None:
+        return has_join(attribute)
+    return attribute.type.family in ("text", "enum") and len(attribute.labels) > _MAPPED
+
+
+def _coded(attribute: Attribute, position: int, dialect: Dialect) -> str:
+    """As ``encode_expression``, but text of many labels gets its code from a join with them."""
+    column = Fragment(f"c{position}")
+    if not _is_joined(attribute):
+        return encode_expression(attribute, column, dialect=dialect)
+    if attribute.leaves is not None:
+        return joined_code(attribute, column, f"l{position}")
+    found = [f"l{position}.code", *(f"l{position}_{n}.code" for n in attribute.prefixes)]
+    return _or_missing(attribute, column, f"COALESCE({', '.join(found)}, {attribute.fallback_code})")
+
+
+def _label_joins(attribute: Attribute, position: int, dialect: Dialect) -> Iterator[Fragment]:
+    """Hash joins with the distinct labels as bytes, and with those that are prefixes: no collation can make
+    two of them match one value, so every row stays exactly one row."""
+    if attribute.leaves is not None:
+        yield leaf_join(attribute, f"c{position}", f"l{position}", dialect)
+        return
+    text = _as_text(attribute.type, Fragment(f"c{position}"))
+    pairs = [(label, code) for code, label in enumerate(_distinct(attribute))]
+    yield _join(pairs, f"l{position}", text, dialect)
+    for length in attribute.prefixes:
+        yield _join(attribute.stems(length), f"l{position}_{length}", _stem(text, length), dialect)
+
+
+def _join(pairs: Sequence[tuple[Label, int]], name: str, text: str, dialect: Dialect) -> Fragment:
+    rows = ", ".join(f"({dialect.text_bytes(literal(label))}, {code})" for label, code in pairs)
+    return Fragment(
+        f"LEFT JOIN (VALUES {rows}) AS {name}(label, code) ON {name}.label = {dialect.text_bytes(text)}"
+    )
+
+
+def named_columns(attribute: Attribute, name: str, dialect: Dialect, *, csv: bool) -> list[Fragment]:
+    """The raw value under a neutral name, text already read as its type; several for a hierarchy."""
+    if attribute.leaves is not None:
+        return value_columns(attribute, name, dialect, csv=csv)
+    kind = attribute.type
+    column = attribute.value
+    read = dialect.guarded_cast(column, kind.sql) if csv and kind.family != "text" else column
+    return [Fragment(f"{read} AS {name}")]
+
+
+def key_columns(attribute: Attribute, name: str, dialect: Dialect) -> list[Fragment]:
+    """The key under the neutral name, if the attribute has leaves."""
+    return [] if attribute.leaves is None else [key_column(attribute, name, dialect)]
+
+
+def mixed_radix(
+    domain: Domain, pack: Sequence[int], codes: Mapping[int, Fragment], dialect: Dialect
+) -> Fragment:
+    """One code of several attributes, the first the most significant digit, in the smallest unsigned type.
+
+    ``codes`` are expressions of the attributes' own codes, by position in the domain.
+    """
+    sizes = [domain.attributes[position].size for position in pack]
+    # Arithmetic in a type that holds the whole pack: small literals would give UTINYINT overflow.
+    cells = math.prod(sizes)
+    wide = "INTEGER" if cells < 2**31 else "BIGINT" if cells < 2**63 else "UBIGINT"
+    code = f"CAST({codes[pack[0]]} AS {wide})" if len(pack) > 1 else str(codes[pack[0]])
+    for position, size in zip(pack[1:], sizes[1:], strict=True):
+        code = f"({code} * {size} + {codes[position]})"
+    return Fragment(f"CAST({code} AS {dialect.code_type(cells)})")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The number of rows that are kept of one unit, and the 64-bit key of the draw among them.
+
+    ``column`` is the unit column's name in the source. The privacy claim holds for every key; a
+    fresh key favours no fixed rows.
+    """
+
+    column: str
+    max_rows: int
+    key: int
+
+
+def unit_bytes(column: str, dialect: Dialect) -> Fragment:
+    """The unit of a row as bytes; NULL if there is none.
+
+    Bytes have no collation: under a default collation of NOCASE, 'ann' and 'Ann' as text would
+    be one partition.
+    """
+    return dialect.text_bytes(f"CAST({ident(column)} AS VARCHAR)")

@@ -1,0 +1,169 @@
+"""PRIVATE: the counters behind the door, exact tables of marginals, and their distances to public tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import NoneType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
+from dpsyn_sql.accounting.gdp import MOST_CELLS
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError, PlanTooLarge
+from dpsyn_sql.planning.queries import Map, MarginalQuery
+from dpsyn_sql.private.measure.noise import add_noise
+from dpsyn_sql.private.protocols import Counter, DiscoveryCounter, NoiseSource
+
+LARGEST_REFERENCE = 2**57
+"""More than the sum of a public table's cells and than every allowance, so no distance or score overflows,
+nor a distance in steps of a lattice: it stays below ``noise.MOST_ROWS``."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Counts:
+    """The encoded source as tables over its domain."""
+
+    counter: Counter
+    domain: Domain
+
+    def exact(self, queries: Sequence[MarginalQuery]) -> Iterator[NDArray[np.int64]]:
+        """Exact tables, int64, one at a time; over bins if a query has maps.
+
+        A table over original codes is counted once for all its bins.
+        """
+        counted_as = self.counter.counted_as
+        wanted = list(dict.fromkeys(map(counted_as, queries)))
+        counts = dict(zip(wanted, self.counter.count(wanted), strict=True))
+        for query, table in counts.items():
+            check_counts(table, query.shape(self.domain))
+        return (
+            counts[query] if query in counts else _aggregated(counts[counted_as(query)], query.maps)
+            for query in queries
+        )
+
+    def distances(
+        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        """Exact L1 distances."""
+        pairs = zip(self.exact(queries), references, strict=True)
+        return np.array([np.abs(table - reference).sum() for table, reference in pairs], dtype=np.int64)
+
+    def check_maps(self, queries: Sequence[MarginalQuery]) -> None:
+        """A code in no bin or in two would break the proof (docs/privacy.md, "Marginals over bins").
+
+        Raises:
+            InternalError: a map that is missing, of the wrong length, or with an empty bin, or a query that
+                could be another one when it is counted.
+        """
+        for query in queries:
+            if type(query) is not MarginalQuery or any(
+                type(bins) not in (tuple, NoneType) for bins in query.maps
+            ):
+                raise InternalError(
+                    "a marginal that is asked for cannot change: no subclass, and tuples as maps"
+                )
+            if query.maps and len(query.maps) != len(query.attrs):
+                raise InternalError("a marginal over bins needs a map, or None, for every attribute")
+            for name, bins in zip(query.attrs, query.maps, strict=False):
+                if bins is not None and (
+                    len(bins) != self.domain[name].size or set(bins) != set(range(max(bins, default=0) + 1))
+                ):
+                    raise InternalError("a map needs one bin for every code, and a code for every bin")
+
+    def check_cells(self, queries: Sequence[MarginalQuery]) -> None:
+        """The price of noise on a lattice holds for so many cells (``gdp.MOST_CELLS``).
+
+        Raises:
+            PlanTooLarge: more.
+        """
+        cells = sum(math.prod(query.shape(self.domain)) for query in queries)
+        if cells > MOST_CELLS:
+            raise PlanTooLarge(
+                f"One question would measure {cells:,} cells; at most {MOST_CELLS:,} can be measured. "
+                "Declare fewer bins or categories, or leave a column out with exclude=."
+            )
+
+    def check_references(
+        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
+    ) -> None:
+        """Public tables, bounded so that no distance can overflow.
+
+        Raises:
+            InternalError: no queries, or references that are not int64 tables of the full shape.
+        """
+        if not queries or len(queries) != len(references):
+            raise InternalError("distances need one reference per candidate, and a candidate")
+        # The exact table is subtracted from it: an array of another class would see it.
+        if any(type(table) is not np.ndarray for table in references):
+            raise InternalError("a reference must be a plain numpy array")
+        self.check_maps(queries)
+        for query, table in zip(queries, references, strict=True):
+            check_counts(table, query.shape(self.domain))
+        if any(np.abs(table.astype(np.float64)).sum() >= LARGEST_REFERENCE for table in references):
+            raise InternalError("a reference is too large: its cells must sum to less than 2^57")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Behind:
+    """PRIVATE: the counters behind the door, and its noise; ``rows_per_unit`` is public.
+
+    ``counts`` exists once the domain is complete, ``unknown`` until then.
+    """
+
+    rows_per_unit: int
+    noise: NoiseSource
+    counts: Counts | None
+    unknown: DiscoveryCounter | None
+
+    def noisy(
+        self, exact: Iterable[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
+    ) -> list[NDArray[np.int64]]:
+        """Exact tables with noise of the event in every cell."""
+        tables = list(exact)
+        with phase("noise"):
+            return add_noise(self.noise, tables, event)
+
+    def marginals(self) -> Counts:
+        """Counts of the encoded source.
+
+        Raises:
+            InternalError: the domain is not complete.
+        """
+        if self.counts is None:
+            raise InternalError("marginals were asked for before the domain was complete")
+        return self.counts
+
+    def columns(self) -> DiscoveryCounter:
+        """Counts of columns without a public domain.
+
+        Raises:
+            InternalError: the domain is complete.
+        """
+        if self.unknown is None:
+            raise InternalError("nothing can be discovered once the domain is complete")
+        return self.unknown
+
+
+def check_counts(counts: NDArray[np.int64], shape: tuple[int, ...]) -> None:
+    """A missing cell would show which cells are empty; a float would break the proof.
+
+    Raises:
+        InternalError: not int64 of this shape.
+    """
+    if counts.shape != shape or counts.dtype != np.int64:
+        raise InternalError("counts must be int64, one for every cell of the public domain")
+
+
+def _aggregated(table: NDArray[np.int64], maps: Sequence[Map | None]) -> NDArray[np.int64]:
+    """Sum the codes of each bin, axis by axis; exact integers."""
+    for axis, bins in enumerate(maps):
+        if bins is not None:
+            order = np.argsort(bins, kind="stable")
+            starts = np.searchsorted(np.asarray(bins)[order], np.arange(max(bins) + 1))
+            table = np.add.reduceat(table.take(order, axis=axis), starts, axis=axis)
+    return table

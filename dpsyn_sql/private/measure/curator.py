@@ -1,0 +1,81 @@
+"""THE DOOR: the only way from exact counts to a method.
+
+The steps of every question are: look for a stored answer, charge the ledger, count, add noise,
+store the noisy answer, hand out what is stored. No other module sees an exact count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import event_to_dict
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.ledger.protocols import LedgerEntry
+from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Question
+from dpsyn_sql.private.measure.counting import Behind, Counts
+from dpsyn_sql.private.measure.questions import taken_apart
+from dpsyn_sql.private.protocols import Counter, DiscoveryCounter, NoiseSource
+
+
+class LocalCurator:
+    """Answers questions about one source. One ledger entry numbers and pays them.
+
+    Holds the counters (private) and nothing else of the source; its repr shows neither. While the domain
+    is not complete, it has no counter and no domain and answers only questions of discovery; ``open``
+    gives it both.
+    """
+
+    def __init__(
+        self,
+        counter: Counter | None,
+        domain: Domain | None,
+        rows_per_unit: int,
+        entry: LedgerEntry,
+        noise: NoiseSource,
+        discovery: DiscoveryCounter | None = None,
+    ) -> None:
+        counts = None if counter is None or domain is None else Counts(counter, domain)
+        self._behind = Behind(rows_per_unit, noise, counts, discovery)
+        self._entry = entry
+        self._asked = 0
+        self._measured: list[NoisyMarginal | NoisyResidual] = []
+
+    def __repr__(self) -> str:
+        return f"LocalCurator(questions={self._asked})"
+
+    def open(self, counter: Counter, domain: Domain) -> None:
+        """The domain is complete: from now on marginals may be asked for, and nothing can be discovered."""
+        self._behind = replace(self._behind, counts=Counts(counter, domain), unknown=None)
+
+    def ask(self, question: Question[Answer], budget: Budget) -> Answer:
+        """The noisy answer, at a cost of at most ``budget``; in a replay the stored answer.
+
+        The file of each question in ``measure/questions`` states its claim. docs/privacy.md ("One door,
+        charged first", "The ledger") says why the order of the steps matters.
+
+        Raises:
+            BudgetError: the budget cannot pay for such a question; nothing was charged.
+            InternalError: the door does not know the question or may not answer it now, or the budget is of
+                another kind than the entry's.
+            PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
+            ReleaseChanged: the stored question of this number differs.
+        """
+        if budget.kind != self._entry.budget.kind:  # the kind chooses the noise, the entry's sets its price
+            raise InternalError(f"a release of {self._entry.budget.kind} budgets was asked for {budget.kind}")
+        inquiry = taken_apart(question, budget, self._behind)
+        self._asked += 1
+        asked = self._entry.ask({**inquiry.named, **event_to_dict(inquiry.event)})
+        stored = asked.stored
+        if stored is None:
+            for event in (inquiry.event, *inquiry.further):
+                asked.charge(event)
+            stored = asked.store(inquiry.noisy())
+        self._measured += inquiry.shown(stored)
+        return inquiry.read(stored)
+
+    @property
+    def measurements(self) -> tuple[NoisyMarginal | NoisyResidual, ...]:
+        """The tables of all answers so far of which a release shows its reader something, in order."""
+        return tuple(self._measured)

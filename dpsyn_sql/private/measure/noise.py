@@ -1,0 +1,165 @@
+"""Integer noise, private choices by OpenDP, and rows drawn at random. No seed can be given: the randomness is
+the operating system's, or that of OpenDP's generator, which the operating system seeds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+from numpy.typing import NDArray
+
+from dpsyn_sql.accounting.budget import Kind
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.private.measure.drawing import drawn
+from dpsyn_sql.private.measure.laws import gaussian_law, laplace_law
+from dpsyn_sql.private.protocols import NoiseSource
+
+MOST_ROWS = 2**58
+"""A count above it is taken for this one, so that neither steps of a lattice nor their noise overflow. That
+moves no two counts further apart, and no table has so many rows."""
+
+dp.enable_features("contrib")
+
+_KEPT = 100
+"""Mechanisms that are kept. A mechanism has no state: each call draws fresh noise. Making one is slow."""
+
+_MOST_SCALE = 2.0**36
+"""Of noise in steps. From it on OpenDP draws: 31 bits do not hold a place in a block of a Laplace."""
+
+_AT_ONCE = 20_000
+"""Cells that OpenDP is handed in one call, as Python's integers."""
+
+_RANDOM = random.SystemRandom()
+
+_COUNTS = dp.vector_domain(dp.atom_domain(T=dp.i64))
+
+
+@lru_cache(maxsize=_KEPT)
+def gaussian_mechanism(sigma: float) -> Any:
+    """OpenDP's discrete Gaussian on integer vectors; ``.map(l2)`` is its rho."""
+    return dp.m.make_gaussian(_COUNTS, dp.l2_distance(T=float), sigma)
+
+
+@lru_cache(maxsize=_KEPT)
+def laplace_mechanism(scale: float) -> Any:
+    """OpenDP's discrete Laplace on integer vectors; ``.map(l1)`` is its epsilon."""
+    return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
+
+
+@lru_cache(maxsize=_KEPT)
+def selection_mechanism(scale: float, kind: Kind, number: int) -> Any:
+    """OpenDP's noisy top-k on integer scores; ``.map(sensitivity)`` is its rho or epsilon.
+
+    Under zero-concentrated divergence it is the exponential mechanism (probabilities
+    proportional to exp(score / scale)) peeled ``number`` times, under max divergence permute-and-flip.
+    """
+    measure = dp.max_divergence() if kind == "pure" else dp.zero_concentrated_divergence()
+    return dp.m.make_noisy_top_k(_COUNTS, dp.linf_distance(T=dp.i64), measure, number, scale)
+
+
+class ExactNoise:
+    """The noise source of every release."""
+
+    def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+        """Discrete Gaussian of scale ``sigma`` on a flat int64 vector."""
+        if sigma >= _MOST_SCALE:
+            return _by_opendp(gaussian_mechanism(sigma), values)
+        return _sums(values, drawn(gaussian_law(sigma), len(values)))
+
+    def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """Discrete Laplace of ``scale`` on a flat int64 vector."""
+        if scale >= _MOST_SCALE:
+            return _by_opendp(laplace_mechanism(scale), values)
+        return _sums(values, drawn(laplace_law(scale), len(values)))
+
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
+        """Indices of ``number`` candidates with high scores, best first."""
+        return _invoke(selection_mechanism(scale, kind, number), scores)
+
+
+def add_noise(
+    noise: NoiseSource, tables: Sequence[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
+) -> list[NDArray[np.int64]]:
+    """The tables with independent noise of the event in every cell, in whole rows. PRIVATE tables go in."""
+    flat = np.concatenate([table.ravel() for table in tables])
+    if isinstance(event, GaussianEvent):
+        noisy = whole_rows(steps_with_noise(noise, flat, event), event.lattice)
+    else:
+        noisy = noise.laplace(flat, event.scale)
+    ends = np.cumsum([table.size for table in tables])[:-1]
+    parts = np.split(noisy, ends)
+    return [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)]
+
+
+def steps_with_noise(
+    noise: NoiseSource, counts: NDArray[np.int64], event: GaussianEvent | ThresholdEvent
+) -> NDArray[np.int64]:
+    """A flat vector with noise of the event in every place, in steps of its lattice. PRIVATE counts go in.
+
+    Raises:
+        InternalError: the steps of a row are no power of two, so that the scale in steps would be rounded.
+    """
+    if event.lattice & (event.lattice - 1):
+        raise InternalError("the steps of a row are no power of two")
+    steps = counts if event.lattice == 1 else np.clip(counts, -MOST_ROWS, MOST_ROWS) * event.lattice
+    return noise.gaussian(steps, event.sigma * event.lattice)
+
+
+def whole_rows(steps: NDArray[np.int64], lattice: int) -> NDArray[np.int64]:
+    """The nearest whole rows; of two equally near the even number, so that rounding has no bias."""
+    if lattice == 1:
+        return steps
+    rows, rest = np.divmod(steps, lattice)
+    rest *= 2
+    rest += rows & 1
+    rows += rest > lattice
+    return rows
+
+
+def drawn_rows(
+    counts: NDArray[np.int64], groups: NDArray[np.int64], number: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many of ``number`` rows of each group, drawn at random without replacement, fall into each count:
+    exactly a multivariate hypergeometric law. PRIVATE counts go in.
+
+    Args:
+        counts: int64[n], 0 or more.
+        groups: int64[n], the group of each count: 0, 0, 1, ..., never descending, none left out.
+        number: int64[groups], from 0 to the sum of the group.
+    """
+    ends = np.cumsum(counts)
+    last = ends[np.flatnonzero(np.diff(groups, append=len(number)))].tolist()
+    most, kept, drawn = [0, *last], np.zeros(len(number), dtype=np.bool_), list[int]()
+    for group, wanted in enumerate(number.tolist()):
+        low, high = most[group : group + 2]
+        kept[group] = 2 * wanted > high - low  # draw the rows that stay: they are fewer
+        drawn += _RANDOM.sample(range(low, high), high - low - wanted if kept[group] else wanted)
+    places = np.searchsorted(ends, np.array(drawn, dtype=np.int64), side="right")
+    found = np.bincount(places, minlength=len(counts))
+    return np.asarray(np.where(kept[groups], counts - found, found), dtype=np.int64)
+
+
+def _sums(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Their exact sums, cut at the ends of int64 as OpenDP cuts them. The noise is used up."""
+    sums = values + noise
+    wrapped = (noise < 0) != (sums < values)
+    noise >>= 63  # -1 below zero, else 0
+    noise ^= np.iinfo(np.int64).max  # the end that the sum ran over
+    np.copyto(sums, noise, where=wrapped)
+    return sums
+
+
+def _by_opendp(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    parts = [
+        _invoke(mechanism, values[start : start + _AT_ONCE]) for start in range(0, len(values), _AT_ONCE)
+    ]
+    return np.concatenate([values[:0], *parts])
+
+
+def _invoke(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(mechanism(values.tolist()), dtype=np.int64)

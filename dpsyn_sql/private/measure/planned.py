@@ -1,0 +1,89 @@
+"""The events of a plan, known before anything is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import chain
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
+from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, things_per_unit
+from dpsyn_sql.planning.explain import Noise
+from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.measure.calibrate import ROUNDING, mean_error, standard_deviation
+from dpsyn_sql.private.measure.questions.contributions import contributions_event
+from dpsyn_sql.private.measure.questions.grid import grid_event
+from dpsyn_sql.private.measure.questions.keys import keys_event
+from dpsyn_sql.private.measure.questions.leaves import leaves_event
+from dpsyn_sql.private.measure.questions.marginals import marginals_event
+from dpsyn_sql.private.measure.questions.residuals import residuals_event
+from dpsyn_sql.private.measure.questions.tree import tree_events
+
+_DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
+    "keys": keys_event,
+    "prefixes": keys_event,
+    "values": keys_event,
+    "grid": grid_event,
+    "steps": grid_event,
+    "parts": grid_event,
+    "cells": grid_event,
+    "types": grid_event,
+    "contributions": lambda _, share: contributions_event(share),
+}
+
+
+def planned_events(plan: Plan) -> list[PrivacyEvent]:
+    """All events known before anything is read, in the order of their questions."""
+    return [*chain.from_iterable(discovery_events(plan)), *known_events(plan)]
+
+
+def discovery_events(plan: Plan) -> list[tuple[PrivacyEvent, ...]]:
+    """The events that each step of a plan's discovery may reserve, the one of its counts first.
+
+    What earlier answers make needless is not asked, so not all of these events occur.
+    """
+    return [_of_discovery(step, plan.source.unit.max_rows) for step in plan.discovery]
+
+
+def _of_discovery(step: DiscoveryStep, rows: int) -> tuple[PrivacyEvent, ...]:
+    if step.ask in ("leaves", "total"):
+        return (leaves_event(rows, step.budget),)
+    if step.tree is not None:
+        return tree_events(step.tree, rows, step.budget)
+    return (_DISCOVERED[step.ask](things_per_unit(step.ask, rows), step.budget),)
+
+
+def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
+    """The events that a plan's known steps will reserve."""
+    return [_event_of(plan, step) for step in plan.known]
+
+
+def _event_of(plan: Plan, step: MeasureStep) -> GaussianEvent | LaplaceEvent:
+    rows = plan.source.unit.max_rows
+    if step.residuals:
+        return residuals_event(tuple(query.shape(plan.domain) for query in step.queries), rows, step.budget)
+    return marginals_event(len(step.queries), rows, step.budget)
+
+
+def explained_noise(plan: Plan) -> list[Noise]:
+    """The noise of each step in a cell, to explain the plan. A reserved step counts as if it measured
+    ``pairs_assumed`` whole tables and paid for nothing else; a residual stands for the one-way table that it
+    makes with the rows in all, in whole rows."""
+    rows, found, of_total = plan.source.unit.max_rows, list[Noise](), 0.0
+    for step in plan.steps:
+        if isinstance(step, ReservedStep):
+            event = marginals_event(step.pairs_assumed(plan.domain), rows, step.budget)
+        else:
+            event = _event_of(plan, step)
+        noise = Noise(standard_deviation(event), mean_error(event))
+        if isinstance(step, MeasureStep) and step.residuals:
+            (size,) = step.queries[0].shape(plan.domain)
+            deviation = math.hypot(noise.deviation * math.sqrt(1 - 1 / size), of_total) / size
+            deviation = math.sqrt(deviation**2 + ROUNDING)
+            noise = Noise(deviation, deviation * math.sqrt(2 / math.pi))
+        elif isinstance(step, MeasureStep) and step.queries == (MarginalQuery(()),):
+            of_total = noise.deviation
+        found.append(noise)
+    return found

@@ -1,0 +1,87 @@
+"""Choice: which marginals differ most from public tables, chosen privately.
+
+Claim: docs/privacy.md, "Selection". The score of a candidate is its L1 distance to a public table less a
+public allowance: a whole number that one row changes by at most 1, the k rows of a unit by at most k. The
+cost grows with the number of chosen candidates, not with the number of all.
+
+References and allowances are not part of the question, as for distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.accounting.events import SelectionEvent, cost_units
+from dpsyn_sql.accounting.gdp import range_of_choice
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.errors import BudgetError, InternalError
+from dpsyn_sql.planning.queries import Choice
+from dpsyn_sql.private.measure.calibrate import grown_until
+from dpsyn_sql.private.measure.counting import LARGEST_REFERENCE, Behind
+from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, tables_named
+from dpsyn_sql.private.measure.noise import selection_mechanism
+
+
+@lru_cache(maxsize=1000)
+def selection_event(number: int, rows_per_unit: int, share: Budget) -> SelectionEvent:
+    """The event of a private choice of ``number`` candidates within ``share``.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    if share.amount == 0:
+        raise BudgetError("a private choice has no budget: raise epsilon")
+    price = float(share.fraction) / number
+    epsilon = _range(price, share.kind)
+
+    def fits(scale: float) -> bool:
+        event = SelectionEvent(scale, rows_per_unit, number)
+        map_cost = Fraction(selection_mechanism(scale, share.kind, number).map(rows_per_unit))
+        return cost_units(event, share.kind) <= share.amount and map_cost <= share.fraction
+
+    return SelectionEvent(grown_until(fits, 2 * rows_per_unit / epsilon), rows_per_unit, number)
+
+
+def _range(price: float, kind: Kind) -> float:
+    """The range of the privacy loss of a choice at this price: in a pure account its epsilon."""
+    return range_of_choice(Fraction(price)) if kind == "gdp" else price
+
+
+def inquiry(question: Choice, budget: Budget, behind: Behind) -> Inquiry[list[int]]:
+    """Indices of different candidates, best first.
+
+    Raises:
+        BudgetError: as ``selection_event``.
+        InternalError: the domain is not complete, there are too few candidates, references are not int64
+            tables of the full shape, or allowances are out of range.
+    """
+    counts, candidates, number = behind.marginals(), tuple(question.candidates), question.number
+    references = tuple(question.references)
+    counts.check_references(candidates, references)
+    if not 1 <= number <= len(candidates):
+        raise InternalError("a choice needs a number from one to that of the candidates")
+    allowed = _allowances(question)
+    event = selection_event(number, behind.rows_per_unit, budget)
+
+    def noisy() -> Arrays:
+        scores = counts.distances(candidates, references) - np.array(allowed, dtype=np.int64)
+        with phase("noise"):
+            return [behind.noise.select(scores, event.scale, budget.kind, number)]
+
+    def read(arrays: Arrays) -> list[int]:
+        return [int(index) for index in arrays[0]]
+
+    return Inquiry(event, tables_named("select", candidates), noisy, read)
+
+
+def _allowances(question: Choice) -> Sequence[int]:
+    candidates = len(question.candidates)
+    allowed = [0] * candidates if question.allowances is None else question.allowances
+    if len(allowed) != candidates or not all(0 <= rows < LARGEST_REFERENCE for rows in allowed):
+        raise InternalError("every candidate needs an allowance from 0 to below 2^57")
+    return allowed

@@ -1,0 +1,320 @@
+"""The queries that make the output's columns from staged codes: values, fresh keys, computed columns.
+
+Post-processing: everything is deterministic in the staged codes and the seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
+from dpsyn_sql.rows.decode.values import position_bits
+from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, string_literal
+from dpsyn_sql.sqltext.render import render
+
+_DIGITS = 6  # the fewest digits of numbers in text
+_EXACT = {"FLOAT": 2**24, "DOUBLE": 2**53}  # whole numbers up to here are exact
+_YEAR_2000 = 10_957  # days since 1970-01-01
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_FIRST = Fragment("0")
+_ROUNDS = 20  # of a shuffle: two rows side by side stay so with probability 2^-20
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """``sizes[i]`` units have i+1 rows; together ``rows`` rows of ``count`` units."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all units."""
+        return sum((index + 1) * size for index, size in enumerate(self.sizes))
+
+    @property
+    def count(self) -> int:
+        """Number of units."""
+        return sum(self.sizes)
+
+
+def units_of(sizes: NDArray[np.int64] | None, rows: int) -> Units:
+    """The wanted numbers of units; by default every row is its own unit.
+
+    Raises:
+        InternalError: they do not sum to ``rows`` rows.
+    """
+    units = Units((rows,) if sizes is None else tuple(int(size) for size in sizes))
+    if units.rows != rows or min(units.sizes, default=0) < 0:
+        raise InternalError("the units' rows do not sum to the rows that are written")
+    return units
+
+
+def output_statement(
+    shape: Shape, staged: Fragment, rows: int, units: Units, seed: int, first: Fragment = _FIRST
+) -> Fragment:
+    """The query of all written columns, in source order and exact types, one row per staged row.
+
+    Each row is decoded by itself, so that parts of the rows are decoded apart as they are together.
+
+    Args:
+        shape: complete and with checked expressions.
+        staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``; of the
+            output's rows all, or a part that follows the parts before it. Without conditions
+            (``shape.never``) rows are numbered from 0 over all parts.
+        rows: number of rows of the output.
+        units: how the rows are divided among privacy units.
+        seed: of positions inside bins, of keys and of the division.
+        first: how many rows the parts before have; read only if there are conditions, which leave gaps.
+    """
+    bits = _bits(seed)
+    measured = measured_columns(shape.domain, bits)
+    roles = {role.name: role for role in shape.roles}
+    columns: list[Fragment] = []
+    shuffles: list[_Shuffle] = []
+    for name in shape.order:
+        role = roles.get(name)
+        if isinstance(role, Derived):
+            continue
+        if isinstance(role, Key | UnitId):
+            number = Fragment(f"n{len(shuffles)}")
+            shuffles.append(_Shuffle(number, role.name, rows, seed))
+            value = _fresh(role, number, rows, units, seed)
+        elif isinstance(role, Constant):
+            value = constant_expression(role)
+        else:
+            value = measured[name]
+        columns.append(Fragment(f"{value} AS {ident(name)}"))
+    derived = [role for role in shape.roles if isinstance(role, Derived)]
+    computed = {role.name: _derived_column(role) for role in derived}
+    written = [computed.get(name, ident(name)) for name in shape.order] if derived else []
+    rows_sql = with_leaves(staged, shape.domain, bits)
+    place = Fragment(f'row_number() OVER (ORDER BY "row") - 1 + {first}' if shape.never else '"row"')
+    return render(
+        "write/decode",
+        staged=rows_sql,
+        numbers=[Fragment(f"{place} AS {one.number}") for one in shuffles],
+        rounds=[[one.moved(turn) for one in shuffles] for turn in range(_ROUNDS)],
+        last=_ROUNDS,
+        columns=columns,
+        written=written,
+    )
+
+
+def reject_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> Fragment:
+    """Delete the staged rows, from row number ``first`` on, that meet one of ``shape.never``."""
+    measured = measured_columns(shape.domain, _bits(seed))
+    columns = [Fragment(f"{value} AS {ident(name)}") for name, value in measured.items()]
+    constants = [role for role in shape.roles if isinstance(role, Constant)]
+    columns += [Fragment(f"{constant_expression(role)} AS {ident(role.name)}") for role in constants]
+    derived = [_derived_column(role) for role in shape.roles if isinstance(role, Derived)]
+    conditions = [Fragment(f"TRY({_checked(text)})") for text in shape.never]
+    number = ident(_unused("dpsyn_row", shape.order))
+    return render(
+        "write/reject",
+        staged=staged,
+        placed=with_leaves(staged, shape.domain, _bits(seed)),
+        first=first,
+        number=number,
+        columns=columns,
+        derived=derived,
+        conditions=conditions,
+    )
+
+
+def constant_expression(role: Constant) -> Fragment:
+    """The value as a SQL expression of exactly its type."""
+    value = role.value
+    if value is not None and not isinstance(value, str | int | Decimal | date):
+        raise InternalError(f"column {role.name!r} has a constant that is not a single value")
+    return Fragment(f"CAST({literal(value)} AS {_type(role.type)})")
+
+
+def derived_value(role: Derived) -> Fragment:
+    """The expression of a computed column in its exact type; a failure to compute it gives NULL."""
+    return Fragment(f"TRY_CAST(TRY({_checked(role.expression)}) AS {_type(role.type)})")
+
+
+def _derived_column(role: Derived) -> Fragment:
+    return Fragment(f"{derived_value(role)} AS {ident(role.name)}")
+
+
+def _checked(text: str) -> Fragment:
+    """Only text that ``write.expressions`` printed from a checked tree may enter a statement."""
+    if not isinstance(text, Fragment):
+        raise InternalError("an owner's expression was not checked before it was used")
+    return text
+
+
+def _type(kind: SqlType | None) -> Fragment:
+    if kind is None:
+        raise InternalError("a column of an unsupported type is written")
+    return kind.sql
+
+
+def _bits(seed: int) -> Callable[[Attribute], Fragment]:
+    return lambda attribute: position_bits(attribute, ident("row"), seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shuffle:
+    """A random order of the rows: the swap-or-not shuffle (Hoang, Morris and Rogaway 2012). In each round
+    places are paired, x with (k - x) mod rows, and a random bit of a pair says whether its rows swap. So a
+    row's place needs no other row, and rows are shuffled in parts.
+
+    ``number`` is the column that holds the place, 0..rows-1.
+    """
+
+    number: Fragment
+    name: str
+    rows: int
+    seed: int
+
+    def moved(self, turn: int) -> Fragment:
+        """The column after a round."""
+        purpose = f"{self.name}|order|{turn}|{self.seed}"
+        key = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big") % max(self.rows, 1)
+        own = self.number
+        other = f"({key} - {own} + CASE WHEN {own} > {key} THEN {self.rows} ELSE 0 END)"
+        bits = f"hash(xor(CAST(greatest({own}, {other}) AS UBIGINT), hash({string_literal(purpose)})))"
+        return Fragment(f"CASE WHEN ({bits} & 1) = 1 THEN {other} ELSE {own} END AS {own}")
+
+
+def _fresh(role: Key | UnitId, number: Fragment, rows: int, units: Units, seed: int) -> Fragment:
+    if isinstance(role, Key):
+        return surrogate(role.type, number, rows, f"key|{role.name}", seed)
+    unit = _unit_number(units, number)
+    return surrogate(role.type, unit, units.count, f"unit|{role.name}", seed)
+
+
+def _unit_number(units: Units, place: Fragment) -> Fragment:
+    """The unit at a place: units of one row first, then those of two, ...; then numbered across
+    sizes, so that an id does not show how many rows its unit has."""
+    starts: list[int] = []
+    leaves: list[str] = []
+    before = passed = 0
+    for index, size in enumerate(units.sizes):
+        if size:
+            starts.append(passed)
+            leaves.append(f"({place} - {passed}) // {index + 1} + {before}")
+            before, passed = before + size, passed + size * (index + 1)
+    if not leaves:
+        return place
+    factor = _coprime(units.count)
+    return Fragment(f"((({by_cuts(place, starts[1:], leaves)}) * {factor}) % {units.count})")
+
+
+def _coprime(count: int) -> int:
+    """A factor near the golden section: multiplying by it permutes 0..count-1."""
+    factor = max(1, int(count * _GOLDEN))
+    while math.gcd(factor, count) > 1:
+        factor += 1
+    return factor
+
+
+def _unused(name: str, taken: Collection[str]) -> str:
+    folded = {other.lower() for other in taken}
+    while name in folded:
+        name += "_"
+    return name
+
+
+def capacity(kind: SqlType | None) -> int | None:
+    """The number of different values of the type; None for more than any table has rows.
+
+    ``kind`` is that of a key or unit id: None for a unit's BLOB.
+    """
+    if kind is None or kind.family in ("text", "uuid"):
+        return None
+    if kind.family == "enum":
+        return len(_labels(kind))
+    if kind.family == "boolean":
+        return 2
+    return _EXACT[kind.text] if kind.family == "float" else kind.high - kind.low + 1
+
+
+def surrogate(kind: SqlType | None, number: Fragment, count: int, prefix: str, seed: int) -> Fragment:
+    """The value of a number as a SQL expression of exactly the type; each number has its own value.
+
+    Args:
+        kind: the column's type, None for BLOB; it holds ``count`` values (see ``capacity``).
+        number: a BIGINT expression, 0..count-1; plain, because it is repeated.
+        count: how many values are made.
+        prefix: of text values, such as ``"key"``; also tells the columns of one table apart.
+        seed: of the bits in a UUID.
+    """
+    if kind is None or kind.family == "text":
+        width = max(_DIGITS, len(str(count)))
+        stem = string_literal(prefix.split("|", maxsplit=1)[0] + "-")
+        text = f"{stem} || lpad(CAST({number} + 1 AS VARCHAR), {width}, '0')"
+        return DUCKDB.text_bytes(text) if kind is None else Fragment(f"({text})")
+    if kind.family == "uuid":
+        return _uuid(number, prefix, seed)
+    if kind.family in ("enum", "boolean"):
+        values = _labels(kind) if kind.family == "enum" else ("FALSE", "TRUE")
+        listed = ", ".join(string_literal(value) for value in values)
+        return Fragment(f"CAST(([{listed}])[{number} + 1] AS {kind.sql})")
+    if kind.family == "float":
+        return Fragment(f"CAST({number} + 1 AS {kind.sql})")
+    start, step = _spacing(kind, count)
+    return _value(kind, start, step, number)
+
+
+def _spacing(kind: SqlType, count: int) -> tuple[int, int]:
+    """First tick and step: plain ones (1, 2, 3; whole days from 2000 on) if the type has room."""
+    second = 1_000_000 // kind.unit
+    plain = {
+        "integer": (1, 1),
+        "decimal": (10**kind.scale, 10**kind.scale),
+        "date": (_YEAR_2000, 1),
+        "time": (0, second),
+        "timestamp": (_YEAR_2000 * kind.day, second),
+    }[kind.family]
+    return plain if plain[0] + plain[1] * (count - 1) <= kind.high else (kind.low, 1)
+
+
+def _value(kind: SqlType, start: int, step: int, number: Fragment) -> Fragment:
+    tick = f"{number} * {step} + {start}" if step > 1 else f"{number} + {start}"
+    if kind.family == "integer":
+        wide = "HUGEINT" if kind.low < 0 else "UHUGEINT"
+        first = f"CAST('{start}' AS {wide})"
+        return Fragment(f"CAST({first} + CAST({number} AS {wide}) AS {kind.sql})")
+    if kind.family == "decimal":
+        if step > 1 or kind.scale == 0:
+            return Fragment(f"CAST({number} + {1 if kind.low < start else start} AS {kind.sql})")
+        first = tick_literal(kind, start)
+        unit = tick_literal(kind, 1)
+        return Fragment(f"CAST({first} + CAST({number} AS DECIMAL(38,0)) * {unit} AS {kind.sql})")
+    if kind.family == "date":
+        return Fragment(f"CAST(DATE '1970-01-01' + CAST({tick} AS INTEGER) AS DATE)")
+    made = "make_timestamptz" if kind.zoned else "make_timestamp"
+    return Fragment(f"CAST({made}(({tick}) * {kind.unit}) AS {kind.sql})")
+
+
+def _uuid(number: Fragment, prefix: str, seed: int) -> Fragment:
+    """122 random bits in the form of version 4 (RFC 9562): 4 bits say the version, 2 the variant."""
+    halves = []
+    for half, kept, fixed in (("high", 2**64 - 1 - 0xF000, 0x4000), ("low", 2**62 - 1, 2**63)):
+        purpose = string_literal(f"{prefix}|{half}|{seed}")
+        bits = f"hash(xor(CAST({number} AS UBIGINT), hash({purpose})))"
+        whole = f"(({bits}) & CAST('{kept}' AS UBIGINT)) | CAST('{fixed}' AS UBIGINT)"
+        halves.append(f"lpad(to_hex({whole}), 16, '0')")
+    return Fragment(f"CAST({' || '.join(halves)} AS UUID)")
+
+
+def _labels(kind: SqlType) -> tuple[str, ...]:
+    found = re.findall(r"'((?:[^']|'')*)'", kind.text)
+    return tuple(label.replace("''", "'") for label in found)

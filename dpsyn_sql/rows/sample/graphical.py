@@ -1,0 +1,197 @@
+"""Rows of a graphical model: clique by clique, by systematic sampling, and small samples balanced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.belief import Beliefs, all_pairs, summed
+from dpsyn_sql.fit.graph import Scope, cells_of
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
+from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, code_type, meet_quotas
+from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, cells, side_by_side, stratified, systematic, whole
+
+MOST_BALANCED = 10**8
+"""The most rows x attributes^2 and cells visited of samples that are balanced (seconds); chance matters less
+in larger ones."""
+
+MOST_BESIDE = 4 * 10**8
+"""The most rows x attributes^2 of samples of several batches that are balanced, if there are pairs beside the
+tree. Without such pairs only samples of one batch are: there is nothing else to meet, and exchanges cost some
+structure of three attributes where pairs owe little to chance."""
+
+MOST_EXPECTED = 2**22
+"""The most cells of all pair tables over original codes that a sample is balanced against, 16 MB; a sample of
+more is balanced over working bins."""
+
+_BALANCED_PER_SECOND = 2e7
+
+
+@dataclass(frozen=True, slots=True)
+class GraphicalSampler:
+    """Draws rows of a calibrated tree, balanced where ``deadline`` leaves the time.
+
+    ``beside`` are joint probabilities over working bins, by ascending scope, of pairs that rows are balanced
+    against in place of what the tree says.
+
+    The first variables of ``beliefs`` are the attributes in their working bins; ``bins`` (int64) and
+    ``within`` (float64) have an entry per code: its bin, and its probability given the bin.
+    """
+
+    beliefs: Beliefs
+    bins: tuple[IntArray, ...]
+    within: tuple[FloatArray, ...]
+    beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
+    deadline: Deadline = NO_DEADLINE
+    drawn: ClassVar[str] = LOW_VARIANCE
+
+    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
+        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
+
+        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
+        """
+        work = rows * len(self.bins) ** 2
+        balance = rows <= BATCH_ROWS or (bool(self.beside) and work <= MOST_BESIDE)
+        return side_by_side(rows, seed, lambda size, generator: self._batch(size, generator, balance))
+
+    def _batch(self, rows: int, generator: np.random.Generator, balance: bool) -> Codes:
+        bins: Mapping[int, Codes] = drawn_bins(self.beliefs, rows, generator)
+        sizes = tuple(own.size for own in self.bins)
+        cells = cells_of(_pairs(sizes), sizes)
+        on_codes = cells <= MOST_EXPECTED
+        if balance and self._balances(rows * len(sizes) ** 2 + on_codes * 2 * EXCHANGE_PASSES * cells):
+            if on_codes:
+                codes = drawn_codes(self.bins, self.within, bins, generator)
+                return self._balanced_codes(codes, sizes, generator)
+            bins = self._balanced_bins(bins, rows, generator)
+        return drawn_codes(self.bins, self.within, bins, generator)
+
+    def _balanced_codes(self, codes: Codes, sizes: tuple[int, ...], generator: np.random.Generator) -> Codes:
+        """Rows (n, attributes) after exchanges of codes, in place."""
+        own = [codes[:, column].astype(np.int32) for column in range(len(sizes))]
+        expected = self._expected(_pairs(sizes), len(codes))
+        for column, changed in enumerate(balanced(own, sizes, expected, generator)):
+            codes[:, column] = changed
+        return codes
+
+    def _expected(self, pairs: Sequence[Scope], rows: int) -> dict[Scope, NDArray[np.float32]]:
+        """Counts of pairs over original codes."""
+        found = dict[Scope, NDArray[np.float32]]()
+        for (first, second), table in self._pair_tables(pairs).items():
+            wide = (rows * table).take(self.bins[first], axis=0).take(self.bins[second], axis=1)
+            wide *= self.within[first][:, None]
+            wide *= self.within[second]
+            found[first, second] = wide.astype(np.float32)
+        return found
+
+    def _pair_tables(self, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
+        """Joint probabilities over working bins."""
+        return {pair: self.beside.get(pair, table) for pair, table in all_pairs(self.beliefs, pairs).items()}
+
+    def _balances(self, work: int) -> bool:
+        return work <= MOST_BALANCED and not self.deadline.forbids(
+            work / _BALANCED_PER_SECOND, "the sample was not balanced"
+        )
+
+    def _balanced_bins(
+        self, columns: Mapping[int, Codes], rows: int, generator: np.random.Generator
+    ) -> dict[int, Codes]:
+        """The columns of attributes in working bins after exchanges between rows."""
+        sizes = self.beliefs.tree.sizes[: len(self.bins)]
+        expected = {pair: rows * table for pair, table in self._pair_tables(_pairs(sizes)).items()}
+        own = [columns[variable] for variable in range(len(sizes))]
+        return dict(enumerate(balanced(own, sizes, expected, generator)))
+
+
+def _pairs(sizes: Sequence[int]) -> list[Scope]:
+    """Pairs of variables of more than one code."""
+    return list(combinations([variable for variable, size in enumerate(sizes) if size > 1], 2))
+
+
+def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> dict[int, IntArray]:
+    """Columns of all variables of the model, cliques after their parents; one-way counts are met.
+
+    A clique has thousands of configurations, most of them of less than a row: rounding in each adds up to
+    an error of the order of sqrt(rows) in one-way counts. So each variable has a quota of rows for each of
+    its codes, and the few rows too many of a code move to codes that lack some: those to which the model
+    gives about the same probability in their configuration.
+    """
+    tree = beliefs.tree
+    columns: dict[int, IntArray] = {}
+    for index in tree.order:
+        clique, table = tree.cliques[index], beliefs.tables[index]
+        known = list(tree.separators[index])
+        # Smaller variables first: a coarse twin meets its quota before what it is a function of.
+        for variable in sorted(set(clique) - set(known), key=lambda v: (tree.sizes[v], v)):
+            scope = (*known, variable)
+            own = summed(table, [axis for axis, other in enumerate(clique) if other not in scope])
+            kept = [other for other in clique if other in scope]
+            joint = own.transpose([kept.index(other) for other in scope]).reshape(-1, tree.sizes[variable])
+            columns[variable] = _drawn_variable(joint, columns, known, tree.sizes, rows, generator)
+            known.append(variable)
+    return columns
+
+
+def _drawn_variable(
+    joint: FloatArray,
+    columns: Mapping[int, IntArray],
+    known: Sequence[int],
+    sizes: Sequence[int],
+    rows: int,
+    generator: np.random.Generator,
+) -> IntArray:
+    """Codes (n,) of a variable given those of ``known``; ``joint``: their probabilities (known, codes)."""
+    groups = np.zeros(rows, np.int64)
+    if known:
+        groups += cells(columns, tuple(known), sizes)
+    drawn = stratified(groups, joint, generator)
+    quota = whole(joint.sum(axis=0), rows, generator)
+
+    def suits(places: Codes, codes: Codes) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(joint[groups[places], codes]))
+
+    if known:
+        meet_quotas(suits, drawn, quota)
+    return drawn
+
+
+def drawn_codes(
+    bins: Sequence[IntArray],
+    within: Sequence[FloatArray],
+    columns: Mapping[int, Codes],
+    generator: np.random.Generator,
+) -> Codes:
+    """Codes (n, attributes) of all attributes, unsigned.
+
+    Args:
+        bins: of each attribute (codes,) the bin of each code.
+        within: of each (codes,) the probabilities of the codes given their bin.
+        columns: of each (n,) the bin of each row.
+        generator: of the order of rows within a bin and the jitter.
+    """
+    rows = columns[0].size if bins else 0
+    found = np.empty((rows, len(bins)), code_type(max((own.size for own in bins), default=1)))
+    for column, own in enumerate(bins):
+        found[:, column] = _codes(own, within[column], columns[column], generator)
+    return found
+
+
+def _codes(bins: IntArray, within: FloatArray, drawn: Codes, generator: np.random.Generator) -> IntArray:
+    by_bin = np.argsort(bins, kind="stable")
+    if bins[by_bin[-1]] == bins.size - 1:  # one code a bin
+        return np.asarray(by_bin[drawn])
+    owners = bins[by_bin]
+    sums = np.cumsum(within[by_bin])
+    starts = np.searchsorted(owners, np.arange(owners[-1] + 1))
+    before = np.append(0.0, sums)[starts]
+    whole = np.append(before[1:], sums[-1]) - before
+    upper = (sums - before[owners]) / np.maximum(whole, np.finfo(np.float64).tiny)[owners]
+    return np.asarray(by_bin[systematic(drawn, owners, upper, generator)])

@@ -1,0 +1,374 @@
+"""What stays in the database with a release: facts, noisy answers, the model, and macros to use them.
+
+Everything here is public. Schema ``dpsyn`` of the target database holds the tables (``sql/macros``), schema
+``main`` the macros ``dpsyn_releases``, ``dpsyn_certificate``, ``dpsyn_domain``, ``dpsyn_sample`` and
+``dpsyn_marginal``; none needs Python or this package. A release of the same name (case aside, as the database
+sees it) takes the place of the earlier one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.network import Network, Table
+from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
+from dpsyn_sql.planning.queries import Map, NoisyMarginal
+from dpsyn_sql.rows.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
+from dpsyn_sql.rows.sample.sql_text import share_table, variable_table
+from dpsyn_sql.rows.write.sample_macro import parameters, sample_queries
+from dpsyn_sql.source.engine import Engine
+from dpsyn_sql.source.names import fold
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
+from dpsyn_sql.sqltext.release_tables import FORMAT, SCHEMA, TABLES
+from dpsyn_sql.sqltext.render import render
+
+Columns = Mapping[str, NDArray[Any]]
+
+_STEP = "keeping the model with the release"
+
+_LOADED = 60_000
+"""Rows loaded at a time: less than a row group of DuckDB (122,880), which it would write to the file before
+the commit, in pieces by thread, and again after it; the blocks of the first time stay in the file, empty."""
+
+
+_MOST_LISTED = 30
+"""Names of releases that an error lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The network of a model, None if it has none, and its conditional distributions as columns."""
+
+    network: Network | None
+    shares: Columns
+
+
+def drawn_from(model: Model) -> Drawn:
+    """What SQL draws rows of a model from."""
+    network = model.network()
+    return Drawn(network, {} if network is None else share_table(network))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRelease:
+    """What is kept of a release.
+
+    ``created`` is the time of the debit, ``facts`` the certificate, ``drawn`` what SQL draws rows from,
+    ``labels[i][c]`` the label of code c of attribute i as a person reads it (None for NULL), ``variances``
+    those of the model's estimates.
+    """
+
+    name: str
+    release_id: str
+    created: str
+    facts: Mapping[str, Any]
+    shape: Shape
+    model: Model
+    drawn: Drawn
+    measurements: Sequence[NoisyMarginal]
+    labels: Sequence[Sequence[object]]
+    variances: Variances = NO_VARIANCES
+
+
+def check_name(database: str | None, name: str) -> None:
+    """Whether a release of this name can be kept in this database; to be asked before the debit.
+
+    ``database`` is None for a file of its own.
+
+    Raises:
+        InputError: ``dpsyn`` would mean the database as well as the schema, or the name holds a NUL.
+    """
+    if database is not None and fold(database) == SCHEMA:
+        raise InputError(
+            "A database with the name 'dpsyn' cannot hold releases, because their schema has the same name: "
+            "attach it under another name, or rename the file."
+        )
+    if "\x00" in name:
+        raise InputError("The name of a release holds a NUL character.")
+
+
+def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
+    """Write a release's tables and macros; to be run in the transaction that publishes it.
+
+    Args:
+        engine: the session that writes.
+        database: name of the attached database that gets them.
+        kept: what is written.
+
+    Raises:
+        InputError: as ``check_name``.
+        EngineFailure: the database failed.
+    """
+    check_name(database, kept.name)
+    schema = Fragment(f"{ident(database)}.{SCHEMA}")
+    engine.execute(render("macros/schema", database=ident(database)), step=_STEP)
+    for table in TABLES:
+        engine.execute(render(f"macros/{table}", schema=schema), step=_STEP)
+    for table in TABLES:
+        name = string_literal(fold(kept.name))
+        engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
+    number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
+    for table, parts in _gathered(_contents(kept)).items():
+        columns = parts[0] if len(parts) == 1 else _together(parts)
+        rows = len(next(iter(columns.values())))
+        for start in range(0, rows, _LOADED):
+            part = {name: values[start : start + _LOADED] for name, values in columns.items()}
+            owner = np.full(min(rows - start, _LOADED), number)
+            engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **part}, step=_STEP)
+    names = [str(name) for name in engine.fetch(render("macros/names", schema=schema), step=_STEP)["name"]]
+    with _using(engine, database):
+        for statement in _macros(database, schema, kept, number, names):
+            engine.execute(statement, step=_STEP)
+
+
+@contextmanager
+def _using(engine: Engine, database: str) -> Iterator[None]:
+    """Names are looked up in ``database`` inside: macros must name ``dpsyn`` without it, because the file may
+    be attached under any name later, and the database checks them when they are made."""
+    session = engine.fetch(render("source/session"), step=_STEP)
+    path, home = (str(session["search_path"][0]), (str(session["catalog"][0]), str(session["schema"][0])))
+    if path:
+        restored = render("source/set_search_path", search_path=string_literal(path))
+    else:
+        restored = render("source/use", name=qualified(*home))
+    engine.execute(render("source/use", name=ident(database)), step=_STEP)
+    try:
+        yield
+    except BaseException:
+        # The first error is the one to show; after it the transaction may take no statement.
+        with suppress(EngineFailure):
+            engine.execute(restored, step=_STEP)
+        raise
+    engine.execute(restored, step=_STEP)
+
+
+def persist_beside(engine: Engine, path: Path, kept: StoredRelease) -> None:
+    """As ``persist``, into a database file of its own.
+
+    Raises:
+        EngineFailure: the file beside it is no database, is in use, or cannot be written.
+    """
+    name = "dpsyn_beside"
+    place = string_literal(str(path))
+    engine.execute(render("macros/attach", path=place, name=ident(name)), step=_STEP)
+    try:
+        with engine.transaction():
+            persist(engine, name, kept)
+        # Said aloud, because a file that is closed without room for all of it is no error.
+        engine.execute(render("macros/checkpoint", name=ident(name)), step=_STEP)
+    except BaseException:
+        with suppress(EngineFailure):
+            engine.execute(render("source/detach", name=ident(name)), step=_STEP)
+        raise
+    engine.execute(render("source/detach", name=ident(name)), step=_STEP)
+
+
+def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:
+    """The rows of every table, without the release they belong to."""
+    domain, tables = kept.shape.domain, kept.model.tables()
+    yield (
+        "releases",
+        {
+            "format": np.array([FORMAT]),
+            "release_id": _texts([kept.release_id]),
+            "name": _texts([kept.name]),
+            "created": _texts([kept.created]),
+            "total": np.array([float(kept.model.total)]),
+            "certificate": _texts([json.dumps(dict(kept.facts), default=str)]),
+        },
+    )
+    yield "attributes", _attributes(domain, tables.bins)
+    for index, labels in enumerate(kept.labels):
+        yield (
+            "codes",
+            {
+                "attribute": np.full(len(labels), index),
+                "code": np.arange(len(labels)),
+                "label": _texts(["" if label is None else str(label) for label in labels]),
+                "is_null": np.array([label is None for label in labels]),
+                "bin": tables.bins[index],
+                "within": tables.within[index],
+            },
+        )
+    yield from _measurements(domain, kept.measurements)
+    yield from _model(tables.tables)
+    yield "shares", kept.drawn.shares
+    yield "variances", _variances(kept.variances)
+    yield "variables", {} if kept.drawn.network is None else variable_table(kept.drawn.network)
+
+
+def _gathered(contents: Iterator[tuple[str, Columns]]) -> dict[str, list[Columns]]:
+    """The parts of each table together: a load has a price of its own. Parts without rows are left out."""
+    gathered: dict[str, list[Columns]] = {}
+    for table, columns in contents:
+        if len(next(iter(columns.values()), ())):
+            gathered.setdefault(table, []).append(columns)
+    return gathered
+
+
+def _together(parts: Sequence[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _texts(values: Sequence[str]) -> NDArray[Any]:
+    return np.array(values, dtype=object)
+
+
+def _attributes(domain: Domain, bins: Sequence[NDArray[np.int64]]) -> Columns:
+    return {
+        "attribute": np.arange(len(domain.attributes)),
+        "name": _texts(domain.names),
+        "sql_type": _texts([attribute.sql_type for attribute in domain.attributes]),
+        "size": np.array(domain.shape(), np.int64),
+        "bins": np.array([int(own.max()) + 1 for own in bins], np.int64),
+    }
+
+
+def _measurements(domain: Domain, measured: Sequence[NoisyMarginal]) -> Iterator[tuple[str, Columns]]:
+    """Noisy tables, together if they differ in attributes and values alone: there may be millions."""
+    alike: dict[tuple[str, tuple[int, ...], tuple[bool, ...]], list[int]] = {}
+    scopes = [[domain.index(name) for name in one.attrs] for one in measured]
+    sizes = domain.shape()
+    for number, (one, scope) in enumerate(zip(measured, scopes, strict=True)):
+        maps, shape = one.maps or (None,) * len(scope), one.values.shape
+        original = tuple(
+            bins is None and size == sizes[place]
+            for bins, size, place in zip(maps, shape, scope, strict=True)
+        )
+        kind = "composed" if one.composed else "measurement"
+        alike.setdefault((kind, shape, original), []).append(number)
+        yield from _bins(number, scope, maps)
+    for (kind, shape, original), group in alike.items():
+        numbers, cells = np.array(group), math.prod(shape)
+        yield (
+            "measurements",
+            {
+                "measurement": numbers,
+                "sigma": np.array([measured[number].sigma for number in group], np.float64),
+                "cells": np.full(len(group), cells),
+            },
+        )
+        yield "axes", _axes(kind, numbers, [scopes[number] for number in group], shape, original)
+        yield (
+            "measured_cells",
+            {
+                "measurement": np.repeat(numbers, cells),
+                "cell": np.tile(np.arange(cells), len(group)),
+                "noisy": np.array([measured[number].values for number in group], np.int64).ravel(),
+            },
+        )
+
+
+def _bins(number: int, scope: Sequence[int], maps: Sequence[Map | None]) -> Iterator[tuple[str, Columns]]:
+    for position, bins in zip(scope, maps, strict=True):
+        if bins is not None:
+            codes = np.arange(len(bins))
+            yield (
+                "measured_bins",
+                {
+                    "measurement": np.full(codes.size, number),
+                    "attribute": np.full(codes.size, position),
+                    "code": codes,
+                    "bin": np.array(bins, np.int64),
+                },
+            )
+
+
+def _model(tables: Sequence[Table]) -> Iterator[tuple[str, Columns]]:
+    """Joint tables of a model, those of one shape together; cells of probability 0 are left out."""
+    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for number, (scope, table) in enumerate(tables):
+        alike.setdefault((len(scope), table.shape), []).append(number)
+    for (axes, shape), group in alike.items():
+        numbers = np.array(group)
+        sizes = shape if len(shape) == axes else (1,) * axes
+        yield "axes", _axes("model", numbers, [tables[n][0] for n in group], sizes, [False] * axes)
+        flat = np.array([tables[number][1].ravel() for number in group], np.float32)
+        held, cells = np.nonzero(flat)
+        yield (
+            "model_cells",
+            {"number": numbers[held], "cell": cells, "probability": flat[held, cells]},
+        )
+
+
+def _variances(known: Variances) -> Columns:
+    components = known.components
+    return {
+        "marginal": _texts([",".join(map(str, scope)) for scope in components]),
+        "dispersion": np.array([one.dispersion for one in components.values()], np.float64),
+        "precision": np.array([one.precision for one in components.values()], np.float64),
+    }
+
+
+def _axes(
+    kind: str,
+    numbers: NDArray[np.int64],
+    scopes: Sequence[Sequence[int]],
+    shape: Sequence[int],
+    original: Sequence[bool],
+) -> Columns:
+    """The axes of tables of one shape, each with the positions of its attributes."""
+    tables, axes = len(numbers), len(shape)
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(axes)]
+    return {
+        "kind": _texts([kind] * (tables * axes)),
+        "number": np.repeat(numbers, axes),
+        "attribute": np.array(scopes, np.int64).ravel(),
+        "size": np.tile(np.array(shape, np.int64), tables),
+        "stride": np.tile(np.array(strides, np.int64), tables),
+        "original": np.tile(np.array(original, np.bool_), tables),
+    }
+
+
+def _macros(
+    database: str, schema: Fragment, kept: StoredRelease, number: int, names: Sequence[str]
+) -> Iterator[Fragment]:
+    """``names`` are those of all releases in the database, this one included."""
+    home = ident(database)
+    low_variance, iid = sample_queries(kept.drawn.network, kept.shape, kept.name, number)
+    rows, seed = parameters(kept.shape)
+    for prefix, query in (("sample_", low_variance), ("iid_", iid)):
+        macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
+        yield render("macros/create_macro", macro=macro, rows=rows, seed=seed, query=query)
+    yield render("macros/marginal", schema=schema, found=_found("dpsyn_marginal"))
+    yield render("macros/dpsyn_releases", database=home)
+    for name in ("dpsyn_certificate", "dpsyn_domain"):
+        yield render(f"macros/{name}", database=home, found=_found(name))
+    yield render(
+        "macros/dpsyn_sample",
+        database=home,
+        most=MOST_LOW_VARIANCE_ROWS,
+        names=[string_literal(fold(name)) for name in names],
+        known=string_literal(_listed(names)),
+    )
+    yield render("macros/dpsyn_marginal", database=home)
+
+
+def _found(caller: str) -> Fragment:
+    """The release that a caller of a macro names by its parameter ``wanted_release``."""
+    return render(
+        "macros/found",
+        caller=string_literal(caller),
+        wanted=Fragment("wanted_release"),
+        most=_MOST_LISTED,
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """As ``sql/macros/found.sql`` lists them."""
+    return ", ".join(
+        [*map(string_literal, names[:_MOST_LISTED]), *(["..."] if len(names) > _MOST_LISTED else [])]
+    )

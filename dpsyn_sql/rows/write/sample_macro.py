@@ -1,0 +1,119 @@
+"""The query behind ``dpsyn_sample``: rows of a network as values, in the columns of the release.
+
+The seed and the number of rows are parameters of the macro. Rows are drawn from the model of the release; the
+released ones were drawn from it by ``sample.compile``. Keys and unit ids are NULL, because fresh ones would
+repeat those of the released table without being the same rows. Rows that the owner's conditions exclude are
+left out, not replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.shape import Constant, Derived, Shape
+from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.network import Network
+from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
+from dpsyn_sql.rows.decode.output import constant_expression, derived_value
+from dpsyn_sql.rows.sample.sql_text import MOST_NODES, Script, Tables
+from dpsyn_sql.source.names import fold
+from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
+from dpsyn_sql.sqltext.render import render
+
+
+def parameters(shape: Shape) -> tuple[Fragment, Fragment]:
+    """The names of the macros' parameters. A parameter hides columns of its name, so no column has it."""
+    taken = {fold(name) for name in shape.order or shape.types}
+    rows, seed = "dpsyn_rows", "dpsyn_seed"
+    while rows in taken or seed in taken:
+        rows, seed = f"{rows}_", f"{seed}_"
+    return Fragment(rows), Fragment(seed)
+
+
+def sample_queries(
+    network: Network | None, shape: Shape, name: str, number: int
+) -> tuple[Fragment, Fragment]:
+    """The queries of the low-variance and of the independent rows of a release.
+
+    ``number`` is that of the release in its tables. ``network`` is None for a model that is none; both
+    queries are then an error that says so, as for a network of more than ``MOST_NODES`` variables.
+    """
+    if network is None or len(network.nodes) > MOST_NODES:
+        why = "is no network" if network is None else "has too many variables for one query"
+        message = (
+            f"The model of release {name} {why}, so SQL cannot draw rows of it; its table and "
+            "dpsyn_marginal() are here. For more rows call release(..., rows=) under the same name, at no "
+            "cost."
+        )
+        failing = render("macros/no_model", columns=_columns(shape), message=string_literal(message))
+        return failing, failing
+    nrows, seed = (
+        Fragment(f"CAST({parameter} AS {kind})")
+        for parameter, kind in zip(parameters(shape), ("BIGINT", "UBIGINT"), strict=True)
+    )
+    script = Script(network, seed)
+
+    tables = Tables(Fragment("dpsyn.shares"), Fragment(f"release = {number}"))
+    low_variance, iid = script.low_variance(nrows, tables), script.iid(nrows, tables)
+    return _valued(shape, low_variance, seed), _valued(shape, iid, seed)
+
+
+def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
+    """Values of staged codes, columns in the order of the release."""
+    roles = {role.name: role for role in shape.roles}
+    bits = _bits(seed)
+    measured = measured_columns(shape.domain, bits)
+    order = shape.order or tuple(measured)
+    columns, written = list[Fragment](), list[Fragment]()
+    for name in order:
+        role = roles.get(name)
+        if isinstance(role, Derived):
+            written.append(Fragment(f"{derived_value(role)} AS {ident(name)}"))
+            continue
+        written.append(ident(name))
+        if role is None:
+            value = measured[name]
+        elif isinstance(role, Constant):
+            value = constant_expression(role)
+        else:
+            value = Fragment(f"CAST(NULL AS {_type(role.type)})")
+        columns.append(Fragment(f"{value} AS {ident(name)}"))
+    return render(
+        "macros/sampled",
+        staged=with_leaves(Fragment(f"(\n{staged}\n    )"), shape.domain, bits),
+        columns=columns,
+        written=written,
+        conditions=[_condition(text) for text in shape.never],
+    )
+
+
+def _columns(shape: Shape) -> list[Fragment]:
+    """The columns of the release without values."""
+    kinds = shape.types
+    names = shape.order or tuple(kinds)
+    return [Fragment(f"CAST(NULL AS {_type(kinds[name])}) AS {ident(name)}") for name in names]
+
+
+def _bits(seed: Fragment) -> Callable[[Attribute], Fragment]:
+    """As ``position_bits``, with the seed as an expression."""
+
+    def bits(attribute: Attribute) -> Fragment:
+        purpose = string_literal(f"{attribute.name}|position|")
+        return Fragment(f'hash(xor(CAST("row" AS UBIGINT), hash({purpose} || {seed})))')
+
+    return bits
+
+
+def _condition(text: str) -> Fragment:
+    """If a condition cannot be computed, it excludes nothing, as when the release was written."""
+    if not isinstance(text, Fragment):
+        raise InternalError("an owner's expression was not checked before it was used")
+    return Fragment(f"TRY({text})")
+
+
+def _type(kind: SqlType | None) -> Fragment:
+    if kind is None:
+        raise InternalError("a column of an unsupported type is written")
+    return kind.sql

@@ -1,0 +1,76 @@
+"""A database session, and the one that holds the rows of a source: what ``engines`` has for each database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.fragments import Fragment
+
+
+class Engine(Protocol):
+    """A database session. Every failure is an ``EngineFailure`` without the engine's text."""
+
+    dialect: Dialect
+
+    @property
+    def private(self) -> bool:
+        """Whether it is an instance of ours, which nobody else can look into."""
+
+    def execute(self, sql: str, *, step: str) -> None:
+        """Run a statement and drain its result; ``step`` names the work for messages."""
+
+    def fetch(self, sql: str, *, step: str) -> dict[str, NDArray[Any]]:
+        """Run a query; columns as numpy arrays by name."""
+
+    def load(self, table: str, columns: Mapping[str, NDArray[Any]], *, step: str) -> None:
+        """Append equally long numpy columns to an existing table (``table`` is quoted SQL)."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """One transaction: committed at the end, rolled back on any error."""
+
+    def drop_temporary(self) -> None:
+        """Drop every temporary table and view of this session: all of them are ours."""
+
+    def forbid(self, fragments: Iterable[str]) -> None:
+        """From now on refuse every statement that names one of ``fragments``, in any letter case."""
+
+    def close(self) -> None:
+        """Drop what this session made for itself and let the database go; harmless when repeated."""
+
+
+class SourceEngine(Engine, Protocol):
+    """PRIVATE: an engine that holds the rows of a source, in one part or in many parts on many machines.
+
+    Statements about rows are DuckDB's everywhere. What ``execute``, ``fetch`` and ``load`` see is the one
+    database beside the pipeline, which need not hold the rows: only these methods read them.
+    """
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the rows lie in parts: then a pass over them costs more than many statements in one."""
+
+    def sums(
+        self, tallies: Sequence[Tally], *, step: str, over: Encoding | None = None, unit: str | None = None
+    ) -> Iterator[dict[str, NDArray[Any]]]:
+        """Each tally's keys with their sums over all rows, in the order of the tallies, groups in any order.
+
+        ``over``: the encoding that they read, kept or not; None: the source. Codes that are not kept are made
+        in passing. ``unit``: a column of the source whose rows of one value must be in one part; for tallies
+        of the source only. Keys are integers. Columns are numpy arrays by name, ``n`` int64.
+        """
+
+    def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
+        """Make a temporary table of the sums of a tally over the source: its keys (integers or bytes)
+        and ``n`` BIGINT. It is beside the pipeline, where ``execute`` and ``fetch`` read it."""
+
+    def keep(self, encoding: Encoding, *, step: str) -> None:
+        """Make the codes once, for statements to come: every later count sees the same rows."""
+
+    def drop(self, table: Fragment, *, step: str) -> None:
+        """Let what ``keep`` or ``gather`` made go; harmless where there is nothing."""
