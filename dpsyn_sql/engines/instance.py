@@ -67,6 +67,22 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
     return engine
 
 
+def opened_database(
+    path: Path, memory_limit: str | None = None, *, read_only: bool = True
+) -> DuckDBEngine | None:
+    """A private instance that looks names up in a database file; None where it ``NOT_OPENED``.
+
+    Raises:
+        InputError, EngineFailure: as ``private_instance``.
+    """
+    engine = private_instance(memory_limit)
+    with closed_on_failure(engine), contextlib.suppress(EngineFailure):
+        attach(engine, path, database_alias(path), read_only=read_only)
+        return engine
+    engine.close()
+    return None
+
+
 @contextlib.contextmanager
 def closed_on_failure(engine: Engine) -> Iterator[None]:
     """Close an engine if the block that makes something of it fails."""
