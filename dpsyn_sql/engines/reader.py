@@ -31,13 +31,12 @@ CALLERS = (duckdb.DuckDBPyConnection, CallingConnection)
 @dataclass(frozen=True, slots=True)
 class Reader:
     """An open ``engine`` and its ``catalog``; ``callers`` is the caller's connection, ``database`` the file
-    that is attached as ``alias``, both None if there is none."""
+    that is attached, both None if there is none."""
 
     engine: DuckDBEngine
     catalog: DuckDBCatalog
     callers: Callers | None = None
     database: Path | None = None
-    alias: str | None = None
 
     def look_up(self, text: str) -> Found | None:
         """The relation that a name means, here and to the caller.
@@ -103,7 +102,7 @@ def open_reader(con: Callers | str | os.PathLike[str] | None, memory_limit: str 
         if opened is None:
             raise SourceError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
         engine = opened
-        reader = Reader(engine, DuckDBCatalog(engine), None, path, instance.database_alias(path))
+        reader = Reader(engine, DuckDBCatalog(engine), database=path)
     with instance.closed_on_failure(engine):
         reader.catalog.refuse_shadowing()
     return reader

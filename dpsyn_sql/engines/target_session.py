@@ -215,21 +215,23 @@ def _connection_target(con: Callers, text: str, asked: _Asked) -> Target:
 def _database_target(path: Path, text: str, asked: _Asked) -> Target:
     if not path.is_file():
         raise TargetError(f"There is no database file {shorten(str(path))!r} to write a table to.")
-    alias, session = instance.database_alias(path), asked.session
+    session = asked.session
 
     def opened() -> DuckDBEngine:
         if session.database is not None and not session.released:
             raise InternalError("the source's database file must be released before it is written")
         engine = asked.private_instance()
         with instance.closed_on_failure(engine):
-            instance.attach(engine, path, alias, read_only=False)
+            instance.attach(engine, path, read_only=False)
         return engine
 
     reader = instance.opened_database(path)
     if reader is None:
         raise TargetError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
     with contextlib.closing(reader):
-        target = _table(DuckDBCatalog(reader), text, asked, opened, reading_only=alias)
+        target = _table(
+            DuckDBCatalog(reader), text, asked, opened, reading_only=instance.database_alias(path)
+        )
     _check_writable(path, session)
     return target
 

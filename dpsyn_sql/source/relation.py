@@ -78,10 +78,6 @@ class Relation:
     strict: bool = False
     multiplies: bool = False
 
-    def without(self, names: frozenset[str]) -> tuple[Column, ...]:
-        """The columns that are not excluded, in source order."""
-        return tuple(column for column in self.columns if column.name not in names)
-
 
 ROW_OF_RESULT = "row of result"
 """The unit where one row of a table can give several rows of the result: it protects less than "row"."""
