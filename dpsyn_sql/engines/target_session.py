@@ -22,6 +22,7 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkOutput
 from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.engines.spark.target import check_output, spark_output
+from dpsyn_sql.engines.stored_tables import storage
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.rows.write.parts import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
@@ -383,11 +384,8 @@ def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -
     """The same file under any name, or a new file that the source's glob or folder would take in."""
     real = os.path.realpath(path)
     parts = [*session.paths, *([str(session.database)] if session.database is not None else [])]
-    for part in parts:
-        if os.path.realpath(part) == real:
-            return True
-        if path.exists() and Path(part).exists() and path.samefile(part):
-            return True
+    if storage(real) in {storage(os.path.realpath(part)) for part in parts}:
+        return True
     if session.pattern is None:
         return False
     # Where it is, and where it leads to if it is a link.
