@@ -263,7 +263,7 @@ def _checked(column: Column, kind: SqlType) -> Attribute | None:
 def _chosen_type(kind: SqlType, spec: Entry, named: str | None, csv: bool) -> SqlType:
     """The type of the column in the output: its own, or for CSV the declared one."""
     if named is None:
-        return _implied_type(kind, spec) if csv else kind
+        return implied_type(spec) if csv else kind
     parsed = parse_type(named)
     if parsed is None or parsed.family == "enum":
         raise Unfit(f"sql_type {named!r} is not a type that can be declared")
@@ -275,8 +275,8 @@ def _chosen_type(kind: SqlType, spec: Entry, named: str | None, csv: bool) -> Sq
     return parsed
 
 
-def _implied_type(kind: SqlType, spec: Entry) -> SqlType:
-    """The type of a CSV column whose declaration names none."""
+def implied_type(spec: Entry | None) -> SqlType:
+    """The type of a column of text whose declaration names none."""
     if isinstance(spec, Bins | Categories):
         return declared_type(spec)
     if isinstance(spec, DyadicSpec):
@@ -292,7 +292,7 @@ def _implied_type(kind: SqlType, spec: Entry) -> SqlType:
             name = "DOUBLE"
         elif isinstance(value, date):
             name = "DATE" if type(value) is date else "TIMESTAMP"
-    return parse_type(name) or kind
+    return supported_type(name, "")
 
 
 def _kind_of(bound: Cut) -> Literal["numeric", "temporal"]:
