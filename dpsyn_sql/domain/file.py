@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.document import Document, json_schema, read_document
+from dpsyn_sql.domain.document import json_schema, read_document
 from dpsyn_sql.domain.matching import Faulty, Fitted, Joined, Matching, Undeclared, unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
-from dpsyn_sql.domain.specs import PointSpec
+from dpsyn_sql.domain.specs import Entry, PointSpec
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.domain.unit import family_of
 from dpsyn_sql.errors import DomainError, SourceError
@@ -50,8 +50,16 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class DomainFile(Document):
-    """A domain declaration that was read; ``faults`` are shown by ``to_shape`` with its own."""
+class DomainFile:
+    """A domain declaration that was read; ``faults`` are shown by ``to_shape`` with its own.
+
+    ``columns`` holds None where a declaration is faulty. ``sql_types``: those that are stated.
+    """
+
+    columns: Mapping[str, Entry | None]
+    sql_types: Mapping[str, str]
+    faults: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
     def to_shape(
         self,
@@ -227,8 +235,7 @@ def read_domain(spec: Mapping[str, Any] | str | PathLike[str]) -> DomainFile:
     Raises:
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
     """
-    document = read_document(spec if isinstance(spec, Mapping) else Path(spec))
-    return DomainFile(document.columns, document.sql_types, document.faults, document.never)
+    return DomainFile(*read_document(spec if isinstance(spec, Mapping) else Path(spec)))
 
 
 def shape_of(
