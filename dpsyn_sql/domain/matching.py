@@ -336,11 +336,8 @@ def constant_role(column: Column, kind: SqlType, entry: ConstantSpec) -> Constan
 
 def derived_role(column: Column, kind: SqlType, entry: DerivedSpec) -> Derived:
     """A computed column; a table of values becomes the CASE expression that looks it up."""
-    sql_type = kind.text
-    if kind.family == "enum" and column.enum_labels is None:
-        sql_type = "VARCHAR"
-    stated = entry.derived
-    return Derived(column.name, sql_type, stated if isinstance(stated, str) else _lookup(entry))
+    stated = entry.derived if isinstance(entry.derived, str) else _lookup(entry)
+    return Derived(column.name, _public_type(column, kind), stated)
 
 
 def _lookup(entry: DerivedSpec) -> str:

@@ -45,6 +45,12 @@ class HierarchyColumn:
         """What stands for its values in a query of the source."""
         return ident(self.name) if self.source is None else self.source
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """What the ledger keeps of it with a question."""
+        source = {} if self.source is None else {"source": str(self.source)}
+        return {"name": self.name, "type": self.sql_type, **source}
+
     def absent(self, value: Fragment) -> list[str]:
         """Tests, one of which holds if ``value`` is none: NULL, or NaN."""
         return [f"{value} IS NULL", *([f"isnan({value})"] if self.type.family == "float" else [])]

@@ -134,13 +134,10 @@ class Taxonomy:
         return Fragment(f"CAST({dialect.of_places(firsts.tolist(), key)} AS BIGINT)")
 
     def named(self) -> Mapping[str, Any]:
-        source = self.column.source
         content = json.dumps([self.ids, self.nodes], ensure_ascii=True)
         return {
             "kind": "taxonomy",
-            "name": self.name,
-            "type": self.column.sql_type,
-            **({} if source is None else {"source": str(source)}),
+            **self.column.named,
             "ids": len(self.ids),
             "depth": self.depth,
             "sha256": hashlib.sha256(content.encode()).hexdigest(),
