@@ -29,7 +29,7 @@ from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.protocols import Ledger, Outlook
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.methods import method_of, static_of
-from dpsyn_sql.methods.recipe import Method, check_model
+from dpsyn_sql.methods.recipe import Recipe, check_model
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
 from dpsyn_sql.planning.explain import learnt_types, stay_text
@@ -66,7 +66,7 @@ class Job:
     request: Request
     session: SourceSession
     shape: Shape
-    method: Method
+    method: Recipe
     plan: Plan
     rest: Budget
     place: Ledger | Path | None
@@ -291,7 +291,7 @@ def _decided(
     session: SourceSession,
     source: Source,
     shape: Shape,
-    method: Method,
+    method: Recipe,
     terms: Terms,
     total: Total | None,
     budget: Budget,
@@ -382,7 +382,7 @@ def _check_not_the_ledger(target: Target, place: Ledger | Path | None) -> None:
 
 
 def _planned(
-    method: Method, source: Source, shape: Shape, budget: Budget, terms: Terms, total: Total | None
+    method: Recipe, source: Source, shape: Shape, budget: Budget, terms: Terms, total: Total | None
 ) -> tuple[Plan, Budget]:
     """The whole plan, discovery included, and what discovery leaves to the method.
 
@@ -401,7 +401,7 @@ def _planned(
 
 
 def _discovery(
-    method: Method, source: Source, shape: Shape, budget: Budget
+    method: Recipe, source: Source, shape: Shape, budget: Budget
 ) -> tuple[tuple[DiscoveryStep, ...], Budget]:
     if method.growth is None:
         return planned_discovery(shape, source.unit, budget)
