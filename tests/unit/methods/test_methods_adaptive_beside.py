@@ -124,6 +124,6 @@ def test_a_table_with_a_coarse_twin_adds_no_precision():
 
 
 def test_a_pair_with_a_variable_of_one_code_is_no_residual():
-    law = NoiseLaw(10.0, 0.5, residuals=True)
+    law = NoiseLaw(10.0, 0.5)
     taken = selected({(0, 1): 1e5, (0, 2): 1e5}, {}, {}, (8, 1, 8), (), 200, law, SETTINGS)
     assert taken.keys() == {(0, 2)}
