@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -19,10 +19,8 @@ from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.select import triples_worth_more
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
-from dpsyn_sql.source.relation import Relation, Source
 
 SETTINGS = Adaptive.constants
-SOURCE = Source(Relation("people", "table", "people", ()))
 ROWS = 20_000
 MEASURED = "measure", "residuals"
 
@@ -242,7 +240,7 @@ def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch):
     changes = {"fewest_triples": 4, "hopeless": 0.0, "triple_worth": 10.0**6}
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
-    model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget(10**13)), door_to(domain, codes))
+    model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door_to(domain, codes))
     # The last model takes two fits: one without and one with centres.
     assert len(fitted) == 4 and model.beliefs is fitted[-1].beliefs
 
@@ -270,7 +268,7 @@ def test_without_candidates_the_pairs_have_the_budget_of_triples(monkeypatch, ch
     [(5, 10**13, True), (5, 9 * 10**12, False), (4, 10**13, False), (30, 10**13, True), (31, 10**13, False)],
 )
 def test_triples_are_planned_where_there_may_be_enough_and_not_too_many(attributes, units, there):
-    plan = Adaptive().plan(SOURCE, domain_of((2,) * attributes), Budget(units))
+    plan = Adaptive().plan(SOURCE, domain_of((2,) * attributes), Budget("gdp", units))
     assert (plan.further is not None) is there
     assert all(len(query.attrs) < 3 for query in plan.queries)
     assert (", then three-way" in plan.steps[-1].name) is there
@@ -290,7 +288,7 @@ def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch):
         monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, fewest_triples=4, hopeless=hopeless))
         fitted.clear()
         door = door_to(domain, codes)
-        model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget(10**13)), door)
+        model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door)
         assert triples_of(door.asked, MEASURED) and len(fitted) == fits
         assert model.beliefs is fitted[-1].beliefs
         assert max(len(scope) for scope in fitted[-1].potentials) == most

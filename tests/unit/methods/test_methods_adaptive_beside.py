@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -19,10 +19,8 @@ from dpsyn_sql.methods.adaptive.measure import components
 from dpsyn_sql.methods.adaptive.model import Task, independence, working_domain
 from dpsyn_sql.methods.adaptive.select import selected
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.source.relation import Relation, Source
 
 SETTINGS = Adaptive.constants
-SOURCE = Source(Relation("people", "table", "people", ()))
 SIZES = (8,) * 5
 
 

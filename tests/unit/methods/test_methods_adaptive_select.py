@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from support.domains import attribute, domain_of
+from support.domains import SOURCE, attribute, domain_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
@@ -31,7 +31,6 @@ from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits, Terms
 from dpsyn_sql.planning.plan import Further
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload, read_workload
-from dpsyn_sql.source.relation import Relation, Source
 
 
 def scored(rows, deviation=1.0, kind="gdp"):
@@ -284,7 +283,6 @@ def test_a_table_weighs_the_mean_of_its_pairs():
     assert weights == {(0, 1): 4.0, (0, 1, 2): 2.0, (1, 2, 3): 1.0}
 
 
-SOURCE = Source(Relation("people", "table", "people", ()))
 BUDGET = Budget("gdp", 10**13)
 
 
