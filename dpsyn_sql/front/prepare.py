@@ -30,7 +30,7 @@ from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.protocols import Ledger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.methods import method_of, static_of
-from dpsyn_sql.methods.recipe import Method, check_model
+from dpsyn_sql.methods.recipe import Recipe, check_model
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types, stay_text
 from dpsyn_sql.planning.limits import Terms
@@ -118,7 +118,7 @@ def _opened_source(
 
 def _designed(request: Request, session: SourceSession, total: Total | None) -> Design:
     """What is protected, what is public of its columns, and the method for such a table."""
-    method: Method = method_of(request.method) if total is None else static_of(request.method)
+    method: Recipe = method_of(request.method) if total is None else static_of(request.method)
     for text in session.warnings:
         warn(text)
     source, shape = _resolved(request, session)

@@ -28,7 +28,7 @@ from dpsyn_sql.source.slices import Slice, check_slice, is_slice
 if TYPE_CHECKING:  # the command shows its help without what these load
     from dpsyn_sql.domain.file import DomainSpec
     from dpsyn_sql.ledger.protocols import Ledger
-    from dpsyn_sql.methods.recipe import Method
+    from dpsyn_sql.methods.recipe import Recipe
 
 ON_ERROR = ("null", "fail")
 """What happens to CSV text that cannot be read as its column's type."""
@@ -86,7 +86,7 @@ class Request:
         default=1e-9,
         metadata=_told("0 (pure differential privacy) to 1e-6.", "With 0 the noise is that of Laplace."),
     )
-    method: str | Method | Mapping[str, Any] = field(
+    method: str | Recipe | Mapping[str, Any] = field(
         default="auto",
         metadata=_told(
             "A method.",
