@@ -26,7 +26,8 @@ from dpsyn_sql.engines.target_session import Output, Target, open_target
 from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.front.record import Book, ledger_place
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.protocols import Ledger, Outlook
+from dpsyn_sql.ledger.outlook import Outlook
+from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.methods import method_of, static_of
 from dpsyn_sql.methods.recipe import Method, check_model
@@ -69,7 +70,7 @@ class Job:
     method: Method
     plan: Plan
     rest: Budget
-    place: Ledger | Path | None
+    place: SqliteLedger | Path | None
     target: Target
     target_name: str
     key: ReleaseKey
@@ -295,7 +296,7 @@ def _decided(
     terms: Terms,
     total: Total | None,
     budget: Budget,
-    place: Ledger | Path | None,
+    place: SqliteLedger | Path | None,
     *,
     explaining: bool,
 ) -> Job:
@@ -367,7 +368,7 @@ def _target(
     return open_target(con, request.into, session, replace=True), obstacle
 
 
-def _check_not_the_ledger(target: Target, place: Ledger | Path | None) -> None:
+def _check_not_the_ledger(target: Target, place: SqliteLedger | Path | None) -> None:
     """Refuse an output, or a model beside it, that would overwrite the ledger."""
     file = place if isinstance(place, Path) else getattr(place, "place", None)
     if target.path is None or file is None or file == IN_MEMORY:

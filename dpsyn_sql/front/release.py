@@ -30,7 +30,7 @@ from dpsyn_sql.front.prepare import Job, prepared
 from dpsyn_sql.front.publish import write_rows
 from dpsyn_sql.front.record import opened_ledger
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.protocols import LedgerEntry
+from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.discovery import Ask
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyMarginal
@@ -96,7 +96,7 @@ def release(con: Connection, request: Request) -> Release:
 
 
 def finished(
-    job: Job, entry: LedgerEntry, made: FittedRelease, course: ReleaseProgress, notes: tuple[str, ...]
+    job: Job, entry: SqliteEntry, made: FittedRelease, course: ReleaseProgress, notes: tuple[str, ...]
 ) -> Release:
     """Everything after the last question: rows, their publication, and what the caller gets."""
     entry.close_questions()
@@ -123,7 +123,7 @@ def _written_as(made: FittedRelease) -> FittedRelease:
     return replace(made, shape=recoded(made.shape, counts, made.model.total))
 
 
-def _measure_and_fit(job: Job, entry: LedgerEntry) -> FittedRelease:
+def _measure_and_fit(job: Job, entry: SqliteEntry) -> FittedRelease:
     """The private side of the door, and the fits between its questions."""
     source, engine = job.plan.source, job.session.engine
     relation, unit = source.relation, source.unit
@@ -187,7 +187,7 @@ def _needed(plan: Plan) -> dict[str, float]:
 
 def _released(
     job: Job,
-    entry: LedgerEntry,
+    entry: SqliteEntry,
     made: FittedRelease,
     rows: int,
     facts: dict[str, Any],

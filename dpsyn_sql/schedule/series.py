@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.account import USUAL_DELTA, granted_budget, price
+from dpsyn_sql.accounting.account import FIGURE, USUAL_DELTA, granted_budget, price
 from dpsyn_sql.accounting.budget import Budget, Kind, exact_number
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.request import OPTIONS, Request
@@ -24,7 +24,9 @@ from dpsyn_sql.source.slices import Partition, Slice, Window
 
 PLACEHOLDERS = re.compile(r"\{(\w+)\}")
 
-_ARGUMENTS = re.compile(rf"(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?")
+_ARGUMENTS = re.compile(
+    rf"(?P<figure>{FIGURE})|(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?"
+)
 _KEYS = {"into": "output", "con": "database"}
 
 
@@ -249,7 +251,9 @@ def in_keys(text: str) -> str:
     """A message of the package, which names arguments, in keys of the file."""
 
     def in_key(found: re.Match[str]) -> str:
-        value = "" if found[2] is None else f" {found[2].lower()}"
-        return f"{_KEYS.get(found[1], found[1])}:{value}"
+        if found["figure"]:
+            return found[0]
+        value = "" if found[3] is None else f" {found[3].lower()}"
+        return f"{_KEYS.get(found[2], found[2])}:{value}"
 
     return _ARGUMENTS.sub(in_key, text)
