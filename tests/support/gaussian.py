@@ -34,6 +34,8 @@ PI = pi(1500)
 def cdf(x, digits=DIGITS):
     """Phi(x) by its Taylor series around 0 (Abramowitz, Stegun 26.2.11); the digits that cancel are added."""
     x = Decimal(x)
+    if abs(x) > 60:  # 0 or 1, to 780 digits
+        return Decimal(x > 0)
     with localcontext(prec=2 * digits + int(x * x)):
         term = total = x
         k = 1
