@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.account import FIGURE, USUAL_DELTA, granted_budget, price
-from dpsyn_sql.accounting.budget import Budget, Kind, exact_number
+from dpsyn_sql.accounting.account import FIGURE, price
+from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.request import OPTIONS, Request
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
+from dpsyn_sql.schedule.document import AccountSpec
 from dpsyn_sql.schedule.lines import Faults
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import display_name, split_name
@@ -28,41 +28,6 @@ _ARGUMENTS = re.compile(
     rf"(?P<figure>{FIGURE})|(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?"
 )
 _KEYS = {"into": "output", "con": "database"}
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A limit of (epsilon, delta) as it is written."""
-
-    epsilon: str
-    delta: str
-
-    @property
-    def budget(self) -> Budget:
-        """In the units of an account; a limit without a delta is pure."""
-        return granted_budget(self.epsilon, self.delta)
-
-    @property
-    def shown_delta(self) -> Fraction:
-        """The delta at which people see what it holds."""
-        return exact_number("delta", self.delta) or USUAL_DELTA
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """As the ledger records it."""
-        return self.epsilon, self.delta
-
-    def __str__(self) -> str:
-        return f"epsilon={self.epsilon}, delta={self.delta}"
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """An account with its limits: for its lifetime, and by the length of a budget period."""
-
-    name: str
-    limit: Limit | None
-    per: Mapping[str, Limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +157,7 @@ class Schedule:
 
     path: Path
     ledger: Path
-    accounts: Mapping[str, Account]
+    accounts: Mapping[str, AccountSpec]
     releases: tuple[ReleaseSeries, ...]
     faults: Faults = field(repr=False, compare=False)
 
