@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ import pandas as pd
 
 from dpsyn_sql.common.notices import aligned, printable
 from dpsyn_sql.evaluation.files import checked_place, write_private
-from dpsyn_sql.report.html.charts import Bar, bars
-from dpsyn_sql.report.html.element import Html, element, joined, named
-from dpsyn_sql.report.html.page import Section, box, bullets, facts, folded, page, paragraph, table
+from dpsyn_sql.report.html.charts import Bar
+from dpsyn_sql.report.html.templates import template
+from dpsyn_sql.report.labels import counted
 
 PRIVATE = (
     "PRIVATE: made from exact counts of the real rows, without noise. Keep it as you keep the real table; do "
@@ -208,8 +209,8 @@ def summary_of(evaluation: Evaluation) -> str:
     lines = [PRIVATE, "", f"{evaluation.synthetic} beside {evaluation.real}", _rows_in_words(evaluation)]
     for name, frame in evaluation.tables.items():
         told = _heading(name)
-        first = [column for column in told.first if column in frame] or list(frame.columns)
-        lines += ["", f"{told.heading}. {told.meaning}", *_lines(frame[first].head(IN_SUMMARY))]
+        cells = _cells(frame[_first(told, frame)].head(IN_SUMMARY))
+        lines += ["", f"{told.heading}. {told.meaning}", *aligned(cells.names, cells.rows, cells.right)]
         if len(frame) > IN_SUMMARY:
             lines.append(f"... and {len(frame) - IN_SUMMARY:,} more")
     if evaluation.notes:
@@ -221,10 +222,19 @@ def _rows_in_words(evaluation: Evaluation) -> str:
     return f"{evaluation.rows[0]:,} real rows, {evaluation.rows[1]:,} synthetic rows"
 
 
-def _lines(frame: pd.DataFrame) -> list[str]:
-    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """A table as text. ``right``: of each column whether it holds numbers, which are flush right."""
+
+    names: list[str]
+    rows: list[list[str]]
+    right: list[bool]
+
+
+def _cells(frame: pd.DataFrame) -> _Cells:
+    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
     right = [_is_numbers(frame.iloc[:, place]) for place in range(len(frame.columns))]
-    return aligned([str(name) for name in frame.columns], cells, right)
+    return _Cells([str(name) for name in frame.columns], rows, right)
 
 
 def _is_numbers(column: pd.Series[Any]) -> bool:
@@ -247,90 +257,101 @@ def _heading(name: str) -> Heading:
     return HEADINGS.get(name, Heading(name, ""))
 
 
+def _first(told: Heading, frame: pd.DataFrame) -> list[str]:
+    return [column for column in told.first if column in frame] or list(frame.columns)
+
+
 # -- a page --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A picture of bars, and how to read it."""
+
+    words: str
+    meaning: str
+    bars: list[Bar]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What the page shows of a table."""
+
+    name: str
+    told: Heading
+    frame: pd.DataFrame
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was computed."""
+        return bool(self.frame.empty)
+
+    @property
+    def drawn(self) -> _Drawn | None:
+        """A picture of it."""
+        draw = {"columns": _columns_drawn, "efficacy": _learning_drawn}.get(self.name)
+        return None if draw is None else draw(self.frame)
+
+    @property
+    def shown(self) -> _Cells:
+        """The rows that are shown at once."""
+        return self._cells(self.frame[_first(self.told, self.frame)].head(SHOWN))
+
+    @property
+    def rest(self) -> _Cells:
+        """Further rows."""
+        return self._cells(self.frame[_first(self.told, self.frame)].iloc[SHOWN:MOST_SHOWN])
+
+    @property
+    def more(self) -> int:
+        """Number of further rows."""
+        return max(0, min(len(self.frame), MOST_SHOWN) - SHOWN)
+
+    @property
+    def all(self) -> _Cells | None:
+        """All columns, unless they are shown at once."""
+        whole = len(_first(self.told, self.frame)) == len(self.frame.columns)
+        return None if whole else self._cells(self.frame.head(MOST_SHOWN))
+
+    @property
+    def left(self) -> int:
+        """Number of rows that the page does not have."""
+        return max(0, len(self.frame) - MOST_SHOWN)
+
+    @staticmethod
+    def _cells(frame: pd.DataFrame) -> _Cells:
+        """Columns of words first: those of numbers are flush right."""
+        order = sorted(range(len(frame.columns)), key=lambda place: _is_numbers(frame.iloc[:, place]))
+        cells = _cells(frame.iloc[:, order])
+        return replace(cells, names=[name.replace("_", " ") for name in cells.names])
 
 
 def page_of(evaluation: Evaluation) -> str:
     """One document that loads nothing; the mark is above it, and above every printed page."""
-    opening = joined(
-        paragraph(named(evaluation.synthetic), " beside ", named(evaluation.real), ".", class_="lead"),
-        facts(
-            [("Real rows", f"{evaluation.rows[0]:,}"), ("Synthetic rows", f"{evaluation.rows[1]:,}")],
-        ),
-        box(paragraph(PRIVATE), warning=True),
-    )
-    sections = [
-        Section(name, _heading(name).heading, _content(name, frame)) for name, frame in _tables(evaluation)
+    parts = [
+        _Part(name, _heading(name), frame) for name, frame in evaluation.tables.items() if len(frame.columns)
     ]
-    if evaluation.notes:
-        sections.append(Section("notes", "Notes", bullets(evaluation.notes)))
-    return page("Synthetic rows beside real rows", opening, sections, banner=PRIVATE)
+    return f"{_template().whole(evaluation, parts, PRIVATE)}\n"
 
 
-def _tables(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
-    return [(name, frame) for name, frame in evaluation.tables.items() if len(frame.columns)]
+@cache
+def _template() -> Any:
+    return template(Path(__file__).with_name("evaluation.html"), counted=counted, number="{:,}".format)
 
 
-def _content(name: str, frame: pd.DataFrame) -> Html:
-    told = _heading(name)
-    if frame.empty:
-        return joined(paragraph(told.meaning), paragraph("Nothing was computed; the notes say why."))
-    first = [column for column in told.first if column in frame] or list(frame.columns)
-    shown, rest = frame[first], frame.iloc[SHOWN:MOST_SHOWN]
-    parts = [paragraph(told.meaning), *_pictures(name, frame), _table(told.heading, shown.head(SHOWN))]
-    if len(rest):
-        more = "1 more row" if len(rest) == 1 else f"{len(rest):,} more rows"
-        parts.append(folded(more, _table(f"{told.heading}, continued", rest[first])))
-    if len(first) < len(frame.columns):
-        parts.append(folded("All figures", _table(f"{told.heading}, all figures", frame.head(MOST_SHOWN))))
-    if len(frame) > MOST_SHOWN:
-        parts.append(paragraph(f"{len(frame) - MOST_SHOWN:,} rows are left out; the JSON document has all."))
-    return joined(*parts)
-
-
-def _table(caption: str, frame: pd.DataFrame) -> Html:
-    """Columns of words first: those of numbers are flush right."""
-    order = sorted(range(len(frame.columns)), key=lambda place: _is_numbers(frame.iloc[:, place]))
-    ordered = frame.iloc[:, order]
-    numbers = sum(_is_numbers(ordered.iloc[:, place]) for place in range(len(order)))
-    words = len(order) - numbers
-    names = [str(name).replace("_", " ") for name in ordered.columns]
-    rows = (
-        [named(_cell(value)) if place < words else _cell(value) for place, value in enumerate(row)]
-        for row in ordered.itertuples(index=False, name=None)
-    )
-    return table(caption, names, rows, numbers)
-
-
-def _pictures(name: str, frame: pd.DataFrame) -> Sequence[Html]:
-    drawn = {"columns": _columns_drawn, "efficacy": _learning_drawn}.get(name)
-    return [] if drawn is None else drawn(frame)
-
-
-def _columns_drawn(frame: pd.DataFrame) -> Sequence[Html]:
-    """The distance of each column, and how far fresh rows would be."""
-    items = [
-        Bar(str(line["column"]), line["tv"], line["tv"], line["tv"], f"{line['tv']:.3f}")
-        for line in frame.to_dict("records")
-        if _known(line["tv"])
-    ][:MOST_DRAWN]
+def _columns_drawn(frame: pd.DataFrame) -> _Drawn:
+    """The distance of each column."""
+    lines = [line for line in frame.to_dict("records") if _known(line["tv"])][:MOST_DRAWN]
+    items = [Bar(str(one["column"]), one["tv"], one["tv"], one["tv"], f"{one['tv']:.3f}") for one in lines]
     words = "Total variation distance of each column"
-    return [_figure(words, "A longer bar is farther from the real rows.", items)]
+    return _Drawn(words, "A longer bar is farther from the real rows.", items)
 
 
-def _learning_drawn(frame: pd.DataFrame) -> Sequence[Html]:
+def _learning_drawn(frame: pd.DataFrame) -> _Drawn:
     score = "auc" if frame["auc"].notna().any() else "r2"
     said = {"auc": "AUC", "r2": "R2, 0 where it is below"}[score]
     items = [_bar(line, score) for line in frame.to_dict("records") if _known(line[score])]
-    words = f"{said} on real rows; grey: learnt from real rows"
-    return [_figure(words, "Longer is better.", items)]
-
-
-def _figure(words: str, description: str, items: Sequence[Bar]) -> Html:
-    drawn = bars(words, description, items)
-    return element(
-        "div", element("figure", drawn, element("figcaption", f"{words}. {description}")), class_="card"
-    )
+    return _Drawn(f"{said} on real rows; grey: learnt from real rows", "Longer is better.", items)
 
 
 def _known(value: object) -> bool:
