@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,11 +66,28 @@ class Evaluation:
 
     def summary(self) -> str:
         """The mark, the rows, the head of every table with its meaning, and the notes, as plain text."""
-        return summary_of(self)
+        lines = [PRIVATE, "", f"{self.synthetic} beside {self.real}"]
+        lines += [f"{self.rows[0]:,} real rows, {self.rows[1]:,} synthetic rows"]
+        for name, frame in self.tables.items():
+            told = _heading(name)
+            cells = _cells(frame[_first(told, frame)].head(IN_SUMMARY))
+            lines += ["", f"{told.heading}. {told.meaning}", *aligned(cells.names, cells.rows, cells.right)]
+            if len(frame) > IN_SUMMARY:
+                lines.append(f"... and {len(frame) - IN_SUMMARY:,} more")
+        if self.notes:
+            lines += ["", *(f"Note: {note}" for note in self.notes)]
+        return printable("\n".join(lines))
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, JSON-ready (NaN as None); the first key, ``"PRIVATE"``, holds the mark."""
-        return document_of(self)
+        return {
+            "PRIVATE": PRIVATE,
+            "real": self.real,
+            "synthetic": self.synthetic,
+            "rows": {"real": self.rows[0], "synthetic": self.rows[1]},
+            "tables": {name: _records(frame) for name, frame in self.tables.items()},
+            "notes": list(self.notes),
+        }
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a new page (``.private.html``) or document (``.private.json``) that its owner alone can read.
@@ -88,7 +105,7 @@ class Evaluation:
         place = checked_place(path, self.homes)
         if place.suffix != ".json":
             return write_private(place, page_of(self))
-        document = json.dumps(document_of(self), indent=2, ensure_ascii=True, allow_nan=False)
+        document = json.dumps(self.to_dict(), indent=2, ensure_ascii=True, allow_nan=False)
         return write_private(place, f"{document}\n")
 
 
@@ -169,18 +186,6 @@ HEADINGS: Mapping[str, Heading] = {
 # -- a document ----------------------------------------------------------------------------------
 
 
-def document_of(evaluation: Evaluation) -> dict[str, Any]:
-    """JSON-ready; the first key is the mark."""
-    return {
-        "PRIVATE": PRIVATE,
-        "real": evaluation.real,
-        "synthetic": evaluation.synthetic,
-        "rows": {"real": evaluation.rows[0], "synthetic": evaluation.rows[1]},
-        "tables": {name: _records(frame) for name, frame in evaluation.tables.items()},
-        "notes": list(evaluation.notes),
-    }
-
-
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     names = [str(name) for name in frame.columns]
     return [
@@ -202,24 +207,6 @@ def _plain(value: object) -> Any:
 
 
 # -- plain text ----------------------------------------------------------------------------------
-
-
-def summary_of(evaluation: Evaluation) -> str:
-    """For people, without control characters."""
-    lines = [PRIVATE, "", f"{evaluation.synthetic} beside {evaluation.real}", _rows_in_words(evaluation)]
-    for name, frame in evaluation.tables.items():
-        told = _heading(name)
-        cells = _cells(frame[_first(told, frame)].head(IN_SUMMARY))
-        lines += ["", f"{told.heading}. {told.meaning}", *aligned(cells.names, cells.rows, cells.right)]
-        if len(frame) > IN_SUMMARY:
-            lines.append(f"... and {len(frame) - IN_SUMMARY:,} more")
-    if evaluation.notes:
-        lines += ["", *(f"Note: {note}" for note in evaluation.notes)]
-    return printable("\n".join(lines))
-
-
-def _rows_in_words(evaluation: Evaluation) -> str:
-    return f"{evaluation.rows[0]:,} real rows, {evaluation.rows[1]:,} synthetic rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,74 +251,33 @@ def _first(told: Heading, frame: pd.DataFrame) -> list[str]:
 # -- a page --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A picture of bars, and how to read it."""
-
-    words: str
-    meaning: str
-    bars: list[Bar]
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What the page shows of a table."""
-
-    name: str
-    told: Heading
-    frame: pd.DataFrame
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing was computed."""
-        return bool(self.frame.empty)
-
-    @property
-    def drawn(self) -> _Drawn | None:
-        """A picture of it."""
-        draw = {"columns": _columns_drawn, "efficacy": _learning_drawn}.get(self.name)
-        return None if draw is None else draw(self.frame)
-
-    @property
-    def shown(self) -> _Cells:
-        """The rows that are shown at once."""
-        return self._cells(self.frame[_first(self.told, self.frame)].head(SHOWN))
-
-    @property
-    def rest(self) -> _Cells:
-        """Further rows."""
-        return self._cells(self.frame[_first(self.told, self.frame)].iloc[SHOWN:MOST_SHOWN])
-
-    @property
-    def more(self) -> int:
-        """Number of further rows."""
-        return max(0, min(len(self.frame), MOST_SHOWN) - SHOWN)
-
-    @property
-    def all(self) -> _Cells | None:
-        """All columns, unless they are shown at once."""
-        whole = len(_first(self.told, self.frame)) == len(self.frame.columns)
-        return None if whole else self._cells(self.frame.head(MOST_SHOWN))
-
-    @property
-    def left(self) -> int:
-        """Number of rows that the page does not have."""
-        return max(0, len(self.frame) - MOST_SHOWN)
-
-    @staticmethod
-    def _cells(frame: pd.DataFrame) -> _Cells:
-        """Columns of words first: those of numbers are flush right."""
-        order = sorted(range(len(frame.columns)), key=lambda place: _is_numbers(frame.iloc[:, place]))
-        cells = _cells(frame.iloc[:, order])
-        return replace(cells, names=[name.replace("_", " ") for name in cells.names])
-
-
 def page_of(evaluation: Evaluation) -> str:
     """One document that loads nothing; the mark is above it, and above every printed page."""
-    parts = [
-        _Part(name, _heading(name), frame) for name, frame in evaluation.tables.items() if len(frame.columns)
-    ]
+    parts = [_part(name, frame) for name, frame in evaluation.tables.items() if len(frame.columns)]
     return f"{_template().whole(evaluation, parts, PRIVATE)}\n"
+
+
+def _part(name: str, frame: pd.DataFrame) -> dict[str, Any]:
+    """What the page has of a table: rows that are shown at once, further ones, and all columns; the number of
+    rows that it has not."""
+    told, draw = _heading(name), _DRAWN.get(name)
+    first = frame[_first(told, frame)]
+    return {
+        "name": name,
+        "told": told,
+        "empty": frame.empty,
+        "drawn": draw and not frame.empty and draw(frame),
+        "shown": _cells(_words_first(first.head(SHOWN))),
+        "rest": _cells(_words_first(first.iloc[SHOWN:MOST_SHOWN])),
+        "all": _cells(_words_first(frame.head(MOST_SHOWN))) if first.shape != frame.shape else None,
+        "left": len(frame) - MOST_SHOWN,
+    }
+
+
+def _words_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of numbers, which are flush right, after those of words."""
+    order = sorted(range(len(frame.columns)), key=lambda place: _is_numbers(frame.iloc[:, place]))
+    return frame.iloc[:, order].rename(columns=lambda name: str(name).replace("_", " "))
 
 
 @cache
@@ -339,19 +285,23 @@ def _template() -> Any:
     return template(Path(__file__).with_name("evaluation.html"), counted=counted, number="{:,}".format)
 
 
-def _columns_drawn(frame: pd.DataFrame) -> _Drawn:
+def _columns_drawn(frame: pd.DataFrame) -> tuple[str, str, list[Bar]]:
     """The distance of each column."""
     lines = [line for line in frame.to_dict("records") if _known(line["tv"])][:MOST_DRAWN]
     items = [Bar(str(one["column"]), one["tv"], one["tv"], one["tv"], f"{one['tv']:.3f}") for one in lines]
     words = "Total variation distance of each column"
-    return _Drawn(words, "A longer bar is farther from the real rows.", items)
+    return words, "A longer bar is farther from the real rows.", items
 
 
-def _learning_drawn(frame: pd.DataFrame) -> _Drawn:
+def _learning_drawn(frame: pd.DataFrame) -> tuple[str, str, list[Bar]]:
     score = "auc" if frame["auc"].notna().any() else "r2"
     said = {"auc": "AUC", "r2": "R2, 0 where it is below"}[score]
     items = [_bar(line, score) for line in frame.to_dict("records") if _known(line[score])]
-    return _Drawn(f"{said} on real rows; grey: learnt from real rows", "Longer is better.", items)
+    return f"{said} on real rows; grey: learnt from real rows", "Longer is better.", items
+
+
+_DRAWN = {"columns": _columns_drawn, "efficacy": _learning_drawn}
+"""By table: the words of a picture, how to read it, and its bars."""
 
 
 def _known(value: object) -> bool:
