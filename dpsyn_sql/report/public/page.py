@@ -23,7 +23,7 @@ from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.html.charts import Cell
 from dpsyn_sql.report.html.templates import template
 from dpsyn_sql.report.labels import counted
-from dpsyn_sql.report.loss_words import pairs_in_words
+from dpsyn_sql.report.loss_words import lines_of_losses, pairs_in_words
 from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
 from dpsyn_sql.report.public.columns import Card, card_of
 from dpsyn_sql.report.public.exactness import TWO_SIDED
@@ -87,17 +87,7 @@ class Report:
     pairs: Pairs
     accuracy: Sequence[Accuracy]
     promise: Promise
-    spending: Spending | None
-
-    @property
-    def lost(self) -> Mapping[str, Any]:
-        """What the certificate says of losses."""
-        return self.facts.get("losses") or {}
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the owner stated."""
-        return self.facts.get("public_facts") or {}
+    spending: Spending
 
     @property
     def title(self) -> str:
@@ -118,7 +108,7 @@ class Report:
     @property
     def unmeasured(self) -> list[str]:
         """Columns that are written and not measured."""
-        return [str(role["name"]) for role in self.public.get("roles", ())]
+        return [str(role["name"]) for role in self.facts["public_facts"]["roles"]]
 
     @property
     def written(self) -> int:
@@ -145,7 +135,7 @@ class Report:
     def damaged(self) -> list[str]:
         """Columns of which much is lost: in other values, in beginnings of text alone, in wide ranges."""
         found = []
-        for one in self.lost.get("columns", ()):
+        for one in self.facts["losses"]["columns"]:
             parts = [one.get("other"), one.get("prefixes"), *one.get("wide_bins", ())]
             if sum(float(part["share"]) for part in parts if part) > _MUCH:
                 found.append(str(one["name"]))
@@ -154,7 +144,7 @@ class Report:
     @property
     def warnings(self) -> list[str]:
         """Of the release, the gravest first."""
-        told = [str(text) for text in self.lost.get("warnings", ())]
+        told = [str(text) for text in self.facts["losses"]["warnings"]]
         if self.rows == 0:
             told.insert(0, "The release has no rows: the noisy number of rows is zero or below.")
         if self.promise.weak:
@@ -165,11 +155,10 @@ class Report:
     @property
     def cards(self) -> Iterable[Card]:
         """Of every column."""
-        lost = {str(one["name"]): str(one.get("lost", "")) for one in self.lost.get("columns", ())}
-        shares = {} if self.spending is None else self.spending.columns
+        lost = {str(one["name"]): str(one.get("lost", "")) for one in self.facts["losses"]["columns"]}
         for one in self.columns:
             name = one.attribute.name
-            yield card_of(one, lost.get(name, ""), shares.get(name))
+            yield card_of(one, lost.get(name, ""), self.spending.columns.get(name))
 
     @property
     def telling_pairs(self) -> list[Pair]:
@@ -229,15 +218,13 @@ def report_page(release: PublicRelease) -> str:
 
 def short_report(release: PublicRelease) -> str:
     """A short form for notebooks, in elements without a style of their own."""
-    lost = release.facts.get("losses") or {}
     shown = {
         "title": public_name(release.table),
         "rows": release.rows,
         "attributes": release.model.domain.attributes,
         "facts": release.facts,
         "promise": promise_of(release.facts),
-        "lost": lost,
-        "lost_by_column": {one["name"]: one["lost"] for one in lost.get("columns", ()) if "lost" in one},
+        "lost_by_column": lines_of_losses(release.facts["losses"]),
     }
     return str(_parts().short(shown))
 
