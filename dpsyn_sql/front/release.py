@@ -43,7 +43,8 @@ from dpsyn_sql.private.measure.planned import discovery_events
 from dpsyn_sql.private.measure.questions.keys import shown_from
 from dpsyn_sql.report.doubts import doubts, notes_on, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
-from dpsyn_sql.report.losses import facts_of_losses, losses_of
+from dpsyn_sql.report.loss_words import facts_of_losses
+from dpsyn_sql.report.losses import losses_of
 from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.engine import SourceEngine
