@@ -178,9 +178,9 @@ def class_scores(learner: Any, learnt: Examples, judged: Examples) -> Scores:
 
     Where there is one class only to learn, every row is said to have it, and the AUC is one half.
     """
-    if len(np.unique(learnt.truth)) == 1:
-        said = np.full(len(judged.truth), learnt.truth[0])
-        return _class_scores(said, lambda one: np.zeros(len(said)), judged.truth)
+    from sklearn.dummy import DummyClassifier
+
+    learner = learner if len(np.unique(learnt.truth)) > 1 else DummyClassifier()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a learner that stops early is judged as it is
         learner.fit(learnt.columns, learnt.truth)
