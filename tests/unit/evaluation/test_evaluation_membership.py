@@ -276,9 +276,8 @@ def test_what_has_no_likelihood_is_said(con):
     assert "no stored release" in figures(con, "SELECT * FROM s")[1][0]
     con.execute("DELETE FROM s WHERE y = 3")
     assert "it is not the same, or was changed" in figures(con, "s")[1][0]
-    con.execute("DROP TABLE dpsyn.variables")
     rows = dpsyn_sql.load(con, "s").rows
-    con.execute(f"DROP TABLE s; CREATE TABLE s AS FROM dpsyn_sample('s', {rows})")
+    con.execute(f"DROP TABLE s; CREATE TABLE s AS FROM dpsyn_sample('s', {rows}); DROP TABLE dpsyn.variables")
     assert "no table 'variables'" in figures(con, "s")[1][0]
     con.execute("DROP SCHEMA dpsyn CASCADE")
     assert "There is no release" in figures(con, "s")[1][0]
