@@ -255,9 +255,6 @@ def test_a_released_file_has_its_model_beside_it(made):
     assert found.notes == (MEANING,)
     found = evaluate(made / "w.duckdb", "p", str(made / "s.parquet"), "h")
     assert "membership" in found.tables
-
-
-def test_a_database_by_its_path(made):
     assert "membership" in evaluate(made / "w.duckdb", "p", "s", "h").tables
 
 
