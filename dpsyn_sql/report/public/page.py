@@ -218,15 +218,7 @@ def report_page(release: PublicRelease) -> str:
 
 def short_report(release: PublicRelease) -> str:
     """A short form for notebooks, in elements without a style of their own."""
-    shown = {
-        "title": public_name(release.table),
-        "rows": release.rows,
-        "attributes": release.model.domain.attributes,
-        "facts": release.facts,
-        "promise": promise_of(release.facts),
-        "lost_by_column": lines_of_losses(release.facts["losses"]),
-    }
-    return str(_parts().short(shown))
+    return str(_parts().short(release, promise_of(release.facts)))
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:
@@ -272,12 +264,14 @@ def _parts() -> Any:
         counted=counted,
         infinite=math.inf,
         known=_KNOWN.__getitem__,
+        lines_of_losses=lines_of_losses,
         literal=_literal,
         most_columns=MOST_COLUMNS,
         number="{:,}".format,
         of_hundred=of_hundred,
         pairs_in_words=pairs_in_words,
         percent=percent,
+        public_name=public_name,
         rounded=lambda rows: rows_words(rounded_up(rows)),
         rows=rows_words,
         shown=shown,
