@@ -176,12 +176,9 @@ UNREAD = "Interrupted: no row was read, and nothing was charged."
     ("module", "arguments", "message"),
     [
         ("dpsyn_sql.cli.main", ("ledger", "show"), "Interrupted before anything was done."),
-        ("duckdb", ("sample", "w.duckdb", "t_synthetic", "-n", "2"), FREE),
         ("dpsyn_sql.front.load", ("marginal", "w.duckdb", "t_synthetic", "b", "--json"), FREE),
-        ("duckdb", ("init", "t", "-d", "w.duckdb"), UNREAD),
         ("scipy", ("plan", "t", "-d", "w.duckdb"), UNREAD),
         ("opendp", ("audit",), "Interrupted: no row of yours was read, and nothing was charged."),
-        ("dpsyn_sql.ledger.sqlite", ("ledger", "verify"), "Interrupted."),
         (
             "dpsyn_sql.ledger.sqlite",
             ("ledger", "grant", "main.t#row", "-e", "9"),

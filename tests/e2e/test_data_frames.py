@@ -77,21 +77,6 @@ def test_releases_of_one_frame_add_up_in_one_account(people, ledger, case):
     assert not dpsyn_sql.release(people, "others", **options).replayed
 
 
-def test_a_unit_column(people, ledger):
-    people["person"] = [f"p{index // 3}" for index in range(600)]
-    release = dpsyn_sql.release(
-        people,
-        "visits",
-        ledger=ledger,
-        privacy_unit="person",
-        max_rows_per_unit=3,
-        **{**OPTIONS, "epsilon": 20},
-    )
-    frame = release.to_df()
-    assert list(frame) == ["age", "sex", "person"] and abs(release.rows - 600) < 60
-    assert frame.person.nunique() < 400
-
-
 @pytest.mark.parametrize(
     "into",
     [
@@ -151,12 +136,6 @@ def test_other_rows_in_the_place_of_the_output_are_not_read(people, tmp_path, in
         release.to_df()
 
 
-def test_a_frame_in_memory_can_be_sampled(people, ledger):
-    release = dpsyn_sql.release(people, "people", ledger=ledger, **OPTIONS)
-    assert len(release.sample(7)) == 7 and "people" in repr(release)
-    assert release.marginal(["sex"]).shape[0] == 2
-
-
 REFUSED = {
     "no name": (lambda df, ledger: dpsyn_sql.release(df, ledger=ledger), "no name of its own"),
     "no name beside a connection": (
@@ -208,11 +187,6 @@ def test_a_lazy_frame_is_refused(people, ledger):
     ):
         with pytest.raises(dpsyn_sql.InputError, match=r"collect\(\)"):
             call()
-
-
-def test_a_request_shows_no_value(people):
-    request = Request(people, name="people", epsilon=2)
-    assert repr(request) == "Request(source=<DataFrame>, epsilon=2, name='people')"
 
 
 def test_empty_frames(ledger, tmp_path):

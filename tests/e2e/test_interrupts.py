@@ -137,16 +137,8 @@ GOES_ON = "The release 't_synthetic.parquet' stays charged; the same command con
     "wanted, hooked, message",
     [
         ("dpsyn_sql.cli.main", False, NOTHING),
-        ("typer", False, NOTHING),
         ("duckdb", False, BEFORE),
-        ("scipy", False, BEFORE),
-        ("opendp", False, BEFORE),
         ("counting one-way marginals", True, f"Interrupted while the source was being measured. {GOES_ON}"),
-        (
-            "loading sampled rows",
-            True,
-            f"Interrupted after everything was measured, before the output was written. {GOES_ON}",
-        ),
         (
             "write_text",
             True,

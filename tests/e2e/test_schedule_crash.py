@@ -113,13 +113,3 @@ def test_killed_before_steps_of_every_kind_of_six_releases(folder, run):
         assert deaths > 3
         assert finished(case, run) == undisturbed
         shutil.rmtree(case)
-
-
-def test_killed_again_and_again_at_any_moment(folder, run):
-    undisturbed = finished(copied(folder, "undisturbed"), run)
-    for number in range(2):
-        case = copied(folder, f"case{number}")
-        for delay in np.random.default_rng().uniform(0.05, 0.9, size=6):
-            if run(case, delay=delay) is not None:
-                break
-        assert finished(case, run) == undisturbed

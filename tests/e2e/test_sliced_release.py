@@ -103,28 +103,6 @@ def test_customers_count_in_their_first_month_alone(place):
     assert spent(place) > first
 
 
-def test_without_a_bound_each_month_is_charged_and_the_plan_says_so(place):
-    sums = []
-    for index in range(3):
-        plan = planned(place, request(index, most=None, unit="id")).verbose()
-        assert "All windows are charged" in plan and "a new debit, which fits the account" in plan
-        done = released(place, request(index, most=None, unit="id"))
-        assert "assumed" not in done.facts["slice"]
-        sums.append(spent(place))
-    assert sums == [sums[0], 2 * sums[0], 3 * sums[0]]
-
-
-def test_partitions_of_rows_cost_the_dearest(place):
-    for value in ("north", "south"):
-        done = released(
-            place, request(0, slice=Partition("region", value, 1), version=value, into=f"sale_{value}")
-        )
-        assert done.facts["slice"]["value"] == value and 7000 < done.rows < 9000
-    one = spent(place)
-    released(place, request(0, slice=None, version="all", into="sale_all"))
-    assert spent(place) == 2 * one
-
-
 def test_another_slice_under_one_version_is_refused_and_a_limit_holds(place):
     released(place, request(0))
     with pytest.raises(ReleaseChanged, match="slice"):
