@@ -6,6 +6,7 @@ Reads a JSON line with a list of jobs, runs them at the same time, answers with 
 
 import contextlib
 import hashlib
+import importlib
 import json
 import logging
 import multiprocessing
@@ -141,6 +142,11 @@ def scheduled(path):
     return {"outcomes": [one.facts() for one in done.outcomes], "exit_code": done.exit_code}
 
 
+def called(module, name, *arguments):
+    """Another way to ask, a function of a module of tests."""
+    getattr(importlib.import_module(module), name)(*arguments)
+
+
 def released(connection, job):
     result = dpsyn_sql.release(connection, job["source"], **job["options"])
     noisy = b"".join(table.values.tobytes() for table in result.measurements)
@@ -167,7 +173,10 @@ def run(job):
     try:
         watched = listening(DiesInPhase(*job["phase"])) if "phase" in job else contextlib.nullcontext()
         with watched:
-            told = scheduled(job["schedule"]) if "schedule" in job else released(connection, job)
+            if "call" in job:
+                called(*job["call"])
+            else:
+                told = scheduled(job["schedule"]) if "schedule" in job else released(connection, job)
     except (DpsynError, KeyboardInterrupt) as error:
         told = {"error": type(error).__name__, "text": "".join(traceback.format_exception(error))}
         told["message"], told["notes"] = str(error), getattr(error, "__notes__", [])

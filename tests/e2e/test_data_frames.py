@@ -2,17 +2,16 @@
 
 import secrets
 import warnings
-from contextlib import closing
 from pathlib import Path
 
 import duckdb
 import pandas as pd
 import pytest
 from support.canaries import Watched, everything_of, holding
+from support.ledgers import granted
 
 import dpsyn_sql
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.slices import Partition
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
@@ -67,12 +66,10 @@ def test_releases_of_one_frame_add_up_in_one_account(people, ledger, case):
     options = {**OPTIONS, **AGAIN[case], "ledger": ledger}
     assert ":frame:people#row" in dpsyn_sql.plan(people, "people", ledger=ledger, **OPTIONS).verbose()
     dpsyn_sql.release(people, "people", ledger=ledger, **OPTIONS)
-    with closing(SqliteLedger(ledger)) as opened:
-        opened.grant(":frame:people#row", 2, 1e-9)  # exactly what is spent
+    granted(ledger, ":frame:people#row", 2)  # exactly what is spent
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
         dpsyn_sql.release(people, "PEOPLE", **options)
-    with closing(SqliteLedger(ledger)) as opened:
-        opened.grant(":frame:people#row", 9)
+    granted(ledger, ":frame:people#row", 9, None)
     assert not dpsyn_sql.release(people, "PEOPLE", **options).replayed
     assert not dpsyn_sql.release(people, "others", **options).replayed
 

@@ -142,31 +142,54 @@ WRONG = {
     ),
 }
 
+PROJECT = """
+name: canary
+version: "1.0"
+profile: canary
+models:
+  canary:
+    private: {+database: private}
+    wrong: {+tags: [wrong]}
+"""
+PROFILES = """
+canary:
+  target: dev
+  outputs:
+    dev: &output {type: duckdb, path: dev.duckdb, threads: 2, attach: [{path: private.duckdb, alias: private}]}
+    prod: {<<: *output, path: prod.duckdb}
+    memory: {<<: *output, path: ":memory:"}
+"""
+MODELS = f"""
+sources:
+  - name: raw
+    database: private
+    schema: main
+    tables:
+      - {{name: people_raw}}
+      - {{name: odd, identifier: {json.dumps("{% raw %}" + ODD_TABLE + "{% endraw %}")}}}
+models:
+  - name: people_synthetic
+    data_tests:
+      - dpsyn_sql.within_domain
+      - dpsyn_sql.is_release: {{arguments: {{max_epsilon: 1, max_delta: "1e-9"}}}}
+  - name: made_by_hand
+    data_tests:
+      - dpsyn_sql.within_domain: {{name: not_within, arguments: {{release: people_synthetic}}}}
+      - dpsyn_sql.is_release: {{name: not_released, arguments: {{max_epsilon: 9, release: people_synthetic}}}}
+      - dpsyn_sql.is_release: {{name: by_variable, arguments: {{max_epsilon: "{{{{ var('limit', '1') }}}}"}}}}
+  - name: odd_synthetic
+    data_tests: [dpsyn_sql.within_domain]
+  - name: python_synthetic
+    data_tests:
+      - dpsyn_sql.within_domain
+      - dpsyn_sql.is_release: {{name: too_much, arguments: {{max_epsilon: 0.1}}}}
+  - name: wrong_contract
+    columns: [{{name: age, data_type: integer}}]
+"""
+
 FILES = {
-    "dbt_project.yml": json.dumps(
-        {
-            "name": "canary",
-            "version": "1.0",
-            "profile": "canary",
-            "models": {"canary": {"private": {"+database": "private"}, "wrong": {"+tags": ["wrong"]}}},
-        }
-    ),
-    "profiles.yml": json.dumps(
-        {
-            "canary": {
-                "target": "dev",
-                "outputs": {
-                    name: {
-                        "type": "duckdb",
-                        "path": path,
-                        "threads": 2,
-                        "attach": [{"path": "private.duckdb", "alias": "private"}],
-                    }
-                    for name, path in (("dev", "dev.duckdb"), ("prod", "prod.duckdb"), ("memory", ":memory:"))
-                },
-            }
-        }
-    ),
+    "dbt_project.yml": PROJECT,
+    "profiles.yml": PROFILES,
     "people.domain.yml": json.dumps(DOMAIN),
     "models/private/people.sql": "{{ config(materialized='table') }} select * from {{ source('raw', 'people_raw') }}",
     "models/private/people_view.sql": "{{ config(materialized='view') }} select age, city from {{ ref('people') }}",
@@ -195,65 +218,7 @@ def model(dbt, session):
     "models/memory/local_people.sql": "{{ config(materialized='table') }} select 1 as n from {{ ref('people') }}",
     "models/memory/local_synthetic.sql": config({"epsilon": 0.1, "privacy_unit": "row"})
     + "{{ dpsyn_sql.release(ref('local_people')) }}",
-    "models/models.yml": json.dumps(
-        {
-            "sources": [
-                {
-                    "name": "raw",
-                    "database": "private",
-                    "schema": "main",
-                    "tables": [
-                        {"name": "people_raw"},
-                        {"name": "odd", "identifier": "{% raw %}" + ODD_TABLE + "{% endraw %}"},
-                    ],
-                }
-            ],
-            "models": [
-                {
-                    "name": "people_synthetic",
-                    "data_tests": [
-                        "dpsyn_sql.within_domain",
-                        {"dpsyn_sql.is_release": {"arguments": {"max_epsilon": 1, "max_delta": "1e-9"}}},
-                    ],
-                },
-                {
-                    "name": "made_by_hand",
-                    "data_tests": [
-                        {
-                            "dpsyn_sql.within_domain": {
-                                "name": "not_within",
-                                "arguments": {"release": "people_synthetic"},
-                            }
-                        },
-                        {
-                            "dpsyn_sql.is_release": {
-                                "name": "not_released",
-                                "arguments": {"max_epsilon": 9, "release": "people_synthetic"},
-                            }
-                        },
-                        {
-                            "dpsyn_sql.is_release": {
-                                "name": "by_variable",
-                                "arguments": {"max_epsilon": "{{ var('limit', '1') }}"},
-                            }
-                        },
-                    ],
-                },
-                {"name": "odd_synthetic", "data_tests": ["dpsyn_sql.within_domain"]},
-                {
-                    "name": "python_synthetic",
-                    "data_tests": [
-                        "dpsyn_sql.within_domain",
-                        {"dpsyn_sql.is_release": {"name": "too_much", "arguments": {"max_epsilon": 0.1}}},
-                    ],
-                },
-                {
-                    "name": "wrong_contract",
-                    "columns": [{"name": "age", "data_type": "integer"}],
-                },
-            ],
-        }
-    ),
+    "models/models.yml": MODELS,
     **{f"models/wrong/{name}.sql": f"{head}\n{body}\n" for name, (head, body, _) in WRONG.items()},
 }
 

@@ -5,6 +5,7 @@ import warnings
 
 import duckdb
 import pytest
+from support import ledgers
 from typer.testing import CliRunner
 
 import dpsyn_sql
@@ -44,20 +45,11 @@ def plan(path, source="sales", **options):
 
 
 def overview(path):
-    ledger = SqliteLedger(f"{path}.dpsyn-ledger", create=False)
-    try:
-        assert ledger.verify()
-        return ledger.overview()
-    finally:
-        ledger.close()
+    return ledgers.overview(f"{path}.dpsyn-ledger")
 
 
-def grant(path, account, epsilon="1", delta=None):
-    ledger = SqliteLedger(f"{path}.dpsyn-ledger")
-    try:
-        return ledger.grant(account, epsilon, delta)
-    finally:
-        ledger.close()
+def grant(path, account, epsilon="1"):
+    return ledgers.granted(f"{path}.dpsyn-ledger", account, epsilon, None)
 
 
 @pytest.mark.parametrize("account", ["main.sales#row", "main.SALES#row", "Sales#row"])
@@ -98,9 +90,7 @@ def test_a_ledger_that_was_moved_is_refused_until_somebody_says_how(path):
     again = release(path, ledger=elsewhere)
     assert again.replayed and again.id == first.id
     release(path, ledger=elsewhere, version="2", into="o")
-    ledger = SqliteLedger(elsewhere)
-    assert [one.sources for one in ledger.overview().accounts] == [("main.sales",)] and ledger.verify()
-    ledger.close()
+    assert [one.sources for one in ledgers.overview(elsewhere).accounts] == [("main.sales",)]
     twice = CliRunner().invoke(app, ["ledger", "moved", str(elsewhere), "--alone"])
     assert twice.exit_code == 2 and "was not moved" in twice.output
 
@@ -112,9 +102,7 @@ def test_a_database_renamed_with_its_ledger_keeps_its_account_and_its_replays(pa
     path.with_name("w.duckdb.dpsyn-ledger").rename(f"{new}.dpsyn-ledger")
     with pytest.raises(dpsyn_sql.LedgerError, match="--with-data"):
         release(new, version="2", into="o")
-    ledger = SqliteLedger(f"{new}.dpsyn-ledger")
-    ledger.moved(with_data=True)
-    ledger.close()
+    ledgers.moved_with_data(f"{new}.dpsyn-ledger")
     again = release(new)
     assert again.replayed and again.id == first.id
     release(new, version="2", into="o")
@@ -127,9 +115,7 @@ def test_a_folder_of_files_moves_with_its_ledger(tmp_path):
     (old / "p.csv").write_text("n\n" + "3\n" * 200)
     first = release(None, str(old / "p.csv"), domain=CSV)
     shutil.move(old, new)
-    ledger = SqliteLedger(new / ".dpsyn-ledger")
-    ledger.moved(with_data=True)
-    ledger.close()
+    ledgers.moved_with_data(new / ".dpsyn-ledger")
     again = release(None, str(new / "p.csv"), domain=CSV)
     assert again.replayed and again.id == first.id
 
@@ -231,9 +217,7 @@ def test_one_view_or_query_is_paid_once_under_any_alias_and_after_a_move(path):
     new = path.with_name("new.duckdb")
     path.rename(new)
     path.with_name("w.duckdb.dpsyn-ledger").rename(f"{new}.dpsyn-ledger")
-    ledger = SqliteLedger(f"{new}.dpsyn-ledger")
-    ledger.moved(with_data=True)
-    ledger.close()
+    ledgers.moved_with_data(f"{new}.dpsyn-ledger")
     for number, source in enumerate(sources):
         assert release(new, source, into=f"o{number}").id == ids[number]
 
@@ -368,9 +352,7 @@ def test_an_output_never_overwrites_the_ledger(path, ending):
     for replace in (False, True):
         with pytest.raises(dpsyn_sql.TargetError):
             release(path, into=into, ledger=ledger, replace=replace)
-    opened = SqliteLedger(ledger)
-    assert opened.verify() and not opened.overview().releases
-    opened.close()
+    assert not ledgers.overview(ledger).releases
 
 
 # -- threshold delta ----------------------------------------------------------------------------

@@ -6,11 +6,11 @@ from datetime import datetime
 
 import duckdb
 import pytest
+from support.ledgers import granted, overview
 
 import dpsyn_sql
 from dpsyn_sql.errors import InputError, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.slices import Partition, Window
 
 pytestmark = pytest.mark.slow
@@ -63,10 +63,7 @@ def ledger_of(place):
 
 
 def spent(place):
-    ledger = SqliteLedger(ledger_of(place), create=False)
-    (account,) = ledger.overview().accounts
-    assert ledger.verify()
-    ledger.close()
+    (account,) = overview(ledger_of(place)).accounts
     return account.spent.amount
 
 
@@ -107,10 +104,8 @@ def test_another_slice_under_one_version_is_refused_and_a_limit_holds(place):
     released(place, request(0))
     with pytest.raises(ReleaseChanged, match="slice"):
         released(place, request(1, version="2013-01"))
-    ledger = SqliteLedger(ledger_of(place), create=False)
-    (account,) = ledger.overview().accounts
-    ledger.grant(account.name, 8, "8e-9")
-    ledger.close()
+    (account,) = overview(ledger_of(place)).accounts
+    granted(ledger_of(place), account.name, 8, "8e-9")
     released(place, request(1))
     with pytest.raises(PrivacyBudgetExceeded):
         released(place, request(2, most=None))
