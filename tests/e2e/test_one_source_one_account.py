@@ -184,19 +184,6 @@ def test_a_certificate_names_no_folder(folder, tmp_path):
     assert str(tmp_path) not in str(result.certificate())
 
 
-def test_a_glob_over_subfolders_does_not_pass_a_grant_over(tmp_path):
-    for name in ("x", "y"):
-        (tmp_path / "g" / name).mkdir(parents=True)
-        with duckdb.connect() as con:
-            con.execute(f"COPY (SELECT 1 AS n FROM range(50)) TO '{tmp_path}/g/{name}/p.parquet'")
-    file, glob = tmp_path / "g/y/p.parquet", f"{tmp_path}/g/*/*.parquet"
-    granted(tmp_path / "g/y/.dpsyn-ledger", "p.parquet#row")
-    dpsyn_sql.release(None, file, domain=SPEC, epsilon=0.9, into=tmp_path / "o.csv")
-    with pytest.raises(dpsyn_sql.LedgerError, match="Several ledgers"):
-        dpsyn_sql.release(None, glob, domain=SPEC, epsilon=0.9, into=tmp_path / "p.csv")
-    assert not (tmp_path / "g/.dpsyn-ledger").exists()
-
-
 def test_a_file_is_charged_where_a_glob_above_it_was(tmp_path):
     (tmp_path / "g" / "y").mkdir(parents=True)
     with duckdb.connect() as con:

@@ -15,6 +15,8 @@ from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.files import find_files
 from dpsyn_sql.source.ledger_names import Home
 
+pytestmark = pytest.mark.slow
+
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 
 

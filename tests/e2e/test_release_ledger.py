@@ -13,6 +13,7 @@ from support.ledgers import granted, overview
 import dpsyn_sql
 from dpsyn_sql.ledger import store
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.report import certificate
 
 pytestmark = pytest.mark.slow
 
@@ -50,16 +51,20 @@ def change_source(path):
         con.execute("DELETE FROM t WHERE n > 2")
 
 
-def test_the_same_release_replays_byte_for_byte_whatever_the_data_are_now(path):
+def test_the_same_release_replays_byte_for_byte_whatever_the_data_are_now(path, monkeypatch):
+    """In a later version of the package too."""
     first = release(path)
     rows = rows_of(path)
     change_source(path)
+    monkeypatch.setattr(certificate, "_versions", lambda: {"dpsyn_sql": "9.9.9"})
+    monkeypatch.setattr(dpsyn_sql, "__version__", "9.9.9")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # that it costs nothing is no warning
         again = dpsyn_sql.release(path, "t", domain=SPEC, exclude=["person"])
     assert again.notes[0].startswith("Replayed ") and "Nothing was charged" in again.notes[0]
     assert ", replayed)" in repr(again) and "replayed" not in repr(first)
     assert again.replayed and not first.replayed and again.id == first.id
+    assert again.facts["versions"] == {"dpsyn_sql": "9.9.9"}
     assert rows_of(path) == rows
     for left, right in zip(first.measurements, again.measurements, strict=True):
         assert left.values.tobytes() == right.values.tobytes()
