@@ -97,7 +97,7 @@ def _known(columns: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Names of numbers and of texts; a column without a value teaches nothing, and trees do not take it."""
     known = columns.dropna(axis="columns", how="all")
     numbers = known.select_dtypes("number")
-    return list(numbers), [name for name in known if name not in numbers]
+    return [str(name) for name in numbers], [str(name) for name in known if name not in numbers]
 
 
 def _linear(numbers: list[str], texts: list[str], learner: Any) -> Any:

@@ -17,6 +17,8 @@ from dpsyn_sql.report.public.page import report_page, short_report
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.report.stored import read_parts
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = "<script>alert(1)</script>"
 NUMBERS = [-1, 0, 0.5, 1e308, 10**400, -5000, float("nan"), float("inf"), -float("inf")]
 OTHERS = [None, True, "", SCRIPT, "\ud800", "1e999", [], {}, [None], [[1]], [{}], ["x"], {"a": 1}]

@@ -96,15 +96,6 @@ FAULTS = (
         ),
     ),
     fault(
-        "choices of parts by units of k rows charged for one",
-        f"{TREE_OF_K}[improved-gdp]",
-        (
-            TREE,
-            "selection_event(question.depth, rows_per_unit, choices)",
-            "selection_event(question.depth, 1, choices)",
-        ),
-    ),
-    fault(
         "a level of too many nodes is asked all the same",
         f"{TREES_ASKED}::test_levels_of_too_many_nodes_are_not_asked",
         (
