@@ -12,7 +12,13 @@ from typing import Any
 
 from dpsyn_sql.source.engine_syntax import Join, Name, Syntax, WindowCall
 from dpsyn_sql.source.names import fold
-from dpsyn_sql.source.query_words import HIDDEN_COLUMNS, LAMBDA_FUNCTIONS, NAMING_FUNCTIONS
+from dpsyn_sql.source.query_words import (
+    CLOCK_COLUMNS,
+    HIDDEN_COLUMNS,
+    LAMBDA_FUNCTIONS,
+    NAMING_FUNCTIONS,
+    POSITIONAL_COLUMNS,
+)
 
 Node = dict[str, Any]
 _Ctes = Mapping[str, frozenset[Name]]
@@ -128,7 +134,13 @@ class _Reading:
 
     def _class(self, node: Node) -> str:
         """The kind of an expression. "OPERATOR" is a mixed bag (IS NULL, IN, but also GROUPING): its type
-        tells more. Lambdas and an operator of JSON are one class."""
+        tells more. Lambdas and an operator of JSON are one class. Columns are one class too, with some that
+        are none of the table's."""
+        if node["class"] == "COLUMN_REF":
+            names = [fold(str(part)) for part in node.get("column_names") or ()]
+            if not POSITIONAL_COLUMNS.isdisjoint(names):
+                return "POSITION_OF_A_ROW_AMONG_THE_OTHERS"
+            return "TIME_OF_THE_QUERY" if len(names) == 1 and names[0] in CLOCK_COLUMNS else "COLUMN_REF"
         if node["class"] != "LAMBDA":
             return str(node.get("type") if node["class"] == "OPERATOR" else node["class"])
         if id(node) not in self.lambdas:

@@ -470,6 +470,8 @@ def refused_construct(node: Node) -> str | None:
         return "a lambda function whose parameter has the name of the time of the query"
     if isinstance(node, exp.Var) and not words.PLAIN_WORD.fullmatch(node.name):
         return f"{shorten(node.name)!r} in place of a word"
+    if isinstance(node, exp.Var) and isinstance(node.parent, exp.DateBin):  # printed without its quotes
+        return "time_bucket with a text as its third argument (write CAST('UTC' AS VARCHAR))"
     if isinstance(node, exp.Identifier) and fold(node.name) in words.POSITIONAL_COLUMNS:
         return f"{node.name}, the position of a row among the others"
     if isinstance(node, exp.Column) and not node.table and fold(node.name) in words.CLOCK_COLUMNS:

@@ -98,7 +98,10 @@ REFUSED_EXPRESSIONS: tuple[tuple[type[Any], str], ...] = (
 )
 
 # By class name: sqlglot adds such classes from release to release.
-REFUSED_PREFIXES = ("Current", "Localtime", "SessionUser", "Columns", "Unnest", "Rand", "Random")
+REFUSED_PREFIXES = (
+    *("Current", "Localtime", "SessionUser", "Columns", "Unnest", "Rand", "Random"),
+    "DynamicIdentifier",  # it prints a quoted text without its quotes
+)
 
 ARGUMENT_WORDS = {
     "limit": "LIMIT or FETCH",
