@@ -56,6 +56,7 @@ def read_syntax(text: str) -> Syntax | None:
         frozenset(reading.clauses),
         tables | hidden,
         tuple(reading.joins),
+        frozenset(reading.types),
         tuple(traces.windows),
         # A window that stands elsewhere than in a SELECT is none that was followed.
         (carried[0] or frozenset()) if reading.windows == len(traces.windows) and carried else frozenset(),
@@ -88,12 +89,15 @@ class _Reading:
     named: set[Name] = field(default_factory=set)
     ctes: set[str] = field(default_factory=set)
     joins: list[Join] = field(default_factory=list)
+    types: set[str] = field(default_factory=set)
     lambdas: set[int] = field(default_factory=set)
     windows: int = 0
 
     def note(self, node: Node) -> None:
         """Kinds of expressions, functions and clauses, wherever they stand."""
         kind = node.get("type")
+        if "type_name" in node or "type_info" in node:
+            self.types.add(_type_name(node))
         is_window = node.get("class") == "WINDOW"
         self.windows += is_window
         if isinstance(node.get("function_name"), str) and not is_window:
@@ -185,6 +189,15 @@ def _ctes(node: Node) -> Iterator[tuple[str, Node, bool]]:
         value = entry.get("value") or {}
         query = value.get("query_node") or (value.get("query") or {}).get("node") or {}
         yield str(entry.get("key")), query, bool(value.get("aliases"))
+
+
+def _type_name(node: Node) -> str:
+    """The type that a node names. One that the parser does not know itself is told by the name that is
+    written: with a space it is a quoted name, and none of a type with a time zone."""
+    told = node.get("type_info")
+    written = node.get("type_name") or (told.get("name") if isinstance(told, dict) else None)
+    name = fold(str(written or node.get("id")))
+    return f'"{name}"' if written and " " in name else name
 
 
 def _of_class(name: str, part: Any) -> Iterator[Node]:

@@ -86,6 +86,7 @@ class CheckedQuery:
     ``relations`` and ``files`` are everything it reads, views and public tables included;
     ``public`` are the tables that the owner calls public. ``multiplies`` says that one row of the
     private table can become several rows of the result (a join, or UNION ALL of a table with itself).
+    ``ordered``: a window function puts rows into an order, so that none of them may hold a VARIANT.
     """
 
     sql: Fragment
@@ -93,6 +94,7 @@ class CheckedQuery:
     files: tuple[str, ...]
     public: tuple[Identity, ...]
     multiplies: bool
+    ordered: bool = False
 
 
 def check_query(
@@ -237,7 +239,7 @@ class _Check:
         for token, call in self.tokens.items():
             text = text.replace(ident(token), call)
         read = (tuple(self.relations), tuple(self.files), tuple(self.used_public))
-        return CheckedQuery(Fragment(text), *read, several)
+        return CheckedQuery(Fragment(text), *read, several, ordered=bool(self.windows))
 
     def _judge_again(self, text: str) -> bool:
         """What DuckDB's parser sees in the printed text must be allowed too; whether rows can multiply."""
