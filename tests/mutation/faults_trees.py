@@ -278,6 +278,16 @@ FAULTS = (
     ),
     # -- lists in queries ------------------------------------------------------------------------------
     fault(
+        "a cast that tells tied rows apart beside a window",
+        f"{STEPS}::test_a_cast_that_tells_tied_rows_apart_is_refused_beside_a_window",
+        (TRACES_JUDGED, "if syntax.windows else ()", "if not syntax.windows else ()"),
+    ),
+    fault(
+        "the position of a row read by the printed text",
+        f"{QUERIES}::test_the_databases_own_parser_tells_columns_that_no_table_has",
+        (TRACES_READ, "if not POSITIONAL_COLUMNS.isdisjoint(names):", "if not names:"),
+    ),
+    fault(
         "any aggregate over a list",
         f"{QUERIES}::test_an_aggregate_of_a_list_is_judged_by_its_name",
         (TRACES_READ, "if name in NAMING_FUNCTIONS:", "if not name:"),
