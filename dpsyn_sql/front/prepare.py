@@ -52,7 +52,7 @@ from dpsyn_sql.source.slices import Window
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Everything decided from public facts; no row was read to make it.
+    """A release that is checked and planned, from public facts alone; no row was read to make it.
 
     ``total``: the running total that is made; ``request``, ``plan`` and ``key`` are then of the node that its
     period measures.
@@ -85,7 +85,7 @@ class Job:
 
     @property
     def deadline(self) -> Deadline:
-        """Of what follows the last question."""
+        """The deadline of everything after the last question."""
         return self.terms.deadline
 
 
@@ -176,10 +176,10 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
 
 
 def _check_account(request: Request, session: SourceSession) -> None:
-    """Only the owner can say whose budget pays for rows that nobody knows the tables of.
+    """If nobody knows which tables the rows are of, the owner must name the account that pays for them.
 
     Raises:
-        InputError: she does not.
+        InputError: ``account=`` is not given.
     """
     if session.lineage_unknown and request.account is None:
         raise InputError(
