@@ -20,8 +20,9 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.sql_calls import Answer, Call, CallingConnection, register
 from dpsyn_sql.engines.stored_releases import standing as standing_release
 from dpsyn_sql.errors import DpsynError, InputError, said
+from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.plan import plan
-from dpsyn_sql.front.prepare import Job, prepared
+from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal

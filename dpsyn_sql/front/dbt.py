@@ -21,7 +21,8 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError, InputError, LedgerError, said
-from dpsyn_sql.front.prepare import Job, prepared
+from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.record import ledger_in_words
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request

@@ -19,7 +19,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.front.prepare import Job
+from dpsyn_sql.front.job import Job
 from dpsyn_sql.ledger.protocols import LedgerEntry
 from dpsyn_sql.private.measure.planned import planned_events
 from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
@@ -41,11 +41,11 @@ _ROW_NUMBER = 8
 def write_rows(
     job: Job,
     entry: LedgerEntry,
-    made: FittedRelease,
+    fitted: FittedRelease,
     lost: Mapping[str, Any],
     rows: int,
     seed: int,
-    course: ReleaseProgress,
+    progress: ReleaseProgress,
 ) -> tuple[int, dict[str, Any]]:
     """Sample codes, decode them by SQL, and publish them with the model in one transaction.
 
@@ -56,24 +56,24 @@ def write_rows(
             total is more rows than the disk has room for.
     """
     if job.request.rows is None and job.target.publisher is None:
-        _check_room(job, made, rows)
-    if rows == 0 and rows_wanted(made) == 0:  # not because the caller asks for none
+        _check_room(job, fitted, rows)
+    if rows == 0 and rows_wanted(fitted) == 0:  # not because the caller asks for none
         warn("The noisy total is not above zero: the synthetic table is empty.")
     engine, problem = job.target.open(), ""
     try:
-        plan, drawn, how = _staged(job, engine, made, rows, seed)
+        plan, drawn, how = _staged(job, engine, fitted, rows, seed)
         written = plan.kept
-        sizes = None if made.contributions is None else unit_sizes(made.contributions.values, written)
-        facts = {**_facts(job, entry, made, written, seed, how), "losses": lost}
-        kept = _kept(job, entry, made, drawn, facts)
+        sizes = None if fitted.contributions is None else unit_sizes(fitted.contributions.values, written)
+        facts = {**_facts(job, entry, fitted, written, seed, how), "losses": lost}
+        kept = _kept(job, entry, fitted, drawn, facts)
         try:
             with phase("write"), entry.publishing(job.target_name):
-                course.writing()
+                progress.writing()
                 if job.target.publisher is not None:
-                    publish_in_tasks(engine, job.target.publisher, made.shape, plan, sizes, kept)
+                    publish_in_tasks(engine, job.target.publisher, fitted.shape, plan, sizes, kept)
                 elif plan.staged is not None:
-                    publish(engine, job.target, made.shape, plan.staged, seed, sizes, kept)
-                course.written(job.target.name)
+                    publish(engine, job.target, fitted.shape, plan.staged, seed, sizes, kept)
+                progress.written(job.target.name)
         except PublishError as error:
             problem = str(error)
         except EngineFailure as error:
@@ -93,11 +93,11 @@ def write_rows(
     return written, facts
 
 
-def _check_room(job: Job, made: FittedRelease, rows: int) -> None:
+def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
     """Noise can make the total larger than any table: no file is filled until it fails."""
     folder = Path() if job.target.path is None else job.target.path.absolute().parent
     room = shutil.disk_usage(folder).free
-    if rows * (_ROW_NUMBER + len(made.shape.domain.attributes)) > room:
+    if rows * (_ROW_NUMBER + len(fitted.shape.domain.attributes)) > room:
         raise PublishError(
             f"The noisy total is {rows:,} rows, more than the disk has room for: give rows=, such as "
             f"rows=1000000. The debit stands, and the answers are stored: the same call with rows= costs "
@@ -106,19 +106,19 @@ def _check_room(job: Job, made: FittedRelease, rows: int) -> None:
 
 
 def _staged(
-    job: Job, engine: DuckDBEngine, made: FittedRelease, rows: int, seed: int
+    job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int
 ) -> tuple[PartRows, Drawn, str]:
     """Draw rows of codes and stage them, or prepare tasks to do so.
 
     Returns the rows, the network that SQL draws rows from, and a word for how the rows are drawn.
     """
-    network, publisher = independent_rows(made.model, rows, job.deadline), job.target.publisher
+    network, publisher = independent_rows(fitted.model, rows, job.deadline), job.target.publisher
     with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
-        drawn = beside.submit(drawn_from, made.model)
+        drawn = beside.submit(drawn_from, fitted.model)
         if network is not None and publisher is not None:
-            plan = _planned(engine, publisher, made.shape, network, rows, seed)
+            plan = _planned(engine, publisher, fitted.shape, network, rows, seed)
             return plan, drawn.result(), INDEPENDENTLY
-        plan, how = _drawn(job, engine, made, rows, seed, network)
+        plan, how = _drawn(job, engine, fitted, rows, seed, network)
     return plan, drawn.result(), how
 
 
@@ -138,21 +138,21 @@ def _planned(
 
 
 def _drawn(
-    job: Job, engine: DuckDBEngine, made: FittedRelease, rows: int, seed: int, network: Network | None
+    job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int, network: Network | None
 ) -> tuple[PartRows, str]:
     """Rows that are staged in the session that writes, and how they were drawn."""
-    staged, sampler = _temporary("staged"), made.model.sampler(job.deadline)
+    staged, sampler = _temporary("staged"), fitted.model.sampler(job.deadline)
     with job.deadline.running(), phase("sample", rows) as advance:
 
         def draw(number: int, other: int, first: int) -> int:
             if network is not None:
                 return append_network(engine, network, number, other, staged, first=first, advance=advance)
             batches = _reported(sampler.batches(number, other), advance)
-            return append(engine, made.shape.domain, batches, staged, first)
+            return append(engine, fitted.shape.domain, batches, staged, first)
 
         in_parts = network is not None
-        written = stage_rows(engine, made.shape, draw, rows, staged, seed, in_parts=in_parts)
-    plan = part_rows(made.shape, written, seed, staged=staged)
+        written = stage_rows(engine, fitted.shape, draw, rows, staged, seed, in_parts=in_parts)
+    plan = part_rows(fitted.shape, written, seed, staged=staged)
     return plan, sampler.drawn if network is None else INDEPENDENTLY
 
 
@@ -176,11 +176,11 @@ def _claimed(job: Job) -> Claim:
 
 
 def _facts(
-    job: Job, entry: LedgerEntry, made: FittedRelease, rows: int, seed: int, drawn: str
+    job: Job, entry: LedgerEntry, fitted: FittedRelease, rows: int, seed: int, drawn: str
 ) -> dict[str, Any]:
     facts = certificate(
-        made.plan,
-        made.shape,
+        fitted.plan,
+        fitted.shape,
         entry.events,
         release_id=entry.release_id,
         debited_at=entry.debited_at,
@@ -190,11 +190,11 @@ def _facts(
         seed=seed,
         drawn=drawn,
     )
-    return facts | types_facts(made.types)
+    return facts | types_facts(fitted.types)
 
 
 def _kept(
-    job: Job, entry: LedgerEntry, made: FittedRelease, drawn: Drawn, facts: dict[str, Any]
+    job: Job, entry: LedgerEntry, fitted: FittedRelease, drawn: Drawn, facts: dict[str, Any]
 ) -> StoredRelease:
     """What is stored with the output, under a name without folders: readers need not know them."""
     return StoredRelease(
@@ -202,10 +202,10 @@ def _kept(
         release_id=entry.release_id,
         created=entry.debited_at,
         facts=facts,
-        shape=made.shape,
-        model=made.model,
+        shape=fitted.shape,
+        model=fitted.model,
         drawn=drawn,
-        measurements=made.measurements,
-        labels=[code_labels(attribute) for attribute in made.shape.domain.attributes],
-        variances=made.variances,
+        measurements=fitted.measurements,
+        labels=[code_labels(attribute) for attribute in fitted.shape.domain.attributes],
+        variances=fitted.variances,
     )

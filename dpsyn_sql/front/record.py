@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import exact_number
-from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.sql_calls import owner_of
 from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import LedgerError
+from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import VARIABLE, known_memory_ledger, memory_ledger, place_for, variable_place
@@ -29,17 +29,9 @@ from dpsyn_sql.source.slices import Sliced
 class Book:
     """Asks the ledger about a release before the debit. It never makes a missing ledger."""
 
-    def __init__(
-        self,
-        con: Connection,
-        place: Ledger | Path | None,
-        request: Request,
-        session: SourceSession,
-        shape: Shape,
-        plan: Plan,
-    ) -> None:
-        self._con, self._place, self._request = con, place, request
-        self._session, self._shape, self._plan = session, shape, plan
+    def __init__(self, con: Connection, place: Ledger | Path | None, design: Design, plan: Plan) -> None:
+        self._con, self._place, self._plan = con, place, plan
+        self._request, self._session, self._shape = design.request, design.session, design.shape
         with _opened(con, place) as ledger:
             self._home = _home(ledger, place)
 

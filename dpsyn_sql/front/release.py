@@ -1,22 +1,24 @@
-"""release(): the whole pipeline on one page.
+"""release() on one page.
 
-    source -> domain -> plan -> [ count -> measure ] -> fit -> sample -> write
+    prepare     source, domain, plan, ledger, output, from public facts; every refusal of a call happens here
+    charge      the ledger, before anything is read
+    measure     behind the door: what discovery asks, then what the method asks      (private up to here)
+    fit         what noisy answers say of columns, and what was lost
+    write       rows of the model, with the model and the certificate, in one transaction
 
-Everything in brackets happens behind the door (``private/measure/curator.py``). The ledger is charged
-first. What comes after uses only noisy answers: it may be seeded, repeated, published.
+What comes after the last question uses only noisy answers: it may be seeded, repeated, published.
 """
 
 from __future__ import annotations
 
 import hashlib
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
-from dpsyn_sql.discovery.cells import STANDS_OUT
 from dpsyn_sql.discovery.discover import discovered
 from dpsyn_sql.discovery.recoding import recoded
 from dpsyn_sql.engines.source_session import Connection
@@ -26,24 +28,20 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.front.calls import taking
-from dpsyn_sql.front.prepare import Job, prepared
+from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.losses import lost_of
+from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.publish import write_rows
 from dpsyn_sql.front.record import opened_ledger
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.protocols import LedgerEntry
-from dpsyn_sql.planning.discovery import Ask
+from dpsyn_sql.ledger.protocols import Ledger, LedgerEntry
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.private.measure.planned import discovery_events
-from dpsyn_sql.private.measure.questions.keys import shown_from
-from dpsyn_sql.report.doubts import doubts, notes_on, remarks
+from dpsyn_sql.report.doubts import notes_on, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
-from dpsyn_sql.report.losses import facts_of_losses, losses_of
 from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.engine import SourceEngine
@@ -77,58 +75,38 @@ def release(con: Connection, request: Request) -> Release:
     """
     if request.asks_total:
         raise InputError("cumulative= asks for a running total: call dpsyn_sql.running_total()")
+    with begun(con, request) as (job, ledger, progress), charged(job, ledger, progress) as entry:
+        notes = notes_on(entry)
+        answers = _measured(job, entry)
+        return finished(job, entry, answers, progress, notes)
+
+
+@contextmanager
+def begun(con: Connection, request: Request) -> Iterator[tuple[Job, Ledger, ReleaseProgress]]:
+    """The job of a call and its ledger, before the debit; and how far it comes, for interrupts and a bar."""
     with (
-        noting_interrupts() as course,
+        noting_interrupts() as progress,
         progress_bar(),
         # Fits are small: on busy cores the threads of the linear algebra library would wait for each other.
         threadpool_limits(1, user_api="blas"),
         prepared(con, request) as job,
-        opened_ledger(job.con, job.place) as accounts,
-        course.charging(
-            job.key.name,
-            accounts.open_release(job.key, job.plan.budget, new_debit=request.new_debit),
-            kept=job.place is not None,
-        ) as entry,
+        opened_ledger(job.con, job.place) as ledger,
     ):
-        notes = notes_on(entry)
-        made = _measure_and_fit(job, entry)
-        return finished(job, entry, made, course, notes)
+        yield job, ledger, progress
 
 
-def finished(
-    job: Job, entry: LedgerEntry, made: FittedRelease, course: ReleaseProgress, notes: tuple[str, ...]
-) -> Release:
-    """Everything after the last question: rows, their publication, and what the caller gets."""
-    entry.close_questions()
-    course.measured()
-    made = made.filled
-    job.session.release_source()  # from here on nothing can read the source
-    made = _written_as(made)
-    needed = _needed(made.plan)
-    losses = losses_of(made, needed, job.shape)
-    told = doubts(made, losses, needed=needed, named=_named(job))
-    made = replace(made, variances=job.method.variances(made.model, made.measurements))
-    seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
-    rows = rows_wanted(made) if job.request.rows is None else job.request.rows
-    lost = facts_of_losses(losses, told.warnings)
-    written, facts = write_rows(job, entry, made, lost, rows, seed, course)
-    entry.published(job.target_name, written)
-    own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
-    return _released(job, entry, made, written, facts, (*notes, *own, *told.warned()))
+def charged(job: Job, ledger: Ledger, progress: ReleaseProgress) -> AbstractContextManager[LedgerEntry]:
+    """The debit, or the entry of the same release at no cost."""
+    opening = ledger.open_release(job.key, job.plan.budget, new_debit=job.request.new_debit)
+    name = job.key.name if job.total is None else f"{job.key.name} {job.key.version}"
+    return progress.charging(name, opening, kept=job.place is not None)
 
 
-def _written_as(made: FittedRelease) -> FittedRelease:
-    """How codes are written, by the noisy counts of each attribute."""
-    counts = one_way_counts(made.shape.domain, made.measurements)
-    return replace(made, shape=recoded(made.shape, counts, made.model.total))
-
-
-def _measure_and_fit(job: Job, entry: LedgerEntry) -> FittedRelease:
+def _measured(job: Job, entry: LedgerEntry) -> FittedRelease:
     """The private side of the door, and the fits between its questions."""
-    source, engine = job.plan.source, job.session.engine
-    relation, unit = source.relation, source.unit
-    csv = relation.kind == "csv" and not relation.strict
-    with closing(SqlDiscoveryCounter(engine, relation.sql, csv=csv, unit=unit)) as unknown:
+    engine, source, unit = job.session.engine, job.source, job.source.unit
+    csv = source.relation.read_as_text
+    with closing(SqlDiscoveryCounter(engine, source.relation.sql, csv=csv, unit=unit)) as unknown:
         door = LocalCurator(None, None, unit.max_rows, entry, ExactNoise(), unknown)
         found = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     domain = found.shape.domain
@@ -136,28 +114,49 @@ def _measure_and_fit(job: Job, entry: LedgerEntry) -> FittedRelease:
     with counted(engine, plan) as counter:
         door.open(counter, domain)
         model = job.method.run(plan, door, job.terms)
+    counted_before = () if plan.counted is None else plan.counted.tables
     return FittedRelease(
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
         model=model,
-        measurements=(*_counted(plan), *shown_tables(domain, door.measurements)),
+        measurements=(*counted_before, *shown_tables(domain, door.measurements)),
         contributions=found.contributions,
         types=found.types,
     )
 
 
-def _counted(plan: Plan) -> tuple[NoisyMarginal, ...]:
-    return () if plan.counted is None else plan.counted.tables
-
-
 def counted(engine: SourceEngine, plan: Plan) -> closing[SqlCounter]:
     """PRIVATE: what counts the marginals of a plan, for the door alone."""
-    relation, unit = plan.source.relation, plan.source.unit
-    csv = relation.kind == "csv" and not relation.strict
+    relation, unit, csv = plan.source.relation, plan.source.unit, plan.source.relation.read_as_text
     queries, further = plan.queries, plan.further
     return closing(
         SqlCounter(engine, relation.sql, plan.domain, queries, csv=csv, unit=unit, further=further)
     )
+
+
+def finished(
+    job: Job, entry: LedgerEntry, answers: FittedRelease, progress: ReleaseProgress, notes: tuple[str, ...]
+) -> Release:
+    """Everything after the last question: values of codes, what was lost, rows and their output."""
+    entry.close_questions()
+    progress.measured()
+    job.session.release_source()  # from here on nothing can read the source
+    fitted = _with_values(answers)
+    lost, doubts = lost_of(job, fitted)
+    fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
+    seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
+    rows = rows_wanted(fitted) if job.request.rows is None else job.request.rows
+    written, certificate = write_rows(job, entry, fitted, lost, rows, seed, progress)
+    entry.published(job.target_name, written)
+    own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
+    return _released(job, entry, fitted, written, certificate, (*notes, *own, *doubts.warned()))
+
+
+def _with_values(answers: FittedRelease) -> FittedRelease:
+    """How values are spread within codes, and which codes are written as others, by the noisy answers."""
+    fitted = answers.filled
+    counts = one_way_counts(fitted.shape.domain, fitted.measurements)
+    return replace(fitted, shape=recoded(fitted.shape, counts, fitted.model.total))
 
 
 def _seed_of(release_id: str) -> int:
@@ -165,48 +164,28 @@ def _seed_of(release_id: str) -> int:
     return int.from_bytes(hashlib.sha256(release_id.encode()).digest()[:8], "big")
 
 
-def _named(job: Job) -> set[str]:
-    """The columns to which the workload gives weight, and the target."""
-    return {name for members, weight in job.terms.workload.weighted if weight > 1 for name in members}
-
-
-_SEEN: tuple[Ask, ...] = ("grid", "leaves")
-# The questions whose noise hides values.
-
-
-def _needed(plan: Plan) -> dict[str, float]:
-    """For discovered columns the rows that a value must have to be found."""
-    found: dict[str, float] = {}
-    for step, (event, *_) in zip(plan.discovery, discovery_events(plan), strict=True):
-        if step.attr is not None and step.ask == "keys" and isinstance(event, ThresholdEvent):
-            found[step.attr] = shown_from(event)
-        elif step.attr is not None and isinstance(event, GaussianEvent | LaplaceEvent) and step.ask in _SEEN:
-            found[step.attr] = STANDS_OUT * standard_deviation(event)
-    return found
-
-
 def _released(
     job: Job,
     entry: LedgerEntry,
-    made: FittedRelease,
+    fitted: FittedRelease,
     rows: int,
-    facts: dict[str, Any],
+    certificate: dict[str, Any],
     notes: tuple[str, ...],
 ) -> Release:
     kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
     return Release(
         table=job.target.name,
         rows=rows,
-        epsilon=facts["guarantee"]["epsilon"],
-        delta=facts["guarantee"]["delta"],
-        rho=float(made.plan.budget.rho),
+        epsilon=certificate["guarantee"]["epsilon"],
+        delta=certificate["guarantee"]["delta"],
+        rho=float(fitted.plan.budget.rho),
         id=entry.release_id,
-        model=made.model,
-        measurements=made.measurements,
-        facts=facts,
+        model=fitted.model,
+        measurements=fitted.measurements,
+        facts=certificate,
         replayed=entry.replayed,
         notes=notes,
         draw=drawing(kept, entry.release_id, job.stored_name),
-        read=reading(job.con, job.target, made.shape, entry.release_id),
-        variances=made.variances,
+        read=reading(job.con, job.target, fitted.shape, entry.release_id),
+        variances=fitted.variances,
     )

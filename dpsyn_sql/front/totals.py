@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
-
-from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.front.calls import taking
-from dpsyn_sql.front.prepare import Job, at_period, prepared
-from dpsyn_sql.front.record import opened_ledger
-from dpsyn_sql.front.release import counted, finished
+from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.prepare import at_period
+from dpsyn_sql.front.release import begun, charged, counted, finished
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.protocols import Ledger, LedgerEntry
 from dpsyn_sql.methods import Static
@@ -35,7 +32,7 @@ from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.doubts import notes_on
 from dpsyn_sql.report.fitted import FittedRelease
-from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
+from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.slices import Window
 
@@ -69,20 +66,14 @@ def running_total(con: Connection, request: Request) -> Release:
     """
     if not request.asks_total:
         raise InputError("cumulative= is missing: give the labels of all periods, or use release()")
-    with (
-        noting_interrupts() as course,
-        progress_bar(),
-        threadpool_limits(1, user_api="blas"),
-        prepared(con, request) as job,
-        opened_ledger(job.con, job.place) as ledger,
-    ):
+    with begun(con, request) as (job, ledger, progress):
         total = _total(job)
-        missing = _measure_missing(job, ledger, course)
-        earlier = [_node(at_period(job, period), ledger, course) for period in total.earlier]
-        with _charging(job, ledger, course) as entry:
+        missing = _measure_missing(job, ledger, progress)
+        earlier = [_node(at_period(job, period), ledger, progress) for period in total.earlier]
+        with charged(job, ledger, progress) as entry:
             notes = (*notes_on(entry), *_note(missing, total))
             made = _made(job, (*earlier, _measure(job, entry)))
-            return finished(job, entry, made, course, notes)
+            return finished(job, entry, made, progress, notes)
 
 
 def _total(job: Job) -> Total:
@@ -97,7 +88,7 @@ def _method(job: Job) -> Static:
     return job.method
 
 
-def _measure_missing(job: Job, ledger: Ledger, course: ReleaseProgress) -> tuple[int, ...]:
+def _measure_missing(job: Job, ledger: Ledger, progress: ReleaseProgress) -> tuple[int, ...]:
     """Measure all earlier periods that are not, in order: a bound on the windows of a unit holds only then.
 
     A period is measured after all before it, so the last one that is measured tells the rest.
@@ -107,7 +98,7 @@ def _measure_missing(job: Job, ledger: Ledger, course: ReleaseProgress) -> tuple
         period -= 1
     missing = tuple(range(period + 1, _total(job).period))
     for each in missing:
-        _node(at_period(job, each), ledger, course)
+        _node(at_period(job, each), ledger, progress)
     return missing
 
 
@@ -116,15 +107,9 @@ def _measured(job: Job, ledger: Ledger) -> bool:
     return outlook.measured_on is not None
 
 
-def _charging(job: Job, ledger: Ledger, course: ReleaseProgress) -> AbstractContextManager[LedgerEntry]:
-    opening = ledger.open_release(job.key, job.plan.budget, new_debit=job.request.new_debit)
-    told = f"{job.key.name} {job.key.version}"
-    return course.charging(told, opening, kept=job.place is not None)
-
-
-def _node(job: Job, ledger: Ledger, course: ReleaseProgress) -> Node:
+def _node(job: Job, ledger: Ledger, progress: ReleaseProgress) -> Node:
     """Measure the node of a period, or read back its answers."""
-    with _charging(job, ledger, course) as entry:
+    with charged(job, ledger, progress) as entry:
         node = _measure(job, entry)
         entry.close_questions()
         return node

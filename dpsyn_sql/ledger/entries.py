@@ -283,8 +283,8 @@ class _Known:
                 free = f"To write its rows again at no cost, give into={name!r}; or copy that file."
             raise ReleaseExists(
                 f"A release of the same source and settings exists for another output. {free} To measure "
-                f"again, add new_debit=True or a version=; this costs {describe(budget, self.account.delta)}. "
-                "Nothing was read or charged."
+                "again, add new_debit=True or a version=; this costs "
+                f"{describe(budget, self.account.delta)}. Nothing was read or charged."
             )
 
     def free_way(self) -> str:

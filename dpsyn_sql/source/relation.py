@@ -78,6 +78,11 @@ class Relation:
     strict: bool = False
     multiplies: bool = False
 
+    @property
+    def read_as_text(self) -> bool:
+        """Whether its columns are text that is cast to their types, and is NULL where it does not parse."""
+        return self.kind == "csv" and not self.strict
+
     def without(self, names: frozenset[str]) -> tuple[Column, ...]:
         """The columns that are not excluded, in source order."""
         return tuple(column for column in self.columns if column.name not in names)

@@ -58,7 +58,7 @@ COUNT_ROWS = (
     '    true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
     ' step="counting rows")["n"][0])\n'
 )
-PLAN = "    plan, rest = _planned(method, source, shape, budget, terms, total)\n"
+PLAN = "    plan, rest = design.planned(design.budget)\n"
 LABELS_SEEN = """
     from dataclasses import replace
 
@@ -67,8 +67,9 @@ LABELS_SEEN = """
         found = {str(value) for value in session.engine.fetch(sql, step="looking for labels")["v"]}
         return replace(attribute, labels=tuple(one for one in attribute.labels if str(one) in found))
 
+    source, session, shape = design.source, design.session, design.shape
     narrowed = [seen(one) if getattr(one, "labels", ()) else one for one in shape.measured]
-    shape = replace(shape, measured=tuple(narrowed))
+    design = replace(design, shape=replace(shape, measured=tuple(narrowed)))
 """
 
 FAULTS = (
@@ -413,7 +414,7 @@ FAULTS = (
         "true n used",
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "rows_wanted(made) if job.request.rows is None", "true if job.request.rows is None"),
+        (RELEASE, "rows_wanted(fitted) if job.request.rows is None", "true if job.request.rows is None"),
     ),
     fault(
         "seed made from the rows",

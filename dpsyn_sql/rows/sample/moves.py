@@ -3,8 +3,9 @@
 *Exchanges.* Sampling clique by clique leaves the counts of attributes that share no clique to chance: an
 error of about sqrt(count) per cell, as large as that of the model if there are few rows. And a graphical
 model cannot meet every view (``rows/sample/views.py``). Here rows exchange their values of one attribute
-wherever this brings the counts of all tables with that attribute closer to what the model expects. One-way counts do
-not change. The idea is that of the gradual update of PrivSyn (Zhang et al. 2021), with exchanges for copies.
+wherever this brings the counts of all tables with that attribute closer to what the model expects. One-way
+counts do not change. The idea is that of the gradual update of PrivSyn (Zhang et al. 2021), with exchanges
+for copies.
 
 *Gradual update* (GUM of PrivSyn: Zhang et al., USENIX Security 2021, section 5). Rows start from the one-way
 tables. The views come in turn, again and again. In the cells of a view that have too few rows, rows are

@@ -1,0 +1,142 @@
+"""A release as it is decided from public facts; no row is read to make one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.target_session import Target
+from dpsyn_sql.front.request import Request
+from dpsyn_sql.ledger.protocols import Ledger, Outlook
+from dpsyn_sql.methods.recipe import Method
+from dpsyn_sql.planning.deadline import Deadline
+from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
+from dpsyn_sql.planning.growth import planned_growth
+from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
+from dpsyn_sql.planning.running import Total
+from dpsyn_sql.private.count.planner import check_size
+from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
+from dpsyn_sql.private.measure.planned import planned_events
+from dpsyn_sql.source.relation import PrivacyUnit, Source
+from dpsyn_sql.source.slices import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What is protected, and how it is asked.
+
+    ``shape`` may have columns still to be discovered. ``total``: the running total that is made; ``request``
+    is then of the node that its period measures (``at_node``).
+    """
+
+    request: Request
+    session: SourceSession
+    source: Source
+    shape: Shape
+    method: Method
+    terms: Terms
+    total: Total | None
+
+    @property
+    def budget(self) -> Budget:
+        """Of the release, or of one node of a running total."""
+        return self.request.budget() if self.total is None else self.total.budget
+
+    def planned(self, budget: Budget) -> tuple[Plan, Budget]:
+        """The whole plan, discovery included, and what discovery leaves to the method.
+
+        It takes a column to be discovered at its largest possible size. A running total discovers nothing:
+        rows per unit in its nodes do not tell rows per unit in the total.
+
+        Raises:
+            BudgetError: a share is too small to pay for its question.
+            PlanTooLarge: more cells than fit.
+        """
+        steps, rest = ((), budget) if self.total is not None else self._discovery(budget)
+        plan = self.method.plan(self.source, self.shape.planned(), rest, self.terms)
+        whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
+        plan = replace(plan, budget=whole, discovery=steps)
+        if self.total is not None:
+            own = plan.details
+            identity, lines = {**own.identity, **self.total.identity}, (*own.lines, *self.total.lines)
+            plan = replace(plan, details=replace(own, identity=identity, lines=lines))
+        planned_events(plan)
+        check_size(plan.queries, plan.domain)
+        asked = [sum(plan.domain.cells(query.attrs) for query in step.queries) for step in plan.known]
+        self.terms.limits.check_measured(max(asked, default=0))
+        return plan, rest
+
+    def _discovery(self, budget: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
+        if self.method.growth is None:
+            return planned_discovery(self.shape, self.source.unit, budget)
+        return planned_growth(self.shape, self.source.unit, budget, self.method.growth)
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Design):
+    """A design with its plan, its place in the ledger, and its output.
+
+    ``rest`` is what discovery leaves to the method. ``place``: an open ledger, the file of one, or None for
+    one in memory. ``target_name`` and ``key`` are what the ledger calls the output and the release;
+    ``outlook`` is what it will do. ``obstacle`` is what prevents the output (only in an explained plan; a
+    release stops there).
+    """
+
+    con: Connection
+    plan: Plan
+    rest: Budget
+    place: Ledger | Path | None
+    target: Target
+    target_name: str
+    key: ReleaseKey
+    outlook: Outlook
+    obstacle: str
+
+    @classmethod
+    def of(cls, design: Design, **decided: Any) -> Job:
+        """The job of a design."""
+        return cls(**{one.name: getattr(design, one.name) for one in fields(Design)}, **decided)
+
+    @property
+    def stored_name(self) -> str:
+        """What the release is called where it is stored."""
+        return stored_name(self.request, self.target)
+
+    @property
+    def deadline(self) -> Deadline:
+        """Of what follows the last question."""
+        return self.terms.deadline
+
+
+def stored_name(request: Request, target: Target) -> str:
+    """A slice is called as its output, since releases of many slices have one name."""
+    return (request.name if request.slice is None else None) or target.label
+
+
+def protected_source(request: Request, session: SourceSession, unit: PrivacyUnit, shape: Shape) -> Source:
+    """The rows that are read, and the unit that is protected."""
+    source = Source(session.relation, unit)
+    if request.slice is not None:
+        source = sliced_source(source.relation, unit, request.slice, shape, session.engine.dialect)
+    if source.sliced is not None and request.asks_total:
+        source = replace(source, sliced=replace(source.sliced, together=True))
+    if source.relation.strict:
+        source = replace(source, relation=typed_relation(source.relation, shape))
+    return source
+
+
+def at_node(request: Request, total: Total | None) -> Request:
+    """A request for the node that the period of a running total measures; any other stays the same."""
+    if total is None or not isinstance(request.slice, Window):
+        return request
+    return replace(
+        request,
+        slice=total.node(request.slice),
+        max_rows_per_unit=total.level.rows,
+        version=total.labels[total.period - 1],
+    )

@@ -1,0 +1,41 @@
+"""What a release could not keep, by its noisy answers, and what its operator should doubt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
+from dpsyn_sql.discovery.cells import STANDS_OUT
+from dpsyn_sql.front.job import Job
+from dpsyn_sql.planning.discovery import Ask
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.private.measure.calibrate import standard_deviation
+from dpsyn_sql.private.measure.planned import discovery_events
+from dpsyn_sql.private.measure.questions.keys import shown_from
+from dpsyn_sql.report.doubts import Doubts, doubts
+from dpsyn_sql.report.fitted import FittedRelease
+from dpsyn_sql.report.losses import facts_of_losses, losses_of
+
+_HIDE: tuple[Ask, ...] = ("grid", "leaves")
+"""The questions whose noise hides values."""
+
+
+def lost_of(job: Job, fitted: FittedRelease) -> tuple[dict[str, Any], Doubts]:
+    """The losses for the certificate, and the doubts that follow from them."""
+    needed = _rows_needed(fitted.plan)
+    losses = losses_of(fitted, needed, job.shape)
+    weighted = job.terms.workload.weighted
+    named = {name for members, weight in weighted if weight > 1 for name in members}
+    found = doubts(fitted, losses, needed=needed, named=named)
+    return facts_of_losses(losses, found.warnings), found
+
+
+def _rows_needed(plan: Plan) -> dict[str, float]:
+    """For discovered columns the rows that a value must have to be found."""
+    needed: dict[str, float] = {}
+    for step, (event, *_) in zip(plan.discovery, discovery_events(plan), strict=True):
+        if step.attr is not None and step.ask == "keys" and isinstance(event, ThresholdEvent):
+            needed[step.attr] = shown_from(event)
+        elif step.attr is not None and isinstance(event, GaussianEvent | LaplaceEvent) and step.ask in _HIDE:
+            needed[step.attr] = STANDS_OUT * standard_deviation(event)
+    return needed
