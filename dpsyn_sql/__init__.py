@@ -5,7 +5,7 @@
 Read in this order: ``front/release.py`` (a release on one page), then the rooms as the data meet them:
 ``source``, ``domain``, ``planning``; behind the door ``private`` (encode, count, measure); then
 ``discovery``, ``fit``, ``methods``, ``rows``, ``report``. ``engines`` run the SQL, ``ledger`` records what
-was spent.
+was spent. docs/how_it_works.md describes all rooms.
 """
 
 from importlib import import_module

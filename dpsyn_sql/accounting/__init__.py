@@ -1,1 +1,1 @@
-"""Budgets, privacy events, zero-concentrated differential privacy."""
+"""Budgets, privacy events, and what they cost: exact Gaussian accounting and pure epsilon."""

@@ -1,1 +1,1 @@
-"""The command dpsyn."""
+"""The command ``dpsyn``. It reads options and prints; the rest of the package does the work."""

@@ -1,4 +1,4 @@
-"""Domains that nobody declared; public.
+"""Domains of columns that nobody declared; public.
 
-What is asked about a column through the door, and the codes and fills that follow from the noisy answers.
+Questions about a column go through the door; codes and fills follow from the noisy answers.
 """

@@ -1,1 +1,1 @@
-"""2 The public shape: attributes, their codes, and the SQL that encodes and decodes them."""
+"""The public shape of a table: attributes with their codes, and columns that have a role."""

@@ -1,1 +1,1 @@
-"""The only package that imports a database driver."""
+"""Sessions of DuckDB and Spark: the only room that imports a database driver."""

@@ -1,1 +1,1 @@
-"""6 From noisy marginals to a model; numpy and scipy only."""
+"""The arithmetic from noisy marginals to consistent tables and models; numpy and scipy only."""

@@ -117,7 +117,7 @@ _INTERRUPTED = (
 
 
 def _guarded(answer: _Answering, function: str, columns: Mapping[str, str]) -> Answer:
-    """A function that says its fault in a column: errors of Python show where in Python they were raised.
+    """A function that returns its error as a column: DuckDB shows errors of Python with a traceback.
 
     Only a call that is not the macro's raises, because nothing else would stop its query.
     """

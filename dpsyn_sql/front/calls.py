@@ -1,4 +1,4 @@
-"""Functions of a connection and a request, called with a ``Request`` or with its options.
+"""Functions that take a ``Request``, or its options as arguments of their own.
 
 Names, types and defaults of the options come from ``Request`` alone. Type checkers read its constructor;
 ``inspect.signature`` and ``help()`` read what ``taking`` makes from it.
@@ -33,7 +33,7 @@ class Asked(Protocol[P, R_co]):
 def _bound(
     name: str, signature: inspect.Signature, args: tuple[Any, ...], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Arguments by name; a wrong one is refused as Python does it, with the name of the function."""
+    """The arguments by name. A wrong one is refused with the error of Python, which names the function."""
     try:
         return signature.bind(*args, **given).arguments
     except TypeError as error:
@@ -42,7 +42,7 @@ def _bound(
 
 
 def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Request], R]], Asked[P, R]]:
-    """Let a function of a request also take the options of the request.
+    """Decorate a function of a connection and a request, so that it takes the options of a request too.
 
     Its docstring gets an entry for each option, before ``Raises:``.
     """

@@ -69,12 +69,12 @@ def build(session: Any, call: str, options: object = None) -> None:
 
 
 def _in_dbt(message: str) -> str:
-    """In one line, with what a model can do."""
+    """The message in one line, with advice that fits a model of dbt."""
     return " ".join(message.replace(", or add new_debit=True", f" under {_WHERE}").split())
 
 
 def _connection(session: Any) -> Any:
-    """The connection of DuckDB inside dbt's wrappers."""
+    """DuckDB's connection inside the wrappers of dbt."""
     while (inner := getattr(session, "_cursor", None)) is not None:
         session = inner
     return session
@@ -168,7 +168,7 @@ def _columns(shape: Shape) -> list[tuple[str, str]]:
 
 
 def _public_type(sql_type: str) -> str:
-    """An ENUM without a name may have been made from the rows: text in its place."""
+    """The type, but VARCHAR for an ENUM without a name, whose labels may come from the rows."""
     known = parse_type(sql_type)
     return "VARCHAR" if known is not None and known.family == "enum" else sql_type
 

@@ -45,7 +45,7 @@ class Design:
 
     @property
     def budget(self) -> Budget:
-        """Of the release, or of one node of a running total."""
+        """The budget of the release, or of one node of a running total."""
         return self.request.budget() if self.total is None else self.total.budget
 
     def planned(self, budget: Budget) -> tuple[Plan, Budget]:
@@ -110,12 +110,12 @@ class Job(Design):
 
     @property
     def deadline(self) -> Deadline:
-        """Of what follows the last question."""
+        """The deadline of everything after the last question."""
         return self.terms.deadline
 
 
 def stored_name(request: Request, target: Target) -> str:
-    """A slice is called as its output, since releases of many slices have one name."""
+    """The name that a release is stored under: a slice has that of its output, since all slices share one."""
     return (request.name if request.slice is None else None) or target.label
 
 

@@ -94,7 +94,7 @@ def _loaded(con: Connection | SparkOutput, name: str | None, read: Callable[[str
 
 
 def _unread(kind: str) -> Any:
-    """What is stored does not say where the synthetic rows are now."""
+    """Refuse: the stored parts do not say where the synthetic rows are now."""
     raise InputError(
         f"to_df({said(kind)}): a release that was loaded does not know its rows. Read the table or file "
         "itself, or draw new rows with sample()."

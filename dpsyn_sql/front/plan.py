@@ -1,5 +1,7 @@
-"""plan(), init(), suggest(): what a release would do, the form to fill in before it, and advice on what was
-filled in. No row is read."""
+"""plan(), init(), suggest(): what a release would do, a domain file to fill in, and advice on a domain file.
+
+No row is read.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ class Explanation:
         return "\n".join([*self._verdict(), "More        every column and question: verbose(), --verbose"])
 
     def verbose(self) -> str:
-        """The same with every column, every question and how it is counted."""
+        """As ``str()``, with every column, every question and how it is counted."""
         noise = explained_noise(self.plan)
         planned = zip(self.plan.discovery, discovery_events(self.plan), strict=True)
         found = [_finds(step, events[0], self.shape.untyped) for step, events in planned]

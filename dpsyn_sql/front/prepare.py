@@ -89,7 +89,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
 
 
 def _asked(con: Connection, request: Request) -> tuple[Connection, _Place, Request]:
-    """The connection, the source, and the request, which is in order as far as nothing is opened."""
+    """The connection, the source and the request, with all checks that need nothing opened."""
     con, source = con_and_source(con, request.source, request.name)
     request = replace(request, source=source)
     if isinstance(source, Frame):
@@ -183,10 +183,10 @@ def at_period(job: Job, period: int) -> Job:
 
 
 def _check_account(request: Request, session: SourceSession) -> None:
-    """Only the owner can say whose budget pays for rows that nobody knows the tables of.
+    """If nobody knows which tables the rows are of, the owner must name the account that pays for them.
 
     Raises:
-        InputError: she does not.
+        InputError: ``account=`` is not given.
     """
     if session.lineage_unknown and request.account is None:
         raise InputError(

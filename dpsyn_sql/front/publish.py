@@ -35,7 +35,7 @@ from dpsyn_sql.rows.write.staging import append, stage_rows, told_few
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 _ROW_NUMBER = 8
-"""Bytes of a staged row beside its codes, of which each has one or more."""
+"""Bytes of a staged row beside its codes; each code has one or more of its own."""
 
 
 def write_rows(
@@ -110,7 +110,7 @@ def _staged(
 ) -> tuple[PartRows, Drawn, str]:
     """Draw rows of codes and stage them, or prepare tasks to do so.
 
-    Returns the rows, what SQL draws rows from, and how these are drawn.
+    Returns the rows, the network that SQL draws rows from, and a word for how the rows are drawn.
     """
     network, publisher = independent_rows(fitted.model, rows, job.deadline), job.target.publisher
     with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows

@@ -1,4 +1,4 @@
-"""The ledger before the debit: where it is, what it calls a release, and what it would do with it."""
+"""The ledger before the debit: where it is, how it names a release, and what it would do with the release."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dpsyn_sql.source.slices import Sliced
 
 
 class Book:
-    """What the ledger is asked before the debit. A missing ledger is not made."""
+    """Asks the ledger about a release before the debit. It never makes a missing ledger."""
 
     def __init__(
         self, con: Connection, place: SqliteLedger | Path | None, design: Design, plan: Plan
@@ -38,7 +38,7 @@ class Book:
             self._home = _home(ledger, place)
 
     def name(self, output: Output) -> str:
-        """What the ledger calls an output."""
+        """The name of an output in the ledger."""
         return output.name(self._home)
 
     def key(self, output: Output) -> ReleaseKey:
@@ -62,8 +62,8 @@ class Book:
             return ledger.look(key, budget, (self.name(output),), new_debit=fresh)
 
     def _configuration(self) -> dict[str, Any]:
-        """Public settings that make a difference, never anything computed from rows; the source in the
-        ledger's names."""
+        """The public settings that decide the answers, with the source as the ledger names it.
+        Nothing here is computed from rows."""
         request, plan, session = self._request, self._plan, self._session
         unit = plan.source.unit
         left_out = {fold(name) for name in request.exclude} - {fold(unit.column or "")}
@@ -90,8 +90,8 @@ class Book:
         return {**configuration, **plan.details.identity}
 
     def _slice(self, sliced: Sliced) -> dict[str, Any]:
-        """A slice with all that decides its rows: a view of another definition has other slices, and where a
-        bound is enforced so has another time zone."""
+        """A slice with all that decides its rows: the definition of a view and, if a bound is enforced, the
+        conventions of the session such as its time zone."""
         definition, conventions = self._session.definition(self._home), self._session.conventions
         told = {**sliced.identity, **({} if definition is None else {"definition": definition})}
         if conventions and sliced.slice.most is not None:
@@ -123,7 +123,7 @@ def ledger_in_words(place: SqliteLedger | Path | None) -> str:
 
 
 def ledger_place(request: Request, session: SourceSession) -> SqliteLedger | Path | None:
-    """An open ledger, the file of one, or None for one in memory. Nothing is made yet."""
+    """The ledger of a release: an open one, the path of a file, or None for one in memory. Makes nothing."""
     if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
         ledger: SqliteLedger = request.ledger
         return ledger

@@ -112,7 +112,7 @@ class Request:
         ),
     )
     max_rows_per_unit: int = field(
-        default=1, metadata=_told("At most so many rows of a unit count; more noise.", reads=int)
+        default=1, metadata=_told("The most rows of a unit that count; more rows, more noise.", reads=int)
     )
     name: str | None = field(
         default=None,
@@ -231,7 +231,7 @@ class Request:
     target: str | None = field(
         default=None,
         metadata=_told(
-            "The column that others shall predict: its pairs get more of the budget.",
+            "The column that others are to predict: its pairs get more of the budget.",
             "A shortcut for a ``workload`` of weight 10 for all pairs with it; where ``workload`` weighs a "
             "pair too, the larger weight applies. ``privbayes`` makes it a parent of every other column.",
         ),

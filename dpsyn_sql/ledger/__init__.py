@@ -1,1 +1,1 @@
-"""9 Who spent what: accounts and entries."""
+"""Who spent what: accounts with limits, debits, and the stored noisy answers."""

@@ -1,1 +1,1 @@
-"""3 Which marginals at what budget, and how to explain it."""
+"""The plan: which marginals at what share of the budget, and questions and answers as values."""

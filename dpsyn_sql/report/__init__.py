@@ -1,1 +1,1 @@
-"""10 Certificate, marginals with error bars, and the explained plan."""
+"""What a reader gets beside the rows: certificate, losses, marginals with error bars, the public page."""

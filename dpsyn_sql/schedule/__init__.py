@@ -1,4 +1,4 @@
-"""11 Scheduled releases: what is due by a declared calendar, each period released and paid once.
+"""Scheduled releases: what is due by a declared calendar. Each period is released and paid once.
 
 from dpsyn_sql.schedule import run, status
 """

@@ -1,1 +1,1 @@
-"""1 What is protected: relation, privacy unit, and which queries may be a source."""
+"""What is protected: the relation, the privacy unit, and which queries may be a source."""

@@ -1,1 +1,1 @@
-"""Quoting and rendering of SQL."""
+"""SQL as text: quoting, templates, and what engines spell differently."""

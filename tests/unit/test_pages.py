@@ -41,6 +41,26 @@ def test_every_link_leads_to_a_file_and_a_heading(page):
         assert not anchor or anchor in anchors(target), link
 
 
+def named(page):
+    """Paths in backticks that begin with a folder of the repository or with a room of the package."""
+    rooms = "|".join(
+        [path.name for path in (CHECKOUT / "dpsyn_sql").iterdir() if path.is_dir()] + ["measure"]
+    )
+    folders = rf"(?:dpsyn_sql|tests|sql|benchmarks|docs|examples|{rooms})"
+    return re.findall(rf"`({folders}/[\w./*]*)`", page.read_text(encoding="utf-8"))
+
+
+def test_every_path_that_a_page_names_exists():
+    """``measure/`` alone stands for ``private/measure/``; change log and decisions name what there was."""
+    roots = [CHECKOUT, CHECKOUT / "dpsyn_sql", CHECKOUT / "dpsyn_sql" / "private"]
+    history = {CHECKOUT / "CHANGELOG.md", *(CHECKOUT / "docs" / "decisions").glob("*.md")}
+    found = {name for page in PAGES if page not in history for name in named(page)}
+    assert len(found) > 100
+    missing = {name for name in found if not any(list(root.glob(name.rstrip("/"))) for root in roots)}
+    # a file to be written, and a folder of the installed package
+    assert missing == {"cli/my_command.py", "dpsyn_sql/_sql"}
+
+
 def test_a_block_has_its_output_and_its_indentation_goes(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(

@@ -1,1 +1,1 @@
-"""4 PRIVATE: exact counts by generated SQL. Only dpsyn_sql.private.measure may import this."""
+"""PRIVATE: exact counts by generated SQL. Only ``private.measure`` and ``front`` may import this."""

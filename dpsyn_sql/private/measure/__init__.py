@@ -1,1 +1,1 @@
-"""5 The door: curator and noise."""
+"""The door: the curator charges, counts, adds noise, stores and answers. Noisy answers alone leave it."""

@@ -1,1 +1,1 @@
-"""From codes to values, as SQL: post-processing, which sees no row of the source."""
+"""From codes to values, as SQL. It sees no row of the source."""

@@ -1,1 +1,1 @@
-"""7 From a model to synthetic rows as codes."""
+"""From a model to synthetic rows as codes."""

@@ -1,1 +1,1 @@
-"""8 From codes to values, published in one transaction."""
+"""Rows of codes become a table or a file with its model: all of it, or nothing."""
