@@ -96,8 +96,8 @@ def regressions(columns: pd.DataFrame) -> dict[str, Any]:
 def _known(columns: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Names of numbers and of texts; a column without a value teaches nothing, and trees do not take it."""
     known = columns.dropna(axis="columns", how="all")
-    numbers = known.select_dtypes("number")
-    return [str(name) for name in numbers], [str(name) for name in known if name not in numbers]
+    numbers, texts = known.select_dtypes("number"), known.select_dtypes(exclude="number")
+    return list(map(str, numbers)), list(map(str, texts))
 
 
 def _linear(numbers: list[str], texts: list[str], learner: Any) -> Any:
