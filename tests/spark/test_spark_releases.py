@@ -118,15 +118,6 @@ def test_rows_that_nobody_checked_are_rows_of_a_result(spark, db, places):
         )
 
 
-@pytest.mark.parametrize(("rows", "parts"), [(1, 1), (1000, 2000)])
-def test_frames_of_one_row_and_of_very_many_parts(spark, places, rows, parts):
-    """2,000 parts are joined before they are counted."""
-    frame = spark.range(rows, numPartitions=parts).selectExpr("CAST(id % 10 AS INT) AS age")
-    domain = {"columns": {"age": DOMAIN["columns"]["age"]}}
-    made = dpsyn_sql.release(frame, "t", domain=domain, epsilon=20, **places, **TRUSTED)
-    assert abs(made.rows - rows) < 40
-
-
 def test_a_frame_without_an_output_is_in_memory(spark, db, tmp_path):
     release = dpsyn_sql.release(
         spark.table(f"{db}.people"), "people", ledger=tmp_path / "l", **OPTIONS, **TRUSTED

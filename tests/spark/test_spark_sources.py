@@ -161,76 +161,51 @@ def _collated(spark, db):
     return spark, f"{db}.collated"
 
 
+def _table(spark, db):
+    return spark, f"{db}.people"
+
+
+def _frame(spark, db):
+    return spark.table(f"{db}.people"), "people"
+
+
+def _frame_of(expression):
+    return lambda spark, db: (spark.sql(expression.format(people=f"{db}.people")), "people")
+
+
+def _text(source):
+    return lambda spark, db: (spark, source.format(people=f"{db}.people", db=db))
+
+
 CASES = {
     "a view": (_view, {}, "is a view. .*trust_query=True and account="),
     "a temporary view": (_temporary, {}, "is a temporary view. .*trust_query=True"),
-    "a query": (lambda spark, db: (spark, f"SELECT * FROM {db}.people"), {}, "is a query. .*trust_query"),
-    "a data frame": (
-        lambda spark, db: (spark.table(f"{db}.people"), "people"),
-        {},
-        "is a data frame.*trust_query",
-    ),
-    "no account": (
-        lambda spark, db: (spark.table(f"{db}.people"), "people"),
-        {"trust_query": True},
-        r"account='\.\.\.' must be named",
-    ),
+    "a query": (_text("SELECT * FROM {people}"), {}, "is a query. .*trust_query"),
+    "a data frame": (_frame, {}, "is a data frame.*trust_query"),
+    "no account": (_frame, {"trust_query": True}, r"account='\.\.\.' must be named"),
     "no label": (lambda spark, db: (spark.table(f"{db}.people"), None), TRUSTED, "no name of its own"),
     "other values each time": (
-        lambda spark, db: (spark.table(f"{db}.people").selectExpr("*", "rand() AS noise"), "people"),
+        _frame_of("SELECT *, rand() AS noise FROM {people}"),
         TRUSTED,
         "other values each time",
     ),
-    "a sample": (
-        lambda spark, db: (spark, f"SELECT * FROM {db}.people TABLESAMPLE (50 PERCENT)"),
-        TRUSTED,
-        "not the same each time",
-    ),
-    "some rows": (
-        lambda spark, db: (spark.table(f"{db}.people").limit(9), "people"),
-        TRUSTED,
-        "LIMIT, OFFSET",
-    ),
-    "a command": (
-        lambda spark, db: (spark, f"FROM {db}.people INSERT INTO {db}.people SELECT *"),
-        TRUSTED,
-        "not accept",
-    ),
-    "a missing table": (
-        lambda spark, db: (spark, f"{db}.peple"),
-        {},
-        f"no table '{'people_db'}.peple'.*{'people_db'}.people",
-    ),
-    "itself": (lambda spark, db: (spark, f"{db}.people"), {"into": "people_db.people"}, "is the source"),
-    "a unit": (lambda spark, db: (spark, f"{db}.people"), {"privacy_unit": "whom"}, "whom"),
-    "a path": (lambda spark, db: (spark, "/data/people.parquet"), {}, "no name of a table"),
-    "public tables": (
-        lambda spark, db: (spark, f"{db}.people"),
-        {"public_tables": ["x"]},
-        "queries of DuckDB",
-    ),
-    "memory": (lambda spark, db: (spark, f"{db}.people"), {"memory_limit": "many"}, "memory_limit"),
-    "no ledger": (
-        lambda spark, db: (spark, f"{db}.people"),
-        {"ledger": None},
-        "no lasting place.*ledger must be named",
-    ),
+    "a sample": (_text("SELECT * FROM {people} TABLESAMPLE (50 PERCENT)"), TRUSTED, "not the same each time"),
+    "some rows": (_frame_of("SELECT * FROM {people} LIMIT 9"), TRUSTED, "LIMIT, OFFSET"),
+    "a command": (_text("FROM {people} INSERT INTO {people} SELECT *"), TRUSTED, "not accept"),
+    "a missing table": (_text("{db}.peple"), {}, "no table 'people_db.peple'.*people_db.people"),
+    "itself": (_table, {"into": "people_db.people"}, "is the source"),
+    "a unit": (_table, {"privacy_unit": "whom"}, "whom"),
+    "a path": (_text("/data/people.parquet"), {}, "no name of a table"),
+    "public tables": (_table, {"public_tables": ["x"]}, "queries of DuckDB"),
+    "memory": (_table, {"memory_limit": "many"}, "memory_limit"),
+    "no ledger": (_table, {"ledger": None}, "no lasting place.*ledger must be named"),
     "a slice of a frame": (
-        lambda spark, db: (spark.table(f"{db}.people"), "people"),
+        _frame,
         {**TRUSTED, "slice": Partition("sex", "f")},
         "parts of a table or a file",
     ),
-    "a column of a collation": (
-        _collated,
-        {"exclude": []},
-        "UTF8_LCASE",
-    ),
-    "an output that exists": (
-        lambda spark, db: (spark, f"{db}.people"),
-        {"into": "people_db.taken"},
-        "replace=True",
-    ),
-    "no such unit": (lambda spark, db: (spark, f"{db}.people"), {"privacy_unit": "whom"}, "whom"),
+    "a column of a collation": (_collated, {"exclude": []}, "UTF8_LCASE"),
+    "an output that exists": (_table, {"into": "people_db.taken"}, "replace=True"),
     "a stream": (
         lambda spark, db: (spark.readStream.format("rate").load(), "people"),
         TRUSTED,
