@@ -77,7 +77,8 @@ def advise(
     csv = relation is not None and relation.kind == "csv"
     fit = document.fitted(columns, exclude, csv=csv, discover=True, unit=unit)
     stated = _stated(spec)
-    cases = [_case(column, item, fit.matching, stated) for column, item in fit.found if column != unit]
+    judged = [(c, item) for c, item in fit.found if unit is None or fold(c.name) != fold(unit.name)]
+    cases = [_case(column, item, fit.matching, stated) for column, item in judged]
     table = Table(cases, relation is not None, csv, unit is None, most_cells)
     faults = list(document.faults) if relation is None else _faults(document, relation, exclude, unit)
     found = [_told(fault) for fault in faults]

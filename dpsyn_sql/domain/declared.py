@@ -301,6 +301,9 @@ def _steps(kind: SqlType) -> dict[str, Granularity]:
 
 def _float_edges(kind: SqlType, spec: Bins) -> tuple[Edge, ...]:
     """Edges as DOUBLE, or rounded to FLOAT so that comparing and drawing agree bit for bit."""
+    wrong = [value for value in spec.values if not isinstance(value, Decimal)]
+    if wrong:
+        raise Unfit(*(f"{value} is not a value of the type {kind.text}" for value in wrong))
     single = kind.text == "FLOAT"
     with np.errstate(over="ignore"):
         given = [float(np.float32(float(str(v)))) if single else float(str(v)) for v in spec.values]

@@ -242,6 +242,7 @@ def test_the_most_important_comes_first_and_a_fault_hides_other_findings_of_its_
 def test_a_privacy_unit_or_a_unique_column_is_no_person_in_rows():
     person = Column("customer_id", N)
     assert not judged([("customer_id", N), ("b", "BOOLEAN", True)], None, unit=person)
+    assert not judged(None, {"customer_id": {"type": "discover"}, "s": WORDS}, unit=Column("Customer_ID", T))
     unique = Relation(
         "t", "table", "t", (Column("customer_id", N, unique=True), Column("b", "BOOLEAN", True))
     )

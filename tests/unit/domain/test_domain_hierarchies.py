@@ -192,6 +192,7 @@ def test_a_dyadic_column_is_halved_to_single_values():
         ({"lower": 0, "upper": float("inf")}, "DOUBLE", "upper must be a finite number, not inf"),
         ({"lower": 0, "upper": 1}, "VARCHAR", "type VARCHAR has no halves; allowed are numbers, dates"),
         ({"lower": 0, "upper": "2020-01-01"}, "DATE", "0 is not a value of the type DATE"),
+        ({"lower": 0, "upper": "2020-01-01"}, "DOUBLE", "2020-01-01 is not a value of the type DOUBLE"),
         ({"lower": 0, "upper": 2**62}, "HUGEINT", "the bounds are too large"),
         ({"lower": -1.7e308, "upper": 1.7e308}, "DOUBLE", "too far apart for the type DOUBLE"),
         ({"lower": 0, "upper": 1}, "DECIMAL(38,20)", "more than 18 decimal places; cast it"),
