@@ -40,7 +40,7 @@ from dpsyn_sql.cli.output import (
 )
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
-from dpsyn_sql.cli.words import FIGURES, in_options, speak_of
+from dpsyn_sql.cli.words import in_options, speak_of
 from dpsyn_sql.errors import DpsynError, InputError
 from dpsyn_sql.front.request import Request
 
@@ -128,9 +128,9 @@ def plan_command(
             {
                 "output": planned.into,
                 "obstacle": in_options(planned.obstacle) or None,
-                "release": in_options(planned.outlook, but=FIGURES),
+                "release": in_options(planned.outlook),
                 "ledger": planned.ledger,
-                "account": in_options(planned.account, but=FIGURES),
+                "account": in_options(planned.account),
                 "method": planned.plan.method,
                 "budget": {"kind": budget.kind, "amount": float(budget.fraction)},
                 "explanation": lines,
@@ -179,7 +179,7 @@ def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate
     unit = "row" if wanted.privacy_unit == "row" else f"value of {wanted.privacy_unit}"
     from dpsyn_sql.report.loss_words import lines_of_losses, pairs_in_words  # loads numpy
 
-    told = (in_options(note, but=FIGURES) for note in result.notes)
+    told = (in_options(note) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once
     lost = result.certificate()["losses"]
     out.say(f"Wrote {result.table}: {result.rows} synthetic rows")
@@ -213,7 +213,7 @@ def _spoken(line: str) -> str:
     """A line of a plan. The owner's texts in it (queries, names) stay unchanged."""
     if "owner states: trust_query" in line:
         return in_options(line)
-    return in_options(line, but=FIGURES) if line.startswith(("Account ", "Release ", "Writes ")) else line
+    return in_options(line) if line.startswith(("Account ", "Release ", "Writes ")) else line
 
 
 def _text(result: dpsyn_sql.Release) -> str:

@@ -26,7 +26,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpsyn_sql.cli.words import FIGURES, in_options
+from dpsyn_sql.cli.words import in_options
 from dpsyn_sql.common.notices import aligned, printable, widths
 from dpsyn_sql.common.progress import listening
 from dpsyn_sql.errors import (
@@ -157,7 +157,7 @@ def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> I
     out = Output(as_json, quiet)
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
-        warnings.showwarning = lambda message, *_, **__: out.warn(in_options(str(message), but=FIGURES))
+        warnings.showwarning = lambda message, *_, **__: out.warn(in_options(str(message)))
         if as_json or quiet:
             stack.enter_context(listening(_NoListener()))
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,9 +15,6 @@ from dpsyn_sql.accounting.account import FIGURE
 
 ARGUMENTS = {"database": "con"}
 """Options whose argument in Python has another name."""
-
-FIGURES = ("epsilon", "delta")
-"""Arguments that are also figures: the command line, too, shows what is spent as epsilon=1."""
 
 _PHRASES = {
     ", or None": ", or leave it out",
@@ -65,15 +62,12 @@ def options() -> dict[str, Option]:
     return found
 
 
-def in_options(text: str, but: Collection[str] = ()) -> str:
-    """``text`` with ``into=`` as ``--into`` and ``replace=True`` as ``--replace``; quoted names stay.
-
-    Args:
-        text: a message of the package.
-        but: arguments that stay unchanged.
+def in_options(text: str) -> str:
+    """A message of the package, ``into=`` as ``--into`` and ``replace=True`` as ``--replace``; quoted names and
+    figures stay.
     """
     known = options()
-    names = "|".join(sorted((name for name in known if name not in but), key=len, reverse=True))
+    names = "|".join(sorted(known, key=len, reverse=True))
     pattern = re.compile(rf"(?<!\w)(?:{_QUOTED}|{FIGURE})|(?<![\w./-])(?P<name>{names})=(?!=)(?:{_VALUE})?")
     spoken = pattern.sub(lambda match: _option(match, known), text)
     for python, shell in _PHRASES.items():

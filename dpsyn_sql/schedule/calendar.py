@@ -8,29 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 MOST_PERIODS = 100_000
 """The most that a calendar with an end may have: eleven years of hours."""
 
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
-LABELS = {
-    "hour": r"\d{4}-\d\d-\d\d[Tt]\d\d",
-    "day": r"\d{4}-\d\d-\d\d",
-    "week": r"\d{4}-[Ww]\d\d",
-    "month": r"\d{4}-\d\d",
-    "quarter": r"\d{4}-[Qq]\d",
-    "year": r"\d{4}",
-}
-"""Of each cadence, how labels look, also in folded names."""
 
-_STEPS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
-_FIRST = {
-    "hour": "at the full hour",
-    "day": "at midnight",
-    "week": "a Monday",
-    "month": "the first day of a month",
-    "quarter": "the first day of a quarter",
-    "year": "the first of January",
+class _Cadence(NamedTuple):
+    """The length of a window in ``months`` or as a ``step``, where one begins in words, and how its label is
+    written and looks, also in a folded name."""
+
+    step: timedelta | None
+    months: int
+    first: str
+    form: str
+    label: str
+
+
+_DAY = r"\d{4}-\d\d-\d\d"
+_CADENCES = {
+    "hour": _Cadence(timedelta(hours=1), 0, "at the full hour", "%Y-%m-%dT%H", rf"{_DAY}[Tt]\d\d"),
+    "day": _Cadence(timedelta(days=1), 0, "at midnight", "%Y-%m-%d", _DAY),
+    "week": _Cadence(timedelta(weeks=1), 0, "a Monday", "%G-W%V", r"\d{4}-[Ww]\d\d"),
+    "month": _Cadence(None, 1, "the first day of a month", "%Y-%m", r"\d{4}-\d\d"),
+    "quarter": _Cadence(None, 3, "the first day of a quarter", "%Y-Q{}", r"\d{4}-[Qq]\d"),
+    "year": _Cadence(None, 12, "the first of January", "%Y", r"\d{4}"),
 }
 
 
@@ -152,21 +154,21 @@ Series = Calendar | Listed | Single | Partitions
 
 def end_of(cadence: str, begins: datetime) -> datetime:
     """The end of the window of a cadence that begins there."""
-    if cadence in _STEPS:
-        return begins + _STEPS[cadence]
-    months = begins.year * 12 + begins.month - 1 + _MONTHS[cadence]
+    step, more, *_ = _CADENCES[cadence]
+    if step is not None:
+        return begins + step
+    months = begins.year * 12 + begins.month - 1 + more
     return begins.replace(year=months // 12, month=months % 12 + 1)
 
 
 def label_of(cadence: str, begins: datetime) -> str:
     """``2013``, ``2013-Q1``, ``2013-01``, ``2013-W05``, ``2013-01-31`` or ``2013-01-31T05``."""
-    if cadence == "week":
-        year, week, _ = begins.isocalendar()
-        return f"{year:04}-W{week:02}"
-    if cadence == "quarter":
-        return f"{begins.year:04}-Q{(begins.month + 2) // 3}"
-    forms = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}
-    return begins.strftime(forms[cadence])
+    return begins.strftime(_CADENCES[cadence].form).format((begins.month + 2) // 3)
+
+
+def look_of_labels(cadence: str) -> str:
+    """A regular expression for the labels of a cadence."""
+    return _CADENCES[cadence].label
 
 
 def begin_of(cadence: str, moment: datetime) -> datetime:
@@ -174,14 +176,14 @@ def begin_of(cadence: str, moment: datetime) -> datetime:
     if cadence == "hour":
         return moment.replace(minute=0, second=0, microsecond=0)
     day = datetime(moment.year, moment.month, moment.day)
-    if cadence in _MONTHS:
-        return day.replace(day=1, month=(day.month - 1) // _MONTHS[cadence] * _MONTHS[cadence] + 1)
+    if months := _CADENCES[cadence].months:
+        return day.replace(day=1, month=(day.month - 1) // months * months + 1)
     return day - timedelta(days=day.weekday() if cadence == "week" else 0)
 
 
 def unaligned(cadence: str, moment: datetime) -> str:
     """Where a window of the cadence can begin, if not there; else empty."""
-    return "" if begin_of(cadence, moment) == moment else _FIRST[cadence]
+    return "" if begin_of(cadence, moment) == moment else _CADENCES[cadence].first
 
 
 def moment_text(moment: datetime) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.errors import DpsynError, said
-from dpsyn_sql.schedule.calendar import LABELS, MOST_PERIODS, Calendar, unaligned
+from dpsyn_sql.schedule.calendar import MOST_PERIODS, Calendar, look_of_labels, unaligned
 from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.lines import Faults, Place
 from dpsyn_sql.schedule.series import PLACEHOLDERS, ReleaseSeries, Schedule
@@ -257,7 +257,7 @@ def _check_outputs(schedule: Schedule, faults: Faults) -> None:
         same = [patterns.get(pattern), *(written.get(output) for output in mine)]
         same += [name for of, name in calendars if any(map(of.fullmatch, mine))]
         if isinstance(one.series, Calendar):
-            of = re.compile(_output_pattern(schedule, one, labels=LABELS[one.series.cadence]))
+            of = re.compile(_output_pattern(schedule, one, labels=look_of_labels(one.series.cadence)))
             same += [name for output, name in written.items() if of.fullmatch(output)]
             calendars.append((of, one.name))
         other = next((name for name in same if name is not None), None)

@@ -130,7 +130,7 @@ def test_a_command_needs_a_source_of_its_own_or_of_a_request(folder):
     (folder / "no_source.yml").write_text("epsilon: 30\n")
     assert run("plan", "--request", folder / "no_source.yml").exit_code == 2
     result = run("plan", folder / "t.parquet", "--request", folder / "no_source.yml")
-    assert result.exit_code == 0 and "epsilon=30 protects hardly" in result.output
+    assert result.exit_code == 0 and "--epsilon 30 protects hardly" in result.output
 
 
 @pytest.mark.parametrize(

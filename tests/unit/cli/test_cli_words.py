@@ -11,7 +11,7 @@ from support.commands import run
 
 import dpsyn_sql
 from dpsyn_sql.accounting.account import FIGURE
-from dpsyn_sql.cli.words import FIGURES, in_options, options
+from dpsyn_sql.cli.words import in_options, options
 from dpsyn_sql.source.names import listed
 
 ARGUMENTS = sorted({*inspect.signature(dpsyn_sql.release).parameters} - {"con", "slice", "cumulative"})
@@ -161,13 +161,10 @@ def test_refusals_of_the_ledger_and_notes_have_none_either(folder):
     said.append(run("release", *KNOWN, "--into", "y.csv", "--version", "2"))
     said.append(run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "-e", "0.1"))
     assert [result.exit_code for result in said] == [2, 2, 2, 3, 2]
-    for result in said:
+    for result in (first, again, *said):
         assert not PYTHON.search(re.sub(FIGURE, "", result.output)), result.output
     assert "this costs epsilon=2 at delta=1e-09" in said[0].output
     assert "--name" in said[0].output and "add --new-debit; this costs" in said[0].output
-    for result in (first, again):
-        figures = re.sub(rf"\b({'|'.join(FIGURES)})=(?=\d)", "", result.output)
-        assert not PYTHON.search(figures), result.output
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
