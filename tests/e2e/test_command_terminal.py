@@ -176,6 +176,7 @@ UNREAD = "Interrupted: no row was read, and nothing was charged."
     ("module", "arguments", "message"),
     [
         ("dpsyn_sql.cli.main", ("ledger", "show"), "Interrupted before anything was done."),
+        ("duckdb", ("release", "t", "-d", "w.duckdb", "-m", "dpsyn"), "Interrupted before anything was charged."),
         ("dpsyn_sql.front.load", ("marginal", "w.duckdb", "t_synthetic", "b", "--json"), FREE),
         ("scipy", ("plan", "t", "-d", "w.duckdb"), UNREAD),
         ("opendp", ("audit",), "Interrupted: no row of yours was read, and nothing was charged."),
