@@ -120,14 +120,10 @@ def grant_limit(spent: Budget, epsilon: Number, delta: Number) -> Budget:
     """The limit that a grant of (epsilon, delta) in all means.
 
     Raises:
-        BudgetError: out of range, more than a ledger holds, or below what is spent.
+        BudgetError: out of range, or below what is spent.
         AccountError: delta = 0 for an approximate account.
     """
     limit = granted_budget(str(epsilon), str(delta))
-    if max(limit.amount, limit.delta) > LARGEST_AMOUNT:
-        raise BudgetError(
-            f"epsilon={epsilon} is more than an account can hold (mu^2/2 or epsilon up to 9,223)"
-        )
     if limit.kind != spent.kind:
         raise AccountError(
             "the account is approximate (its releases may have a delta above 0) and cannot be granted "
@@ -257,6 +253,14 @@ def shown(epsilon: Fraction | float) -> str:
     return f"{float(rounded):.4g}"
 
 
+_NUMBER = r"[0-9.]+(?:e[+-]?[0-9]+)?"
+FIGURE = (
+    rf"epsilon={_NUMBER}(?:(?: at|,) delta={_NUMBER}| with delta={_NUMBER} still)"
+    rf"|(?:(?<=of )|(?<=as )|(?<=is )|(?<=it )|(?<=costs ))epsilon={_NUMBER}"
+)
+"""What ``describe`` says within a message: a figure, not an argument of the caller."""
+
+
 def describe(budget: Budget, delta: Fraction) -> str:
     """A budget for people, as the epsilon that it is at ``delta``."""
     if budget.kind == "pure":
@@ -269,8 +273,8 @@ def in_words(budget: Budget) -> str:
     """The accounting that prices a budget, with its parameter; for people."""
     amount = float(budget.fraction)
     if budget.kind == "gdp":
-        return f"{KINDS['gdp']} (mu = {math.sqrt(2 * amount):.6g}, mu^2/2 = {amount:.6g})"
-    return f"{KINDS['pure']} (epsilon = {amount:.6g})"
+        return f"{KINDS['gdp']} (mu = {math.sqrt(2 * amount):.6g})"
+    return f"{KINDS['pure']} (epsilon = {shown(budget.fraction)})"
 
 
 def rounded_up(bound: Fraction | float) -> float:

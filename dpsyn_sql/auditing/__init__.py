@@ -29,7 +29,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.file import DomainSpec, read_domain, shape_of
 from dpsyn_sql.errors import InputError, briefly, said
 from dpsyn_sql.methods import least_asking, method_of, static_default
-from dpsyn_sql.methods.recipe import Method
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan
@@ -93,7 +93,7 @@ def audit(
     *,
     epsilon: Number = 1.0,
     delta: Number = 1e-9,
-    method: str | Method | Mapping[str, Any] | None = None,
+    method: str | Recipe | Mapping[str, Any] | None = None,
     domain: DomainSpec = None,
     rows_per_unit: int = 1,
     runs: int | None = None,
@@ -123,7 +123,7 @@ def prepared(
     *,
     epsilon: Number = 1.0,
     delta: Number = 1e-9,
-    method: str | Method | Mapping[str, Any] | None = None,
+    method: str | Recipe | Mapping[str, Any] | None = None,
     domain: DomainSpec = None,
     rows_per_unit: int = 1,
     runs: int | None = None,
@@ -167,7 +167,7 @@ def _ask_what_is_known(plan: Plan, curator: Curator) -> None:
 def _planned(
     epsilon: Number,
     delta: Number,
-    method: str | Method | Mapping[str, Any] | None,
+    method: str | Recipe | Mapping[str, Any] | None,
     domain: DomainSpec,
     rows: int,
 ) -> tuple[Plan, Ask]:

@@ -14,8 +14,8 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEv
 from dpsyn_sql.accounting.likelihood import Answered
 from dpsyn_sql.auditing.toy import Toy
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.ledger.protocols import LedgerEntry
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.queries import (
     Answer,
@@ -61,7 +61,7 @@ class Door:
         return witness
 
     @contextmanager
-    def _open(self, within: bool) -> Iterator[tuple[LocalCurator, LedgerEntry]]:
+    def _open(self, within: bool) -> Iterator[tuple[LocalCurator, SqliteEntry]]:
         """An account for each run, since thousands of debits may be more than one can hold; and a new
         ledger now and then, since a debit looks at all accounts."""
         self._opened += 1
@@ -138,7 +138,7 @@ class Witness:
         both = np.array([self._rows.distances(query, table) for query, table in pairs], dtype=np.int64)
         return both[:, 0], both[:, 1]
 
-    def charged(self, entry: LedgerEntry) -> None:
+    def charged(self, entry: SqliteEntry) -> None:
         """Each question with the event that was charged for it: the noise that it should have had."""
         for event, noted in zip(entry.events, self._noted, strict=True):
             if not isinstance(event, GaussianEvent | LaplaceEvent | SelectionEvent):

@@ -11,6 +11,8 @@ from typing import Any
 
 import typer
 
+from dpsyn_sql.accounting.account import FIGURE
+
 ARGUMENTS = {"database": "con"}
 """Options whose argument in Python has another name."""
 
@@ -72,7 +74,7 @@ def in_options(text: str, but: Collection[str] = ()) -> str:
     """
     known = options()
     names = "|".join(sorted((name for name in known if name not in but), key=len, reverse=True))
-    pattern = re.compile(rf"(?<!\w)(?:{_QUOTED})|(?<![\w./-])(?P<name>{names})=(?!=)(?:{_VALUE})?")
+    pattern = re.compile(rf"(?<!\w)(?:{_QUOTED}|{FIGURE})|(?<![\w./-])(?P<name>{names})=(?!=)(?:{_VALUE})?")
     spoken = pattern.sub(lambda match: _option(match, known), text)
     for python, shell in _PHRASES.items():
         spoken = spoken.replace(python, shell)

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpsyn_sql.discovery.branches import Branches, joined
 from dpsyn_sql.discovery.leaves import Run, attribute_of, coarsened, labels_of_runs
-from dpsyn_sql.domain.attributes import ANY_REST, OTHER, Attribute, Label, Recoding
+from dpsyn_sql.domain.attributes import ANY_REST, OTHER, Attribute, Label
 from dpsyn_sql.domain.hierarchies.base import Leaves
 from dpsyn_sql.domain.hierarchies.leaves import code_starts
 from dpsyn_sql.domain.hierarchies.text import END, Texts
@@ -70,23 +70,12 @@ def with_stems(
 
 def attribute_of_labels(column: Undiscovered, labels: Mapping[Label, int]) -> Attribute:
     """A categorical attribute of labels in their order; ``prefixes`` are those of which there is a label."""
-    kind = column.type
     sql_type = column.sql_type
-    if kind.family == "enum":
+    if column.type.family == "enum":
         # An ENUM without a name may hold the data's own values: the output knows the released ones.
         sql_type = enum_type(tuple(str(label) for label in labels)) if labels else "VARCHAR"
-    return Attribute(
-        column.name,
-        sql_type,
-        "categorical",
-        tuple(labels),
-        other=True,
-        nullable=column.nullable,
-        origin="discovered",
-        prefixes=tuple(n for n in column.prefixes if any(_length_of_stem(x, (n,)) for x in labels)),
-        source=column.source,
-        recoding=None if column.other or not labels else Recoding((len(labels),), tuple(range(len(labels)))),
-    )
+    prefixes = tuple(n for n in column.prefixes if any(_length_of_stem(x, (n,)) for x in labels))
+    return attribute_of(column, tuple(labels), sql_type=sql_type, prefixes=prefixes)
 
 
 def _room(column: Undiscovered) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.discovery.branches import Branches, Estimates, branches_of, estimated, nearest, settled
-from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER, Attribute, Recoding
+from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER, Attribute, Label, Recoding
 from dpsyn_sql.domain.hierarchies.base import Hierarchy, Leaves
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.errors import InternalError
@@ -185,12 +185,8 @@ def _ends(run: Run, counts: FloatArray) -> tuple[int, int]:
 
 
 def _names(hierarchy: Hierarchy, branches: Branches, nodes: set[int]) -> dict[int, str]:
-    found = dict[int, str]()
-    ordered = np.array(sorted(nodes))
-    for level in np.unique(branches.levels[ordered]).tolist():
-        own = ordered[branches.levels[ordered] == level]
-        found |= zip(own.tolist(), hierarchy.labels(branches.ids[own], level), strict=True)
-    return found
+    own = np.array(sorted(nodes))
+    return dict(zip(own.tolist(), _labels(hierarchy, branches.levels[own], branches.ids[own]), strict=True))
 
 
 def own_codes(branches: Branches, counts: FloatArray, most: int) -> list[Run]:
@@ -210,18 +206,25 @@ def attribute_of_runs(
     return attribute_of(column, labels, leaves_of_runs(hierarchy, branches, counts, runs))
 
 
-def attribute_of(column: Undiscovered, labels: tuple[str, ...], leaves: Leaves) -> Attribute:
-    """The discovered attribute of a column whose codes are made up of leaves."""
+def attribute_of(
+    column: Undiscovered,
+    labels: tuple[Label, ...],
+    leaves: Leaves | None = None,
+    sql_type: str = "",
+    prefixes: tuple[int, ...] = (),
+) -> Attribute:
+    """The discovered categories of a column, perhaps made up of leaves; ``sql_type`` if it is another one."""
     return Attribute(
         column.name,
-        column.sql_type,
+        sql_type or column.sql_type,
         "categorical",
         labels,
         other=True,
         nullable=column.nullable,
         origin="discovered",
+        prefixes=prefixes,
         source=column.source,
-        recoding=None if column.other else Recoding((len(labels),), tuple(range(len(labels)))),
+        recoding=None if column.other or not labels else Recoding((len(labels),), tuple(range(len(labels)))),
         leaves=leaves,
     )
 

@@ -15,14 +15,14 @@ from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.cases import Case, Finding, Table, names_a_code, names_an_identifier, names_money
-from dpsyn_sql.domain.declared import declared_type, natural_kind
+from dpsyn_sql.domain.declared import natural_kind
 from dpsyn_sql.domain.document import load_yaml
-from dpsyn_sql.domain.file import DomainFile, DomainSpec, Names, pointed, read_domain
-from dpsyn_sql.domain.matching import Fitted, Matching, Undeclared, end_type
+from dpsyn_sql.domain.file import DomainFile, DomainSpec, read_domain
+from dpsyn_sql.domain.matching import Fitted, Matching, end_type, implied_type
 from dpsyn_sql.domain.oddities import RULES
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.specs import Bins, Categories, DyadicSpec, Entry, PointSpec
-from dpsyn_sql.domain.types import SqlType, parse_type, supported_type
+from dpsyn_sql.domain.specs import PointSpec
+from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import DomainError
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import Column, Relation
@@ -74,26 +74,16 @@ def advise(
     """
     document = DomainFile({}, {}) if spec is None else read_domain(spec)
     columns = _of_file(document) if relation is None else relation.columns
-    kept = _kept(columns, exclude, unit)
     csv = relation is not None and relation.kind == "csv"
+    fit = document.fitted(columns, exclude, csv=csv, discover=True, unit=unit)
     stated = _stated(spec)
-    declared = Names(document.columns)
-    names = {column.name: name for column in kept if (name := declared.find(column.name)) is not None}
-    matching = Matching(document.columns, document.sql_types, names, csv=csv, discover=True)
-    dropped = {column.name for column in columns} - {column.name for column in kept}
-    joined = pointed(matching, columns, dropped, unit, Names(c.name for c in columns), [])
-    cases = [_case(column, matching, stated, joined) for column in kept]
+    cases = [_case(column, item, fit.matching, stated) for column, item in fit.found if column != unit]
     table = Table(cases, relation is not None, csv, unit is None, most_cells)
     faults = list(document.faults) if relation is None else _faults(document, relation, exclude, unit)
     found = [_told(fault) for fault in faults]
     found += [finding for rule in RULES for finding in rule(table)]
     found.sort(key=lambda finding: _ORDER[finding.severity])
     return Advice(tuple(_once(found)), {} if spec is not None else _beginning(table))
-
-
-def _kept(columns: Collection[Column], exclude: Collection[str], unit: Column | None) -> list[Column]:
-    out = {fold(name) for name in exclude} | ({fold(unit.name)} if unit is not None else set())
-    return [column for column in columns if fold(column.name) not in out]
 
 
 def _of_file(document: DomainFile) -> list[Column]:
@@ -104,15 +94,9 @@ def _of_file(document: DomainFile) -> list[Column]:
         if isinstance(entry, PointSpec):
             own = [(part, end_type(lower, upper)) for part, lower, upper in entry.columns]
         else:
-            own = [(name, _implied(entry))]
+            own = [(name, implied_type(entry))]
         found.extend(Column(part, (named or implied).text) for part, implied in own)
     return found
-
-
-def _implied(entry: Entry | None) -> SqlType:
-    if isinstance(entry, DyadicSpec):
-        return end_type(entry.lower, entry.upper)
-    return declared_type(entry) if isinstance(entry, Bins | Categories) else supported_type("VARCHAR", "")
 
 
 def _stated(spec: DomainSpec) -> dict[str, frozenset[str]]:
@@ -124,16 +108,8 @@ def _stated(spec: DomainSpec) -> dict[str, frozenset[str]]:
     return {name: frozenset(entry) for name, entry in entries.items() if isinstance(entry, Mapping)}
 
 
-def _case(
-    column: Column,
-    matching: Matching,
-    stated: Mapping[str, frozenset[str]],
-    joined: Mapping[str, Fitted],
-) -> Case:
-    kind = parse_type(column.sql_type)
-    item = joined.get(column.name) or (Undeclared if kind is None else matching.column(column, []))
-    if isinstance(item, Attribute):
-        kind = item.type
+def _case(column: Column, item: Fitted, matching: Matching, stated: Mapping[str, frozenset[str]]) -> Case:
+    kind = item.type if isinstance(item, Attribute) else parse_type(column.sql_type)
     declared = matching.names.get(column.name, column.name)
     if isinstance(item, Undiscovered) and item.hierarchy is not None:
         declared = matching.names.get(column.name, item.name)  # a point has a name of its own

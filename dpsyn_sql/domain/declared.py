@@ -1,14 +1,15 @@
-"""Attributes from what an owner declares or a catalog states; every fault is collected.
+"""Attributes from what an owner declares or a catalog states.
 
-Each function appends what is wrong to ``faults`` and returns None, so that a caller can go on
-and show all faults of all columns in one message. Nothing here reads a row.
+A function that finds faults raises ``Unfit`` with all of them, so that a caller can show those of all
+columns in one message. Nothing here reads a row.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
@@ -36,6 +37,10 @@ _UNIT_BINS = 100
 _DEFAULT_BINS = 32
 
 
+class Unfit(Exception):
+    """A declaration does not fit its column. ``args`` are the faults, which do not name the column."""
+
+
 def catalog_attribute(column: Column, kind: SqlType) -> Attribute | None:
     """The domain that the type alone makes public: BOOLEAN and named ENUM; else None."""
     labels: tuple[Label, ...]
@@ -49,24 +54,21 @@ def catalog_attribute(column: Column, kind: SqlType) -> Attribute | None:
     return Attribute(column.name, sql_type, "categorical", labels, nullable=nullable, origin="catalog")
 
 
-def categorical_attribute(
-    column: Column, kind: SqlType, spec: Categories, faults: list[str]
-) -> Attribute | None:
-    """A declared categorical attribute of a VARCHAR, integer, BOOLEAN or ENUM column."""
-    who = f"column {column.name!r}"
+def categorical_attribute(column: Column, kind: SqlType, spec: Categories) -> Attribute:
+    """A declared categorical attribute of a VARCHAR, integer, BOOLEAN or ENUM column.
+
+    Raises:
+        Unfit: with all faults.
+    """
     if kind.family not in ("text", "integer", "boolean", "enum"):
-        faults.append(f"{who}: type {kind.text} cannot be categorical; write type: {natural_kind(kind)}")
-        return None
-    before = len(faults)
-    _check_labels(who, column, kind, spec, faults)
-    _check_prefixes(who, kind, spec, faults)
-    if len(faults) > before:
-        return None
+        raise Unfit(f"type {kind.text} cannot be categorical; write type: {natural_kind(kind)}")
+    faults = [*_label_faults(column, kind, spec), *_prefix_faults(kind, spec)]
+    if faults:
+        raise Unfit(*faults)
     complete = _complete(column, kind, spec.labels)
     other = not complete if spec.other is None else spec.other
     if other and OTHER in spec.labels:
-        faults.append(f"{who}: {OTHER!r} is reserved for values outside the categories; add other: false")
-        return None
+        raise Unfit(f"{OTHER!r} is reserved for values outside the categories; add other: false")
     sql_type = kind.text
     if kind.family == "enum":
         # An anonymous ENUM may hold the data's own values: the output gets the declared ones.
@@ -84,18 +86,17 @@ def categorical_attribute(
     )
 
 
-def _check_prefixes(who: str, kind: SqlType, spec: Categories, faults: list[str]) -> None:
+def _prefix_faults(kind: SqlType, spec: Categories) -> Iterator[str]:
     """Every length needs a category that is such a beginning."""
-    lengths = spec.prefixes
-    fault = lengths_fault(kind, lengths)
+    fault = lengths_fault(kind, spec.prefixes)
     if fault is not None:
-        faults.append(f"{who}: {fault}")
+        yield fault
         return
     found = {len(str(label)) - 1 for label in spec.labels if str(label).endswith(ANY_REST)}
-    for length in lengths:
+    for length in spec.prefixes:
         if length not in found:
-            faults.append(
-                f"{who}: prefixes has the length {length}, but no category of so many characters and "
+            yield (
+                f"prefixes has the length {length}, but no category of so many characters and "
                 f"{ANY_REST!r}; add one, or leave the length out"
             )
 
@@ -124,28 +125,24 @@ def _complete(column: Column, kind: SqlType, labels: Sequence[Label]) -> bool:
     return column.enum_labels is not None and set(labels) == set(column.enum_labels)
 
 
-def _check_labels(who: str, column: Column, kind: SqlType, spec: Categories, faults: list[str]) -> None:
+def _label_faults(column: Column, kind: SqlType, spec: Categories) -> Iterator[str]:
     if not spec.labels:
-        faults.append(f"{who}: categories is empty; list at least one value")
+        yield "categories is empty; list at least one value"
     if len(spec.labels) > MAX_SIZE:
-        faults.append(f"{who}: {len(spec.labels)} categories; at most {MAX_SIZE} are allowed")
+        yield f"{len(spec.labels)} categories; at most {MAX_SIZE} are allowed"
     wanted = {"integer": int, "boolean": bool}.get(kind.family, str)
     wrong = [label for label in spec.labels if type(label) is not wanted]
     if wrong:
         advice = "write it in quotes" if wanted is str else f"write {wanted.__name__} values"
-        faults.append(f"{who}: category {wrong[0]!r} does not fit the type {shown(kind)}; {advice}")
+        yield f"category {wrong[0]!r} does not fit the type {shown(kind)}; {advice}"
         return
-    doubles = (
-        sorted({str(label) for label in spec.labels if spec.labels.count(label) > 1})
-        if (len(set(spec.labels)) < len(spec.labels))
-        else []
-    )
+    doubles = sorted(str(label) for label, times in Counter(spec.labels).items() if times > 1)
     if doubles:
-        faults.append(f"{who}: category {doubles[0]!r} is listed twice")
+        yield f"category {doubles[0]!r} is listed twice"
     for label in spec.labels:
         fault = _label_fault(label, column, kind)
         if fault is not None:
-            faults.append(f"{who}: category {label!r} {fault}")
+            yield f"category {label!r} {fault}"
 
 
 def _label_fault(label: Label, column: Column, kind: SqlType) -> str | None:
@@ -164,27 +161,31 @@ def shown(kind: SqlType) -> str:
     return "ENUM" if kind.family == "enum" else kind.text
 
 
-def binned_attribute(column: Column, kind: SqlType, spec: Bins, faults: list[str]) -> Attribute | None:
-    """A declared numeric or temporal attribute, cut exactly in the column's own type."""
-    who = f"column {column.name!r}"
+def binned_attribute(column: Column, kind: SqlType, spec: Bins) -> Attribute:
+    """A declared numeric or temporal attribute, cut exactly in the column's own type.
+
+    Raises:
+        Unfit: with all faults.
+    """
     if natural_kind(kind) != spec.kind:
-        faults.append(
-            f"{who}: type {shown(kind)} cannot be {spec.kind}; write type: {natural_kind(kind)}, or exclude "
-            "the column"
+        raise Unfit(
+            f"type {shown(kind)} cannot be {spec.kind}; write type: {natural_kind(kind)}, or exclude the "
+            "column"
         )
-        return None
-    if spec.bins is not None and not 1 <= spec.bins <= MAX_SIZE:
-        faults.append(f"{who}: bins is {spec.bins}; allowed are 1 to {MAX_SIZE}")
-        return None
     if len(spec.edges) > MAX_SIZE:
-        faults.append(f"{who}: {len(spec.edges)} edges; at most {MAX_SIZE} are allowed")
-        return None
-    before = len(faults)
-    granularity = granularity_of(who, kind, spec.granularity, faults)
+        raise Unfit(f"{len(spec.edges)} edges; at most {MAX_SIZE} are allowed")
     cut = _float_edges if kind.family == "float" else _discrete_edges
-    edges = cut(who, kind, spec, faults)
-    if edges is None or len(faults) > before:
-        return None
+    faults, granularity, edges = list[str](), None, tuple[Edge, ...]()
+    try:
+        granularity = granularity_of(kind, spec.granularity)
+    except Unfit as unfit:
+        faults += unfit.args
+    try:
+        edges = cut(kind, spec)
+    except Unfit as unfit:
+        faults += unfit.args
+    if faults:
+        raise Unfit(*faults)
     return Attribute(
         column.name,
         kind.text,
@@ -237,46 +238,53 @@ def evenly_binned(column: Undiscovered) -> Attribute | None:
 
 
 def stated_limits(
-    column: Column, kind: SqlType, spec: DiscoverSpec, faults: list[str]
-) -> tuple[Fraction | None, Fraction | None] | None:
-    """The bounds of a column whose bins are learnt, as ``limits_of`` gives them; None if one does not fit."""
+    column: Column, kind: SqlType, spec: DiscoverSpec
+) -> tuple[Fraction | None, Fraction | None]:
+    """The bounds of a column whose bins are learnt, as ``limits_of`` gives them; None where none is stated.
+
+    Raises:
+        Unfit: one does not fit.
+    """
     lower, upper = spec.lower, spec.upper
     if lower is not None and upper is not None:
-        both = binned_attribute(column, kind, Bins(binned_kind(kind), lower, upper), faults)
-        return None if both is None else limits_of(both)
-    before = len(faults)
-    stated = lower if lower is not None else upper
-    found: Fraction | None = None
-    if stated is not None and kind.family == "float":
-        if isinstance(stated, Decimal):
-            found = rounded(kind, Fraction(stated))
-        else:
-            faults.append(f"column {column.name!r}: {stated} is not a value of the type {kind.text}")
-    elif stated is not None:
-        tick = _tick(f"column {column.name!r}", kind, stated, faults)
-        whole_day = upper is not None and kind.family == "timestamp" and not isinstance(upper, datetime)
-        found = Fraction(min(kind.high, tick + kind.day - 1) if whole_day else tick)
-    if len(faults) > before:
-        return None
-    return (found, None) if lower is not None else (None, found)
+        return limits_of(binned_attribute(column, kind, Bins(binned_kind(kind), lower, upper)))
+    return _limit(kind, lower, upper=False), _limit(kind, upper, upper=True)
 
 
-def granularity_of(who: str, kind: SqlType, stated: Step | None, faults: list[str]) -> Granularity | None:
-    """A stated granularity in the terms of an attribute; None for the type's own."""
+def _limit(kind: SqlType, stated: Cut | None, *, upper: bool) -> Fraction | None:
     if stated is None:
         return None
-    if isinstance(stated, str):
-        return _temporal_step(who, kind, stated, faults)
-    if kind.family not in ("integer", "decimal", "float"):
-        faults.append(f"{who}: granularity of a {kind.text} is one of {', '.join(_steps(kind)) or 'none'}")
+    if kind.family == "float":
+        if not isinstance(stated, Decimal):
+            raise Unfit(f"{stated} is not a value of the type {kind.text}")
+        return rounded(kind, Fraction(stated))
+    tick = _tick(kind, stated)
+    whole_day = upper and kind.family == "timestamp" and not isinstance(stated, datetime)
+    return Fraction(min(kind.high, tick + kind.day - 1) if whole_day else tick)
+
+
+def granularity_of(kind: SqlType, stated: Step | None) -> Granularity | None:
+    """A stated granularity in the terms of an attribute; None for the type's own.
+
+    Raises:
+        Unfit: it does not fit the type.
+    """
+    if stated is None:
         return None
+    steps = _steps(kind)
+    if isinstance(stated, str):
+        if stated in steps:
+            return steps[stated]
+        allowed = ", ".join(steps) or "a number"
+        raise Unfit(f"granularity {stated} does not fit the type {kind.text}; allowed: {allowed}")
+    if kind.family not in ("integer", "decimal", "float"):
+        raise Unfit(f"granularity of a {kind.text} is one of {', '.join(steps) or 'none'}")
     ticks = 0
     if kind.family != "float":
         with contextlib.suppress(ValueError):
             ticks = to_tick(kind, stated)
     if stated <= 0 or (kind.family != "float" and not 0 < ticks < 2**62):
-        faults.append(f"{who}: granularity {stated} is not a positive value of the type {kind.text}")
-        return None
+        raise Unfit(f"granularity {stated} is not a positive value of the type {kind.text}")
     return stated if kind.family == "float" else ticks
 
 
@@ -291,88 +299,65 @@ def _steps(kind: SqlType) -> dict[str, Granularity]:
     return steps if kind.family == "time" else {**steps, "day": kind.day, "month": "month"}
 
 
-def _temporal_step(who: str, kind: SqlType, name: str, faults: list[str]) -> Granularity | None:
-    steps = _steps(kind)
-    if name in steps:
-        return steps[name]
-    allowed = ", ".join(steps) or "a number"
-    faults.append(f"{who}: granularity {name} does not fit the type {kind.text}; allowed: {allowed}")
-    return None
-
-
-def _float_edges(who: str, kind: SqlType, spec: Bins, faults: list[str]) -> tuple[Edge, ...] | None:
+def _float_edges(kind: SqlType, spec: Bins) -> tuple[Edge, ...]:
     """Edges as DOUBLE, or rounded to FLOAT so that comparing and drawing agree bit for bit."""
     single = kind.text == "FLOAT"
     with np.errstate(over="ignore"):
         given = [float(np.float32(float(str(v)))) if single else float(str(v)) for v in spec.values]
     given = [value + 0.0 for value in given]  # -0.0 and 0.0 are one cut
     if not all(np.isfinite(given)):
-        faults.append(f"{who}: a bound does not fit the type {kind.text}")
-        return None
+        raise Unfit(f"a bound does not fit the type {kind.text}")
     if spec.edges:
-        return _increasing(who, given, "edges", faults)
+        for low, high in pairwise(given):
+            if low >= high:
+                raise Unfit(f"edges must increase, but {high} follows {low}")
+        return tuple(given)
     lower, upper = given
-    if _increasing(who, given, "bounds", faults) is None:
-        return None
+    if lower >= upper:
+        raise Unfit(f"lower {lower} is not below upper {upper}")
     count = spec.bins or _DEFAULT_BINS
     inner = [lower * (1 - i / count) + upper * (i / count) for i in range(1, count)]
     cuts = [lower, *(float(np.float32(cut)) if single else cut for cut in inner), upper]
     if any(low >= high for low, high in pairwise(cuts)):
-        faults.append(f"{who}: the type {kind.text} cannot tell {count} bins apart; write fewer")
-        return None
+        raise Unfit(f"the type {kind.text} cannot tell {count} bins apart; write fewer")
     return tuple(cuts)
 
 
-def _increasing(who: str, cuts: Sequence[float], what: str, faults: list[str]) -> tuple[Edge, ...] | None:
-    if what == "bounds" and cuts[0] >= cuts[1]:
-        faults.append(f"{who}: lower {cuts[0]} is not below upper {cuts[1]}")
-        return None
-    for low, high in pairwise(cuts):
-        if low >= high:
-            faults.append(f"{who}: edges must increase, but {high} follows {low}")
-            return None
-    return tuple(cuts)
-
-
-def _discrete_edges(who: str, kind: SqlType, spec: Bins, faults: list[str]) -> tuple[Edge, ...] | None:
-    before = len(faults)
-    ticks = [_tick(who, kind, value, faults) for value in spec.values]
-    if len(faults) > before:
-        return None
+def _discrete_edges(kind: SqlType, spec: Bins) -> tuple[Edge, ...]:
+    faults, ticks = list[str](), list[int]()
+    for value in spec.values:
+        try:
+            ticks.append(_tick(kind, value))
+        except Unfit as unfit:
+            faults += unfit.args
+    if faults:
+        raise Unfit(*faults)
     top = ticks[-1]
     last = spec.values[-1]
     if kind.family == "timestamp" and not isinstance(last, datetime):
         top = ticks[-1] = top + kind.day - 1  # a day named as upper bound belongs to the range whole
     if top > kind.high:
-        faults.append(f"{who}: upper bound {last} does not fit the type {kind.text}")
+        raise Unfit(f"upper bound {last} does not fit the type {kind.text}")
     if _no_edge_past(kind, top):
-        faults.append(
-            f"{who}: upper bound {last} is one step before the end of year 9999; write the last value"
-        )
-    if len(faults) > before:
-        return None
+        raise Unfit(f"upper bound {last} is one step before the end of year 9999; write the last value")
     if spec.edges:
-        return _listed_edges(who, kind, ticks, spec, faults)
+        return _listed_edges(kind, ticks, spec)
     lower = ticks[0]
     if lower >= top:
-        faults.append(f"{who}: lower {spec.lower} is not below upper {spec.upper}")
-        return None
+        raise Unfit(f"lower {spec.lower} is not below upper {spec.upper}")
     values = top - lower + 1
     count = spec.bins or (values if values <= _UNIT_BINS else _DEFAULT_BINS)
     count = min(count, values)
     return tuple(from_tick(kind, lower + i * values // count) for i in range(count + 1))
 
 
-def _listed_edges(
-    who: str, kind: SqlType, ticks: Sequence[int], spec: Bins, faults: list[str]
-) -> tuple[Edge, ...] | None:
+def _listed_edges(kind: SqlType, ticks: Sequence[int], spec: Bins) -> tuple[Edge, ...]:
     """Lower cuts and the inclusive upper bound; the bound may repeat the last cut, which then
     is a bin of one value."""
     for position, (low, high) in enumerate(pairwise(ticks)):
         if low > high or (low == high and position < len(ticks) - 2):
             later, earlier = spec.edges[position + 1], spec.edges[position]
-            faults.append(f"{who}: edges must increase, but {later} follows {earlier}")
-            return None
+            raise Unfit(f"edges must increase, but {later} follows {earlier}")
     return tuple(from_tick(kind, tick) for tick in (*ticks[:-1], ticks[-1] + 1))
 
 
@@ -381,30 +366,25 @@ def _no_edge_past(kind: SqlType, top: int) -> bool:
     return kind.temporal and kind.unit == 1 and kind.high - 1 == top and (kind.text != "TIMESTAMP_NS")
 
 
-def _tick(who: str, kind: SqlType, value: Cut, faults: list[str]) -> int:
+def _tick(kind: SqlType, value: Cut) -> int:
     moment = value
     if kind.temporal and isinstance(value, time) != (kind.family == "time"):
         needs = "a time of day such as 12:30:00" if kind.family == "time" else "a date"
-        faults.append(f"{who}: {value} is not a value of the type {kind.text}; write {needs}")
-        return 0
+        raise Unfit(f"{value} is not a value of the type {kind.text}; write {needs}")
     if kind.family == "date" and isinstance(value, datetime):
-        faults.append(f"{who}: {value} has a time of day, but the column is a DATE")
-        return 0
+        raise Unfit(f"{value} has a time of day, but the column is a DATE")
     if kind.family == "timestamp" and isinstance(value, date):
         moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
         if moment.tzinfo is not None and not kind.zoned:
-            faults.append(f"{who}: {value} has a time zone, but the column ({kind.text}) has none")
-            return 0
+            raise Unfit(f"{value} has a time zone, but the column ({kind.text}) has none")
         if kind.zoned and moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
     try:
         tick = to_tick(kind, moment)
     except ValueError:
-        faults.append(f"{who}: {value} is not a value of the type {kind.text}")
-        return 0
+        raise Unfit(f"{value} is not a value of the type {kind.text}") from None
     if not kind.low <= tick <= kind.high:
-        faults.append(f"{who}: {value} does not fit the type {kind.text}")
-        return 0
+        raise Unfit(f"{value} does not fit the type {kind.text}")
     return tick
 
 

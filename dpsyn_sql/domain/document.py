@@ -6,9 +6,7 @@ The file is public, so messages may quote it. Faults are collected, so that one 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -43,18 +41,13 @@ def json_schema() -> dict[str, Any]:
     return DomainDocument.model_json_schema()
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A domain file that was read. ``columns`` holds None where a declaration is faulty."""
-
-    columns: Mapping[str, Entry | None]
-    sql_types: Mapping[str, str]
-    faults: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
-
-
-def read_document(spec: Mapping[str, Any] | Path) -> Document:
+def read_document(
+    spec: Mapping[str, Any] | Path,
+) -> tuple[dict[str, Entry | None], dict[str, str], tuple[str, ...], tuple[str, ...]]:
     """Read a dict or a YAML file; a file that it names lies beside it (a dict's: in the working directory).
+
+    Returns:
+        Declarations by name (None where one is faulty), stated types by name, faults, and ``never:``.
 
     Raises:
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
@@ -75,12 +68,16 @@ def read_document(spec: Mapping[str, Any] | Path) -> Document:
         if not isinstance(name, str):
             faults.append(f"column name {said(name)} is not text: write it in quotes")
             continue
-        parsed = _read_entry(name, entry, faults)
-        columns[name] = None if parsed is None else _plain(name, parsed, folder, faults)
-        if parsed is not None and parsed.sql_type is not None:
-            sql_types[name] = parsed.sql_type
+        columns[name] = None
+        try:
+            written = _spec_of(entry)
+            if written.sql_type is not None:
+                sql_types[name] = written.sql_type
+            columns[name] = entry_of(written, folder)
+        except ValueError as error:
+            faults.extend(f"column {name!r}: {fault}" for fault in error.args)
     never = _conditions(document.get("never"), faults)
-    return Document(columns, sql_types, tuple(faults), never)
+    return columns, sql_types, tuple(faults), never
 
 
 def _conditions(given: Any, faults: list[str]) -> tuple[str, ...]:
@@ -94,25 +91,25 @@ def _conditions(given: Any, faults: list[str]) -> tuple[str, ...]:
     return tuple(text.strip() for text in given)
 
 
-def _read_entry(name: str, entry: Any, faults: list[str]) -> Spec | None:
+def _spec_of(entry: Any) -> Spec:
+    """Raises:
+    ValueError: with all faults.
+    """
     kind = entry.get("type") if isinstance(entry, Mapping) else None
     if kind is None and isinstance(entry, Mapping) and "derived" in entry:
         kind = "derived"
     model = _SPECS.get(kind) if isinstance(kind, str) else None
     if model is None:
-        faults.append(f"column {name!r}: write {_KINDS}")
-        return None
+        raise ValueError(f"write {_KINDS}")
     try:
         return model.model_validate(dict(entry))
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-    told: Counter[str] = Counter()
+    faults: dict[str, str] = {}
     for problem in problems:
         key = str(problem["loc"][0]) if problem["loc"] else "type"
-        told[key] += 1
-        if told[key] == 1:
-            faults.append(f"column {name!r}: {_explain(key, problem, model)}")
-    return None
+        faults.setdefault(key, _explain(key, problem, model))
+    raise ValueError(*faults.values())
 
 
 def _explain(key: str, problem: Any, model: type[Spec]) -> str:
@@ -132,14 +129,6 @@ def _explain(key: str, problem: Any, model: type[Spec]) -> str:
     message = message[:1].lower() + message[1:]
     quoted = message.startswith("must") and key != "edges" and not isinstance(problem["input"], list | dict)
     return f"{key} {message}, not {said(problem['input'])}" if quoted else f"{key} {message}"
-
-
-def _plain(name: str, spec: Spec, folder: Path, faults: list[str]) -> Entry | None:
-    try:
-        return entry_of(spec, folder)
-    except ValueError as error:
-        faults.append(f"column {name!r}: {error}")
-    return None
 
 
 class _Loader(yaml.SafeLoader):

@@ -24,7 +24,7 @@ Id = int | str
 Step = Decimal | Literal["second", "minute", "hour", "day", "month"]
 
 
-def _number(value: Any) -> Decimal:
+def number_of(value: Any) -> Decimal:
     """A number exactly as written: 0.1 is one tenth, not the nearest double."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, str)):
         raise ValueError("must be a number")
@@ -39,7 +39,7 @@ def _number(value: Any) -> Decimal:
     return number
 
 
-def _moment(value: Any) -> Cut:
+def moment_of(value: Any) -> Cut:
     """A date, timestamp or time of day; text is read as ISO 8601."""
     if isinstance(value, date | time):
         return value
@@ -65,11 +65,11 @@ def _time(text: str) -> time:
 def _bound(value: Any) -> Cut:
     """A number, or a date, timestamp or time of day."""
     if isinstance(value, float | Decimal):
-        return _number(value)
+        return number_of(value)
     with contextlib.suppress(ValueError):
-        return _number(value)
+        return number_of(value)
     with contextlib.suppress(ValueError):
-        return _moment(value)
+        return moment_of(value)
     raise ValueError("must be a number, a date such as 2020-12-31 or a time such as '12:30:00'")
 
 
@@ -78,12 +78,12 @@ def _scalar(value: Any) -> Scalar:
     if value is None or isinstance(value, bool | int | str | date | Decimal):
         return value
     if isinstance(value, float):
-        return _number(value)
+        return number_of(value)
     raise ValueError("must be a single value: text, a number, true, false, a date or null")
 
 
 def _step(value: Any) -> Any:
-    return value if value in ("second", "minute", "hour", "day", "month") else _number(value)
+    return value if value in ("second", "minute", "hour", "day", "month") else number_of(value)
 
 
 def _derivation(value: Any) -> Any:
@@ -192,8 +192,8 @@ IdList = list[Annotated[Any, PlainValidator(_id), WithJsonSchema({"type": ["stri
 Depth = Annotated[StrictInt, Field(ge=1, description="Levels of the tree at most.")]
 Lengths = Annotated[list[Annotated[StrictInt, Field(ge=1, le=LONGEST)]], Field(min_length=1)]
 TextLength = Annotated[StrictInt, Field(ge=1, le=LONGEST, description="Characters; longer text is cut.")]
-Number = Annotated[Decimal, PlainValidator(_number), WithJsonSchema({"type": ["number", "string"]})]
-Moment = Annotated[Any, PlainValidator(_moment), WithJsonSchema({"type": "string"})]
+Number = Annotated[Decimal, PlainValidator(number_of), WithJsonSchema({"type": ["number", "string"]})]
+Moment = Annotated[Any, PlainValidator(moment_of), WithJsonSchema({"type": "string"})]
 Bound = Annotated[
     Any,
     PlainValidator(_bound),

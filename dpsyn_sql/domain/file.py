@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.document import Document, json_schema, read_document
+from dpsyn_sql.domain.document import json_schema, read_document
 from dpsyn_sql.domain.matching import Faulty, Fitted, Joined, Matching, Undeclared, unit_role
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
-from dpsyn_sql.domain.specs import PointSpec
+from dpsyn_sql.domain.specs import Entry, PointSpec
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.domain.unit import family_of
 from dpsyn_sql.errors import DomainError, SourceError
@@ -41,8 +41,25 @@ DomainSpec = Mapping[str, Any] | str | PathLike[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class DomainFile(Document):
-    """A domain declaration that was read; ``faults`` are shown by ``to_shape`` with its own."""
+class Fit:
+    """What becomes of each column that is kept, the declarations that say so, and all faults."""
+
+    found: Sequence[tuple[Column, Fitted]]
+    matching: Matching
+    faults: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainFile:
+    """A domain declaration that was read; ``faults`` are shown by ``to_shape`` with its own.
+
+    ``columns`` holds None where a declaration is faulty. ``sql_types``: those that are stated.
+    """
+
+    columns: Mapping[str, Entry | None]
+    sql_types: Mapping[str, str]
+    faults: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
     def to_shape(
         self,
@@ -68,24 +85,12 @@ class DomainFile(Document):
             SourceError: no column is left.
             DomainError: with all faults of the file and of its fit to the source.
         """
-        faults = list(self.faults)
-        matches = Names(column.name for column in columns)
-        dropped = _matched(matches, exclude, "exclude names", faults)
-        faults.extend(matches.clashes(dropped))
-        entries = self._by_column(matches, faults)
-        kept = [column for column in columns if column.name not in dropped]
+        fit = self.fitted(columns, exclude, csv=csv, discover=discover, unit=unit)
+        kept, faults = [column for column, _ in fit.found], fit.faults
         if not [column for column in kept if column != unit] and not faults:
             raise SourceError("no columns left: every column of the source is excluded")
-        faults.extend(_unsupported(kept, unit))
-        read = [*kept, *([] if unit is None or unit in kept else [unit])]
-        faults.extend(f"column {c.name!r} {c.refused}; leave it out with exclude=" for c in read if c.refused)
-        matching = Matching(self.columns, self.sql_types, entries, csv=csv, discover=discover)
-        joined = pointed(matching, columns, dropped, unit, matches, faults)
-        found = [
-            unit_role(c) if c == unit else joined.get(c.name) or matching.column(c, faults) for c in kept
-        ]
-        faults.extend(_undeclared([c for c, item in zip(kept, found, strict=True) if item is Undeclared]))
-        made: list[Attribute | Undiscovered | Role] = [i for i in found if not isinstance(i, type)]
+        faults.extend(_undeclared([column for column, item in fit.found if item is Undeclared]))
+        made: list[Attribute | Undiscovered | Role] = [i for _, i in fit.found if not isinstance(i, type)]
         measured = tuple(item for item in made if isinstance(item, Attribute | Undiscovered))
         if not measured and not faults:
             faults.append("every column has a role; at least one must be measured")
@@ -95,6 +100,32 @@ class DomainFile(Document):
         never = (*self.never, *_impossible(kept, roles, measured, checks))
         strict = tuple(column.name for column in kept if column.not_null)
         return Shape(measured, roles, tuple(column.name for column in kept), never, strict)
+
+    def fitted(
+        self,
+        columns: Sequence[Column],
+        exclude: Collection[str] = (),
+        *,
+        csv: bool = False,
+        discover: bool = False,
+        unit: Column | None = None,
+    ) -> Fit:
+        """What becomes of the columns; arguments as of ``to_shape``, which says more of what is missing."""
+        faults = list(self.faults)
+        matches = Names(column.name for column in columns)
+        dropped = _matched(matches, exclude, "exclude names", faults)
+        faults.extend(matches.clashes(dropped))
+        entries = self._by_column(matches, faults)
+        kept = [column for column in columns if column.name not in dropped]
+        faults.extend(_unsupported(kept, unit))
+        read = [*kept, *([] if unit is None or unit in kept else [unit])]
+        faults.extend(f"column {c.name!r} {c.refused}; leave it out with exclude=" for c in read if c.refused)
+        matching = Matching(self.columns, self.sql_types, entries, csv=csv, discover=discover)
+        joined = _pointed(matching, columns, dropped, unit, matches, faults)
+        found = [
+            (c, unit_role(c) if c == unit else joined.get(c.name) or matching.column(c, faults)) for c in kept
+        ]
+        return Fit(found, matching, faults)
 
     def _by_column(self, matches: Names, faults: list[str]) -> dict[str, str]:
         """Declared name of each column of the source."""
@@ -204,8 +235,7 @@ def read_domain(spec: Mapping[str, Any] | str | PathLike[str]) -> DomainFile:
     Raises:
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
     """
-    document = read_document(spec if isinstance(spec, Mapping) else Path(spec))
-    return DomainFile(document.columns, document.sql_types, document.faults, document.never)
+    return DomainFile(*read_document(spec if isinstance(spec, Mapping) else Path(spec)))
 
 
 def shape_of(
@@ -240,7 +270,7 @@ def shape_of(
     )
 
 
-def pointed(
+def _pointed(
     matching: Matching,
     columns: Sequence[Column],
     dropped: Collection[str],

@@ -1,6 +1,6 @@
 """Columns that are declared as hierarchies: from the entry and the catalog to what is to be learnt.
 
-Each function appends what is wrong to ``faults`` and returns None then. Nothing here reads a row.
+A declaration that does not fit raises ``Unfit``. Nothing here reads a row.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsyn_sql.domain.attributes import edge_ticks
-from dpsyn_sql.domain.declared import binned_attribute, natural_kind, shown
+from dpsyn_sql.domain.declared import Unfit, binned_attribute, natural_kind, shown
 from dpsyn_sql.domain.fields import Cut, Id
 from dpsyn_sql.domain.grids import binned_kind
 from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn
@@ -28,34 +28,37 @@ _USUAL_DEPTH = 24
 _Box = tuple[SqlType, int | float, int | float]
 
 
-def tree_column(
-    column: Column, kind: SqlType, entry: HierarchyEntry, faults: list[str]
-) -> Undiscovered | None:
-    """A column that is a hierarchy by itself."""
+def tree_column(column: Column, kind: SqlType, entry: HierarchyEntry) -> Undiscovered:
+    """A column that is a hierarchy by itself.
+
+    Raises:
+        Unfit: with all faults.
+    """
     nullable = not column.not_null and entry.nullable is not False
-    made: Hierarchy | None
+    made: Hierarchy
     if isinstance(entry, DyadicSpec):
         ends = [(column, kind, entry.lower, entry.upper)]
-        made = _points(column.name, ends, entry.depth, nullable, faults)
+        made = _points(column.name, ends, entry.depth, nullable)
     elif isinstance(entry, TextColumn):
-        made = _texts(column, kind, entry, nullable, faults)
+        made = _texts(column, kind, entry, nullable)
     else:
-        made = _taxonomy(column, kind, entry, nullable, faults)
-    return None if made is None else _undiscovered(made, entry)
+        made = _taxonomy(column, kind, entry, nullable)
+    return _undiscovered(made, entry)
 
 
-def point(
-    name: str, columns: Sequence[tuple[Column, SqlType]], entry: PointSpec, faults: list[str]
-) -> Undiscovered | None:
+def point(name: str, columns: Sequence[tuple[Column, SqlType]], entry: PointSpec) -> Undiscovered:
     """Columns that are a point together, in the order of the entry. A point without a value is written as
-    NULL in all of them, so none of a nullable point is NOT NULL."""
+    NULL in all of them, so none of a nullable point is NOT NULL.
+
+    Raises:
+        Unfit: with all faults.
+    """
     nullable = not any(column.not_null for column, _ in columns) and entry.nullable is not False
     ends = [
         (column, kind, lower, upper)
         for (column, kind), (_, lower, upper) in zip(columns, entry.columns, strict=True)
     ]
-    made = _points(name, ends, entry.depth, nullable, faults)
-    return None if made is None else _undiscovered(made, entry)
+    return _undiscovered(_points(name, ends, entry.depth, nullable), entry)
 
 
 def _undiscovered(hierarchy: Hierarchy, entry: HierarchyEntry | PointSpec) -> Undiscovered:
@@ -74,16 +77,19 @@ def _points(
     ends: Sequence[tuple[Column, SqlType, Cut, Cut]],
     depth: int | None,
     nullable: bool,
-    faults: list[str],
-) -> Points | None:
-    boxes = [_box(name, *end, faults) for end in ends]
-    found = [box for box in boxes if box is not None]
-    if len(found) < len(boxes):
-        return None
+) -> Points:
+    found, faults = list[_Box](), list[str]()
+    for end in ends:
+        who = "" if name == end[0].name else f"{end[0].name!r}: "
+        try:
+            found.append(_box(*end))
+        except Unfit as unfit:
+            faults.extend(f"{who}{fault}" for fault in unfit.args)
+    if faults:
+        raise Unfit(*faults)
     limit = depth_limit(found)
     if depth is not None and depth > limit:
-        faults.append(f"column {name!r}: depth is {depth}; allowed are 1 to {limit} in this box")
-        return None
+        raise Unfit(f"depth is {depth}; allowed are 1 to {limit} in this box")
     return Points(
         name,
         tuple(HierarchyColumn(column.name, kind.text) for column, kind, _, _ in ends),
@@ -94,17 +100,11 @@ def _points(
     )
 
 
-def _box(name: str, column: Column, kind: SqlType, lower: Cut, upper: Cut, faults: list[str]) -> _Box | None:
+def _box(column: Column, kind: SqlType, lower: Cut, upper: Cut) -> _Box:
     """The ends of one column, in the units of its type."""
-    who = f"column {name!r}" if name == column.name else f"column {name!r}: {column.name!r}"
     if natural_kind(kind) == "categorical":
-        faults.append(f"{who}: type {shown(kind)} has no halves; allowed are numbers, dates and times")
-        return None
-    own: list[str] = []
-    known = binned_attribute(column, kind, Bins(binned_kind(kind), lower, upper, bins=1), own)
-    faults.extend(fault.replace(f"column {column.name!r}", who, 1) for fault in own)
-    if known is None:
-        return None
+        raise Unfit(f"type {shown(kind)} has no halves; allowed are numbers, dates and times")
+    known = binned_attribute(column, kind, Bins(binned_kind(kind), lower, upper, bins=1))
     if kind.discrete:
         low, end = edge_ticks(known)
         box: _Box = (kind, low, end - 1)
@@ -112,27 +112,21 @@ def _box(name: str, column: Column, kind: SqlType, lower: Cut, upper: Cut, fault
         first, last = (edge for edge in known.edges if isinstance(edge, float))
         box = (kind, first, last)
     fault = box_fault(*box)
-    if fault is None:
-        return box
-    faults.append(f"{who}: {fault}")
-    return None
+    if fault is not None:
+        raise Unfit(fault)
+    return box
 
 
-def _texts(
-    column: Column, kind: SqlType, entry: TextColumn, nullable: bool, faults: list[str]
-) -> Texts | None:
-    who = f"column {column.name!r}"
+def _texts(column: Column, kind: SqlType, entry: TextColumn, nullable: bool) -> Texts:
     if kind.family != "text":
-        faults.append(f"{who}: type {shown(kind)} is no text; {_instead(kind)}cast it to text in a query")
-        return None
+        raise Unfit(f"type {shown(kind)} is no text; {_instead(kind)}cast it to text in a query")
     characters, gap = len(entry.alphabet), max(gaps(entry.lengths))
     if children_of(characters, gap) > MAX_CHILDREN:
         most = max(step for step in range(1, gap) if children_of(characters, step) <= MAX_CHILDREN)
-        faults.append(
-            f"{who}: lengths have a step of {gap}, by which each beginning has more than {MAX_CHILDREN:,} "
+        raise Unfit(
+            f"lengths have a step of {gap}, by which each beginning has more than {MAX_CHILDREN:,} "
             f"children with {characters} characters; make the steps {most} or less"
         )
-        return None
     return Texts(
         HierarchyColumn(column.name, kind.text), entry.alphabet, entry.lengths, entry.longest, nullable
     )
@@ -143,26 +137,16 @@ def _instead(kind: SqlType) -> str:
     return "write type: dyadic, or " if halved else ""
 
 
-def _taxonomy(
-    column: Column, kind: SqlType, entry: TaxonomyColumn, nullable: bool, faults: list[str]
-) -> Taxonomy | None:
-    who = f"column {column.name!r}"
+def _taxonomy(column: Column, kind: SqlType, entry: TaxonomyColumn, nullable: bool) -> Taxonomy:
     if kind.family not in ("text", "integer"):
-        faults.append(f"{who}: type {shown(kind)} has no taxonomy; cast the column to text in a query")
-        return None
+        raise Unfit(f"type {shown(kind)} has no taxonomy; cast the column to text in a query")
     own = HierarchyColumn(column.name, kind.text)
     try:
         if entry.parents:
-            made = from_parents(own, _parents(kind, entry.parents), nullable)
-        else:
-            ids = [_spelled(kind, id_) for id_ in entry.ids]
-            made = from_prefixes(own, ids, entry.prefixes, nullable)
+            return from_parents(own, _parents(kind, entry.parents), nullable)
+        return from_prefixes(own, [_spelled(kind, id_) for id_ in entry.ids], entry.prefixes, nullable)
     except ValueError as error:
-        problem = str(error)
-    else:
-        return made
-    faults.append(f"{who}: the taxonomy {problem}")
-    return None
+        raise Unfit(f"the taxonomy {error}") from None
 
 
 def _parents(kind: SqlType, pairs: Sequence[tuple[Id, Id | None]]) -> dict[str, str | None]:

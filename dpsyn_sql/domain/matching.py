@@ -13,6 +13,7 @@ from typing import Literal
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.declared import (
+    Unfit,
     binned_attribute,
     catalog_attribute,
     categorical_attribute,
@@ -25,9 +26,8 @@ from dpsyn_sql.domain.declared import (
     shown,
     stated_limits,
 )
-from dpsyn_sql.domain.document import read_document
-from dpsyn_sql.domain.fields import Cut, Scalar
-from dpsyn_sql.domain.grids import rounded
+from dpsyn_sql.domain.fields import Cut, Scalar, moment_of, number_of
+from dpsyn_sql.domain.grids import binned_kind, rounded
 from dpsyn_sql.domain.hierarchical import point, tree_column
 from dpsyn_sql.domain.shape import MAX_CODES, Constant, Derived, Key, Role, Undiscovered, UnitId
 from dpsyn_sql.domain.specs import (
@@ -44,7 +44,7 @@ from dpsyn_sql.domain.specs import (
 )
 from dpsyn_sql.domain.types import SqlType, enum_type, parse_type, supported_type, to_tick
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.source.relation import CheckDomain, Column
+from dpsyn_sql.source.relation import Column
 from dpsyn_sql.sqltext.fragments import ident, literal
 
 
@@ -85,32 +85,40 @@ class Matching:
         entry = self.entries[name]
         if entry is None:
             return Faulty
-        chosen = _chosen_type(column, kind, entry, self.sql_types.get(name), self.csv, faults)
-        if chosen is None:
+        try:
+            return self._fitted(column, kind, name, entry)
+        except Unfit as unfit:
+            faults.extend(f"column {column.name!r}: {fault}" for fault in unfit.args)
             return Faulty
+
+    def _fitted(self, column: Column, kind: SqlType, name: str, entry: Entry) -> Fitted:
+        kind = _chosen_type(kind, entry, self.sql_types.get(name), self.csv)
         if isinstance(entry, Bins) and self.discover and entry.bins is None and not entry.edges:
-            return _within_bounds(column, chosen, entry, faults)
-        stated = name in self.sql_types or (
-            isinstance(entry, DiscoverSpec) and (entry.kind is not None or entry.prefixes)
-        )
-        if isinstance(entry, DiscoverSpec) and self.csv and not stated:
-            return _to_discover(column, chosen, entry, faults, typed=False)
-        return _declared(column, chosen, entry, faults)
+            return _within_bounds(column, kind, entry)
+        unstated = self.csv and name not in self.sql_types
+        if isinstance(entry, DiscoverSpec) and unstated and entry.kind is None and not entry.prefixes:
+            return _to_discover(column, kind, entry, typed=False)
+        return _declared(column, kind, entry)
 
     def point(
         self, name: str, entry: PointSpec, columns: Sequence[Column], faults: list[str]
     ) -> Undiscovered | type[Faulty]:
         """A point over these columns, in the order of its entry."""
-        typed = []
-        for column, (_, lower, upper) in zip(columns, entry.columns, strict=True):
-            kind, named = parse_type(column.sql_type), self.sql_types.get(name)
-            if self.csv and named is None:
-                named = end_type(lower, upper).text
-            chosen = None if kind is None else _chosen_type(column, kind, entry, named, self.csv, faults)
-            if chosen is None:
-                return Faulty
-            typed.append((column, chosen))
-        return point(name, typed, entry, faults) or Faulty
+        typed, who = [], name
+        try:
+            for column, (_, lower, upper) in zip(columns, entry.columns, strict=True):
+                kind, named = parse_type(column.sql_type), self.sql_types.get(name)
+                if kind is None:
+                    return Faulty
+                if self.csv and named is None:
+                    named = end_type(lower, upper).text
+                who = column.name
+                typed.append((column, _chosen_type(kind, entry, named, self.csv)))
+            who = name
+            return point(name, typed, entry)
+        except Unfit as unfit:
+            faults.extend(f"column {who!r}: {fault}" for fault in unfit.args)
+            return Faulty
 
     def _undeclared(self, column: Column, kind: SqlType) -> Fitted:
         if column.unique or kind.family == "uuid":
@@ -119,39 +127,39 @@ class Matching:
         if known is None or (self.discover and known.kind != "categorical" and not has_unit_bins(known)):
             if not self.discover:
                 return Undeclared
-            return _to_discover(column, kind, DiscoverSpec(type="discover"), [], typed=not self.csv)
+            return _to_discover(column, kind, DiscoverSpec(type="discover"), typed=not self.csv)
         return known
 
 
-def _declared(column: Column, kind: SqlType, entry: Entry, faults: list[str]) -> Fitted:
+def _declared(column: Column, kind: SqlType, entry: Entry) -> Attribute | Undiscovered | Role:
     if isinstance(entry, KeySpec):
         return key_role(column, kind, "declared")
     if isinstance(entry, ConstantSpec):
-        return constant_role(column, kind, entry, faults) or Faulty
+        return constant_role(column, kind, entry)
     if isinstance(entry, DiscoverSpec):
-        if kind.family == "uuid":
-            faults.append(f"column {column.name!r}: a UUID cannot be measured; write type: key")
-            return Faulty
-        fault = lengths_fault(kind, entry.prefixes)
+        fault = (
+            "a UUID cannot be measured; write type: key"
+            if kind.family == "uuid"
+            else lengths_fault(kind, entry.prefixes)
+        )
         if fault is not None:
-            faults.append(f"column {column.name!r}: {fault}")
-            return Faulty
-        return catalog_attribute(column, kind) or _to_discover(column, kind, entry, faults)
+            raise Unfit(fault)
+        return catalog_attribute(column, kind) or _to_discover(column, kind, entry)
     if isinstance(entry, DerivedSpec):
         return derived_role(column, kind, entry)
     if isinstance(entry, HierarchyEntry):
-        return tree_column(column, kind, entry, faults) or Faulty
+        return tree_column(column, kind, entry)
     if isinstance(entry, PointSpec):
         raise InternalError("a point is no column of the source")
     nullable = entry.nullable and not column.not_null
     if isinstance(entry, Categories):
-        return categorical_attribute(column, kind, replace(entry, nullable=nullable), faults) or Faulty
-    return binned_attribute(column, kind, replace(entry, nullable=nullable), faults) or Faulty
+        return categorical_attribute(column, kind, replace(entry, nullable=nullable))
+    return binned_attribute(column, kind, replace(entry, nullable=nullable))
 
 
-def _within_bounds(column: Column, kind: SqlType, entry: Bins, faults: list[str]) -> Fitted:
+def _within_bounds(column: Column, kind: SqlType, entry: Bins) -> Fitted:
     """Declared bounds without bins: these are learnt, unless every value gets one."""
-    known = _declared(column, kind, entry, faults)
+    known = _declared(column, kind, entry)
     if not isinstance(known, Attribute) or has_unit_bins(known):
         return known
     low, high = limits_of(known)
@@ -161,46 +169,31 @@ def _within_bounds(column: Column, kind: SqlType, entry: Bins, faults: list[str]
     )
 
 
-def _to_discover(
-    column: Column, kind: SqlType, entry: DiscoverSpec, faults: list[str], *, typed: bool = True
-) -> Fitted:
+def _to_discover(column: Column, kind: SqlType, entry: DiscoverSpec, *, typed: bool = True) -> Undiscovered:
     """A column to learn; whole numbers may be codes if the owner says so.
 
     ``typed``: the type is stated; that of text to be learnt is not.
     """
-    who = f"column {column.name!r}"
-    how = entry.kind or natural_kind(kind)
     by_type = natural_kind(kind)
-    if (
-        entry.kind is not None
-        and entry.kind != by_type
-        and not (entry.kind == "categorical" and kind.family == "integer")
-    ):
-        faults.append(f"{who}: type {shown(kind)} cannot be learnt as {entry.kind}; leave out as:")
-        return Faulty
+    how = entry.kind or by_type
+    if how != by_type and not (how == "categorical" and kind.family == "integer"):
+        raise Unfit(f"type {shown(kind)} cannot be learnt as {how}; leave out as:")
     if how == "categorical" and entry.granularity is not None:
-        why = "categories have no granularity" if typed else "granularity needs the type; write sql_type too"
-        faults.append(f"{who}: {why}")
-        return Faulty
+        raise Unfit(
+            "categories have no granularity" if typed else "granularity needs the type; write sql_type too"
+        )
     if how != "categorical" and not entry.other:
-        faults.append(f"{who}: type {shown(kind)} is learnt as bins, which hold all values; leave out other:")
-        return Faulty
-    before = len(faults)
-    granularity = granularity_of(who, kind, entry.granularity, faults)
-    if len(faults) > before:
-        return Faulty
+        raise Unfit(f"type {shown(kind)} is learnt as bins, which hold all values; leave out other:")
+    granularity = granularity_of(kind, entry.granularity)
     nullable = not column.not_null and entry.nullable is not False
     size = MAX_CODES if entry.max_codes is None else entry.max_codes
     low, high = _limits(column, kind)
     if entry.lower is not None or entry.upper is not None:
         if how == "categorical":
             why = "categories have no bounds; leave out lower: and upper:"
-            faults.append(f"{who}: {why if typed else 'bounds need the type; write sql_type too'}")
-            return Faulty
-        stated = stated_limits(column, kind, entry, faults)
-        if stated is None:
-            return Faulty
-        low, high = (low if stated[0] is None else stated[0]), (high if stated[1] is None else stated[1])
+            raise Unfit(why if typed else "bounds need the type; write sql_type too")
+        least, most = stated_limits(column, kind, entry)
+        low, high = (low if least is None else least), (high if most is None else most)
     return Undiscovered(
         column.name,
         kind.text,
@@ -247,58 +240,43 @@ def _checked(column: Column, kind: SqlType) -> Attribute | None:
     check = column.check
     if check is None or not (check.values or (check.lower is not None and check.upper is not None)):
         return None
-    faults: list[str] = []
     nullable = not column.not_null
-    made: Attribute | None
-    if check.values:
-        labels = tuple(
-            int(value)
-            if kind.family == "integer" and isinstance(value, Decimal) and value == int(value)
-            else str(value)
-            for value in dict.fromkeys(check.values)
-        )
-        made = categorical_attribute(column, kind, Categories(labels, False, nullable=nullable), faults)
-    else:
-        made = _between(column, kind, check, nullable, faults)
-    return None if made is None or faults else replace(made, origin="catalog")
-
-
-def _between(
-    column: Column, kind: SqlType, check: CheckDomain, nullable: bool, faults: list[str]
-) -> Attribute | None:
-    """Bounds as the domain file would state them: dates are read from text."""
-    how = natural_kind(kind)
-    if how not in ("numeric", "temporal"):
+    try:
+        if check.values:
+            labels = tuple(
+                int(value)
+                if kind.family == "integer" and isinstance(value, Decimal) and value == int(value)
+                else str(value)
+                for value in dict.fromkeys(check.values)
+            )
+            made = categorical_attribute(column, kind, Categories(labels, False, nullable=nullable))
+        else:
+            how = binned_kind(kind)
+            read = number_of if how == "numeric" else moment_of  # as from a domain file: dates are text
+            bounds = Bins(how, read(str(check.lower)), read(str(check.upper)), nullable=nullable)
+            made = binned_attribute(column, kind, bounds)
+    except (Unfit, ValueError):
         return None
-    entry = {"type": how, "lower": str(check.lower), "upper": str(check.upper)}
-    document = read_document({"columns": {"bounds": entry}})
-    bounds = document.columns["bounds"]
-    if not isinstance(bounds, Bins):
-        return None
-    return binned_attribute(column, kind, replace(bounds, nullable=nullable), faults)
+    return replace(made, origin="catalog")
 
 
-def _chosen_type(
-    column: Column, kind: SqlType, spec: Entry, named: str | None, csv: bool, faults: list[str]
-) -> SqlType | None:
+def _chosen_type(kind: SqlType, spec: Entry, named: str | None, csv: bool) -> SqlType:
     """The type of the column in the output: its own, or for CSV the declared one."""
     if named is None:
-        return _implied_type(kind, spec) if csv else kind
+        return implied_type(spec) if csv else kind
     parsed = parse_type(named)
     if parsed is None or parsed.family == "enum":
-        faults.append(f"column {column.name!r}: sql_type {named!r} is not a type that can be declared")
-        return None
+        raise Unfit(f"sql_type {named!r} is not a type that can be declared")
     if not csv and parsed != kind:
-        faults.append(
-            f"column {column.name!r}: sql_type {named!r} contradicts the source, whose type is "
-            f"{shown(kind)}; remove it, or cast in a query"
+        raise Unfit(
+            f"sql_type {named!r} contradicts the source, whose type is {shown(kind)}; remove it, or cast in "
+            "a query"
         )
-        return None
     return parsed
 
 
-def _implied_type(kind: SqlType, spec: Entry) -> SqlType:
-    """The type of a CSV column whose declaration names none."""
+def implied_type(spec: Entry | None) -> SqlType:
+    """The type of a column of text whose declaration names none."""
     if isinstance(spec, Bins | Categories):
         return declared_type(spec)
     if isinstance(spec, DyadicSpec):
@@ -314,7 +292,7 @@ def _implied_type(kind: SqlType, spec: Entry) -> SqlType:
             name = "DOUBLE"
         elif isinstance(value, date):
             name = "DATE" if type(value) is date else "TIMESTAMP"
-    return parse_type(name) or kind
+    return supported_type(name, "")
 
 
 def _kind_of(bound: Cut) -> Literal["numeric", "temporal"]:
@@ -343,28 +321,23 @@ def unit_role(column: Column) -> UnitId:
     return UnitId(column.name, column.sql_type if kind is None else _public_type(column, kind))
 
 
-def constant_role(column: Column, kind: SqlType, entry: ConstantSpec, faults: list[str]) -> Constant | None:
+def constant_role(column: Column, kind: SqlType, entry: ConstantSpec) -> Constant:
     """A column of one value; whether it fits the type is asked of the database (``write.expressions``)."""
     value = entry.value
     if value is None and column.not_null:
-        faults.append(f"column {column.name!r} is NOT NULL; its constant cannot be null")
-        return None
+        raise Unfit("it is NOT NULL; its constant cannot be null")
     sql_type = kind.text
     if kind.family == "enum" and column.enum_labels is None:
         sql_type = "VARCHAR" if value is None else enum_type((str(value),))
     elif column.enum_labels is not None and value is not None and value not in column.enum_labels:
-        faults.append(f"column {column.name!r}: {value!r} is not a label of the column's {shown(kind)} type")
-        return None
+        raise Unfit(f"{value!r} is not a label of the column's {shown(kind)} type")
     return Constant(column.name, sql_type, value)
 
 
 def derived_role(column: Column, kind: SqlType, entry: DerivedSpec) -> Derived:
     """A computed column; a table of values becomes the CASE expression that looks it up."""
-    sql_type = kind.text
-    if kind.family == "enum" and column.enum_labels is None:
-        sql_type = "VARCHAR"
-    stated = entry.derived
-    return Derived(column.name, sql_type, stated if isinstance(stated, str) else _lookup(entry))
+    stated = entry.derived if isinstance(entry.derived, str) else _lookup(entry)
+    return Derived(column.name, _public_type(column, kind), stated)
 
 
 def _lookup(entry: DerivedSpec) -> str:

@@ -117,9 +117,6 @@ class NumericSpec(_Measured):
     edges: Annotated[list[Number], Field(min_length=2)] | None = None
     granularity: Granularity | None = None
 
-    def entry(self) -> Bins:
-        return _bins(self)
-
 
 class TemporalSpec(_Measured):
     """A date or time column: lower and upper bound (both included), whose bins are learnt or counted, or
@@ -131,9 +128,6 @@ class TemporalSpec(_Measured):
     bins: BinCount | None = None
     edges: Annotated[list[Moment], Field(min_length=2)] | None = None
     granularity: Granularity | None = None
-
-    def entry(self) -> Bins:
-        return _bins(self)
 
 
 class CategoricalSpec(_Measured):
@@ -323,14 +317,12 @@ class DerivedSpec(_Spec):
 
 
 def _bins(spec: NumericSpec | TemporalSpec) -> Bins:
-    if spec.edges is not None:
-        if spec.lower is not None or spec.upper is not None or spec.bins is not None:
-            raise ValueError("write either edges, or lower, upper and bins")
-        edges = tuple(spec.edges)
-        return Bins(spec.type, edges=edges, nullable=spec.nullable, granularity=spec.granularity)
-    if spec.lower is None or spec.upper is None:
+    if spec.edges is not None and (spec.lower, spec.upper, spec.bins) != (None, None, None):
+        raise ValueError("write either edges, or lower, upper and bins")
+    if spec.edges is None and (spec.lower is None or spec.upper is None):
         raise ValueError("write lower and upper, or edges")
-    return Bins(spec.type, spec.lower, spec.upper, spec.bins, (), spec.nullable, spec.granularity)
+    edges = tuple(spec.edges or ())
+    return Bins(spec.type, spec.lower, spec.upper, spec.bins, edges, spec.nullable, spec.granularity)
 
 
 Spec = (
@@ -363,6 +355,8 @@ def entry_of(spec: Spec, folder: Path) -> Entry:
     """
     if isinstance(spec, TaxonomySpec):
         return spec.read(folder)
-    if isinstance(spec, NumericSpec | TemporalSpec | CategoricalSpec | StringSpec | DerivedSpec):
+    if isinstance(spec, NumericSpec | TemporalSpec):
+        return _bins(spec)
+    if isinstance(spec, CategoricalSpec | StringSpec | DerivedSpec):
         return spec.entry()
     return spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,15 +19,13 @@ def standing(database: Path, names: Sequence[str]) -> frozenset[str] | None:
     """Those of ``names`` that are tables or views of a database file; None if it cannot be opened now."""
     if not database.is_file():
         return frozenset()
-    path, engine = absolute_path(database), instance.private_instance()
-    try:
-        instance.attach(engine, path, instance.database_alias(path), read_only=True)
-        catalog = DuckDBCatalog(engine)
-        return frozenset(name for name in names if catalog.look_up(name) is not None)
-    except DpsynError:
-        return None
-    finally:
-        engine.close()
+    with contextlib.suppress(DpsynError):
+        engine = instance.opened_database(absolute_path(database))
+        if engine is not None:
+            with contextlib.closing(engine):
+                catalog = DuckDBCatalog(engine)
+                return frozenset(name for name in names if catalog.look_up(name) is not None)
+    return None
 
 
 def holds_releases_alone(path: Path) -> bool:

@@ -67,6 +67,22 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
     return engine
 
 
+def opened_database(
+    path: Path, memory_limit: str | None = None, *, read_only: bool = True
+) -> DuckDBEngine | None:
+    """A private instance that looks names up in a database file; None where it ``NOT_OPENED``.
+
+    Raises:
+        InputError, EngineFailure: as ``private_instance``.
+    """
+    engine = private_instance(memory_limit)
+    with closed_on_failure(engine), contextlib.suppress(EngineFailure):
+        attach(engine, path, read_only=read_only)
+        return engine
+    engine.close()
+    return None
+
+
 @contextlib.contextmanager
 def closed_on_failure(engine: Engine) -> Iterator[None]:
     """Close an engine if the block that makes something of it fails."""
@@ -96,12 +112,13 @@ def lock(engine: DuckDBEngine, paths: Iterable[str]) -> None:
     set_option(engine, "lock_configuration", literal(True))
 
 
-def attach(engine: Engine, path: Path, name: str, *, read_only: bool) -> None:
-    """Attach a database file and look names up in it.
+def attach(engine: Engine, path: Path, *, read_only: bool) -> None:
+    """Attach a database file under its ``database_alias`` and look names up in it.
 
     Raises:
         EngineFailure: it is no DuckDB database, a newer one, or in use.
     """
+    name = database_alias(path)
     engine.execute(
         render("source/attach", path=literal(str(path)), name=ident(name), read_only=int(read_only)),
         step="attaching the database file",
@@ -109,10 +126,11 @@ def attach(engine: Engine, path: Path, name: str, *, read_only: bool) -> None:
     use(engine, name)
 
 
-def detach(engine: Engine, name: str) -> None:
+def detach(engine: Engine, path: Path) -> None:
     """Let an attached database file go."""
     use(engine, HOME)
-    engine.execute(render("source/detach", name=ident(name)), step="letting the database file go")
+    name = ident(database_alias(path))
+    engine.execute(render("source/detach", name=name), step="letting the database file go")
 
 
 def use(engine: Engine, name: str) -> None:

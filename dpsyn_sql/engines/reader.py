@@ -6,7 +6,6 @@ changes that are not committed) is never read: another relation of the same name
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,13 +31,12 @@ CALLERS = (duckdb.DuckDBPyConnection, CallingConnection)
 @dataclass(frozen=True, slots=True)
 class Reader:
     """An open ``engine`` and its ``catalog``; ``callers`` is the caller's connection, ``database`` the file
-    that is attached as ``alias``, both None if there is none."""
+    that is attached, both None if there is none."""
 
     engine: DuckDBEngine
     catalog: DuckDBCatalog
     callers: Callers | None = None
     database: Path | None = None
-    alias: str | None = None
 
     def look_up(self, text: str) -> Found | None:
         """The relation that a name means, here and to the caller.
@@ -100,10 +98,11 @@ def open_reader(con: Callers | str | os.PathLike[str] | None, memory_limit: str 
         if not path.is_file():
             raise SourceError(f"There is no database file {shorten(str(path))!r}.")
         path = absolute_path(path)
-        engine, alias = instance.private_instance(memory_limit), instance.database_alias(path)
-        with instance.closed_on_failure(engine):
-            _attach(engine, path, alias)
-        reader = Reader(engine, DuckDBCatalog(engine), database=path, alias=alias)
+        opened = instance.opened_database(path, memory_limit)
+        if opened is None:
+            raise SourceError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
+        engine = opened
+        reader = Reader(engine, DuckDBCatalog(engine), database=path)
     with instance.closed_on_failure(engine):
         reader.catalog.refuse_shadowing()
     return reader
@@ -157,10 +156,3 @@ def spellings(paths: Iterable[str]) -> tuple[str, ...]:
 def _callers_catalog(con: Callers) -> DuckDBCatalog:
     """What the caller's own connection sees, its temporary relations included."""
     return con.catalog if isinstance(con, CallingConnection) else DuckDBCatalog(DuckDBEngine(con))
-
-
-def _attach(engine: DuckDBEngine, path: Path, alias: str) -> None:
-    with contextlib.suppress(EngineFailure):
-        instance.attach(engine, path, alias, read_only=True)
-        return
-    raise SourceError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")

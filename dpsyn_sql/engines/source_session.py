@@ -7,6 +7,7 @@ and none of its settings change.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +62,7 @@ class SourceSession:
     ``stored`` says where each of ``reads`` is kept; ``tables`` are the private ones, views written out.
     ``view`` is set where the source is one. ``conventions`` are the settings that decide what expressions of
     the source give; none if it has no expressions.
-    ``database`` and ``alias`` are set when the caller gave the path of a database file.
+    ``database`` is set when the caller gave the path of a database file.
     """
 
     engine: SourceEngine
@@ -77,7 +78,6 @@ class SourceSession:
     conventions: Mapping[str, str] = field(default_factory=dict)
     folder: bool = False
     database: Path | None = None
-    alias: str | None = None
     memory_limit: str | None = None
     released: bool = field(default=False, init=False)
 
@@ -141,22 +141,21 @@ class SourceSession:
             return
         self.released = True
         self.engine.drop_temporary()
-        if self.alias is not None:
-            instance.detach(self.engine, self.alias)
+        if self.database is not None:
+            instance.detach(self.engine, self.database)
         self.engine.forbid(self.forbidden)
 
     def probe_writing(self) -> bool:
         """Whether the source's database file can be opened for writing; asked before the debit."""
-        if self.database is None or self.alias is None or self.released:
+        if self.database is None or self.released:
             raise InternalError("only an open database file can be probed")
-        instance.detach(self.engine, self.alias)
-        writable = True
-        try:
-            instance.attach(self.engine, self.database, self.alias, read_only=False)
-            instance.detach(self.engine, self.alias)
-        except EngineFailure:
-            writable = False
-        instance.attach(self.engine, self.database, self.alias, read_only=True)
+        instance.detach(self.engine, self.database)
+        writable = False
+        with contextlib.suppress(EngineFailure):
+            instance.attach(self.engine, self.database, read_only=False)
+            instance.detach(self.engine, self.database)
+            writable = True
+        instance.attach(self.engine, self.database, read_only=True)
         return writable
 
     def close(self) -> None:
@@ -222,11 +221,7 @@ def open_source(
         if session is not None:
             if callers:
                 refuse_memory_limit(memory_limit)
-            session.database, session.alias, session.memory_limit = (
-                reader.database,
-                reader.alias,
-                memory_limit,
-            )
+            session.database, session.memory_limit = reader.database, memory_limit
             reader.lock(session.paths)
             return session
     reader.engine.close()

@@ -12,7 +12,6 @@ import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -30,16 +29,8 @@ class SeenCatalog(DuckDBCatalog):
 
     def __init__(self, session: Session, relations: Sequence[Mapping[str, Any]]) -> None:
         """No engine: nothing else of the catalog can be asked."""
-        self._session, self._relations = session, [dict(row) for row in relations]
-
-    @cached_property
-    def session(self) -> Session:
-        """Current catalog, schema and search path."""
-        return self._session
-
-    @cached_property
-    def _relation_rows(self) -> list[dict[str, Any]]:
-        return [{"definition": "", **row} for row in self._relations]
+        self.session = session
+        self._relation_rows = [{"definition": "", **row} for row in relations]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -25,7 +25,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.reader import CALLERS, cursor_of
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.spark.outputs import SparkRelease
+from dpsyn_sql.engines.spark.outputs import SparkOutput
 from dpsyn_sql.engines.sql_calls import CallingConnection
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.rows.sample.sql_text import MOST_NODES
@@ -97,6 +97,14 @@ class StoredSession:
                 f"databases {databases}: USE one of them, or give the path of its file as con."
             )
         return chosen[0]
+
+    def known(self, release_id: str) -> Stored | None:
+        """The release of this id; None if it is not here.
+
+        Raises:
+            InputError: as ``releases``.
+        """
+        return next((one for one in self.releases() if one.release_id == release_id), None)
 
     def releases(self) -> list[Stored]:
         """All releases, of the current database first.
@@ -272,7 +280,7 @@ def _sample(one: Stored, rows: int, seed: int | None) -> Fragment:
 
 
 @contextlib.contextmanager
-def opened_releases(con: Connection | SparkRelease, output: Path | None = None) -> Iterator[StoredSession]:
+def opened_releases(con: Connection | SparkOutput, output: Path | None = None) -> Iterator[StoredSession]:
     """A session that reads the releases stored in ``con``, all at one moment. It writes no database.
 
     Args:
@@ -283,35 +291,23 @@ def opened_releases(con: Connection | SparkRelease, output: Path | None = None) 
     Raises:
         InputError: there is no such file, or it cannot be opened as a DuckDB database now.
     """
-    if isinstance(con, SparkRelease):
-        with _fetched(con) as session, session.engine.transaction():
-            yield session
-        return
-    if isinstance(con, CALLERS):
-        session = StoredSession(cursor_of(con), "the databases of this connection")
-    elif isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str):
-        session = _opened_file(os.fspath(con), output)
-    else:
-        raise InputError(
-            f"con={said(con)}: give a DuckDB connection, the path of a DuckDB file, or the path of a file "
-            "that release() wrote"
-        )
-    try:
-        with session.engine.transaction():
-            yield session
-    finally:
-        session.engine.close()
-
-
-@contextlib.contextmanager
-def _fetched(kept: SparkRelease) -> Iterator[StoredSession]:
-    """A private copy of the model of a release in Spark, opened; both go at the end."""
-    with locked_folder(Path(tempfile.gettempdir()), _COPIES) as folder:
-        session = _opened_file(str(kept.fetched(folder)), None)
-        try:
-            yield StoredSession(session.engine, repr(shorten(kept.name)))
-        finally:
-            session.engine.close()
+    with contextlib.ExitStack() as stack:
+        if isinstance(con, SparkOutput):
+            folder = stack.enter_context(locked_folder(Path(tempfile.gettempdir()), _COPIES))
+            copy = _opened_file(str(con.fetch_model(folder)), None)
+            session = StoredSession(copy.engine, repr(shorten(con.name)))
+        elif isinstance(con, CALLERS):
+            session = StoredSession(cursor_of(con), "the databases of this connection")
+        elif isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str):
+            session = _opened_file(os.fspath(con), output)
+        else:
+            raise InputError(
+                f"con={said(con)}: give a DuckDB connection, the path of a DuckDB file, or the path of a "
+                "file that release() wrote"
+            )
+        stack.callback(session.engine.close)
+        stack.enter_context(session.engine.transaction())
+        yield session
 
 
 def standing(con: Connection, release_id: str, table: Fragment | None = None) -> Stored | None:
@@ -324,27 +320,25 @@ def standing(con: Connection, release_id: str, table: Fragment | None = None) ->
     """
     try:
         with opened_releases(con) as session:
-            found = [one for one in session.releases() if one.release_id == release_id]
-            if not found or table is None:
-                return found[0] if found else None
+            found = session.known(release_id)
+            if found is None or table is None:
+                return found
             counted = session.engine.fetch(render("load/count", table=table), step=_READING)
-            rows = json.loads(found[0].certificate)["sampling"]["rows"]
-            return found[0] if int(counted["rows"][0]) == rows else None
+            rows = json.loads(found.certificate)["sampling"]["rows"]
+            return found if int(counted["rows"][0]) == rows else None
     except (InputError, EngineFailure):
         return None
 
 
-def kept_place(con: Connection | SparkRelease) -> Connection | SparkRelease:
+def kept_place(con: Connection | SparkOutput) -> Connection | SparkOutput:
     """The same database for a later call, from any folder."""
-    if isinstance(con, SparkRelease):
-        return con
     if isinstance(con, CallingConnection):
         return con.con  # the query is over by then
     return absolute_path(con) if isinstance(con, str | os.PathLike) else con
 
 
 def drawing(
-    con: Connection | SparkRelease, release_id: str, name: str
+    con: Connection | SparkOutput, release_id: str, name: str
 ) -> Callable[[int, int | None], pd.DataFrame]:
     """A function of the number of rows and the seed (None: that of ``dpsyn_sample``) that draws rows of a
     stored release. Each call opens ``con``; nothing stays open in between."""
@@ -352,13 +346,13 @@ def drawing(
 
     def draw(rows: int, seed: int | None) -> pd.DataFrame:
         with opened_releases(place) as session:
-            found = [one for one in session.releases() if one.release_id == release_id]
-            if not found:
+            found = session.known(release_id)
+            if found is None:
                 raise InputError(
                     f"The release {name!r} is no longer in {session.where}: it was replaced or "
                     "removed. load() gives the present release."
                 )
-            return session.draw(found[0], rows, seed)
+            return session.draw(found, rows, seed)
 
     return draw
 
@@ -378,17 +372,11 @@ def _opened_file(text: str, written: Path | None) -> StoredSession:
             raise InputError(f"There is no file {shorten(text)!r}.")
         beside = f"the file for the model of {shorten(output.name)!r}"
         raise InputError(f"There is no file {shorten(str(path))!r}, {beside}.")
-    alias, engine = instance.database_alias(path), instance.private_instance()
+    engine = instance.opened_database(path)
+    if engine is None:
+        raise InputError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
     with instance.closed_on_failure(engine):
-        failed = False
-        try:
-            instance.attach(engine, path, alias, read_only=True)
-            further = () if written is None else (str(written),)
-            instance.lock(engine, (str(path), f"{path}.wal", *further))
-        except EngineFailure:
-            failed = True
-        if failed:
-            raise InputError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
+        instance.lock(engine, (str(path), f"{path}.wal", *(() if written is None else (str(written),))))
     return StoredSession(engine, repr(shorten(str(path))), output)
 
 

@@ -5,6 +5,7 @@ Public side: the engine that ``Target.open`` hands out refuses every statement t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -18,10 +19,11 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog, folded
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.reader import CALLERS, Callers, cursor_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkRelease
+from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkOutput
 from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.engines.spark.target import check_output, spark_output
-from dpsyn_sql.errors import EngineFailure, InternalError, TargetError
+from dpsyn_sql.engines.stored_tables import storage
+from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.rows.write.parts import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
 from dpsyn_sql.source.ledger_names import Home
@@ -54,34 +56,51 @@ class Output:
         return home.table(self.database, *self.table)
 
 
-_MayReplace = Callable[[Output], bool]
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A checked output: a table (``sql`` is its quoted full name), a file (``path``), or a table or folder of
-    Spark (``publisher``, and ``kept``: where the release is read again).
+    """A checked output; ``name`` is what to print.
 
-    ``replace`` says that what exists there is overwritten.
-    ``format`` is ``"parquet"`` or ``"csv"`` (a path that ends in .gz is meant compressed), None for
-    a table; ``name`` is what to print. ``database`` is the attached database of a table, None for a
-    file; ``label`` is what the release is called there by default: the table, with its schema unless that is
-    main, or the file without folder and ending.
+    ``replace`` says that what exists there is overwritten, ``only_same`` that it must equal what is written.
+    ``label`` is what the release is called there by default: the table, with its schema unless that is
+    main, or the file without folder and ending. Of Spark: ``publisher`` writes, and the release is ``kept``.
     """
 
     name: str
-    kind: Literal["table", "file", "spark"]
-    sql: Fragment | None
-    path: Path | None
-    format: Literal["parquet", "csv"] | None
-    replace: bool
-    database: str | None
-    label: str
-    only_same: bool
     output: Output
+    label: str
+    replace: bool
+    only_same: bool
     _open: Callable[[], DuckDBEngine]
+    _forbidden: tuple[str, ...]
     publisher: RowPublisher | None = None
-    kept: SparkRelease | None = None
+    kept: SparkOutput | None = None
+
+    @property
+    def kind(self) -> Literal["table", "file", "spark"]:
+        """What is written."""
+        return "spark" if self.output.spark else "file" if self.output.table is None else "table"
+
+    @property
+    def sql(self) -> Fragment | None:
+        """The quoted full name of a table."""
+        return None if self.output.table is None else qualified(*self.output.table)
+
+    @property
+    def database(self) -> str | None:
+        """The attached database of a table."""
+        return None if self.output.table is None else self.output.table[0]
+
+    @property
+    def path(self) -> Path | None:
+        """The path of a file."""
+        return Path(self.output.spelled) if self.kind == "file" else None
+
+    @property
+    def format(self) -> Literal["parquet", "csv"] | None:
+        """That of a file; one that ends in .gz is meant compressed."""
+        if self.path is None:
+            return None
+        return "parquet" if ending_of(self.path.name) == ".parquet" else "csv"
 
     def open(self) -> DuckDBEngine:
         """The session that writes; it cannot name the source.
@@ -90,7 +109,33 @@ class Target:
             InternalError: the source has not been released although both are in one database file.
             EngineFailure: the database cannot be opened any more.
         """
-        return self._open()
+        engine = self._open()
+        engine.forbid(self._forbidden)
+        return engine
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """For which open source an output is checked, and what may be overwritten (as ``open_target``)."""
+
+    session: SourceSession
+    replace: bool
+    written: Callable[[Output], bool]
+
+    def may_replace(self, output: Output) -> bool:
+        """Whether this output may be written over."""
+        return self.replace or self.written(output)
+
+    def private_instance(self) -> DuckDBEngine:
+        """What writes where no database does."""
+        return instance.private_instance(self.session.memory_limit)
+
+    def target(
+        self, name: str, output: Output, label: str, exists: bool, opened: Callable[[], DuckDBEngine]
+    ) -> Target:
+        """The checked output; ``exists``: something is there that may be overwritten."""
+        only_same = exists and not self.replace
+        return Target(name, output, label, exists or self.replace, only_same, opened, self.session.forbidden)
 
 
 def open_target(
@@ -116,24 +161,10 @@ def open_target(
         TargetError: it exists, is a view, belongs to the source, is read-only, has no folder, or
             cannot be told.
     """
-
-    def may_replace(output: Output) -> bool:
-        return replace or written(output)
-
+    asked = _Asked(session, replace, written)
+    chosen = into if into is not None else session.default_into
     if (spark := _spark_of(con, session)) is not None:
-        return _spark_target(spark, into, session, may_replace, replace=replace)
-    checked = _checked(con, into, session, may_replace)
-    if checked.path is not None and not (replace or checked.replace):
-        _check_no_model(file_beside(checked.path))
-    return dataclasses.replace(
-        checked, replace=replace or checked.replace, only_same=checked.replace and not replace
-    )
-
-
-def _checked(
-    con: Connection, into: str | os.PathLike[str] | None, session: SourceSession, may_replace: _MayReplace
-) -> Target:
-    chosen: str | os.PathLike[str] | None = into if into is not None else session.default_into
+        return _spark_target(spark, chosen, asked)
     if chosen is None:
         raise TargetError("The source is a query or several files: give the table or file to write as into=.")
     text = os.fspath(chosen)
@@ -141,12 +172,12 @@ def _checked(
         raise TargetError("into= must be the name of a table or a path, without NUL characters.")
     from_file = into is None and session.relation.kind in ("parquet", "csv")
     if from_file or con is None or not isinstance(chosen, str) or looks_like_path(text):
-        return _file_target(text, session, may_replace)
+        return _file_target(text, asked)
     if isinstance(con, CALLERS):
-        return _connection_target(con, text, session, may_replace)
+        return _connection_target(con, text, asked)
     if not isinstance(con, str | os.PathLike):
         raise InternalError("a table is written by a database or by Spark")
-    return _database_target(absolute_path(con), text, session, may_replace)
+    return _database_target(absolute_path(con), text, asked)
 
 
 # -- Spark --------------------------------------------------------------------------------------
@@ -161,113 +192,60 @@ def _spark_of(con: object, session: SourceSession) -> Any:
     return pinned.frame.sparkSession if con is None and pinned is not None else None
 
 
-def _spark_target(
-    con: Any,
-    into: str | os.PathLike[str] | None,
-    session: SourceSession,
-    may_replace: _MayReplace,
-    *,
-    replace: bool,
-) -> Target:
-    chosen = into if into is not None else session.default_into
+def _spark_target(con: Any, chosen: str | os.PathLike[str] | None, asked: _Asked) -> Target:
     if chosen is None:
         raise TargetError(
             "The source is a query or a data frame: give the table or folder of Spark to write as into=."
         )
     place = spark_output(con, chosen)
-    folder = isinstance(place, SparkFolder)
-    output = Output(place.name, spark="folder" if folder else "table")
-    exists = check_output(place, session, lambda: may_replace(output))
-    only_same = exists and not replace
-
-    def opened() -> DuckDBEngine:
-        return _sealed(instance.private_instance(session.memory_limit), session)
-
-    publisher = SparkPublisher(con, place, replace, only_same)
-    kept = SparkRelease(place)
-    return Target(
-        place.name,
-        "spark",
-        None,
-        None,
-        None,
-        replace or exists,
-        None,
-        place.label,
-        only_same,
-        output,
-        opened,
-        publisher,
-        kept,
-    )
+    output = Output(place.name, spark="folder" if isinstance(place, SparkFolder) else "table")
+    exists = check_output(place, asked.session, lambda: asked.may_replace(output))
+    target = asked.target(place.name, output, place.label, exists, asked.private_instance)
+    publisher = SparkPublisher(con, place, asked.replace, target.only_same)
+    return dataclasses.replace(target, publisher=publisher, kept=place)
 
 
 # -- tables -------------------------------------------------------------------------------------
 
 
-def _connection_target(
-    con: Callers,
-    text: str,
-    session: SourceSession,
-    may_replace: _MayReplace,
-) -> Target:
-    engine = cursor_of(con)
-    try:
-        output, exists = _table(DuckDBCatalog(engine), text, session, may_replace)
-    finally:
-        engine.close()
-
-    def opened() -> DuckDBEngine:
-        return _sealed(cursor_of(con), session)
-
-    return _table_target(output, exists, opened)
+def _connection_target(con: Callers, text: str, asked: _Asked) -> Target:
+    with contextlib.closing(cursor_of(con)) as engine:
+        return _table(DuckDBCatalog(engine), text, asked, lambda: cursor_of(con))
 
 
-def _database_target(path: Path, text: str, session: SourceSession, may_replace: _MayReplace) -> Target:
+def _database_target(path: Path, text: str, asked: _Asked) -> Target:
     if not path.is_file():
         raise TargetError(f"There is no database file {shorten(str(path))!r} to write a table to.")
-    alias = instance.database_alias(path)
-    reader = instance.private_instance()
-    try:
-        instance.attach(reader, path, alias, read_only=True)
-        output, exists = _table(DuckDBCatalog(reader), text, session, may_replace, reading_only=alias)
-    finally:
-        reader.close()
-    _check_writable(path, alias, session)
+    session = asked.session
 
     def opened() -> DuckDBEngine:
         if session.database is not None and not session.released:
             raise InternalError("the source's database file must be released before it is written")
-        engine = instance.private_instance(session.memory_limit)
+        engine = asked.private_instance()
         with instance.closed_on_failure(engine):
-            instance.attach(engine, path, alias, read_only=False)
-        return _sealed(engine, session)
+            instance.attach(engine, path, read_only=False)
+        return engine
 
-    return _table_target(output, exists, opened)
-
-
-def _table_target(output: Output, exists: bool, opened: Callable[[], DuckDBEngine]) -> Target:
-    identity = output.table
-    if identity is None:
-        raise InternalError("a table to write has no name")
-    name, sql = display_name(*identity), qualified(*identity)
-    # Tables of one name in two schemas are two releases; the schema that is looked in by itself goes unsaid.
-    label = identity[2] if fold(identity[1]) == "main" else f"{identity[1]}.{identity[2]}"
-    return Target(name, "table", sql, None, None, exists, identity[0], label, False, output, opened)
+    reader = instance.opened_database(path)
+    if reader is None:
+        raise TargetError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
+    with contextlib.closing(reader):
+        target = _table(
+            DuckDBCatalog(reader), text, asked, opened, reading_only=instance.database_alias(path)
+        )
+    _check_writable(path, session)
+    return target
 
 
 def _table(
     catalog: DuckDBCatalog,
     text: str,
-    session: SourceSession,
-    may_replace: _MayReplace,
+    asked: _Asked,
+    opened: Callable[[], DuckDBEngine],
     reading_only: str | None = None,
-) -> tuple[Output, bool]:
-    """The full name of the table to write, and whether an old one is replaced.
-
-    ``reading_only`` is attached read-only just for this look.
-    """
-    identity = _identity(catalog, text)
+) -> Target:
+    """The table to write; ``reading_only`` is attached read-only just for this look."""
+    identity, session = _identity(catalog, text), asked.session
     shown = shorten(display_name(*identity))
     database = catalog.databases.get(fold(identity[0]), {})
     if database.get("internal"):
@@ -283,13 +261,14 @@ def _table(
     existing = catalog.relations.get(place)
     if existing is not None and existing.kind == "view":
         raise TargetError(f"{shown} is a view; choose another into=.")
-    file = str(database["path"]) if database.get("path") else None
-    if existing is None:
-        return Output(display_name(*identity), identity, file), False
-    output = Output(display_name(*existing.identity), existing.identity, file)
-    if not may_replace(output):
+    identity = identity if existing is None else existing.identity
+    name = display_name(*identity)
+    output = Output(name, identity, str(database["path"]) if database.get("path") else None)
+    if existing is not None and not asked.may_replace(output):
         raise TargetError(f"The table {shown} exists; choose another into=, or add replace=True.")
-    return output, True
+    # Tables of one name in two schemas are two releases; the schema that is looked in by itself goes unsaid.
+    label = identity[2] if fold(identity[1]) == "main" else f"{identity[1]}.{identity[2]}"
+    return asked.target(name, output, label, existing is not None, opened)
 
 
 def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: SourceSession) -> None:
@@ -344,19 +323,15 @@ def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
     )
 
 
-def _check_writable(path: Path, alias: str, session: SourceSession) -> None:
+def _check_writable(path: Path, session: SourceSession) -> None:
     """Open the database file for writing once, while nothing is charged yet; leaves no trace of it."""
     refused = not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK))
     if not refused and session.database is not None:
         refused = not session.probe_writing()
     elif not refused:
-        probe = instance.private_instance()
-        try:
-            instance.attach(probe, path, alias, read_only=False)
-            instance.detach(probe, alias)
-        except EngineFailure:
-            refused = True
-        finally:
+        probe = instance.opened_database(path, read_only=False)
+        refused = probe is None
+        if probe is not None:
             probe.close()
     if refused:
         raise TargetError(
@@ -368,7 +343,7 @@ def _check_writable(path: Path, alias: str, session: SourceSession) -> None:
 # -- files --------------------------------------------------------------------------------------
 
 
-def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) -> Target:
+def _file_target(text: str, asked: _Asked) -> Target:
     ending = ending_of(text)
     if ending is None:
         raise TargetError(
@@ -376,55 +351,41 @@ def _file_target(text: str, session: SourceSession, may_replace: _MayReplace) ->
             "must be quoted, and needs a database as con.)"
         )
     path = absolute_path(text)
-    folder = path.parent
+    folder, beside, output = path.parent, file_beside(path), Output(str(path))
     if not folder.is_dir():
         raise TargetError(f"The folder {shorten(str(folder))!r} does not exist.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise TargetError(f"The folder {shorten(str(folder))!r} cannot be written.")
-    if any(_belongs_to_source(one, ending_of(one.name), session) for one in (path, file_beside(path))):
+    if any(_belongs_to_source(one, ending_of(one.name), asked.session) for one in (path, beside)):
         raise TargetError(
             f"{shorten(text)!r} is the source or would become part of it: choose another into=."
         )
-    exists, beside, output = os.path.lexists(path), file_beside(path), Output(str(path))
-    if exists:
-        if not path.is_file():
-            raise TargetError(f"{shorten(text)!r} exists and is not a file.")
-        if not may_replace(output):
-            raise TargetError(
-                f"The file {shorten(text)!r} exists; choose another into=, or add replace=True."
-            )
-    if os.path.lexists(beside) and not (beside.is_file() and may_replace(output)):
-        raise TargetError(
-            f"{shorten(str(beside))!r}, the file for the model of the release, exists. Choose another "
-            "into=, or add replace=True."
-        )
-
-    def opened() -> DuckDBEngine:
-        return _sealed(instance.private_instance(session.memory_limit), session)
-
-    kind: Literal["parquet", "csv"] = "parquet" if ending == ".parquet" else "csv"
-    label = path.name[: -len(ending)]
-    return Target(text, "file", None, path, kind, exists, None, label, False, output, opened)
-
-
-def _check_no_model(beside: Path) -> None:
-    """Without its output nothing says which release a model is of: the same one, or one that came later."""
+    exists = os.path.lexists(path)
+    if exists and not path.is_file():
+        raise TargetError(f"{shorten(text)!r} exists and is not a file.")
+    if exists and not asked.may_replace(output):
+        raise TargetError(f"The file {shorten(text)!r} exists; choose another into=, or add replace=True.")
     if os.path.lexists(beside):
-        raise TargetError(
-            f"{shorten(str(beside))!r}, the model of a release, exists without its output. Delete it, "
-            "choose another into=, or add replace=True."
-        )
+        if not (beside.is_file() and asked.may_replace(output)):
+            raise TargetError(
+                f"{shorten(str(beside))!r}, the file for the model of the release, exists. Choose another "
+                "into=, or add replace=True."
+            )
+        # Without its output nothing says which release a model is of: the same one, or one that came later.
+        if not (exists or asked.replace):
+            raise TargetError(
+                f"{shorten(str(beside))!r}, the model of a release, exists without its output. Delete it, "
+                "choose another into=, or add replace=True."
+            )
+    return asked.target(text, output, path.name[: -len(ending)], exists, asked.private_instance)
 
 
 def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -> bool:
     """The same file under any name, or a new file that the source's glob or folder would take in."""
     real = os.path.realpath(path)
     parts = [*session.paths, *([str(session.database)] if session.database is not None else [])]
-    for part in parts:
-        if os.path.realpath(part) == real:
-            return True
-        if path.exists() and Path(part).exists() and path.samefile(part):
-            return True
+    if storage(real) in {storage(os.path.realpath(part)) for part in parts}:
+        return True
     if session.pattern is None:
         return False
     # Where it is, and where it leads to if it is a link.
@@ -450,8 +411,3 @@ def _glob_regex(pattern: str) -> re.Pattern[str]:
         else:
             pieces.append(re.escape(piece))
     return re.compile("".join(pieces), re.DOTALL)
-
-
-def _sealed(engine: DuckDBEngine, session: SourceSession) -> DuckDBEngine:
-    engine.forbid(session.forbidden)
-    return engine

@@ -11,13 +11,13 @@ from typing import Any
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.catalog import path_literal
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.spark.outputs import SparkRelease
+from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
 from dpsyn_sql.engines.stored_releases import kept_place, opened_releases
 from dpsyn_sql.engines.target_session import Target
-from dpsyn_sql.errors import EngineFailure, InputError, InternalError, said
+from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of
-from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
+from dpsyn_sql.sqltext.fragments import Fragment, comma, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
 _STEP = "reading the synthetic rows"
@@ -44,9 +44,10 @@ def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> C
         make = _maker(kind)
         gone = f"The rows of the release cannot be read: {target.name} was replaced, changed or removed."
         with opened_releases(place, target.path) as session:
-            if all(one.release_id != release_id for one in session.releases()):
+            there = session.known(release_id) is not None
+            if not (there and _is_table_of(session.engine, target, release_id)):
                 raise InputError(gone)
-            if not _is_table_of(session.engine, target, release_id) or _mark(target.path) != written:
+            if _mark(target.path) != written:
                 raise InputError(gone)
             failed = ""
             try:
@@ -60,14 +61,14 @@ def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> C
     return read
 
 
-def _reading_spark(kept: SparkRelease, release_id: str) -> Callable[[str], Any]:
+def _reading_spark(kept: SparkOutput, release_id: str) -> Callable[[str], Any]:
     def read(kind: str) -> Any:
         with opened_releases(kept) as session:
-            if all(one.release_id != release_id for one in session.releases()):
+            if session.known(release_id) is None:
                 raise InputError(
                     f"The rows of the release cannot be read: {kept.name} was replaced, changed or removed."
                 )
-        return kept.rows(kind)
+        return read_rows(kept, kind)
 
     return read
 
@@ -96,9 +97,7 @@ def _is_table_of(engine: Engine, target: Target, release_id: str) -> bool:
 def _rows(target: Target, shape: Shape) -> Fragment:
     """What to put after FROM."""
     if target.path is None:
-        if target.sql is None:
-            raise InternalError("an output is a table or a file")
-        return target.sql
+        return qualified(*target.output.table or ())
     place = path_literal(str(target.path))
     if target.format == "parquet":
         return render("source/read_parquet", paths=place)

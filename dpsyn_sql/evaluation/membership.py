@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
@@ -223,10 +224,10 @@ def auc_bound(facts: Mapping[str, Any]) -> tuple[float, str]:
         1.0, (1 + delta * (math.exp(-2 * epsilon) + math.exp(-epsilon))) / (1 + math.exp(-2 * epsilon))
     )
     if budget.get("kind") != "gdp":
-        return bound, f"epsilon={epsilon:.6g}, delta={delta:g}"
+        return bound, f"epsilon={shown(epsilon)}, delta={delta:g}"
     mu, threshold = math.sqrt(2 * float(guarantee["rho"])), float(budget["threshold_delta"])
     exact = _gaussian_bound(mu, threshold)
-    return (exact, f"mu={mu:.6g}") if exact < bound else (bound, f"epsilon={epsilon:.6g}, delta={delta:g}")
+    return (exact, f"mu={mu:.6g}") if exact < bound else (bound, f"epsilon={shown(epsilon)}, delta={delta:g}")
 
 
 def _gaussian_bound(mu: float, threshold: float) -> float:

@@ -334,8 +334,8 @@ def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArra
 def _beyond(tree: JunctionTree, clique: int, neighbour: int, wanted: set[int]) -> bool:
     """Whether any of ``wanted``, none in the clique, is on the neighbour's side of their edge."""
     if tree.parents[neighbour] == clique:
-        return not wanted.isdisjoint(tree.below(neighbour))
-    return not wanted <= tree.below(clique)
+        return not wanted.isdisjoint(tree.below[neighbour])
+    return not wanted <= tree.below[clique]
 
 
 def _joint_with(

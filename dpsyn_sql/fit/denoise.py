@@ -260,9 +260,6 @@ def within_bins(probabilities: FloatArray, bins: IntArray) -> FloatArray:
     return np.divide(probabilities, mass, out=1.0 / codes, where=mass > 0)
 
 
-_GRID = 2.0**-10
-# Rows.
-
 _MANY_CODES = 1_000
 # Above it the noise of empty neighbours would make bins; below it raw counts give better bins.
 

@@ -18,7 +18,7 @@ _LOG_UNITS = 2**32
 # Logarithms of table sizes as integers: sums are exact, so that ties are ties on every machine.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JunctionTree:
     """Maximal cliques of a triangulated graph, joined to a forest with running intersection.
 
@@ -32,8 +32,6 @@ class JunctionTree:
     separators: tuple[Scope, ...]
     order: tuple[int, ...]
     _homes: dict[Scope, int | None] = field(default_factory=dict, compare=False, repr=False)
-    _edges: list[list[int]] = field(default_factory=list, compare=False, repr=False)
-    _below: dict[int, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def cells(self) -> int:
@@ -50,25 +48,24 @@ class JunctionTree:
             )
         return self._homes[scope]
 
-    @property
+    @cached_property
     def neighbours(self) -> list[list[int]]:
-        """Of each clique those it shares an edge of the forest with (remembered)."""
-        if not self._edges:
-            self._edges.extend([] for _ in self.cliques)
-            for child, parent in enumerate(self.parents):
-                if parent >= 0:
-                    self._edges[child].append(parent)
-                    self._edges[parent].append(child)
-        return self._edges
+        """Of each clique those it shares an edge of the forest with."""
+        edges: list[list[int]] = [[] for _ in self.cliques]
+        for child, parent in enumerate(self.parents):
+            if parent >= 0:
+                edges[child].append(parent)
+                edges[parent].append(child)
+        return edges
 
-    def below(self, clique: int) -> frozenset[int]:
-        """Variables of the cliques from this one down to the leaves (remembered)."""
-        if not self._below:
-            for index in reversed(self.order):
-                children = (child for child in self.neighbours[index] if self.parents[child] == index)
-                parts = (self._below[child] for child in children)
-                self._below[index] = frozenset(self.cliques[index]).union(*parts)
-        return self._below[clique]
+    @cached_property
+    def below(self) -> list[set[int]]:
+        """Of each clique the variables of the cliques from it down to the leaves."""
+        found = [set(clique) for clique in self.cliques]
+        for index in reversed(self.order):
+            if self.parents[index] >= 0:
+                found[self.parents[index]] |= found[index]
+        return found
 
     @property
     def introduced(self) -> list[int]:

@@ -138,7 +138,6 @@ def settled(
     sigmas: Mapping[Scope, float],
     total: float,
     theta: float | None = None,
-    rounds: int = ROUNDS,
     layout: Layout | None = None,
 ) -> Views:
     """Views without negative cells that agree and sum to ``total``.
@@ -152,7 +151,6 @@ def settled(
         sigmas: as for ``consistent``.
         total: rows, above 0.
         theta: in standard deviations of a view's noise; None for the projection.
-        rounds: the most rounds.
         layout: as for ``consistent``.
     """
     layout = layout_of(views) if layout is None else layout
@@ -161,7 +159,7 @@ def settled(
     found, firm = _with_margins(layout, [_of_total(array, total) for array in agreed], own, total)
     precisions, deviations = _precisions(layout, firm), layout.parts(firm)
     found = _agreed(layout, found, precisions)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         if _needed(found, total) <= _SETTLED:
             break
         found = [

@@ -11,8 +11,9 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.protocols import Ledger, Outlook
-from dpsyn_sql.methods.recipe import Method
+from dpsyn_sql.ledger.outlook import Outlook
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
 from dpsyn_sql.planning.growth import planned_growth
@@ -38,7 +39,7 @@ class Design:
     session: SourceSession
     source: Source
     shape: Shape
-    method: Method
+    method: Recipe
     terms: Terms
     total: Total | None
 
@@ -90,7 +91,7 @@ class Job(Design):
     con: Connection
     plan: Plan
     rest: Budget
-    place: Ledger | Path | None
+    place: SqliteLedger | Path | None
     target: Target
     target_name: str
     key: ReleaseKey

@@ -6,11 +6,12 @@ import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.spark.outputs import SparkRelease
+from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
 from dpsyn_sql.engines.spark.target import spark_output
 from dpsyn_sql.engines.stored_releases import drawing, opened_releases
 from dpsyn_sql.errors import InputError, briefly, said
@@ -64,11 +65,11 @@ def _load_spark(con: Any, name: object) -> Release:
         raise InputError(
             f"name={said(name)}: give the table or folder that release() wrote: load(spark, 'db.table')"
         )
-    kept = SparkRelease(spark_output(con, name))
-    return replace(_loaded(kept, None, kept.rows), table=kept.name)
+    kept = spark_output(con, name)
+    return replace(_loaded(kept, None, partial(read_rows, kept)), table=kept.name)
 
 
-def _loaded(con: Connection | SparkRelease, name: str | None, read: Callable[[str], Any]) -> Release:
+def _loaded(con: Connection | SparkOutput, name: str | None, read: Callable[[str], Any]) -> Release:
     with opened_releases(con) as session:
         one = session.find(name)
         parts = read_parts(one.total, one.certificate, session.tables(one))

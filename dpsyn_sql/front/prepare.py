@@ -27,10 +27,10 @@ from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.front.job import Design, Job, at_node, protected_source, stored_name
 from dpsyn_sql.front.record import Book, ledger_place
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.protocols import Ledger
+from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.methods import method_of, static_of
-from dpsyn_sql.methods.recipe import Method, check_model
+from dpsyn_sql.methods.recipe import Recipe, check_model
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types, stay_text
 from dpsyn_sql.planning.limits import Terms
@@ -118,7 +118,7 @@ def _opened_source(
 
 def _designed(request: Request, session: SourceSession, total: Total | None) -> Design:
     """What is protected, what is public of its columns, and the method for such a table."""
-    method: Method = method_of(request.method) if total is None else static_of(request.method)
+    method: Recipe = method_of(request.method) if total is None else static_of(request.method)
     for text in session.warnings:
         warn(text)
     source, shape = _resolved(request, session)
@@ -134,7 +134,7 @@ def _designed(request: Request, session: SourceSession, total: Total | None) -> 
     return Design(request, session, source, shape, method, terms, total)
 
 
-def _recorded(con: Connection, design: Design, place: Ledger | Path | None, *, explaining: bool) -> Job:
+def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None, *, explaining: bool) -> Job:
     """The plan, the output, and what the ledger will do."""
     request = design.request
     plan, rest = design.planned(design.budget)
@@ -275,7 +275,7 @@ def _target(con: Connection, design: Design, book: Book, *, explaining: bool) ->
     return open_target(con, request.into, session, replace=True), obstacle
 
 
-def _check_not_the_ledger(target: Target, place: Ledger | Path | None) -> None:
+def _check_not_the_ledger(target: Target, place: SqliteLedger | Path | None) -> None:
     """Refuse an output, or a model beside it, that would overwrite the ledger."""
     file = place if isinstance(place, Path) else getattr(place, "place", None)
     if target.path is None or file is None or file == IN_MEMORY:

@@ -20,7 +20,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.front.job import Job
-from dpsyn_sql.ledger.protocols import LedgerEntry
+from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned import planned_events
 from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
@@ -40,7 +40,7 @@ _ROW_NUMBER = 8
 
 def write_rows(
     job: Job,
-    entry: LedgerEntry,
+    entry: SqliteEntry,
     fitted: FittedRelease,
     lost: Mapping[str, Any],
     rows: int,
@@ -176,7 +176,7 @@ def _claimed(job: Job) -> Claim:
 
 
 def _facts(
-    job: Job, entry: LedgerEntry, fitted: FittedRelease, rows: int, seed: int, drawn: str
+    job: Job, entry: SqliteEntry, fitted: FittedRelease, rows: int, seed: int, drawn: str
 ) -> dict[str, Any]:
     facts = certificate(
         fitted.plan,
@@ -194,7 +194,7 @@ def _facts(
 
 
 def _kept(
-    job: Job, entry: LedgerEntry, fitted: FittedRelease, drawn: Drawn, facts: dict[str, Any]
+    job: Job, entry: SqliteEntry, fitted: FittedRelease, drawn: Drawn, facts: dict[str, Any]
 ) -> StoredRelease:
     """What is stored with the output, under a name without folders: readers need not know them."""
     return StoredRelease(

@@ -17,7 +17,7 @@ from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.accounts import new_name, untouched
 from dpsyn_sql.ledger.locations import VARIABLE, known_memory_ledger, memory_ledger, place_for, variable_place
-from dpsyn_sql.ledger.protocols import Ledger, Outlook
+from dpsyn_sql.ledger.outlook import Outlook
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.report.certificate import measured_facts
@@ -29,7 +29,9 @@ from dpsyn_sql.source.slices import Sliced
 class Book:
     """Asks the ledger about a release before the debit. It never makes a missing ledger."""
 
-    def __init__(self, con: Connection, place: Ledger | Path | None, design: Design, plan: Plan) -> None:
+    def __init__(
+        self, con: Connection, place: SqliteLedger | Path | None, design: Design, plan: Plan
+    ) -> None:
         self._con, self._place, self._plan = con, place, plan
         self._request, self._session, self._shape = design.request, design.session, design.shape
         with _opened(con, place) as ledger:
@@ -97,12 +99,12 @@ class Book:
         return told
 
 
-def _home(ledger: Ledger | None, place: Ledger | Path | None) -> Home:
+def _home(ledger: SqliteLedger | None, place: SqliteLedger | Path | None) -> Home:
     return Home.of(place if isinstance(place, Path) else None) if ledger is None else ledger.home
 
 
 @contextmanager
-def _opened(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger | None]:
+def _opened(con: Connection, place: SqliteLedger | Path | None) -> Iterator[SqliteLedger | None]:
     """The ledger; None if it does not exist yet."""
     if place is None:
         yield known_memory_ledger(owner_of(con))
@@ -113,17 +115,17 @@ def _opened(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger | N
             yield ledger
 
 
-def ledger_in_words(place: Ledger | Path | None) -> str:
+def ledger_in_words(place: SqliteLedger | Path | None) -> str:
     """Where a debit is recorded, for the explained plan."""
     if place is None:
         return "in memory: it ends with the connection"
     return str(place) if isinstance(place, Path) else "the open ledger that you passed"
 
 
-def ledger_place(request: Request, session: SourceSession) -> Ledger | Path | None:
+def ledger_place(request: Request, session: SourceSession) -> SqliteLedger | Path | None:
     """The ledger of a release: an open one, the path of a file, or None for one in memory. Makes nothing."""
     if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
-        ledger: Ledger = request.ledger
+        ledger: SqliteLedger = request.ledger
         return ledger
     if isinstance(request.ledger, str) and "://" in request.ledger:
         raise LedgerError(
@@ -140,7 +142,7 @@ def ledger_place(request: Request, session: SourceSession) -> Ledger | Path | No
 
 
 @contextmanager
-def opened_ledger(con: Connection, place: Ledger | Path | None) -> Iterator[Ledger]:
+def opened_ledger(con: Connection, place: SqliteLedger | Path | None) -> Iterator[SqliteLedger]:
     """Open the ledger; close it if it was not open before."""
     if place is None:
         yield memory_ledger(owner_of(con))

@@ -34,7 +34,8 @@ from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.publish import write_rows
 from dpsyn_sql.front.record import opened_ledger
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.protocols import Ledger, LedgerEntry
+from dpsyn_sql.ledger.entries import SqliteEntry
+from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
@@ -82,7 +83,7 @@ def release(con: Connection, request: Request) -> Release:
 
 
 @contextmanager
-def begun(con: Connection, request: Request) -> Iterator[tuple[Job, Ledger, ReleaseProgress]]:
+def begun(con: Connection, request: Request) -> Iterator[tuple[Job, SqliteLedger, ReleaseProgress]]:
     """The job of a call and its ledger, before the debit; and how far it comes, for interrupts and a bar."""
     with (
         noting_interrupts() as progress,
@@ -95,14 +96,14 @@ def begun(con: Connection, request: Request) -> Iterator[tuple[Job, Ledger, Rele
         yield job, ledger, progress
 
 
-def charged(job: Job, ledger: Ledger, progress: ReleaseProgress) -> AbstractContextManager[LedgerEntry]:
+def charged(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> AbstractContextManager[SqliteEntry]:
     """The debit, or the entry of the same release at no cost."""
     opening = ledger.open_release(job.key, job.plan.budget, new_debit=job.request.new_debit)
     name = job.key.name if job.total is None else f"{job.key.name} {job.key.version}"
     return progress.charging(name, opening, kept=job.place is not None)
 
 
-def _measured(job: Job, entry: LedgerEntry) -> FittedRelease:
+def _measured(job: Job, entry: SqliteEntry) -> FittedRelease:
     """The private side of the door, and the fits between its questions."""
     engine, source, unit = job.session.engine, job.source, job.source.unit
     csv = source.relation.read_as_text
@@ -135,7 +136,7 @@ def counted(engine: SourceEngine, plan: Plan) -> closing[SqlCounter]:
 
 
 def finished(
-    job: Job, entry: LedgerEntry, answers: FittedRelease, progress: ReleaseProgress, notes: tuple[str, ...]
+    job: Job, entry: SqliteEntry, answers: FittedRelease, progress: ReleaseProgress, notes: tuple[str, ...]
 ) -> Release:
     """Everything after the last question: values of codes, what was lost, rows and their output."""
     entry.close_questions()
@@ -166,7 +167,7 @@ def _seed_of(release_id: str) -> int:
 
 def _released(
     job: Job,
-    entry: LedgerEntry,
+    entry: SqliteEntry,
     fitted: FittedRelease,
     rows: int,
     certificate: dict[str, Any],

@@ -27,8 +27,8 @@ from dpsyn_sql.source.slices import Slice, check_slice, is_slice
 
 if TYPE_CHECKING:  # the command shows its help without what these load
     from dpsyn_sql.domain.file import DomainSpec
-    from dpsyn_sql.ledger.protocols import Ledger
-    from dpsyn_sql.methods.recipe import Method
+    from dpsyn_sql.ledger.sqlite import SqliteLedger
+    from dpsyn_sql.methods.recipe import Recipe
 
 ON_ERROR = ("null", "fail")
 """What happens to CSV text that cannot be read as its column's type."""
@@ -86,7 +86,7 @@ class Request:
         default=1e-9,
         metadata=_told("0 (pure differential privacy) to 1e-6.", "With 0 the noise is that of Laplace."),
     )
-    method: str | Method | Mapping[str, Any] = field(
+    method: str | Recipe | Mapping[str, Any] = field(
         default="auto",
         metadata=_told(
             "A method.",
@@ -134,7 +134,7 @@ class Request:
             "Account of the ledger to charge.", "Default: the account that the source is charged to."
         ),
     )
-    ledger: Ledger | str | os.PathLike[str] | None = field(
+    ledger: SqliteLedger | str | os.PathLike[str] | None = field(
         default=None,
         metadata=_told(
             "Ledger file. Default: DPSYN_LEDGER, else beside the source.",

@@ -22,7 +22,8 @@ from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.prepare import at_period
 from dpsyn_sql.front.release import begun, charged, counted, finished
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.protocols import Ledger, LedgerEntry
+from dpsyn_sql.ledger.entries import SqliteEntry
+from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import Static
 from dpsyn_sql.methods.recipe import answers_to
 from dpsyn_sql.planning.plan import Plan
@@ -88,7 +89,7 @@ def _method(job: Job) -> Static:
     return job.method
 
 
-def _measure_missing(job: Job, ledger: Ledger, progress: ReleaseProgress) -> tuple[int, ...]:
+def _measure_missing(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> tuple[int, ...]:
     """Measure all earlier periods that are not, in order: a bound on the windows of a unit holds only then.
 
     A period is measured after all before it, so the last one that is measured tells the rest.
@@ -102,12 +103,12 @@ def _measure_missing(job: Job, ledger: Ledger, progress: ReleaseProgress) -> tup
     return missing
 
 
-def _measured(job: Job, ledger: Ledger) -> bool:
+def _measured(job: Job, ledger: SqliteLedger) -> bool:
     outlook = ledger.look(job.key, job.plan.budget, (), new_debit=job.request.new_debit)
     return outlook.measured_on is not None
 
 
-def _node(job: Job, ledger: Ledger, progress: ReleaseProgress) -> Node:
+def _node(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> Node:
     """Measure the node of a period, or read back its answers."""
     with charged(job, ledger, progress) as entry:
         node = _measure(job, entry)
@@ -115,7 +116,7 @@ def _node(job: Job, ledger: Ledger, progress: ReleaseProgress) -> Node:
         return node
 
 
-def _measure(job: Job, entry: LedgerEntry) -> Node:
+def _measure(job: Job, entry: SqliteEntry) -> Node:
     """Ask all questions of a node: the private side of the door."""
     method, unit = _method(job), job.plan.source.unit
     plan = method.plan(job.plan.source, job.plan.domain, entry.budget, job.terms)

@@ -32,8 +32,8 @@ from dpsyn_sql.errors import (
     PrivacyBudgetExceeded,
 )
 from dpsyn_sql.ledger.chain import append
+from dpsyn_sql.ledger.outlook import Standing
 from dpsyn_sql.ledger.panels import Debited, debits, in_words, refuse_unfinished
-from dpsyn_sql.ledger.protocols import Standing
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.source.names import fold, listed
@@ -335,8 +335,8 @@ def _approximate(store: Store, account: Account) -> Account:
     spent = _spending(debits(store, account.account_id), "gdp").total
     if not Balance(Budget("gdp", 0)).admits(spent):
         raise BudgetError(
-            f"The pure releases of the account {account.name!r} amount to more than an account can hold "
-            "(mu^2/2 up to 9,223)."
+            f"The pure releases of the account {account.name!r} amount to more than an account can hold. Use "
+            "another account for releases with a delta."
         )
     account = replace(account, granted=None, balance=Balance(spent))
     # The old limit ends with the old kind; a grant sets the new limit in the same transaction.
@@ -370,8 +370,8 @@ def _refusal(account: Account, charge: Charge, cost: Budget) -> str:
     left = account.balance.remaining
     if left is None:
         return (
-            f"The account {account.name!r} would hold more than a ledger can count (mu^2/2 or epsilon above "
-            "9,223). Nothing was read or charged."
+            f"The account {account.name!r} would hold more than a ledger can count, which is an epsilon of "
+            "thousands. Nothing was read or charged."
         )
     if cost.amount <= left.amount:
         way = (
@@ -384,6 +384,11 @@ def _refusal(account: Account, charge: Charge, cost: Budget) -> str:
     told = "The release costs"
     if charge.budget.kind != cost.kind:
         told = f"The pure release of {describe(charge.budget, account.delta)} counts in this account as"
+        way = (
+            "The limit of a Gaussian account counts mu^2/2, which is large for the noise of a pure release. "
+            "Release with a delta above 0; or keep pure releases in an account of their own, in another "
+            f"ledger= where it is granted with delta=0 (the privacy losses then add up). {way}"
+        )
     return (
         f"{told} {describe(cost, account.delta)}, which is more than the account {account.name!r} "
         f"has left: {account.left}. Nothing was read or charged. {way} (`dpsyn ledger grant`)."

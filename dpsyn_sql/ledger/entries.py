@@ -30,8 +30,8 @@ from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
+from dpsyn_sql.ledger.outlook import Outlook, Standing
 from dpsyn_sql.ledger.panels import place_of
-from dpsyn_sql.ledger.protocols import Outlook, Standing
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.plan import ReleaseKey

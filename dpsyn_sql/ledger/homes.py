@@ -54,6 +54,24 @@ def moved(store: Store, *, with_data: bool) -> None:
     append(store, "moved", {"place": found, "home": found if with_data else start})
 
 
+def refuse_own_file(store: Store, account: str) -> None:
+    """Refuse to grant a table of the ledger's own database under the file's name; inside a transaction.
+
+    Raises:
+        InputError: no release would ever be charged to such an account.
+    """
+    file, colon, table = account.partition(":")
+    database = home(store).database
+    if not colon or not table or database is None:
+        return
+    if file == database.name or os.path.realpath(file) == str(database):
+        meant = table if "#" in table else f"{table}#row"
+        raise InputError(
+            f"No release would be charged to {account!r}: this ledger lies beside {database.name} and "
+            f"names the tables in it without the file; did you mean {meant!r}?"
+        )
+
+
 def _place(store: Store) -> str | None:
     return None if store.place == IN_MEMORY else os.path.realpath(store.place)
 

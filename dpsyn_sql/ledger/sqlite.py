@@ -17,8 +17,8 @@ from dpsyn_sql.ledger import accounts, entries, homes
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.guard import own_errors
+from dpsyn_sql.ledger.outlook import Outlook
 from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
-from dpsyn_sql.ledger.protocols import Outlook
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.ledger.verify import verify
 from dpsyn_sql.planning.plan import ReleaseKey
@@ -113,10 +113,12 @@ class SqliteLedger:
         Raises:
             BudgetError: out of range, or below what is spent.
             AccountError: delta = 0 for an approximate account.
+            InputError: a table of the database beside the ledger, with the name of its file.
         """
         _check_label("account", account)
         with self._store.writing():
             homes.settle(self._store)
+            homes.refuse_own_file(self._store, account)
             made = accounts.granted(self._store, account, epsilon, delta)
             granted = account_overview(made, accounts.sources_of(self._store, made))
         self._store.checkpoint()

@@ -21,7 +21,7 @@ from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.hierarchical import Hierarchical
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.privbayes import PrivBayes
-from dpsyn_sql.methods.recipe import METHODS, Method, Recipe, Static
+from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import Curator
@@ -42,7 +42,7 @@ class Auto(Recipe):
     name = "auto"
     takes_workload = takes_target = True
 
-    def chosen(self, domain: Domain, terms: Terms) -> Method:
+    def chosen(self, domain: Domain, terms: Terms) -> Recipe:
         """The method for a domain."""
         workload = terms.workload
         able = [

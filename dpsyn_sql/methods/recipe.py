@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from inspect import isfunction
-from typing import Any, ClassVar, Protocol, Self, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
@@ -26,41 +26,6 @@ _IN_WORDS = {int: "a whole number", float: "a finite number", bool: "true or fal
 
 METHODS: dict[str, Recipe] = {}
 """By name, with default settings, the most accurate first. ``methods/__init__.py`` fills it."""
-
-
-class Method(Protocol):
-    """A recipe: plan from public facts, then ask the curator and fit (``methods/recipe.py``)."""
-
-    @property
-    def name(self) -> str:
-        """The name in plans and certificates."""
-
-    def chosen(self, domain: Domain, terms: Terms) -> Method:
-        """The method that plans and runs: itself, or another one that is better for such a table."""
-
-    @property
-    def model(self) -> type[Model]:
-        """The class of model that ``run`` fits; a release checks it before it charges."""
-
-    @property
-    def growth(self) -> Growth | None:
-        """How discovery grows the tree of a table that is one key; None for methods of other tables."""
-
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """Which marginals at what share of the budget.
-
-        Raises:
-            InputError: a workload is given, but the method does not use it.
-        """
-
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
-        """Measure as planned and fit a model to the noisy answers."""
-
-    def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
-        """Of the estimates of a model that ``run`` fitted, as far as they are known; post-processing.
-
-        ``answers`` are all noisy tables that the release shows.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +114,31 @@ class Recipe(ABC):
 
     @property
     def growth(self) -> Growth | None:
-        """How discovery grows domains together; without it (None) it asks for columns one by one."""
+        """How discovery grows the tree of a table that is one key; None: it asks for columns one by one."""
         return None
 
-    def chosen(self, domain: Domain, terms: Terms) -> Method:
-        """Itself."""
+    def chosen(self, domain: Domain, terms: Terms) -> Recipe:
+        """The method that plans and runs: itself, or another one that is better for such a table."""
         return self
 
     @abstractmethod
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """The marginals and their shares of the budget, from public facts; ``planned`` makes the plan."""
+        """The marginals and their shares of the budget, from public facts; ``planned`` makes the plan.
+
+        Raises:
+            InputError: a workload is given, but the method does not use it.
+        """
 
     @abstractmethod
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
         """Measure as planned and fit a model to the noisy answers."""
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
-        """Of the measured one-way tables, with which every model agrees."""
+        """Of the estimates of a model that ``run`` fitted, as far as they are known; post-processing.
+
+        Here of the measured one-way tables, with which every model agrees. ``answers`` are all noisy tables
+        that the release shows.
+        """
         return Variances((), one_way_components(model.domain, answers))
 
     def planned(
@@ -283,7 +256,7 @@ NEEDED = tuple(
 """The functions of a model that a release calls."""
 
 
-def check_model(method: Method) -> None:
+def check_model(method: Recipe) -> None:
     """Refuse a method whose models cannot be released.
 
     Raises:

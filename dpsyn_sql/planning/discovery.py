@@ -21,12 +21,8 @@ if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
 DISCOVERY_SHARE = Fraction(1, 10)
 """Share of the budget for all columns without a public domain together, at most."""
 
-COLUMN_SHARE: Mapping[str, Fraction] = {
-    "categorical": Fraction(1, 20),
-    "numeric": Fraction(1, 20),
-    "temporal": Fraction(1, 20),
-}
-"""Share of one of them, by its kind, as far as there is room."""
+COLUMN_SHARE = Fraction(1, 20)
+"""Share of one of them, as far as there is room."""
 
 HIERARCHY_SHARE, HIERARCHIES_SHARE = Fraction(1, 10), Fraction(1, 4)
 """Share of the budget for a hierarchy as far as there is room, and for all of them together at most. Its
@@ -129,7 +125,7 @@ def planned_discovery(
             "categories in the domain file (or sql_type, for numbers of a CSV file), leave them out "
             "with exclude=, or give a delta such as 1e-9"
         )
-    discovery = min(DISCOVERY_SHARE, sum((COLUMN_SHARE[column.kind] for column in others), Fraction(0)))
+    discovery = min(DISCOVERY_SHARE, COLUMN_SHARE * len(others))
     hierarchies = min(HIERARCHIES_SHARE, HIERARCHY_SHARE * len(trees))
     contributions = contributions_share(shape, unit)
     columns, grown, rows, rest = budget.without_thresholds().split(

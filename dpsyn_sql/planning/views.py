@@ -34,7 +34,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,58 +127,36 @@ def covering_views(sizes: Sequence[int], cover: int, most_cells: int) -> Coverin
     if len(used) == cover or smallest > most_cells:  # nothing larger fits
         found = [tuple(one) for one in numbers[fits].tolist()]
     else:
-        found = list((_pairs_covered if cover == 2 else _triples_covered)(own, numbers[fits], most_cells))
+        found = list(_covered(own, numbers[fits], most_cells))
     return Covering(tuple(sorted(tuple(used[place] for place in view) for view in found)), apart)
 
 
-def _pairs_covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
-    missing = np.zeros((len(sizes), len(sizes)), np.int64)
-    missing[wanted[:, 0], wanted[:, 1]] = missing[wanted[:, 1], wanted[:, 0]] = 1
-    of_each = missing.sum(axis=1)
-    cost = _costs(sizes)
-    while (first := int(np.argmax(of_each))) >= 0 and of_each[first]:
-        view, gain, cells = [first], missing[first].copy(), sizes[first]
-        while len(view) < MOST_TOGETHER:
-            worth = np.where(cells * sizes <= most, gain / cost, 0)
-            worth[view] = 0
-            best = int(np.argmax(worth))
-            if worth[best] <= 0:
-                break
-            view.append(best)
-            cells *= sizes[best]
-            gain += missing[best]
-        view.sort()
-        of_each[view] -= missing[np.ix_(view, view)].sum(axis=1)
-        missing[np.ix_(view, view)] = 0
-        yield tuple(view)
-
-
-def _costs(sizes: FloatArray) -> FloatArray:
-    return np.asarray(np.rint(_FINE * np.log2(sizes)))
-
-
-def _triples_covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
-    missing = np.zeros((len(sizes),) * 3, np.int16)
-    for axes in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
+def _covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
+    """Views that hold all wanted sets, each set a row."""
+    cover = wanted.shape[1]
+    missing = np.zeros((len(sizes),) * cover, np.int16)
+    for axes in permutations(range(cover)):
         missing[tuple(wanted[:, axis] for axis in axes)] = 1
-    of_each = missing.sum(axis=2, dtype=np.int64)
-    cost = _costs(sizes)
-    while (start := int(np.argmax(of_each))) >= 0 and of_each.flat[start]:
-        view = list(divmod(start, len(sizes)))
-        gain, cells = missing[view[0], view[1]].astype(np.int64), sizes[view].prod()
+    of_each = missing.sum(axis=-1, dtype=np.int64)
+    cost = np.rint(_FINE * np.log2(sizes))
+    while of_each.flat[start := int(np.argmax(of_each))]:
+        view = [int(one) for one in np.unravel_index(start, of_each.shape)]
+        gain, cells = missing[tuple(view)].astype(np.int64), sizes[view].prod()
         while len(view) < MOST_TOGETHER:
             worth = np.where(cells * sizes <= most, gain / cost, 0)
             worth[view] = 0
             best = int(np.argmax(worth))
             if worth[best] <= 0:
                 break
-            gain += missing[view, best].sum(axis=0, dtype=np.int64)
+            held = missing[np.ix_(*[view] * (cover - 2), [best])]
+            gain += held.reshape(-1, len(sizes)).sum(axis=0, dtype=np.int64)
             view.append(best)
             cells *= sizes[best]
         view.sort()
-        for one in view:
-            of_each[one, view] -= missing[one][np.ix_(view, view)].sum(axis=1, dtype=np.int64)
-        missing[np.ix_(view, view, view)] = 0
+        of_each[np.ix_(*[view] * (cover - 1))] -= missing[np.ix_(*[view] * cover)].sum(
+            axis=-1, dtype=np.int64
+        )
+        missing[np.ix_(*[view] * cover)] = 0
         yield tuple(view)
 
 

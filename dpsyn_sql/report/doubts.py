@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.budget import Number, weakness
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.discovery.attributes import FoundType
-from dpsyn_sql.ledger.protocols import LedgerEntry
+from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.complaints import complaints
@@ -34,7 +34,7 @@ _UNCERTAIN = 0.1
 """A release warns if the standard error of the noisy total is more than this part of it."""
 
 
-def notes_on(entry: LedgerEntry) -> tuple[str, ...]:
+def notes_on(entry: SqliteEntry) -> tuple[str, ...]:
     """Notes of the ledger for the operator."""
     notes = []
     if entry.replayed:

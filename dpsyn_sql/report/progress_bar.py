@@ -21,7 +21,7 @@ from rich.progress import (
 from rich.text import Text
 
 from dpsyn_sql.common.progress import is_listened_to, listening
-from dpsyn_sql.ledger.protocols import LedgerEntry
+from dpsyn_sql.ledger.entries import SqliteEntry
 
 _IN_WORDS = {
     "discover": "discover domains",
@@ -110,8 +110,8 @@ class ReleaseProgress:
 
     @contextmanager
     def charging(
-        self, name: str, opening: AbstractContextManager[LedgerEntry], *, kept: bool
-    ) -> Iterator[LedgerEntry]:
+        self, name: str, opening: AbstractContextManager[SqliteEntry], *, kept: bool
+    ) -> Iterator[SqliteEntry]:
         """Open the entry of a release; ``kept``: its ledger outlives the connection."""
         again = "the same call" if kept else "the same call on the same connection"
         again += " continues from here at no further cost."

@@ -11,8 +11,9 @@ from typing import Any
 
 from dpsyn_sql.errors import DpsynError, said
 from dpsyn_sql.schedule.calendar import LABELS, MOST_PERIODS, Calendar, unaligned
+from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.lines import Faults, Place
-from dpsyn_sql.schedule.series import PLACEHOLDERS, Limit, ReleaseSeries, Schedule
+from dpsyn_sql.schedule.series import PLACEHOLDERS, ReleaseSeries, Schedule
 from dpsyn_sql.source.files import ending_of, looks_like_path
 from dpsyn_sql.source.names import display_name, fold, near_matches, split_name
 from dpsyn_sql.source.paths import WILDCARDS, absolute_path
@@ -72,7 +73,7 @@ def _check_accounts(document: Any, faults: Faults) -> None:
         place = ("accounts", name)
         if len(declared) > 1 and name not in used:
             faults.at(place, "no source has it, so its limit would protect nothing")
-        if account.limit is None and not any(limit for _, limit in account.per):
+        if account.limit is None and not account.of_periods:
             faults.at(place, "write limit: or per:")
 
 
@@ -345,10 +346,13 @@ def _check_units(schedule: Schedule, faults: Faults) -> None:
 
 
 def _check_budget(schedule: Schedule, one: ReleaseSeries, faults: Faults) -> None:
-    account = schedule.accounts.get(one.source.account or "")
+    name = one.source.account or ""
+    account = schedule.accounts.get(name)
     if account is None:
         return
-    limits: list[tuple[Place, Limit]] = [(("per", length), found) for length, found in account.per.items()]
+    limits: list[tuple[Place, LimitSpec]] = [
+        (("per", key), found) for key, found in account.of_periods.items()
+    ]
     limits += [] if account.limit is None else [(("limit",), account.limit)]
     for key, limit in limits:
         problem = ""
@@ -359,4 +363,4 @@ def _check_budget(schedule: Schedule, one: ReleaseSeries, faults: Faults) -> Non
         except DpsynError as error:
             problem = str(error)
         if problem:
-            faults.at(("accounts", account.name, *key), problem)
+            faults.at(("accounts", name, *key), problem)

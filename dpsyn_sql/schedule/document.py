@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -22,6 +23,8 @@ from pydantic import (
     create_model,
 )
 
+from dpsyn_sql.accounting.account import USUAL_DELTA, grant_delta, granted_budget
+from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS
 
 OF_SOURCE = ("domain", "account", "trust_query", "public_tables", "on_error")
@@ -86,6 +89,25 @@ class LimitSpec(_Spec):
     epsilon: Number
     delta: Number | None = None
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        """(epsilon, delta) as the ledger records them."""
+        delta = grant_delta(self.epsilon) if self.delta is None else self.delta
+        return str(self.epsilon).strip(), str(delta).strip()
+
+    @property
+    def budget(self) -> Budget:
+        """In the units of an account; a limit without a delta is pure."""
+        return granted_budget(*self.pair)
+
+    @property
+    def shown_delta(self) -> Fraction:
+        """The delta at which people see what it holds."""
+        return exact_number("delta", self.pair[1]) or USUAL_DELTA
+
+    def __str__(self) -> str:
+        return "epsilon={}, delta={}".format(*self.pair)
+
 
 class PerSpec(_Spec):
     """Limits of every budget period of a length."""
@@ -102,6 +124,11 @@ class AccountSpec(_Spec):
     per: Annotated[
         PerSpec, Field(description="What the releases of each year, quarter or month may spend.")
     ] = PerSpec()
+
+    @property
+    def of_periods(self) -> dict[str, LimitSpec]:
+        """The limits of budget periods, by their length."""
+        return {length: limit for length, limit in self.per if limit is not None}
 
 
 class WindowSpec(_Spec):

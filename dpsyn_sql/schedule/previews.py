@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.accounting.budget import exact_number
 from dpsyn_sql.errors import DpsynError
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
@@ -122,8 +123,7 @@ def participation(one: ReleaseSeries) -> str:
         return f"windows without an end, a person can be in all of them: epsilon={epsilon} for each"
     if count == 1:
         return f"one {what.removesuffix('s')}: epsilon={epsilon}"
-    whole = float(count * exact_number("epsilon", epsilon))
-    each = f"{count} x epsilon={epsilon}, at most {whole:g} in all"
+    each = f"{count} x epsilon={epsilon}, at most {shown(count * exact_number('epsilon', epsilon))} in all"
     return f"{count} {what}, a person can be in all of them: {each}"
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dpsyn_sql.accounting.account import grant_delta
 from dpsyn_sql.errors import InputError, LedgerError, said
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.locations import default_place, variable_place
@@ -20,8 +19,6 @@ from dpsyn_sql.schedule.document import OF_RELEASE, OF_SOURCE, ScheduleDocument
 from dpsyn_sql.schedule.lines import Faults, Place, read_yaml
 from dpsyn_sql.schedule.series import (
     PLACEHOLDERS,
-    Account,
-    Limit,
     ReleaseSeries,
     Schedule,
     ScheduledSource,
@@ -167,16 +164,9 @@ def _problem(options: Mapping[str, Any], folder: Path) -> str:
 
 
 def _schedule(file: Path, document: Any, faults: Faults) -> Schedule:
-    accounts = {
-        name: Account(
-            name,
-            _limit(spec.limit),
-            {length: _limit(limit) for length, limit in spec.per if limit is not None},
-        )
-        for name, spec in document.accounts.items()
-    }
     sources = {
-        name: _source(name, spec, tuple(accounts), file.parent) for name, spec in document.sources.items()
+        name: _source(name, spec, tuple(document.accounts), file.parent)
+        for name, spec in document.sources.items()
     }
     releases = tuple(
         ReleaseSeries(
@@ -192,14 +182,7 @@ def _schedule(file: Path, document: Any, faults: Faults) -> Schedule:
         for name, spec in document.releases.items()
     )
     ledger = _ledger(document.ledger, file, list(sources.values()), faults)
-    return Schedule(file, ledger, accounts, releases, faults)
-
-
-def _limit(spec: Any) -> Any:
-    if spec is None:
-        return None
-    delta = grant_delta(spec.epsilon) if spec.delta is None else spec.delta
-    return Limit(str(spec.epsilon).strip(), str(delta).strip())
+    return Schedule(file, ledger, document.accounts, releases, faults)
 
 
 def _source(name: str, spec: Any, accounts: tuple[str, ...], folder: Path) -> ScheduledSource:

@@ -18,7 +18,8 @@ from dpsyn_sql.errors import AccountError, ScheduleError
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.schedule.calendar import begin_of, end_of
-from dpsyn_sql.schedule.series import Item, Limit, Schedule
+from dpsyn_sql.schedule.document import LimitSpec
+from dpsyn_sql.schedule.series import Item, Schedule
 
 _STATES = ("debited", "measured", "published")
 _SLACK = timedelta(minutes=5)
@@ -121,15 +122,16 @@ class Spent:
 
     def refusal(self, item: Item, cost: Budget) -> tuple[str, datetime | None]:
         """Why a limit of a budget period refuses a debit, and where that period ends; empty if none does."""
-        account = self._accounts.get(item.releases.source.account or "")
+        name = item.releases.source.account or ""
+        account = self._accounts.get(name)
         if account is None:
             return "", None
-        for length, limit in account.per.items():
+        for length, limit in account.of_periods.items():
             begins = begin_of(length, item.period.begins or self._now)
-            problem = self._sum(account.name, length, begins, limit).exceeded(cost)
+            problem = self._sum(name, length, begins, limit).exceeded(cost)
             if problem:
                 return (
-                    f"the account {account.name!r} may spend {limit} in the {length} from {begins:%Y-%m-%d}, "
+                    f"the account {name!r} may spend {limit} in the {length} from {begins:%Y-%m-%d}, "
                     f"and {problem}. Nothing was read or charged",
                     end_of(length, begins),
                 )
@@ -137,10 +139,11 @@ class Spent:
 
     def over_lifetime(self, item: Item, cost: Budget) -> bool:
         """Whether a release exceeds what its account has left; for an outlook only."""
-        account = self._accounts.get(item.releases.source.account or "")
+        name = item.releases.source.account or ""
+        account = self._accounts.get(name)
         if account is None or account.limit is None:
             return False
-        return bool(self._sum(account.name, "", None, account.limit).exceeded(cost))
+        return bool(self._sum(name, "", None, account.limit).exceeded(cost))
 
     def _add(self, account_name: str, cost: Budget, counts_at: datetime) -> None:
         account = self._accounts.get(account_name)
@@ -148,10 +151,10 @@ class Spent:
             return
         if account.limit is not None:
             self._sum(account_name, "", None, account.limit).add(cost)
-        for length, limit in account.per.items():
+        for length, limit in account.of_periods.items():
             self._sum(account_name, length, begin_of(length, counts_at), limit).add(cost)
 
-    def _sum(self, account: str, length: str, begins: datetime | None, limit: Limit) -> _Sum:
+    def _sum(self, account: str, length: str, begins: datetime | None, limit: LimitSpec) -> _Sum:
         key = (account, length, begins)
         if key not in self._sums:
             self._sums[key] = _Sum(limit.budget, limit.shown_delta)

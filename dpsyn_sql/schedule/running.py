@@ -21,6 +21,7 @@ from dpsyn_sql.errors import (
     said,
 )
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
     Records,
@@ -29,7 +30,7 @@ from dpsyn_sql.schedule.records import (
     epsilon_of,
     read_records,
 )
-from dpsyn_sql.schedule.series import Item, Limit, Schedule, in_keys
+from dpsyn_sql.schedule.series import Item, Schedule, in_keys
 from dpsyn_sql.schedule.status import GONE, OPEN, PUBLISHED, State, oldest_first, states, utc_now
 from dpsyn_sql.source.names import listed, near_matches
 
@@ -224,7 +225,7 @@ def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
 # -- limits --------------------------------------------------------------------------------------------
 
 
-def other_limits(schedule: Schedule, records: Records) -> list[tuple[str, Limit]]:
+def other_limits(schedule: Schedule, records: Records) -> list[tuple[str, LimitSpec]]:
     """The lifetime limits of the file, by account, where the ledger has others.
 
     Raises:
@@ -317,10 +318,11 @@ def _released(
 
 def _in_limits(text: str, schedule: Schedule, item: Item) -> str:
     """A refusal of the ledger: a limit of the file is raised there, since a run sets it again."""
-    account = schedule.accounts.get(item.releases.source.account or "")
+    name = item.releases.source.account or ""
+    account = schedule.accounts.get(name)
     if account is None or account.limit is None:
         return text
-    return text.replace("(`dpsyn ledger grant`)", f"(limit: of accounts.{account.name})")
+    return text.replace("(`dpsyn ledger grant`)", f"(limit: of accounts.{name})")
 
 
 def _over_limit(
@@ -329,7 +331,7 @@ def _over_limit(
     """Whether a limit of a budget period refuses a new debit, by what the ledger holds at this moment."""
     account = schedule.accounts.get(item.releases.source.account or "")
     records = read_records(schedule.ledger)
-    if account is None or not account.per or records.of(item) is not None:
+    if account is None or not account.of_periods or records.of(item) is not None:
         return "", None
     return Spent(schedule, records, items, now).refusal(item, _cost(schedule, item))
 

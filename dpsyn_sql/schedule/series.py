@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.account import USUAL_DELTA, granted_budget, price
-from dpsyn_sql.accounting.budget import Budget, Kind, exact_number
+from dpsyn_sql.accounting.account import FIGURE, price
+from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.request import OPTIONS, Request
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
+from dpsyn_sql.schedule.document import AccountSpec
 from dpsyn_sql.schedule.lines import Faults
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import display_name, split_name
@@ -24,43 +24,10 @@ from dpsyn_sql.source.slices import Partition, Slice, Window
 
 PLACEHOLDERS = re.compile(r"\{(\w+)\}")
 
-_ARGUMENTS = re.compile(rf"(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?")
+_ARGUMENTS = re.compile(
+    rf"(?P<figure>{FIGURE})|(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?"
+)
 _KEYS = {"into": "output", "con": "database"}
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A limit of (epsilon, delta) as it is written."""
-
-    epsilon: str
-    delta: str
-
-    @property
-    def budget(self) -> Budget:
-        """In the units of an account; a limit without a delta is pure."""
-        return granted_budget(self.epsilon, self.delta)
-
-    @property
-    def shown_delta(self) -> Fraction:
-        """The delta at which people see what it holds."""
-        return exact_number("delta", self.delta) or USUAL_DELTA
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """As the ledger records it."""
-        return self.epsilon, self.delta
-
-    def __str__(self) -> str:
-        return f"epsilon={self.epsilon}, delta={self.delta}"
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """An account with its limits: for its lifetime, and by the length of a budget period."""
-
-    name: str
-    limit: Limit | None
-    per: Mapping[str, Limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +157,7 @@ class Schedule:
 
     path: Path
     ledger: Path
-    accounts: Mapping[str, Account]
+    accounts: Mapping[str, AccountSpec]
     releases: tuple[ReleaseSeries, ...]
     faults: Faults = field(repr=False, compare=False)
 
@@ -249,7 +216,9 @@ def in_keys(text: str) -> str:
     """A message of the package, which names arguments, in keys of the file."""
 
     def in_key(found: re.Match[str]) -> str:
-        value = "" if found[2] is None else f" {found[2].lower()}"
-        return f"{_KEYS.get(found[1], found[1])}:{value}"
+        if found["figure"]:
+            return found[0]
+        value = "" if found[3] is None else f" {found[3].lower()}"
+        return f"{_KEYS.get(found[2], found[2])}:{value}"
 
     return _ARGUMENTS.sub(in_key, text)

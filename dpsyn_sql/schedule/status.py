@@ -107,7 +107,7 @@ def _admitted(schedule: Schedule, item: Item, records: Records, spent: Spent) ->
     if account is None:
         return True
     try:
-        limit = next(one for one in [*account.per.values(), account.limit] if one is not None)
+        limit = next(one for one in [*account.of_periods.values(), account.limit] if one is not None)
         kind = limit.budget.kind
         cost = spent.expected(item, item.releases.cost(kind, item.period))
     except DpsynError:

@@ -9,19 +9,17 @@ together with its ledger. Tables are named as the database compares them, withou
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from dpsyn_sql.source.names import display_name, fold
+from dpsyn_sql.source.paths import real_pattern
 
 SUFFIX = ".dpsyn-ledger"
 """A ledger beside a database file is called ``<database file>.dpsyn-ledger``."""
 
 _ONE_STORE = {"s3a": "s3", "s3n": "s3"}
 """Schemes of one and the same store."""
-
-_WILDCARD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,7 @@ class Home:
 
     def pattern(self, pattern: str) -> str:
         """The name of a glob: links before the first wildcard are followed."""
-        wildcard = _WILDCARD.search(pattern)
-        end = pattern.rfind("/", 0, len(pattern) if wildcard is None else wildcard.start()) + 1
-        return self._relative(Path(os.path.realpath(pattern[:end] or ".")) / pattern[end:])
+        return self._relative(Path(real_pattern(pattern)))
 
     def table(self, database: str | None, catalog: str, schema: str, name: str) -> str:
         """The name of a table; ``database`` is the file that holds it, None for a database in memory, which

@@ -26,15 +26,20 @@ def is_query(text: str) -> bool:
     return _QUERY.match(text) is not None
 
 
-def split_name(text: str) -> tuple[str, ...] | None:
-    """The parts of ``[[catalog.]schema.]name``, each possibly quoted; None if it is no such name."""
+def split_name(
+    text: str, part: re.Pattern[str] = _PART, quote: str = '"', most: int | None = 3
+) -> tuple[str, ...] | None:
+    """The parts of ``[[catalog.]schema.]name``, each possibly quoted; None if it is no such name.
+
+    Another database's names: ``part`` matches a part without its quotes, or one as it is.
+    """
     parts: list[str] = []
     position = 0
     while True:
-        match = _PART.match(text, position)
-        if match is None or len(parts) == 3:
+        match = part.match(text, position)
+        if match is None or len(parts) == most:
             return None
-        parts.append(match[1].replace('""', '"') if match[1] is not None else match[2])
+        parts.append(match[1].replace(quote * 2, quote) if match[1] is not None else match[2])
         position = match.end()
         if position == len(text):
             return tuple(parts)

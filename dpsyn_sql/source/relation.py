@@ -83,10 +83,6 @@ class Relation:
         """Whether its columns are text that is cast to their types, and is NULL where it does not parse."""
         return self.kind == "csv" and not self.strict
 
-    def without(self, names: frozenset[str]) -> tuple[Column, ...]:
-        """The columns that are not excluded, in source order."""
-        return tuple(column for column in self.columns if column.name not in names)
-
 
 ROW_OF_RESULT = "row of result"
 """The unit where one row of a table can give several rows of the result: it protects less than "row"."""

@@ -2,6 +2,7 @@
 
 import shutil
 import warnings
+from contextlib import closing
 
 import duckdb
 import pytest
@@ -29,35 +30,43 @@ def path(tmp_path):
     return folder / "w.duckdb"
 
 
-def release(path, source="sales", **options):
+def release(path, source="sales", call=dpsyn_sql.release, **options):
     settings = {"domain": SPEC, "method": "independent", **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return dpsyn_sql.release(path, source, **settings)
+        return call(path, source, **settings)
 
 
 def plan(path, source="sales", **options):
-    settings = {"domain": SPEC, "method": "independent", **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return dpsyn_sql.plan(path, source, **settings).verbose()
+    return release(path, source, dpsyn_sql.plan, **options).verbose()
 
 
 def overview(path):
-    ledger = SqliteLedger(f"{path}.dpsyn-ledger", create=False)
-    try:
+    with closing(SqliteLedger(f"{path}.dpsyn-ledger", create=False)) as ledger:
         assert ledger.verify()
         return ledger.overview()
-    finally:
-        ledger.close()
 
 
 def grant(path, account, epsilon="1", delta=None):
-    ledger = SqliteLedger(f"{path}.dpsyn-ledger")
-    try:
+    with closing(SqliteLedger(f"{path}.dpsyn-ledger")) as ledger:
         return ledger.grant(account, epsilon, delta)
-    finally:
-        ledger.close()
+
+
+def ledger_command(*arguments):
+    return CliRunner().invoke(app, ["ledger", *map(str, arguments)])
+
+
+def renamed_with_its_ledger(path, name):
+    """The database under another name, as its ledger knows."""
+    new = path.with_name(name)
+    path.rename(new)
+    path.with_name(f"{path.name}.dpsyn-ledger").rename(f"{new}.dpsyn-ledger")
+    return new
+
+
+def moved_with_data(place):
+    with closing(SqliteLedger(place)) as ledger:
+        ledger.moved(with_data=True)
 
 
 @pytest.mark.parametrize("account", ["main.sales#row", "main.SALES#row", "Sales#row"])
@@ -93,28 +102,23 @@ def test_a_ledger_that_was_moved_is_refused_until_somebody_says_how(path):
     for call in (release, plan):
         with pytest.raises(dpsyn_sql.LedgerError, match=r"dpsyn ledger moved .* --alone"):
             call(path, ledger=elsewhere)
-    told = CliRunner().invoke(app, ["ledger", "moved", str(elsewhere), "--alone"])
+    told = ledger_command("moved", elsewhere, "--alone")
     assert told.exit_code == 0, told.output
     again = release(path, ledger=elsewhere)
     assert again.replayed and again.id == first.id
     release(path, ledger=elsewhere, version="2", into="o")
-    ledger = SqliteLedger(elsewhere)
-    assert [one.sources for one in ledger.overview().accounts] == [("main.sales",)] and ledger.verify()
-    ledger.close()
-    twice = CliRunner().invoke(app, ["ledger", "moved", str(elsewhere), "--alone"])
+    with closing(SqliteLedger(elsewhere)) as ledger:
+        assert [one.sources for one in ledger.overview().accounts] == [("main.sales",)] and ledger.verify()
+    twice = ledger_command("moved", elsewhere, "--alone")
     assert twice.exit_code == 2 and "was not moved" in twice.output
 
 
 def test_a_database_renamed_with_its_ledger_keeps_its_account_and_its_replays(path):
     first = release(path)
-    new = path.with_name("warehouse.duckdb")
-    path.rename(new)
-    path.with_name("w.duckdb.dpsyn-ledger").rename(f"{new}.dpsyn-ledger")
+    new = renamed_with_its_ledger(path, "warehouse.duckdb")
     with pytest.raises(dpsyn_sql.LedgerError, match="--with-data"):
         release(new, version="2", into="o")
-    ledger = SqliteLedger(f"{new}.dpsyn-ledger")
-    ledger.moved(with_data=True)
-    ledger.close()
+    moved_with_data(f"{new}.dpsyn-ledger")
     again = release(new)
     assert again.replayed and again.id == first.id
     release(new, version="2", into="o")
@@ -127,21 +131,28 @@ def test_a_folder_of_files_moves_with_its_ledger(tmp_path):
     (old / "p.csv").write_text("n\n" + "3\n" * 200)
     first = release(None, str(old / "p.csv"), domain=CSV)
     shutil.move(old, new)
-    ledger = SqliteLedger(new / ".dpsyn-ledger")
-    ledger.moved(with_data=True)
-    ledger.close()
+    moved_with_data(new / ".dpsyn-ledger")
     again = release(None, str(new / "p.csv"), domain=CSV)
     assert again.replayed and again.id == first.id
 
 
 def test_a_limit_that_holds_for_nothing_is_said(path):
-    granted = CliRunner().invoke(
-        app, ["ledger", "grant", f"{path}.dpsyn-ledger", "main.sale#row", "-e", "1", "--new"]
-    )
+    granted = ledger_command("grant", f"{path}.dpsyn-ledger", "main.sale#row", "-e", "1", "--new")
     assert granted.exit_code == 0 and "No source is charged to this account yet" in granted.output
     assert "main.sale#row" in plan(path)
     with pytest.warns(UserWarning, match=r"limit for 'main.sale#row'.*'main.sales#row', which has no limit"):
         dpsyn_sql.release(path, "sales", domain=SPEC, method="independent")
+
+
+@pytest.mark.parametrize("file", ["w.duckdb", "whole path"])
+def test_a_table_of_the_ledgers_own_database_is_granted_without_its_file(path, file):
+    """Under the file's name no release would ever be charged to it."""
+    name = path if file == "whole path" else file
+    for table, meant in (("main.sales", "main.sales#row"), ("sales#person", "sales#person")):
+        with pytest.raises(dpsyn_sql.InputError, match=f"did you mean '{meant}'"):
+            grant(path, f"{name}:{table}")
+    assert overview(path).accounts == ()
+    grant(path, "other.duckdb:main.t#row")  # a table of another database is named so
 
 
 # -- what a hostile reader tried ----------------------------------------------------------------
@@ -228,12 +239,8 @@ def test_one_view_or_query_is_paid_once_under_any_alias_and_after_a_move(path):
         con.execute(f"ATTACH '{path}' AS z")
         for number, source in enumerate(("z.v", "SELECT n FROM z.sales WHERE n > 4")):
             assert release(con, source, into=f"z.o{number}").id == ids[number]
-    new = path.with_name("new.duckdb")
-    path.rename(new)
-    path.with_name("w.duckdb.dpsyn-ledger").rename(f"{new}.dpsyn-ledger")
-    ledger = SqliteLedger(f"{new}.dpsyn-ledger")
-    ledger.moved(with_data=True)
-    ledger.close()
+    new = renamed_with_its_ledger(path, "new.duckdb")
+    moved_with_data(f"{new}.dpsyn-ledger")
     for number, source in enumerate(sources):
         assert release(new, source, into=f"o{number}").id == ids[number]
 
@@ -368,14 +375,11 @@ def test_an_output_never_overwrites_the_ledger(path, ending):
     for replace in (False, True):
         with pytest.raises(dpsyn_sql.TargetError):
             release(path, into=into, ledger=ledger, replace=replace)
-    opened = SqliteLedger(ledger)
-    assert opened.verify() and not opened.overview().releases
-    opened.close()
+    with closing(SqliteLedger(ledger)) as opened:
+        assert opened.verify() and not opened.overview().releases
 
 
 # -- threshold delta ----------------------------------------------------------------------------
-
-WORDS = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 
 
 @pytest.fixture
@@ -397,12 +401,12 @@ def test_n_default_releases_fit_a_grant_of_n_times_their_epsilon(words, number, 
 
 
 def test_what_is_left_of_epsilon_and_of_threshold_delta_is_said(words):
-    granted = CliRunner().invoke(
-        app, ["ledger", "grant", f"{words}.dpsyn-ledger", "words#row", "-e", "5", "--delta", "1e-9", "--new"]
+    granted = ledger_command(
+        "grant", f"{words}.dpsyn-ledger", "words#row", "-e", "5", "--delta", "1e-9", "--new"
     )
     assert "a release of epsilon=5 with delta=1e-09 still fits" in granted.output
     release(words, "words")
-    shown = CliRunner().invoke(app, ["ledger", "show", f"{words}.dpsyn-ledger"]).output
+    shown = ledger_command("show", f"{words}.dpsyn-ledger").output
     assert "still fits if it discovers no categories" in shown
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match="Declare the categories"):
         release(words, "words", version="2", into="o")
@@ -413,9 +417,9 @@ def test_a_grant_below_what_is_spent_says_which_would_do(words):
     for count in range(3):
         release(words, "words", version=str(count), into=f"o{count}")
     place = f"{words}.dpsyn-ledger"
-    low = CliRunner().invoke(app, ["ledger", "grant", place, "main.words#row", "-e", "3", "--delta", "1e-9"])
+    low = ledger_command("grant", place, "main.words#row", "-e", "3", "--delta", "1e-9")
     assert low.exit_code == 2 and "--epsilon 3 --delta 3e-9 is enough" in " ".join(low.output.split())
-    assert CliRunner().invoke(app, ["ledger", "grant", place, "main.words#row", "-e", "3"]).exit_code == 0
+    assert ledger_command("grant", place, "main.words#row", "-e", "3").exit_code == 0
 
 
 # -- plan ---------------------------------------------------------------------------------------

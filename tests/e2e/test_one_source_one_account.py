@@ -1,6 +1,7 @@
 """However a file is spelled, its people are charged once, to one account; and no row counts twice."""
 
 import os
+from contextlib import closing
 
 import duckdb
 import pytest
@@ -23,11 +24,13 @@ def folder(tmp_path):
     return data
 
 
+def granted(path, name, epsilon="1"):
+    with closing(SqliteLedger(path)) as ledger:
+        ledger.grant(name, epsilon, "1e-9")
+
+
 def test_every_spelling_of_a_file_has_one_limit(folder, tmp_path):
-    ledger = tmp_path / "acc" / ".dpsyn-ledger"
-    opened = SqliteLedger(ledger)
-    opened.grant("p.parquet#row", "1", "1e-9")
-    opened.close()
+    granted(folder / ".dpsyn-ledger", "p.parquet#row")
     spellings = ["p.parquet", "p*.parquet", "p.parque[t]", "link.parquet", "../acc/p.parquet"]
     done = 0
     for number, spelling in enumerate(spellings):
@@ -101,27 +104,18 @@ def test_the_certificate_of_a_query_names_its_unit(con):
     assert result.certificate()["guarantee"]["privacy_unit"] == "a row of the query's result"
 
 
-def spent_out(path, name, epsilon="1"):
-    ledger = SqliteLedger(path)
-    ledger.grant(name, epsilon, "1e-9")
-    ledger.close()
-
-
 def test_a_ledger_has_one_home_however_it_is_named(folder, tmp_path, monkeypatch):
     place = folder / "L"
-    spent_out(place, "p.parquet#row")
+    granted(place, "p.parquet#row")
     (tmp_path / "other").symlink_to(place)
     first = dpsyn_sql.release(None, folder / "p.parquet", domain=SPEC, ledger=place, into=tmp_path / "1.csv")
     assert first.rows >= 0
     monkeypatch.setenv("DPSYN_LEDGER", str(tmp_path / "other"))
-    opened = SqliteLedger(place)
-    for number, ledger in enumerate((opened, tmp_path / "other", None)):
-        into = tmp_path / f"o{number}.csv"
-        with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
-            dpsyn_sql.release(
-                None, folder / "p.parquet", domain=SPEC, ledger=ledger, into=into, new_debit=True
-            )
-    opened.close()
+    with closing(SqliteLedger(place)) as opened:
+        for number, ledger in enumerate((opened, tmp_path / "other", None)):
+            options = {"ledger": ledger, "into": tmp_path / f"o{number}.csv", "new_debit": True}
+            with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+                dpsyn_sql.release(None, folder / "p.parquet", domain=SPEC, **options)
 
 
 @pytest.fixture
@@ -151,7 +145,7 @@ def trusted(file, source, **options):
     ],
 )
 def test_a_trusted_query_is_charged_to_every_table_behind_it(file, source):
-    spent_out(f"{file}.dpsyn-ledger", "main.t#row", "0.1")
+    granted(f"{file}.dpsyn-ledger", "main.t#row", "0.1")
     with pytest.raises((dpsyn_sql.PrivacyBudgetExceeded, dpsyn_sql.SourceError)):
         trusted(file, source)
     with pytest.raises((dpsyn_sql.TargetError, dpsyn_sql.SourceError)):
@@ -164,7 +158,7 @@ def test_macros_cannot_hide_a_table(file):
 
 
 def test_a_grant_cannot_be_passed_by_another_account_or_unit(file):
-    spent_out(f"{file}.dpsyn-ledger", "main.t#row", "0.1")
+    granted(f"{file}.dpsyn-ledger", "main.t#row", "0.1")
     with pytest.raises(dpsyn_sql.AccountError):
         dpsyn_sql.release(file, "t", domain=SPEC, exclude=["person"], account="mine")
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
@@ -182,10 +176,9 @@ def test_what_a_resumed_release_reads_is_recorded(file):
             "CREATE OR REPLACE VIEW w AS SELECT 1 AS n FROM bad UNION ALL SELECT n FROM t UNION ALL SELECT 2 FROM t"
         )
     dpsyn_sql.release(file, "w", domain=SPEC, into="s")
-    ledger = SqliteLedger(f"{file}.dpsyn-ledger")
-    (account,) = ledger.overview().accounts
-    assert ledger.verify()
-    ledger.close()
+    with closing(SqliteLedger(f"{file}.dpsyn-ledger")) as ledger:
+        (account,) = ledger.overview().accounts
+        assert ledger.verify()
     assert set(account.sources) == {"main.bad", "main.t"}
 
 
@@ -201,9 +194,7 @@ def test_a_glob_over_subfolders_does_not_pass_a_grant_over(tmp_path):
         with duckdb.connect() as con:
             con.execute(f"COPY (SELECT 1 AS n FROM range(50)) TO '{tmp_path}/g/{name}/p.parquet'")
     file, glob = tmp_path / "g/y/p.parquet", f"{tmp_path}/g/*/*.parquet"
-    opened = SqliteLedger(tmp_path / "g/y/.dpsyn-ledger")
-    opened.grant("p.parquet#row", "1", "1e-9")
-    opened.close()
+    granted(tmp_path / "g/y/.dpsyn-ledger", "p.parquet#row")
     dpsyn_sql.release(None, file, domain=SPEC, epsilon=0.9, into=tmp_path / "o.csv")
     with pytest.raises(dpsyn_sql.LedgerError, match="Several ledgers"):
         dpsyn_sql.release(None, glob, domain=SPEC, epsilon=0.9, into=tmp_path / "p.csv")
@@ -216,8 +207,7 @@ def test_a_file_is_charged_where_a_glob_above_it_was(tmp_path):
         con.execute(f"COPY (SELECT 1 AS n FROM range(50)) TO '{tmp_path}/g/y/p.parquet'")
     for number, source in enumerate((f"{tmp_path}/g/*/*.parquet", tmp_path / "g/y/p.parquet")):
         dpsyn_sql.release(None, source, domain=SPEC, epsilon=0.5, into=tmp_path / f"{number}.csv")
-    opened = SqliteLedger(tmp_path / "g/.dpsyn-ledger")
-    overview = opened.overview()
-    opened.close()
+    with closing(SqliteLedger(tmp_path / "g/.dpsyn-ledger")) as opened:
+        overview = opened.overview()
     assert len(overview.accounts) == 1 and len(overview.releases) == 2
     assert overview.accounts[0].epsilon > 0.6

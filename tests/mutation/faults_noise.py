@@ -244,7 +244,7 @@ FAULTS = (
     ),
     fault(
         "a choice priced at an eighth of its square",
-        f"{EXACT}::test_a_choice_costs_the_worst_place_of_its_range",
+        f"{GDP_PRICES}::test_no_mechanism_of_a_bounded_range_needs_more",
         (GDP, "    return pure_cost(eta / 2)\n", "    return eta**2 / 8\n"),
     ),
     fault(

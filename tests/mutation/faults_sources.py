@@ -112,9 +112,9 @@ FAULTS = (
         "a unit torn between parts, each with its own bound",
         "tests/sql/test_parts.py::test_every_marginal_in_one_pass[unit]",
         (
-            "dpsyn_sql/private/count/statements.py",
-            "unit=None if bound is None else bound.column",
-            "unit=None",
+            "dpsyn_sql/private/count/counter.py",
+            "unit = None if bound is None else bound.column",
+            "unit = None",
         ),
     ),
     fault(

@@ -1,6 +1,7 @@
 """Sampling in SQL: random bits, distance to the model, the same rows however they are drawn."""
 
 import time
+from functools import partial
 from itertools import combinations
 
 import duckdb
@@ -8,15 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from support.domains import domain_of
+from support.networks import SCOPES, graphical_model
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit import network as networks
-from dpsyn_sql.fit.belief import calibrate
-from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, node_of, slot_bits_of
-from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.rows.sample import sql_sampler, sql_text
 from dpsyn_sql.rows.sample.sql_sampler import append_network, independent_rows, load_distributions
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
@@ -26,30 +24,13 @@ from dpsyn_sql.sqltext.fragments import Fragment
 ROWS = 20_000
 STAGED = Fragment("temp.main.staged")
 MODEL = Tables(Fragment("temp.main.model"))
-SCOPES = {
-    "chain": [(0, 1), (1, 2), (2, 3), (3, 4)],
-    "star": [(0, 1), (0, 2), (0, 3), (0, 4)],
-    "clique": [(0, 1, 2), (2, 3, 4)],
-    "independent": [(0,), (1,), (2,), (3,), (4,)],
-}
 
-
-def model(scopes, sizes=(4,) * 5):
-    rng = np.random.default_rng(7)
-    potentials = {scope: rng.normal(0, 1.5, [sizes[v] for v in scope]) for scope in scopes}
-    domain = domain_of((6,) * 5)
-    bins, within = np.array([0, 1, 1, 2, 3, 3]), np.array([1, 0.3, 0.7, 1, 0.0, 1])
-    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
-    return GraphicalModel(domain, 1000.0, beliefs, (bins,) * 5, (within,) * 5)
+model = partial(graphical_model, seed=7)
 
 
 def room(engine, network):
     sizes = [network.sizes[variable] for variable in network.codes]
-    make_room(
-        engine,
-        Domain(tuple(Attribute("", "BIGINT", "categorical", labels=tuple(range(k))) for k in sizes)),
-        STAGED,
-    )
+    make_room(engine, domain_of(sizes), STAGED)
 
 
 def sampled(network, rows, seed, mode, threads=2, **settings):

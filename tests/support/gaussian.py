@@ -3,28 +3,46 @@
 Nothing here comes from the package, so that a test compares two ways.
 """
 
+import itertools
 import math
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 DIGITS = 50
-_PI = Decimal(
-    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798"
-)
+
+
+def pi(digits):
+    """Machin's formula."""
+    with localcontext(prec=digits + 10):
+
+        def arctan_of_one_over(n):
+            total, power, k = Decimal(0), Decimal(1) / n, 0
+            while abs(power) > Decimal(10) ** -(digits + 8):
+                total += (-power if k % 2 else power) / (2 * k + 1)
+                power, k = power / (n * n), k + 1
+            return total
+
+        return 4 * (4 * arctan_of_one_over(5) - arctan_of_one_over(239))
+
+
+PI = pi(1500)
 
 
 def cdf(x, digits=DIGITS):
     """Phi(x) by its Taylor series around 0 (Abramowitz, Stegun 26.2.11); the digits that cancel are added."""
     x = Decimal(x)
+    if abs(x) > 60:  # 0 or 1, to 780 digits
+        return Decimal(x > 0)
     with localcontext(prec=2 * digits + int(x * x)):
         term = total = x
         k = 1
         while abs(term) > Decimal(10) ** -(2 * digits + int(x * x) // 2):
             term = term * x * x / (2 * k + 1)
             total, k = total + term, k + 1
-        return Decimal("0.5") + total * (-x * x / 2).exp() / (2 * _PI).sqrt()
+        return Decimal("0.5") + total * (-x * x / 2).exp() / (2 * PI).sqrt()
 
 
 def quantile_of_logit(logit):
@@ -39,8 +57,10 @@ def quantile_of_logit(logit):
 
 def trade_off(mu, epsilon):
     """G_mu(e^epsilon), the hockey-stick divergence of N(mu, 1) from N(0, 1)."""
-    mu, epsilon = Decimal(mu), Decimal(epsilon)
     with localcontext(prec=2 * DIGITS):
+        if isinstance(epsilon, Fraction):
+            epsilon = Decimal(epsilon.numerator) / epsilon.denominator
+        mu, epsilon = Decimal(mu), Decimal(epsilon)
         return cdf(mu / 2 - epsilon / mu) - epsilon.exp() * cdf(-mu / 2 - epsilon / mu)
 
 
@@ -54,6 +74,46 @@ def trade_off_floats(mu, a):
 def excess(p, q, a):
     """H_a(p|q): the most that p(S) - a q(S) can be."""
     return float(np.maximum(p - a * q, 0).sum())
+
+
+def composed(*pairs):
+    """The joint laws of independent mechanisms, each a pair of laws."""
+    p = q = np.ones(1)
+    for first, second in pairs:
+        p, q = np.outer(p, first).ravel(), np.outer(q, second).ravel()
+    return p, q
+
+
+def gaussian_laws(sigma, shift=1):
+    """A discrete Gaussian on whole numbers, and moved."""
+    support = np.arange(-int(9 * sigma), int(9 * sigma) + 2)
+    laws = [np.exp(-((support - move) ** 2) / (2 * sigma**2)) for move in (0, shift)]
+    return laws[0] / laws[0].sum(), laws[1] / laws[1].sum()
+
+
+def laplace_laws(scale):
+    """A discrete Laplace law on whole numbers, and moved."""
+    support = np.arange(-int(40 * scale), int(40 * scale) + 2)
+    laws = [np.exp(-np.abs(support - move) / scale) for move in (0, 1)]
+    return laws[0] / laws[0].sum(), laws[1] / laws[1].sum()
+
+
+def exponential(scores, scale):
+    """The exponential mechanism's law of the choice."""
+    mass = np.exp((np.asarray(scores) - max(scores)) / scale)
+    return mass / mass.sum()
+
+
+def permute_and_flip(scores, scale):
+    """McKenna and Sheldon (2020), Algorithm 1, over all orders."""
+    accept = np.exp((np.asarray(scores) - max(scores)) / scale)
+    chosen = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        reached = 1 / math.factorial(len(scores))
+        for candidate in order:
+            chosen[candidate] += reached * accept[candidate]
+            reached *= 1 - accept[candidate]
+    return chosen
 
 
 def least_mu(p, q):

@@ -30,6 +30,14 @@ def marginal_of(table, variables):
     return found.transpose([kept.index(v) for v in variables])
 
 
+SCOPES = {
+    "chain": [(0, 1), (1, 2), (2, 3), (3, 4)],
+    "star": [(0, 1), (0, 2), (0, 3), (0, 4)],
+    "clique": [(0, 1, 2), (2, 3, 4)],
+    "independent": [(0,), (1,), (2,), (3,), (4,)],
+}
+
+
 def graphical_model(scopes, seed=3, twin=False):
     """Five attributes of 6 codes in 4 bins; with a twin of x0 (two bins) that x4 depends on."""
     rng = np.random.default_rng(seed)

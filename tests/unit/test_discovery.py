@@ -72,7 +72,7 @@ def test_the_shares_add_up(unit):
     steps, rest = planned_discovery(SHAPE, unit, budget)
     assert sum(step.budget.amount for step in steps) + rest.amount == budget.amount
     assert sum(step.budget.delta for step in steps) == budget.delta and rest.delta == 0
-    wanted = sum(COLUMN_SHARE[column.kind] for column in SHAPE.undiscovered)
+    wanted = COLUMN_SHARE * len(SHAPE.undiscovered)
     part = min(wanted, DISCOVERY_SHARE) + (CONTRIBUTIONS_SHARE if unit is FIVE else 0)
     assert float(Fraction(rest.amount, budget.amount)) == pytest.approx(float(1 - part))
     assert [step.ask for step in steps if step.budget.delta] == ["keys", "values", "values"]

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.ledger.protocols import Asked, LedgerEntry
+from dpsyn_sql.ledger.questions import StoredQuestion
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.private.protocols import NoiseSource
 
@@ -107,7 +108,7 @@ class RecordingLedger(MemoryLedger):
         self.keys: list[ReleaseKey] = []
         self.budgets: list[Budget] = []
         self.questions: list[dict[str, Any]] = []
-        self.entry: LedgerEntry | None = None
+        self.entry: SqliteEntry | None = None
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
@@ -120,21 +121,21 @@ class RecordingLedger(MemoryLedger):
         with super().open_release(key, budget, new_debit=new_debit) as entry:
             self.keys.append(key)
             self.budgets.append(budget)
-            self.entry = cast(LedgerEntry, _Noted(entry, self))
+            self.entry = cast(SqliteEntry, _Noted(entry, self))
             yield self.entry
 
 
 class _Noted:
     """An entry that notes every question it is shown; all else is the entry's own."""
 
-    def __init__(self, entry: LedgerEntry, ledger: RecordingLedger) -> None:
+    def __init__(self, entry: SqliteEntry, ledger: RecordingLedger) -> None:
         self._entry, self._ledger = entry, ledger
         self.release_id, self.debited_at = ledger.release_id, ledger.debited_at
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._entry, name)
 
-    def ask(self, question: Mapping[str, Any]) -> Asked:
+    def ask(self, question: Mapping[str, Any]) -> StoredQuestion:
         """Note the question, then pass it on."""
         self._ledger.questions.append(dict(question))
         return self._entry.ask(question)

@@ -45,6 +45,16 @@ class HierarchyColumn:
         """What stands for its values in a query of the source."""
         return ident(self.name) if self.source is None else self.source
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """What the ledger keeps of it with a question."""
+        source = {} if self.source is None else {"source": str(self.source)}
+        return {"name": self.name, "type": self.sql_type, **source}
+
+    def absent(self, value: Fragment) -> list[str]:
+        """Tests, one of which holds if ``value`` is none: NULL, or NaN."""
+        return [f"{value} IS NULL", *([f"isnan({value})"] if self.type.family == "float" else [])]
+
 
 class Hierarchy(Protocol):
     """A public tree over the values of ``columns``; a value, equal to others that say the same.
@@ -117,9 +127,5 @@ class Leaves:
 def absent(hierarchy: Hierarchy, values: Sequence[Fragment]) -> Fragment:
     """Whether a row has no value, as SQL: NULL in a column, or NaN. A row that has one, but no key, is
     outside the hierarchy. ``values`` as of ``Hierarchy.key``."""
-    tests = []
-    for column, value in zip(hierarchy.columns, values, strict=True):
-        tests.append(f"{value} IS NULL")
-        if column.type.family == "float":
-            tests.append(f"isnan({value})")
-    return Fragment(f"({' OR '.join(tests)})")
+    pairs = zip(hierarchy.columns, values, strict=True)
+    return Fragment(f"({' OR '.join(test for column, value in pairs for test in column.absent(value))})")

@@ -260,11 +260,9 @@ class Points:
     def named(self) -> Mapping[str, Any]:
         columns = [
             {
-                "name": column.name,
-                "type": column.sql_type,
+                **column.named,
                 "low": low if isinstance(low, int) else repr(low),
                 "high": high if isinstance(high, int) else repr(high),
-                **({} if column.source is None else {"source": str(column.source)}),
             }
             for column, low, high in zip(self.columns, self.lows, self.highs, strict=True)
         ]

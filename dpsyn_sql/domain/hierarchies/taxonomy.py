@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -133,13 +134,10 @@ class Taxonomy:
         return Fragment(f"CAST({dialect.of_places(firsts.tolist(), key)} AS BIGINT)")
 
     def named(self) -> Mapping[str, Any]:
-        source = self.column.source
         content = json.dumps([self.ids, self.nodes], ensure_ascii=True)
         return {
             "kind": "taxonomy",
-            "name": self.name,
-            "type": self.column.sql_type,
-            **({} if source is None else {"source": str(source)}),
+            **self.column.named,
             "ids": len(self.ids),
             "depth": self.depth,
             "sha256": hashlib.sha256(content.encode()).hexdigest(),
@@ -163,10 +161,10 @@ def from_parents(
             _check_id(parent)
             below.setdefault(parent, []).append(id_)
     roots = list(dict.fromkeys(p for p in (*below, *parents) if parents.get(p) is None))
-    reached = _reached(below, roots)
-    lost = [id_ for id_ in parents if id_ not in reached]
-    if lost:
-        raise ValueError(f"has a cycle: {_shown(_cycle(parents, lost[0]))}; each is below itself")
+    try:
+        TopologicalSorter({id_: (parent,) for id_, parent in parents.items() if parent is not None}).prepare()
+    except CycleError as error:
+        raise ValueError(f"has a cycle: {_shown(error.args[1][:0:-1])}; each is below itself") from None
     if not roots:
         raise ValueError("has no ids")
     if len(roots) > 1:
@@ -212,25 +210,6 @@ def _check_id(id_: str) -> None:
 def _shown(ids: Sequence[str]) -> str:
     more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
     return ", ".join(said(id_) for id_ in ids[:_SHOWN]) + more
-
-
-def _reached(below: Mapping[str, Sequence[str]], roots: Sequence[str]) -> set[str]:
-    reached, waiting = set(roots), list(roots)
-    while waiting:
-        found = [id_ for id_ in below.get(waiting.pop(), ()) if id_ not in reached]
-        reached.update(found)
-        waiting.extend(found)
-    return reached
-
-
-def _cycle(parents: Mapping[str, str | None], start: str) -> list[str]:
-    """A cycle that the parents of an id lead into."""
-    path: list[str] = []
-    id_: str | None = start
-    while id_ is not None and id_ not in path:
-        path.append(id_)
-        id_ = parents.get(id_)
-    return path if id_ is None else path[path.index(id_) :]
 
 
 def _taxonomy(

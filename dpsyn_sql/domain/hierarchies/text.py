@@ -124,12 +124,9 @@ class Texts:
         return Fragment(f"substr({key}, 1, {0 if level == 0 else self.lengths[level - 1]})")
 
     def named(self) -> Mapping[str, Any]:
-        source = self.column.source
         return {
             "kind": "string",
-            "name": self.name,
-            "type": self.column.sql_type,
-            **({} if source is None else {"source": str(source)}),
+            **self.column.named,
             "alphabet": self.alphabet,
             "lengths": list(self.lengths),
             "longest": self.longest,

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from dpsyn_sql.engines.spark.guard import asked, tried
 from dpsyn_sql.errors import SourceError
-from dpsyn_sql.source.names import near_matches, shorten
+from dpsyn_sql.source.names import near_matches, shorten, split_name
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -20,17 +20,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 def parts_of(text: str) -> tuple[str, ...] | None:
     """The parts of ``[catalog.][database.]table``; None if it is no such name."""
-    parts: list[str] = []
-    position = 0
-    while match := _PART.match(text, position):
-        parts.append(match[1].replace("``", "`") if match[1] is not None else match[2])
-        position = match.end()
-        if position == len(text):
-            return tuple(parts)
-        if text[position] != ".":
-            return None
-        position += 1
-    return None
+    return split_name(text, _PART, "`", None)
 
 
 def quoted(parts: Sequence[str]) -> str:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpsyn_sql.engines.spark.worker import local_folder, nameless
+from dpsyn_sql.engines.spark.worker import database, nameless
 from dpsyn_sql.rows.sample.rounds import rows_left
 
 if TYPE_CHECKING:
@@ -148,12 +146,8 @@ def _load(con: duckdb.DuckDBPyConnection, table: str, stream: bytes) -> None:
 
 @contextlib.contextmanager
 def _session(recipe: Recipe) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB of one thread that spills into a folder of its own, with the model."""
-    import duckdb
-
-    scratch = tempfile.mkdtemp(prefix="dpsyn-scratch-", dir=local_folder())
-    con = duckdb.connect(":memory:", config={"threads": 1, "temp_directory": scratch})
-    try:
+    """A DuckDB with the model."""
+    with database() as con:
         for name, value in recipe.settings:
             con.execute(f"SET {name} = '{value}'")
         if recipe.model:
@@ -163,6 +157,3 @@ def _session(recipe: Recipe) -> Iterator[duckdb.DuckDBPyConnection]:
             )
             _load(con, recipe.slots, recipe.model)
         yield con
-    finally:
-        con.close()
-        shutil.rmtree(scratch, ignore_errors=True)

@@ -24,7 +24,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import lock, private_instance
 from dpsyn_sql.engines.spark import tasks, worker
 from dpsyn_sql.engines.spark.catalog import quoted
-from dpsyn_sql.engines.spark.guard import is_stopped, silenced, tried
+from dpsyn_sql.engines.spark.guard import is_stopped, sent_along, silenced, tried
 from dpsyn_sql.engines.spark.pin import SparkRows
 from dpsyn_sql.engines.spark.place import Files
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, Types, counting, named_in
@@ -167,7 +167,7 @@ class SparkEngine(DuckDBEngine):
         context = self._reachable().spark.sparkContext
 
         def found() -> list[tuple[str, str, str]]:
-            _by_value()
+            sent_along(tasks, worker)
             parts = max(1, min(_MOST_PROBED, int(context.defaultParallelism)))
             told = context.range(parts, numSlices=parts).mapPartitions(tasks.versions)
             return [tuple(one) for one in told.collect()]
@@ -281,7 +281,11 @@ class SparkEngine(DuckDBEngine):
             types, relation = self._kept[base].types, base
             names = [f"c{place}" for place in range(len(types))]
         places = named_in(statements, list(types))
-        owner = None if unit is None else _place_of(unit, names)
+        owner = None
+        if unit is not None:
+            if unit not in names:
+                raise InternalError("rows of units are asked for where their column is not")
+            owner = names.index(unit)
         if owner is not None and owner not in places:
             places.append(owner)
         together = None if owner is None else places.index(owner)
@@ -290,7 +294,7 @@ class SparkEngine(DuckDBEngine):
         def frame() -> Any:
             from pyspark.sql import functions
 
-            _by_value()
+            sent_along(tasks, worker)
             source = rows.frame if base is None else rows.spark.read.parquet(self._kept[base].uri)
             wanted = [functions.col(quoted([names[place]])) for place in places] or [functions.lit(True)]
             selected = source.select(*(one.alias(f"c{place}") for place, one in enumerate(wanted)))
@@ -373,21 +377,6 @@ def _summed(counts: Any, sums: Sums, parts: int) -> Any:
 
 def _unit_of(made: Sequence[tuple[Encoding, Types]]) -> str | None:
     return next((one.unit for one, _ in made if one.unit is not None), None)
-
-
-def _place_of(unit: str, names: Sequence[str]) -> int:
-    for place, name in enumerate(names):
-        if name == unit:
-            return place
-    raise InternalError("rows of units are asked for where their column is not")
-
-
-def _by_value() -> None:
-    """Workers need not have this package: its functions go to them with the job."""
-    from pyspark import cloudpickle
-
-    for module in (tasks, worker):
-        cloudpickle.register_pickle_by_value(module)
 
 
 def _is_class(name: str) -> bool:

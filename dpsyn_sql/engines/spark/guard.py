@@ -53,6 +53,14 @@ def asked(call: Callable[[], _T], step: str, statement: str = "") -> _T:
     raise EngineFailure(step, kind, statement)
 
 
+def sent_along(*modules: Any) -> None:
+    """Workers need not have this package: functions of these modules go to them with the job."""
+    from pyspark import cloudpickle
+
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+
+
 def is_stopped(spark: Any) -> bool:
     """Whether the Java process of a session has ended, or was told to."""
 

@@ -99,9 +99,7 @@ class SparkTable:
             InputError: there is none, or it is damaged.
         """
         if not tried(self.has_model):
-            raise InputError(
-                f"There is no model of a release at {shorten(self.name)!r}: {_no_model(self.model_name)}"
-            )
+            raise _no_model(self)
         rows = tried(lambda: self.spark.table(quoted(self.model)).select("chunk", "data").collect())
         blobs = sorted((int(row["chunk"]), bytes(row["data"])) for row in rows or ())
         if not blobs or [place for place, _ in blobs] != list(range(len(blobs))):
@@ -256,9 +254,7 @@ class SparkFolder:
         """As ``SparkTable.fetch_model``."""
         path = folder / "model.duckdb"
         if not tried(self.has_model) or tried(lambda: self._files.fetch(self.model, path)) is None:
-            raise InputError(
-                f"There is no model of a release at {shorten(self.name)!r}: {_no_model(self.model_name)}"
-            )
+            raise _no_model(self)
         return path
 
     def _beside(self, kind: str, release: str) -> str:
@@ -268,6 +264,7 @@ class SparkFolder:
 
 
 SparkOutput = SparkTable | SparkFolder
+"""Where a release is kept; ``opened_releases`` takes it in place of a connection."""
 
 
 def _chunks(file: Path) -> list[bytes]:
@@ -285,10 +282,11 @@ def _text(words: str) -> str:
     return "'" + words.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _no_model(place: str) -> str:
-    return (
-        f"{shorten(place)!r} is missing. If a release was interrupted there, the same call again keeps the "
-        "model and costs nothing more."
+def _no_model(output: SparkOutput) -> InputError:
+    return InputError(
+        f"There is no model of a release at {shorten(output.name)!r}: {shorten(output.model_name)!r} is "
+        "missing. If a release was interrupted there, the same call again keeps the model and costs nothing "
+        "more."
     )
 
 
@@ -304,7 +302,6 @@ def _meanwhile(name: str) -> str:
     return f"{shorten(name)!r} has appeared; it was not changed. Add replace=True to overwrite it."
 
 
-_STEP = "reading the synthetic rows"
 _MADE: dict[str, Callable[[Any], Any]] = {
     "pandas": lambda frame: frame.toPandas(),
     "arrow": lambda frame: _arrow(frame),
@@ -313,42 +310,23 @@ _MADE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SparkRelease:
-    """Where a release is kept; ``opened_releases`` takes it in place of a connection."""
+def read_rows(output: SparkOutput, kind: str) -> Any:
+    """The rows that are there, as a data frame of this kind.
 
-    output: SparkOutput
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return self.output.name
-
-    def fetched(self, folder: Path) -> Path:
-        """The database file of the release, copied into a folder of ours.
-
-        Raises:
-            InputError: there is none, or it is damaged.
-        """
-        return self.output.fetch_model(folder)
-
-    def rows(self, kind: str) -> Any:
-        """The rows that are there, as a data frame of this kind.
-
-        Raises:
-            InputError: an unknown kind, a missing package, or rows that cannot be read.
-        """
-        if kind not in _MADE:
-            raise InputError(f"to_df({said(kind)}) is not known; use one of {', '.join(_MADE)}")
-        frame = None
-        if tried(self.output.exists):
-            frame = asked(lambda: _MADE[kind](self.output.rows()), _STEP)
-        if frame is None:
-            raise InputError(
-                f"The rows of the release cannot be read: {self.name} was removed, or to_df({kind!r}) needs "
-                "a package that is missing."
-            )
-        return frame
+    Raises:
+        InputError: an unknown kind, a missing package, or rows that cannot be read.
+    """
+    if kind not in _MADE:
+        raise InputError(f"to_df({said(kind)}) is not known; use one of {', '.join(_MADE)}")
+    frame = None
+    if tried(output.exists):
+        frame = asked(lambda: _MADE[kind](output.rows()), "reading the synthetic rows")
+    if frame is None:
+        raise InputError(
+            f"The rows of the release cannot be read: {output.name} was removed, or to_df({kind!r}) needs "
+            "a package that is missing."
+        )
+    return frame
 
 
 def _arrow(frame: Any) -> Any:

@@ -16,7 +16,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark import draw, worker
 from dpsyn_sql.engines.spark.columns import schemas_of
 from dpsyn_sql.engines.spark.draw import Part, Recipe
-from dpsyn_sql.engines.spark.guard import asked
+from dpsyn_sql.engines.spark.guard import asked, sent_along
 from dpsyn_sql.engines.spark.outputs import SparkOutput, without_rows
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.rows.sample import rounds
@@ -90,10 +90,7 @@ class SparkPublisher:
 
     def _in_tasks(self, engine: DuckDBEngine, rows: PartRows, task: Any, schema: Any) -> Any:
         """A data frame of what tasks give of the parts."""
-        from pyspark import cloudpickle
-
-        for module in (draw, rounds, worker):  # workers have no package of ours
-            cloudpickle.register_pickle_by_value(module)
+        sent_along(draw, rounds, worker)
         sent = [(part.first, part.rows, part.before, part.codes) for part in parts_of(engine, rows)]
         parts = asked(lambda: self.spark.createDataFrame(sent, _SENT), _MAKING)
         return asked(lambda: parts.mapInArrow(task, schema), _MAKING)

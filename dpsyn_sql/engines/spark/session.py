@@ -24,7 +24,7 @@ from dpsyn_sql.errors import InputError, InternalError, SourceError
 from dpsyn_sql.source.frames import Frame
 from dpsyn_sql.source.ledger_names import Home
 from dpsyn_sql.source.names import display_name, is_query, shorten
-from dpsyn_sql.source.relation import Column, Relation, RelationKind
+from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.source.sessions import session_of
 from dpsyn_sql.sqltext.fragments import ident
 
@@ -53,6 +53,7 @@ _LOGS = (
 class SparkSource(SourceSession):
     """An open source of Spark. ``table``: what it is in a catalog; None for queries and data frames."""
 
+    engine: SparkEngine
     table: Named | None = None
     pinned: Pinned | None = None
     place: Place | None = None
@@ -101,7 +102,7 @@ class SparkSource(SourceSession):
 
     def ready(self) -> None:
         """Try a task without any row of the source: do all machines have what tasks need?"""
-        _engine(self).probe()
+        self.engine.probe()
 
     def release_source(self) -> None:
         """After the last question: remove what was kept, and forget the rows."""
@@ -119,28 +120,10 @@ class SparkSource(SourceSession):
     def _let_go(self) -> None:
         self.pinned = None
         try:
-            _engine(self).release_rows()
+            self.engine.release_rows()
         finally:
             if self.place is not None:
                 self.place.close()
-
-
-def _engine(session: SparkSource) -> SparkEngine:
-    if not isinstance(session.engine, SparkEngine):
-        raise InternalError("a source of Spark has another engine")
-    return session.engine
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """What is read, before its columns are known."""
-
-    name: str
-    kind: RelationKind
-    spark: Any
-    pinned: Pinned
-    default: str | None
-    table: Named | None = None
 
 
 def open_spark(
@@ -173,48 +156,52 @@ def open_spark(
     spark = session_of(source.data) if isinstance(source, Frame) else con
     refuse_stopped(spark)
     if isinstance(source, Frame):
-        opened = _frame(spark, source, trust_query)
-    elif isinstance(source, str) and is_query(source):
-        opened = _query(spark, source, trust_query)
-    else:
-        opened = _named(spark, os.fspath(source), trust_query)
-    return _session(opened, memory_limit)
+        return _frame(spark, source, trust_query, memory_limit)
+    if isinstance(source, str) and is_query(source):
+        return _query(spark, source, trust_query, memory_limit)
+    return _named(spark, os.fspath(source), trust_query, memory_limit)
 
 
 # -- what it is ---------------------------------------------------------------------------------
 
 
-def _frame(spark: Any, frame: Frame, trusted: bool) -> _Opened:
+def _frame(spark: Any, frame: Frame, trusted: bool, memory_limit: str | None) -> SparkSource:
     if not trusted:
         raise SourceError(f"{shorten(frame.label)} is a data frame. {_NEEDS_TRUST}")
     _refuse_changing(frame.data, "The data frame")
     pinned = pinned_files(spark, frame.data, f"The data frame {shorten(frame.label)}", files=False)
-    return _Opened(frame.label, "frame", spark, pinned, display_name(f"{frame.label}_synthetic"))
+    session = _session(spark, frame.label, "frame", pinned, memory_limit)
+    session.default_into = display_name(f"{frame.label}_synthetic")
+    return session
 
 
-def _query(spark: Any, text: str, trusted: bool) -> _Opened:
+def _query(spark: Any, text: str, trusted: bool, memory_limit: str | None) -> SparkSource:
     if not trusted:
         raise SourceError(f"The source is a query. {_NEEDS_TRUST}")
     frame = tried(lambda: spark.sql(f"SELECT * FROM (\n{text}\n)"))  # so that it cannot be a command
     if frame is None:
         raise SourceError("Spark does not accept the query. Run it yourself with LIMIT 0 to check its names.")
     _refuse_changing(frame, "The query")
-    return _Opened(text, "query", spark, pinned_files(spark, frame, "The query", files=False), None)
+    return _session(spark, text, "query", pinned_files(spark, frame, "The query", files=False), memory_limit)
 
 
-def _named(spark: Any, text: str, trusted: bool) -> _Opened:
+def _named(spark: Any, text: str, trusted: bool, memory_limit: str | None) -> SparkSource:
     found = look_up(spark, text)
     own = spark if found.kind == "temporary view" else _own_session(spark)
-    default = shown((*found.parts[:-1], f"{found.parts[-1]}_synthetic"))
     if found.kind == "table" and found.location is not None:
-        return _Opened(found.shown, "table", own, pinned_table(own, found), default, found)
-    what = f"a {found.kind}" if found.kind != "table" else "a table without a place of its own"
-    if not trusted:
-        raise SourceError(f"{shorten(found.shown)} is {what}. {_NEEDS_TRUST}")
-    frame = asked(lambda: own.table(found.sql), "opening the view", found.sql)
-    _refuse_changing(frame, "The view")
-    pinned = pinned_files(own, frame, f"The view {shorten(found.shown)}", files=False)
-    return _Opened(found.shown, "view", own, pinned, None if found.kind != "view" else default, found)
+        session = _session(own, found.shown, "table", pinned_table(own, found), memory_limit)
+    else:
+        if not trusted:
+            what = f"a {found.kind}" if found.kind != "table" else "a table without a place of its own"
+            raise SourceError(f"{shorten(found.shown)} is {what}. {_NEEDS_TRUST}")
+        frame = asked(lambda: own.table(found.sql), "opening the view", found.sql)
+        _refuse_changing(frame, "The view")
+        pinned = pinned_files(own, frame, f"The view {shorten(found.shown)}", files=False)
+        session = _session(own, found.shown, "view", pinned, memory_limit)
+    session.table = found
+    if found.kind == "view" or session.relation.kind == "table":
+        session.default_into = shown((*found.parts[:-1], f"{found.parts[-1]}_synthetic"))
+    return session
 
 
 def _refuse_changing(frame: Any, what: str) -> None:
@@ -246,36 +233,26 @@ def _own_session(spark: Any) -> Any:
 # -- the session --------------------------------------------------------------------------------
 
 
-def _session(opened: _Opened, memory_limit: str | None) -> SparkSource:
-    frame = opened.pinned.frame
-    schema = asked(lambda: frame.schema, "reading the schema")
-    what = f"The {opened.kind} {shorten(opened.name)}" if opened.kind != "query" else "The query"
-    columns = columns_of(schema, what, enforced=opened.pinned.versioned)
-    place = private_place(opened.spark)
+def _session(
+    spark: Any, name: str, kind: RelationKind, pinned: Pinned, memory_limit: str | None
+) -> SparkSource:
+    schema = asked(lambda: pinned.frame.schema, "reading the schema")
+    what = f"The {kind} {shorten(name)}" if kind != "query" else "The query"
+    columns = columns_of(schema, what, enforced=pinned.versioned)
+    place = private_place(spark)
     try:
-        engine = open_engine(_rows(opened, columns, place), memory_limit)
+        # Parts are in a number that follows from the cores of the application, which are public.
+        cores = max(1, int(asked(lambda: spark.sparkContext.defaultParallelism, "counting cores")))
+        # They are joined as they come, whatever they hold: no row moves from one to another.
+        frame = asked(lambda: pinned.frame.coalesce(_TASKS * cores), "opening the rows")
+        rows = SparkRows(spark, frame, columns, ident(NAME), _PARTS * cores, place.uri, pinned.check)
+        engine = open_engine(rows, memory_limit)
     except BaseException:
         place.close()
         raise
-    trusted = opened.kind != "table"
+    trusted = kind != "table"
     statements = (TRUSTED + _SAME, MULTIPLIES) if trusted else ()
-    relation = Relation(opened.name, opened.kind, ident(NAME), columns, statements, multiplies=trusted)
-    session = SparkSource(engine, relation, opened.default, (), (), ())
-    session.table, session.pinned, session.place = opened.table, opened.pinned, place
-    session.memory_limit = memory_limit
+    relation = Relation(name, kind, ident(NAME), columns, statements, multiplies=trusted)
+    session = SparkSource(engine, relation, None, (), (), ())
+    session.pinned, session.place, session.memory_limit = pinned, place, memory_limit
     return session
-
-
-def _rows(opened: _Opened, columns: tuple[Column, ...], place: Place) -> SparkRows:
-    """In parts whose number follows from the cores of the application, which are public."""
-    cores = max(1, int(asked(lambda: opened.spark.sparkContext.defaultParallelism, "counting cores")))
-    return SparkRows(
-        spark=opened.spark,
-        # Parts are joined as they come, whatever they hold: no row moves from one to another.
-        frame=asked(lambda: opened.pinned.frame.coalesce(_TASKS * cores), "opening the rows"),
-        columns=columns,
-        relation=ident(NAME),
-        partitions=_PARTS * cores,
-        place=place.uri,
-        unchanged=opened.pinned.check,
-    )

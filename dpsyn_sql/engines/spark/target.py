@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -104,10 +105,8 @@ def _table(output: SparkTable, exists: bool) -> str | None:
         if not asked(lambda name=parts: bool(output.spark.catalog.tableExists(quoted(name))), _LOOKING):  # type: ignore[misc]
             continue
         found = None
-        try:
+        with suppress(SourceError):
             found = look_up(output.spark, quoted(parts))
-        except SourceError:
-            found = None
         if found is None or found.kind != "table":
             raise TargetError(f"{shorten(shown(parts))!r} is a view; choose another into=.")
         if parts == output.parts:

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +20,7 @@ from functools import partial
 import duckdb
 import pyarrow as pa
 
-from dpsyn_sql.engines.spark.worker import local_folder, nameless
+from dpsyn_sql.engines.spark.worker import database, nameless
 
 BATCH = "dpsyn_batch"
 """The relation of one chunk of rows, with the columns c0, c1, ..."""
@@ -147,32 +145,19 @@ def _returned(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.
 
 @contextlib.contextmanager
 def _database(settings: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An instance of one thread, which spills into a folder that only its user can enter; both go at the end.
-
-    The folder lies in the folder that Spark gave the worker, so that of a killed worker it goes with the
-    application's own files.
-    """
-    folder = tempfile.mkdtemp(prefix="dpsyn-task-", dir=local_folder())  # mode 0700
-    try:
-        with duckdb.connect(
-            ":memory:",
-            config={
-                "threads": "1",  # a task is one of as many as the worker has cores
-                "memory_limit": f"{_memory()}B",
-                "temp_directory": folder,
-                "python_enable_replacements": "false",
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-            },
-        ) as connection:
-            # As on the driver: encryption of what is spilled fails where the cipher cannot be had.
-            with contextlib.suppress(duckdb.Error):
-                _run(connection, _ENCRYPTED)
-            _run(connection, settings)
-            _run(connection, ("SET enable_external_access = false", "SET lock_configuration = true"))
-            yield connection
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """A DuckDB that can read nothing but the rows of its task."""
+    with database(
+        memory_limit=f"{_memory()}B",
+        python_enable_replacements="false",
+        autoinstall_known_extensions="false",
+        autoload_known_extensions="false",
+    ) as connection:
+        # As on the driver: encryption of what is spilled fails where the cipher cannot be had.
+        with contextlib.suppress(duckdb.Error):
+            _run(connection, _ENCRYPTED)
+        _run(connection, settings)
+        _run(connection, ("SET enable_external_access = false", "SET lock_configuration = true"))
+        yield connection
 
 
 def _memory() -> int:

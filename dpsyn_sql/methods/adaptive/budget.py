@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.residuals import cost_factor
@@ -241,13 +240,12 @@ class NoiseLaw:
     """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows per cell.
 
     ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
-    and 1 for Laplace noise under pure differential privacy. ``residuals``: tables are measured as
-    residuals, with noise of sqrt(f) times that, f = ``factor``.
+    and 1 for Laplace noise under pure differential privacy. Under Gaussian noise tables are measured as
+    residuals, with noise of sqrt(f) times that, f = ``factor``; Laplace noise would be larger so.
     """
 
     unit: float
     power: float
-    residuals: bool = False
 
     @property
     def mean_absolute(self) -> float:
@@ -256,9 +254,4 @@ class NoiseLaw:
 
     def factor(self, scope: Scope, sizes: Sequence[int]) -> float:
         """The cost of a table relative to that of the whole one of the same noise."""
-        return cost_factor([sizes[variable] for variable in scope]) if self.residuals else 1.0
-
-
-def by_residuals(budget: Budget) -> bool:
-    """Whether tables are measured as residuals: all of them, or none; Laplace noise would be larger."""
-    return budget.gaussian
+        return cost_factor([sizes[variable] for variable in scope]) if self.power == 0.5 else 1.0

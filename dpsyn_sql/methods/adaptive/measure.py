@@ -33,7 +33,7 @@ from dpsyn_sql.fit.variances import (
     sampling_distance,
     within_twin,
 )
-from dpsyn_sql.methods.adaptive.budget import Settings, by_residuals
+from dpsyn_sql.methods.adaptive.budget import Settings
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import (
@@ -71,7 +71,7 @@ def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Se
     cells for d attributes.
     """
     sizes = {a.name: a.size for a in domain.attributes if a.size > 1}
-    if not by_residuals(budget) or not sizes:
+    if not budget.gaussian or not sizes:
         return one_way_steps(domain, budget, workload)
     means = workload.means(domain.names)
     weights, powers = size_weights(sizes, means)
@@ -124,7 +124,7 @@ def tables_measured(
     """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
     tables = {**known.tables, **known.beside}
     shares = budget.split(list(weights.values()))
-    ask = _residual if by_residuals(budget) else _whole
+    ask = _residual if budget.gaussian else _whole
     for scope, share in zip(weights, shares, strict=True):
         found = ask(task, known, scope, share)
         tables[scope] = pooled(tables[scope], found) if scope in tables else found

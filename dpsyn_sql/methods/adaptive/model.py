@@ -31,7 +31,6 @@ from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.methods.adaptive.budget import (
     NoiseLaw,
     Settings,
-    by_residuals,
     score_share,
     score_share_of_many,
     tree_cap,
@@ -214,7 +213,7 @@ class Task:
         if budget.kind == "pure":
             return NoiseLaw(rows / float(budget.fraction), 1.0)
         unit = MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho))
-        return NoiseLaw(unit, 0.5, by_residuals(budget))
+        return NoiseLaw(unit, 0.5)
 
 
 _FIT_SHARE = 0.5

@@ -1,7 +1,8 @@
-"""Check the attributes that a model is asked about, in the same way for every model."""
+"""Questions to a model: their attributes are checked, and refused, in the same way for every model."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import reduce
 
@@ -45,6 +46,44 @@ def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None)
     if problem := fault(domain, attrs, most):
         raise InputError(problem)
     return (attrs,) if isinstance(attrs, str) else tuple(attrs)
+
+
+class Answering(ABC):
+    """Answers questions about attributes of ``domain``, at most ``most`` together (None: any number)."""
+
+    __slots__ = ()
+
+    domain: Domain
+    most: int | None = None
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether ``project`` answers for these attributes; cheap."""
+        return not fault(self.domain, attrs, self.most) and self._answers(self._places(attrs))
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """Expected counts, axes in the order of ``attrs``; they sum to max(0, total).
+
+        Raises:
+            InputError: no attribute, one twice, an unknown one, or several that the model does not answer
+                together.
+        """
+        return self._counts(self._places(attrs))
+
+    def _places(self, attrs: Sequence[str]) -> tuple[int, ...]:
+        names = checked_names(self.domain, attrs, self.most)
+        return tuple(self.domain.index(name) for name in names)
+
+    def _answers(self, places: tuple[int, ...]) -> bool:
+        """Whether ``_counts`` has an answer for attributes at these places."""
+        return True
+
+    @abstractmethod
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """Expected counts of the attributes at these places, axes in their order.
+
+        Raises:
+            InputError: it does not answer for them.
+        """
 
 
 def over_codes(

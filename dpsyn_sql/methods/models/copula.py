@@ -14,24 +14,18 @@ from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
 from dpsyn_sql.fit.gaussian import discretised
 from dpsyn_sql.fit.latent import FittedLatent
 from dpsyn_sql.fit.network import ModelTables, affordable, tables_of_codes
-from dpsyn_sql.methods.models.asked import checked_names, fault, over_codes
+from dpsyn_sql.methods.models.asked import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.copula import CopulaSampler, LatentSampler, OneNormalSampler
 from dpsyn_sql.rows.sample.quotas import ProductSampler
 
-_MOST_ATTRIBUTES = 2
 
-
-class _OfNormals:
-    """What all copulas have in common."""
+class _OfNormals(Answering):
+    """What all copulas have in common: they answer marginals of one or two attributes."""
 
     __slots__ = ()
 
-    domain: Domain
-
-    def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether they are one or two attributes."""
-        return not fault(self.domain, attrs, _MOST_ATTRIBUTES)
+    most = 2
 
     def network(self) -> None:
         """Latent normals are not a network of tables."""
@@ -50,17 +44,11 @@ class CopulaModel(_OfNormals):
         """Estimated number of (bounded) rows of the source; may be negative."""
         return self.fitted.margins.total
 
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts of one or two attributes; sums to max(0, total).
-
-        Raises:
-            InputError: more than two attributes, none, one twice or an unknown one.
-        """
-        names = checked_names(self.domain, attrs, _MOST_ATTRIBUTES)
-        scale, fitted = max(0.0, self.total), self.fitted
-        if len(names) == 1:
-            return scale * fitted.margins.probabilities[names[0]]
-        return scale * fitted.pair(*names)
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        names, fitted = [self.domain.names[place] for place in places], self.fitted
+        return max(0.0, self.total) * (
+            fitted.margins.probabilities[names[0]] if len(names) == 1 else fitted.pair(*names)
+        )
 
     def tables(self) -> ModelTables:
         """All attributes and pairs."""
@@ -96,16 +84,9 @@ class LatentModel(_OfNormals):
         """Estimated number of (bounded) rows of the source; may be negative."""
         return self.fitted.total
 
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts of one or two attributes; sums to max(0, total).
-
-        Raises:
-            InputError: more than two attributes, none, one twice or an unknown one.
-        """
-        names = checked_names(self.domain, attrs, _MOST_ATTRIBUTES)
-        positions = [self.domain.index(name) for name in names]
-        ordered, table = self.fitted.ordered, self._over_bins(positions)
-        return over_codes(max(0.0, self.total) * table, positions, ordered.bins, ordered.within)
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        ordered, table = self.fitted.ordered, self._over_bins(places)
+        return over_codes(max(0.0, self.total) * table, places, ordered.bins, ordered.within)
 
     def tables(self) -> ModelTables:
         """All attributes and pairs, over working bins."""

@@ -13,13 +13,13 @@ from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, sum
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
 from dpsyn_sql.fit.variances import Components
-from dpsyn_sql.methods.models.asked import checked_names, fault, over_codes
+from dpsyn_sql.methods.models.asked import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.graphical import GraphicalSampler
 
 
 @dataclass(frozen=True, slots=True)
-class GraphicalModel:
+class GraphicalModel(Answering):
     """A fitted graphical model.
 
     Variable i < number of attributes of ``beliefs`` is attribute i in its working bins; further variables
@@ -41,28 +41,16 @@ class GraphicalModel:
     beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
     components: Mapping[Scope, Components] = field(default_factory=dict)
 
-    def supports(self, attrs: Sequence[str]) -> bool:
+    def _answers(self, places: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or several within one clique."""
-        if fault(self.domain, attrs):
-            return False
-        names = checked_names(self.domain, attrs)
-        return len(names) <= 2 or self._together(tuple(self.domain.index(name) for name in names))
+        return len(places) <= 2 or self._together(places)
 
     def _together(self, variables: Sequence[int]) -> bool:
         """Whether a clique holds all of them."""
         return self.beliefs.tree.home(tuple(sorted(variables))) is not None
 
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts of one or two attributes, or of several within one clique; sums to
-        max(0, total).
-
-        Raises:
-            InputError: no attribute, one twice, an unknown one, or more than two that no clique holds.
-        """
-        names = checked_names(self.domain, attrs)
-        variables = tuple(self.domain.index(name) for name in names)
-        table = self._joint(variables)
-        return over_codes(max(0.0, self.total) * table, variables, self.bins, self.within)
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        return over_codes(max(0.0, self.total) * self._joint(places), places, self.bins, self.within)
 
     def _joint(self, variables: tuple[int, ...]) -> FloatArray:
         """Probabilities over working bins, axes in the order of ``variables``."""

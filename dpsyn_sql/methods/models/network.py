@@ -15,7 +15,7 @@ from dpsyn_sql.fit.arrays import Codes, FloatArray
 from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, work_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, joined, largest, tables_of_codes
-from dpsyn_sql.methods.models.asked import checked_names, fault
+from dpsyn_sql.methods.models.asked import Answering
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.systematic import NetworkSampler
 
@@ -31,7 +31,7 @@ MOST_COUNTED = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkModel:
+class NetworkModel(Answering):
     """A fitted network whose ``codes`` are those of a domain; ``total`` as in ``interfaces.Model``.
 
     Raises:
@@ -51,40 +51,33 @@ class NetworkModel:
         if any(v not in drawn and self.fitted.sizes[v] > 1 for v in self.fitted.codes):
             raise InternalError("a network does not draw every attribute of its domain")
 
-    def supports(self, attrs: Sequence[str]) -> bool:
+    def _answers(self, places: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or all tables on the way to their marginal are small
         enough."""
-        if fault(self.domain, attrs):
-            return False
-        return self._counts(attrs) or fits(self.fitted, self._variables(attrs))
+        return self._countable(places) or fits(self.fitted, self._variables(places))
 
-    def _counts(self, attrs: Sequence[str]) -> bool:
-        names = checked_names(self.domain, attrs)
-        return len(names) <= 2 and self.domain.cells(names) <= MOST_COUNTED
+    def _countable(self, places: tuple[int, ...]) -> bool:
+        return len(places) <= 2 and math.prod(self.domain.shape()[place] for place in places) <= MOST_COUNTED
 
-    def _variables(self, attrs: Sequence[str]) -> list[int]:
-        names = checked_names(self.domain, attrs)
-        return [self.fitted.codes[self.domain.index(name)] for name in names]
+    def _variables(self, places: tuple[int, ...]) -> list[int]:
+        return [self.fitted.codes[place] for place in places]
 
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts, summed over all other attributes; sums to max(0, total).
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """Summed over all other attributes.
 
         Where elimination takes too large a table, one or two attributes are counted in ``DRAWN`` rows of the
         network: always the same rows, so that the same question has the same answer.
-
-        Raises:
-            InputError: no attribute, one twice, an unknown one, or a table on the way is too large.
         """
-        variables = self._variables(attrs)
+        variables = self._variables(places)
         if fits(self.fitted, variables):
-            return np.asarray(max(0.0, self.total) * joint(self.fitted, variables))
-        if not self._counts(attrs):
+            table = joint(self.fitted, variables)
+        elif self._countable(places):
+            (table,) = self._counted([places])
+        else:
             raise InputError(
                 f"this marginal needs a table of more than {MOST_LINES:,} cells on the way; ask for fewer "
                 "attributes, or count them in the synthetic table"
             )
-        places = [self.domain.index(name) for name in checked_names(self.domain, attrs)]
-        (table,) = self._counted([tuple(places)])
         return np.asarray(max(0.0, self.total) * table)
 
     def _counted(self, scopes: Sequence[Scope]) -> list[FloatArray]:
@@ -109,7 +102,7 @@ class NetworkModel:
 
         Tables that would take too long are left out, but each attribute is in one.
         """
-        sizes, codes = self.domain.shape(), self.fitted.codes
+        sizes = self.domain.shape()
         families, room = affordable(self._families(), sizes)
         kept, work = self._within(families, MOST_WORK)
         inside = {pair for scope in kept for pair in combinations(scope, 2)}
@@ -119,10 +112,7 @@ class NetworkModel:
         single = [(place,) for place in range(len(sizes)) if place not in held]
         alone, _ = self._within(single, work)
         counted = [scope for scope in single if scope not in alone]
-        exact = (
-            (scope, joint(self.fitted, [codes[place] for place in scope]))
-            for scope in (*kept, *across, *alone)
-        )
+        exact = ((scope, joint(self.fitted, self._variables(scope))) for scope in (*kept, *across, *alone))
         return tables_of_codes(
             sizes, chain(exact, zip(counted, self._counted(counted) if counted else (), strict=True))
         )
@@ -131,7 +121,7 @@ class NetworkModel:
         """The tables that can be made with so much work together, and the work that is left."""
         kept = list[Scope]()
         for scope in scopes:
-            needed = work_of(self.fitted, [self.fitted.codes[place] for place in scope])
+            needed = work_of(self.fitted, self._variables(scope))
             if needed is not None and needed <= work:
                 work -= needed
                 kept.append(scope)

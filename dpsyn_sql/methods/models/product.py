@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -13,13 +12,13 @@ from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.model import Sampler
 from dpsyn_sql.fit.network import ModelTables, Network, joined, node_of, proper
-from dpsyn_sql.methods.models.asked import checked_names, fault
+from dpsyn_sql.methods.models.asked import Answering
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.quotas import CountedSampler, ProductSampler
 
 
 @dataclass(frozen=True, slots=True)
-class ProductModel:
+class ProductModel(Answering):
     """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
 
     domain: Domain
@@ -35,20 +34,10 @@ class ProductModel:
         """Of each attribute, in domain order."""
         return tuple(self.margins.probabilities[name] for name in self.domain.names)
 
-    def supports(self, attrs: Sequence[str]) -> bool:
-        """Whether they are attributes, each named once."""
-        return not fault(self.domain, attrs)
-
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts: the outer product of the margins; sums to max(0, total).
-
-        Raises:
-            InputError: no attribute, one twice, or an unknown one.
-        """
-        names = checked_names(self.domain, attrs)
-        return np.asarray(
-            max(0.0, self.total) * reduce(np.multiply.outer, (self.margins.probabilities[n] for n in names))
-        )
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """The outer product of the margins."""
+        own = self._probabilities
+        return np.asarray(max(0.0, self.total) * reduce(np.multiply.outer, (own[place] for place in places)))
 
     def network(self) -> Network:
         """Attributes without parents."""

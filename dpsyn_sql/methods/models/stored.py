@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.methods.models.asked import checked_names, fault, over_codes
+from dpsyn_sql.methods.models.asked import Answering, over_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class StoredTable:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredModel:
+class StoredModel(Answering):
     """A model read back from where it is stored.
 
     ``bins[i]`` (int64, one per code of attribute i) is the working bin of each code, ``within[i]`` (float64)
@@ -70,30 +70,16 @@ class StoredModel:
                 holding.setdefault(position, []).append(table)
         object.__setattr__(self, "_holding", holding)
 
-    def supports(self, attrs: Sequence[str]) -> bool:
+    def _answers(self, places: tuple[int, ...]) -> bool:
         """Whether a stored table holds them all."""
-        if fault(self.domain, attrs):
-            return False
-        return self._smallest(self._positions(checked_names(self.domain, attrs))) is not None
+        return self._smallest(places) is not None
 
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts, summed from the smallest table that holds the attributes; they sum to
-        max(0, total).
-
-        Raises:
-            InputError: no attribute, one twice, an unknown one, more than ``most``, or no table holds them
-                all.
-        """
-        names = checked_names(self.domain, attrs, self.most)
-        positions = self._positions(names)
-        table = self._smallest(positions)
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """Summed from the smallest table that holds the attributes."""
+        table = self._smallest(places)
         if table is None:
-            raise InputError(self._without(names))
-        joint = table.summed(positions)
-        return over_codes(max(0.0, self.total) * joint, positions, self.bins, self.within)
-
-    def _positions(self, names: Sequence[str]) -> tuple[int, ...]:
-        return tuple(self.domain.index(name) for name in names)
+            raise InputError(self._without([self.domain.names[place] for place in places]))
+        return over_codes(max(0.0, self.total) * table.summed(places), places, self.bins, self.within)
 
     def _smallest(self, positions: Sequence[int]) -> StoredTable | None:
         wanted = set(positions)
@@ -101,7 +87,7 @@ class StoredModel:
         holding = (table for table in candidates if wanted <= set(table.scope))
         return min(holding, key=lambda table: table.size, default=None)
 
-    def _without(self, names: tuple[str, ...]) -> str:
+    def _without(self, names: Sequence[str]) -> str:
         """Why no table holds the attributes, in the words of the fitted model. Every fitted model answers
         pairs, so a missing pair was left out when the model was stored."""
         if len(names) <= 2:

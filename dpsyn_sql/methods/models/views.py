@@ -17,7 +17,7 @@ from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, tree_network
 from dpsyn_sql.fit.reconstruct import most_cells, reconstructed
 from dpsyn_sql.fit.views import summed_to
-from dpsyn_sql.methods.models.asked import checked_names, fault, over_codes
+from dpsyn_sql.methods.models.asked import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.views import Synthesis, ViewsSampler
 
@@ -26,7 +26,7 @@ MOST_CODES = 2**26
 
 
 @dataclass(frozen=True, slots=True)
-class ViewsModel:
+class ViewsModel(Answering):
     """Consistent views.
 
     ``views``: probabilities over working bins by positions of attributes (ascending), none negative; every
@@ -45,24 +45,17 @@ class ViewsModel:
     synthesis: Synthesis
     reconstruction: str
 
-    def supports(self, attrs: Sequence[str]) -> bool:
+    def _answers(self, places: tuple[int, ...]) -> bool:
         """Whether a view holds them all, or they are few enough to be reconstructed."""
-        return not fault(self.domain, attrs) and not self._too_large(checked_names(self.domain, attrs))
+        return not self._too_large(places)
 
-    def project(self, attrs: Sequence[str]) -> FloatArray:
-        """Expected counts, from the smallest view that holds the attributes or reconstructed from all that
-        hold some; they sum to max(0, total).
-
-        Raises:
-            InputError: no attribute, one twice, an unknown one, or too many cells.
-        """
-        names = checked_names(self.domain, attrs)
-        if problem := self._too_large(names):
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """From the smallest view that holds the attributes, or reconstructed from all that hold some."""
+        if problem := self._too_large(places):
             raise InputError(problem)
-        positions = tuple(self.domain.index(name) for name in names)
-        scope = tuple(sorted(positions))
-        table = self._joint(scope).transpose([scope.index(position) for position in positions])
-        return over_codes(max(0.0, self.total) * table, positions, self.bins, self.within)
+        scope = tuple(sorted(places))
+        table = self._joint(scope).transpose([scope.index(place) for place in places])
+        return over_codes(max(0.0, self.total) * table, places, self.bins, self.within)
 
     def _joint(self, scope: Scope) -> FloatArray:
         """Probabilities over working bins."""
@@ -76,10 +69,10 @@ class ViewsModel:
         holding = (view for view in self.views if wanted <= set(view))
         return min(holding, key=lambda view: self.views[view].size, default=None)
 
-    def _too_large(self, names: Sequence[str]) -> str:
+    def _too_large(self, scope: Scope) -> str:
         """Why a marginal cannot be made; empty if it can."""
-        scope = tuple(self.domain.index(name) for name in names)
-        limits = [(self.domain.cells(names), MOST_CODES, "")] if len(names) > 2 else []
+        codes = math.prod(self.bins[place].size for place in scope)
+        limits = [(codes, MOST_CODES, "")] if len(scope) > 2 else []
         if self._smallest(scope) is None:
             cells = math.prod(self.beliefs.tree.sizes[position] for position in scope)
             limits.append((cells, most_cells(self.reconstruction), ", as it is reconstructed from views"))

@@ -25,6 +25,7 @@ from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.private.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.private.count.products import PairSums
+from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -252,17 +253,16 @@ class SqlCounter:
         self._unplanned = asked
 
     def _codes(self) -> Encoding:
-        """The codes of the source, made or not."""
+        """The codes of the source, made or not: one column ``p<i>`` per pack; one row per kept source row.
+
+        A bound on the rows of one privacy unit is applied here and nowhere else: every later statement reads
+        these codes only.
+        """
         if self._encoding is None:
-            self._encoding = statements.encode(
-                self._relation,
-                self._domain,
-                self._plan.packs,
-                self._engine.dialect.temporary(_STEM),
-                csv=self._csv,
-                bound=self._bound,
-                dialect=self._engine.dialect,
-            )
+            dialect, bound = self._engine.dialect, self._bound
+            query = encode_query(self._relation, self._domain, self._plan.packs, self._csv, bound, dialect)
+            unit = None if bound is None else bound.column
+            self._encoding = Encoding(dialect.temporary(_STEM), query, unit=unit)
         return self._encoding
 
     def _keep(self, encoding: Encoding) -> None:

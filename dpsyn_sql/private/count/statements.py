@@ -14,7 +14,6 @@ from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.private.encode.codes import (
     Bound,
     encode_expression,
-    encode_query,
     key_columns,
     mixed_radix,
     named_columns,
@@ -85,25 +84,6 @@ def bound_of(unit: PrivacyUnit, key: int | None) -> Bound | None:
 def pack_column(pack: int) -> Fragment:
     """The column of the encoded table that holds pack number ``pack``."""
     return Fragment(f"p{pack}")
-
-
-def encode(
-    relation_sql: Fragment,
-    domain: Domain,
-    packs: Sequence[tuple[int, ...]],
-    table: Fragment,
-    *,
-    csv: bool,
-    bound: Bound | None = None,
-    dialect: Dialect = DUCKDB,
-) -> Encoding:
-    """The codes of the source, one column ``p<i>`` per pack; one row per kept source row.
-
-    A bound on the rows of one privacy unit is applied here and nowhere else: every later
-    statement reads these codes only.
-    """
-    query = encode_query(relation_sql, domain, packs, csv, bound, dialect)
-    return Encoding(table, query, unit=None if bound is None else bound.column)
 
 
 def marginal(table: Fragment, packs: Sequence[int]) -> Tally:

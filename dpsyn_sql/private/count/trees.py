@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn
+from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.hierarchies.growth import Nodes
-from dpsyn_sql.domain.types import SqlType, supported_type
+from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.marginalise import scatter
 from dpsyn_sql.private.encode.codes import Bound, unit_bytes
@@ -23,7 +23,7 @@ from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Tally
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import Dialect
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 Hierarchies = tuple[Hierarchy, ...]
@@ -173,7 +173,7 @@ def keyed_rows(
         dialect=dialect,
         relation=relation,
         values=[
-            Fragment(f"{_value(column, dialect, csv)} AS {name}")
+            Fragment(f"{read_as(column.type, column.value, dialect, csv=csv)} AS {name}")
             for column, name in zip(columns, values, strict=True)
         ],
         told=told,
@@ -185,11 +185,6 @@ def keyed_rows(
     return Tally(query, (*keys, "state"))
 
 
-def _value(column: HierarchyColumn, dialect: Dialect, csv: bool) -> Fragment:
-    raw = ident(column.name) if column.source is None else column.source
-    return read_as(supported_type(column.sql_type, column.name), raw, dialect, csv=csv)
-
-
 def read_as(kind: SqlType, value: Fragment, dialect: Dialect, *, csv: bool) -> Fragment:
     """A value of its type; of a CSV file text that cannot be read so is NULL."""
     return dialect.guarded_cast(value, kind.sql) if csv and kind.family != "text" else value
@@ -197,13 +192,14 @@ def read_as(kind: SqlType, value: Fragment, dialect: Dialect, *, csv: bool) -> F
 
 def _missing(hierarchies: Hierarchies, values: Sequence[Fragment]) -> Fragment:
     """Whether a row has no value in a column that may have none; NaN is no value."""
-    tests: list[str] = []
-    columns = ((column, one.nullable) for one in hierarchies for column in one.columns)
-    for (column, nullable), value in zip(columns, values, strict=True):
-        if nullable:
-            tests.append(f"{value} IS NULL")
-        if nullable and supported_type(column.sql_type, column.name).family == "float":
-            tests.append(f"isnan({value})")
+    own = iter(values)
+    tests = [
+        test
+        for one in hierarchies
+        for column in one.columns
+        for test in column.absent(next(own))
+        if one.nullable
+    ]
     return Fragment(" OR ".join(tests) or "FALSE")
 
 

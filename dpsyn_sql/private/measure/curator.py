@@ -12,7 +12,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_to_dict
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.ledger.protocols import LedgerEntry
+from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Question
 from dpsyn_sql.private.measure.counting import Behind, Counts
 from dpsyn_sql.private.measure.questions import taken_apart
@@ -32,7 +32,7 @@ class LocalCurator:
         counter: Counter | None,
         domain: Domain | None,
         rows_per_unit: int,
-        entry: LedgerEntry,
+        entry: SqliteEntry,
         noise: NoiseSource,
         discovery: DiscoveryCounter | None = None,
     ) -> None:

@@ -10,12 +10,12 @@ nothing else. The proofs are in docs/privacy.md, "Trees".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.accounting.events import GaussianEvent, ImprovedEvent, LaplaceEvent, PrivacyEvent, TreeEvent
+from dpsyn_sql.accounting.events import GaussianEvent, ImprovedEvent, LaplaceEvent, TreeEvent
 from dpsyn_sql.fit.centring import centred, group_sums, taken_in_turns
 from dpsyn_sql.planning.queries import Discount
 from dpsyn_sql.private.measure.noise import add_noise, drawn_rows
@@ -49,27 +49,12 @@ class Tests(Protocol):
         """
 
 
-class Reading(Protocol):
-    """Public: what stored arrays say, level by level from the root."""
+class Reading:
+    """Public: what stored arrays say, level by level from the root: here 1 (split) and 0 (not split)."""
 
     def level(self, stored: IntArray, parents: IntArray) -> Level:
         """What the next stored array says; ``parents`` as for ``Tests.level``."""
-
-
-class Splitter(Protocol):
-    """An algorithm with its noise. ``event``: what growing one tree costs. ``leaves``: whether the nodes of
-    the deepest level are asked about as well; they are never split."""
-
-    @property
-    def event(self) -> PrivacyEvent: ...
-    @property
-    def leaves(self) -> bool: ...
-
-    def tests(self, noise: NoiseSource) -> Tests:
-        """The tests of one tree."""
-
-    def reading(self) -> Reading:
-        """A reading of one tree."""
+        return Level(stored == 1)
 
 
 # -- noisy counts ----------------------------------------------------------------------------------
@@ -86,7 +71,7 @@ class Basic:
 
     event: GaussianEvent | LaplaceEvent
     threshold: int
-    leaves = False
+    leaves: ClassVar[bool] = False
 
     def tests(self, noise: NoiseSource) -> Tests:
         """The tests of one tree."""
@@ -98,7 +83,7 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class Direct(Basic):
     """Direct synthesis: every node is committed to a count, which its children share exactly.
 
     "Synthetic Data via Differential Privacy", Figure 3: the root is committed to its noisy count, the
@@ -108,13 +93,7 @@ class Direct:
     least committed count that is split, in rows, 1 or more.
     """
 
-    event: GaussianEvent | LaplaceEvent
-    threshold: int
-    leaves = True
-
-    def tests(self, noise: NoiseSource) -> Tests:
-        """The tests of one tree."""
-        return _NoisyCounts(self.event, noise)
+    leaves: ClassVar[bool] = True
 
     def reading(self) -> Reading:
         """A reading of one tree."""
@@ -132,7 +111,7 @@ class _NoisyCounts:
         return add_noise(self._noise, [counts], self._event)[0]
 
 
-class _Counted:
+class _Counted(Reading):
     def __init__(self, threshold: int) -> None:
         self._threshold = threshold
 
@@ -141,12 +120,10 @@ class _Counted:
         return Level(stored >= self._threshold, stored)
 
 
-class _Committed:
+class _Committed(_Counted):
     """``_above``: the committed counts of the level above, None before the root."""
 
-    def __init__(self, threshold: int) -> None:
-        self._threshold = threshold
-        self._above: IntArray | None = None
+    _above: IntArray | None = None
 
     def level(self, stored: IntArray, parents: IntArray) -> Level:
         """The committed counts, and which of them reach the threshold."""
@@ -173,7 +150,7 @@ class PrivTree:
 
     event: TreeEvent
     threshold: int = 0
-    leaves = False
+    leaves: ClassVar[bool] = False
 
     def tests(self, noise: NoiseSource) -> Tests:
         """The tests of one tree."""
@@ -181,7 +158,7 @@ class PrivTree:
 
     def reading(self) -> Reading:
         """A reading of one tree."""
-        return _Decisions()
+        return Reading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +185,7 @@ class Improved:
     event: ImprovedEvent
     threshold: int
     discount: Discount = "clamped"
-    leaves = False
+    leaves: ClassVar[bool] = False
 
     def tests(self, noise: NoiseSource) -> Tests:
         """The tests of one tree."""
@@ -216,15 +193,12 @@ class Improved:
 
     def reading(self) -> Reading:
         """A reading of one tree."""
-        return _Decisions()
+        return Reading()
 
 
-class _Decisions:
-    """Stored arrays of ones (split) and zeros (not split)."""
-
-    def level(self, stored: IntArray, parents: IntArray) -> Level:
-        """The decisions, and no counts."""
-        return Level(stored == 1)
+Splitter = Basic | Direct | PrivTree | Improved
+"""An algorithm with its noise. ``event``: what growing one tree costs. ``leaves``: whether the nodes of the
+deepest level are asked about as well; they are never split."""
 
 
 class _Decaying:

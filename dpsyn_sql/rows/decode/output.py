@@ -121,7 +121,7 @@ def reject_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed
     constants = [role for role in shape.roles if isinstance(role, Constant)]
     columns += [Fragment(f"{constant_expression(role)} AS {ident(role.name)}") for role in constants]
     derived = [_derived_column(role) for role in shape.roles if isinstance(role, Derived)]
-    conditions = [Fragment(f"TRY({_checked(text)})") for text in shape.never]
+
     number = ident(_unused("dpsyn_row", shape.order))
     return render(
         "write/reject",
@@ -131,7 +131,7 @@ def reject_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed
         number=number,
         columns=columns,
         derived=derived,
-        conditions=conditions,
+        conditions=conditions(shape),
     )
 
 
@@ -140,16 +140,21 @@ def constant_expression(role: Constant) -> Fragment:
     value = role.value
     if value is not None and not isinstance(value, str | int | Decimal | date):
         raise InternalError(f"column {role.name!r} has a constant that is not a single value")
-    return Fragment(f"CAST({literal(value)} AS {_type(role.type)})")
+    return Fragment(f"CAST({literal(value)} AS {written_type(role.type)})")
 
 
 def derived_value(role: Derived) -> Fragment:
     """The expression of a computed column in its exact type; a failure to compute it gives NULL."""
-    return Fragment(f"TRY_CAST(TRY({_checked(role.expression)}) AS {_type(role.type)})")
+    return Fragment(f"TRY_CAST(TRY({_checked(role.expression)}) AS {written_type(role.type)})")
 
 
 def _derived_column(role: Derived) -> Fragment:
     return Fragment(f"{derived_value(role)} AS {ident(role.name)}")
+
+
+def conditions(shape: Shape) -> list[Fragment]:
+    """The conditions of ``shape.never``; one that cannot be computed excludes nothing."""
+    return [Fragment(f"TRY({_checked(text)})") for text in shape.never]
 
 
 def _checked(text: str) -> Fragment:
@@ -159,7 +164,8 @@ def _checked(text: str) -> Fragment:
     return text
 
 
-def _type(kind: SqlType | None) -> Fragment:
+def written_type(kind: SqlType | None) -> Fragment:
+    """The type of a column that is written."""
     if kind is None:
         raise InternalError("a column of an unsupported type is written")
     return kind.sql

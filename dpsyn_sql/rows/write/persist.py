@@ -145,14 +145,20 @@ def _using(engine: Engine, database: str) -> Iterator[None]:
     else:
         restored = render("source/use", name=qualified(*home))
     engine.execute(render("source/use", name=ident(database)), step=_STEP)
+    with _then(engine, restored):
+        yield
+
+
+@contextmanager
+def _then(engine: Engine, statement: Fragment) -> Iterator[None]:
+    """Run a statement at the end. After an error, which is the one to show, the transaction may take none."""
     try:
         yield
     except BaseException:
-        # The first error is the one to show; after it the transaction may take no statement.
         with suppress(EngineFailure):
-            engine.execute(restored, step=_STEP)
+            engine.execute(statement, step=_STEP)
         raise
-    engine.execute(restored, step=_STEP)
+    engine.execute(statement, step=_STEP)
 
 
 def persist_beside(engine: Engine, path: Path, kept: StoredRelease) -> None:
@@ -164,16 +170,11 @@ def persist_beside(engine: Engine, path: Path, kept: StoredRelease) -> None:
     name = "dpsyn_beside"
     place = string_literal(str(path))
     engine.execute(render("macros/attach", path=place, name=ident(name)), step=_STEP)
-    try:
+    with _then(engine, render("source/detach", name=ident(name))):
         with engine.transaction():
             persist(engine, name, kept)
         # Said aloud, because a file that is closed without room for all of it is no error.
         engine.execute(render("macros/checkpoint", name=ident(name)), step=_STEP)
-    except BaseException:
-        with suppress(EngineFailure):
-            engine.execute(render("source/detach", name=ident(name)), step=_STEP)
-        raise
-    engine.execute(render("source/detach", name=ident(name)), step=_STEP)
 
 
 def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:

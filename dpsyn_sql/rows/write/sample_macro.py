@@ -12,11 +12,9 @@ from collections.abc import Callable
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Shape
-from dpsyn_sql.domain.types import SqlType
-from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
-from dpsyn_sql.rows.decode.output import constant_expression, derived_value
+from dpsyn_sql.rows.decode.output import conditions, constant_expression, derived_value, written_type
 from dpsyn_sql.rows.sample.sql_text import MOST_NODES, Script, Tables
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
@@ -78,14 +76,14 @@ def _valued(shape: Shape, staged: Fragment, seed: Fragment) -> Fragment:
         elif isinstance(role, Constant):
             value = constant_expression(role)
         else:
-            value = Fragment(f"CAST(NULL AS {_type(role.type)})")
+            value = Fragment(f"CAST(NULL AS {written_type(role.type)})")
         columns.append(Fragment(f"{value} AS {ident(name)}"))
     return render(
         "macros/sampled",
         staged=with_leaves(Fragment(f"(\n{staged}\n    )"), shape.domain, bits),
         columns=columns,
         written=written,
-        conditions=[_condition(text) for text in shape.never],
+        conditions=conditions(shape),
     )
 
 
@@ -93,7 +91,7 @@ def _columns(shape: Shape) -> list[Fragment]:
     """The columns of the release without values."""
     kinds = shape.types
     names = shape.order or tuple(kinds)
-    return [Fragment(f"CAST(NULL AS {_type(kinds[name])}) AS {ident(name)}") for name in names]
+    return [Fragment(f"CAST(NULL AS {written_type(kinds[name])}) AS {ident(name)}") for name in names]
 
 
 def _bits(seed: Fragment) -> Callable[[Attribute], Fragment]:
@@ -104,16 +102,3 @@ def _bits(seed: Fragment) -> Callable[[Attribute], Fragment]:
         return Fragment(f'hash(xor(CAST("row" AS UBIGINT), hash({purpose} || {seed})))')
 
     return bits
-
-
-def _condition(text: str) -> Fragment:
-    """If a condition cannot be computed, it excludes nothing, as when the release was written."""
-    if not isinstance(text, Fragment):
-        raise InternalError("an owner's expression was not checked before it was used")
-    return Fragment(f"TRY({text})")
-
-
-def _type(kind: SqlType | None) -> Fragment:
-    if kind is None:
-        raise InternalError("a column of an unsupported type is written")
-    return kind.sql

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.gaussian import exponential, permute_and_flip
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
 from dpsyn_sql.accounting.likelihood import Answered, choice_log_probability, log_ratio
@@ -56,26 +57,9 @@ def test_the_ratio_of_rounded_sixteenths_is_that_of_the_steps_behind_them():
             assert log_ratio("gdp", answered) == pytest.approx(wanted, abs=1e-9)
 
 
-def permute_and_flip(scores, scale):
-    """McKenna and Sheldon (2020), Algorithm 1, over all orders."""
-    accept = np.exp((scores - scores.max()) / scale)
-    found = np.zeros(len(scores))
-    for order in itertools.permutations(range(len(scores))):
-        reached = 1 / math.factorial(len(scores))
-        for candidate in order:
-            found[candidate] += reached * accept[candidate]
-            reached *= 1 - accept[candidate]
-    return found
-
-
-def exponential_mechanism(scores, scale):
-    weights = np.exp((scores - scores.max()) / scale)
-    return weights / weights.sum()
-
-
 def peeled(scores, scale, number, kind):
     """Of every ordered choice its probability: one mechanism after the other, without what was chosen."""
-    single = permute_and_flip if kind == "pure" else exponential_mechanism
+    single = permute_and_flip if kind == "pure" else exponential
     found = {}
     for order in itertools.permutations(range(len(scores)), number):
         probability, left = 1.0, list(range(len(scores)))

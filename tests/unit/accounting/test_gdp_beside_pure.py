@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.gaussian import excess, trade_off, trade_off_floats
+from support.gaussian import composed, excess, gaussian_laws, laplace_laws, trade_off, trade_off_floats
 
 from dpsyn_sql.accounting.account import account_epsilon, price
 from dpsyn_sql.accounting.budget import Budget
@@ -27,26 +27,6 @@ def both(amount, pure, a):
     return heads * trade_off_floats(mu, a * math.exp(-pure)) + (1 - heads) * trade_off_floats(
         mu, a * math.exp(pure)
     )
-
-
-def gaussian_laws(sigma, shift=1):
-    """A discrete Gaussian on whole numbers, and moved."""
-    support = np.arange(-int(9 * sigma), int(9 * sigma) + 2)
-    laws = [np.exp(-((support - move) ** 2) / (2 * sigma**2)) for move in (0, shift)]
-    return laws[0] / laws[0].sum(), laws[1] / laws[1].sum()
-
-
-def laplace_laws(scale):
-    support = np.arange(-int(40 * scale), int(40 * scale) + 2)
-    laws = [np.exp(-np.abs(support - move) / scale) for move in (0, 1)]
-    return laws[0] / laws[0].sum(), laws[1] / laws[1].sum()
-
-
-def composed(*pairs):
-    p = q = np.ones(1)
-    for first, second in pairs:
-        p, q = np.outer(p, first).ravel(), np.outer(q, second).ravel()
-    return p, q
 
 
 @pytest.mark.parametrize("delta", [Fraction(1, 10), Fraction(1, 10**3), Fraction(1, 10**6)])

@@ -10,6 +10,7 @@ import pytest
 from support.commands import run
 
 import dpsyn_sql
+from dpsyn_sql.accounting.account import FIGURE
 from dpsyn_sql.cli.words import FIGURES, in_options, options
 from dpsyn_sql.source.names import listed
 
@@ -161,7 +162,8 @@ def test_refusals_of_the_ledger_and_notes_have_none_either(folder):
     said.append(run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "-e", "0.1"))
     assert [result.exit_code for result in said] == [2, 2, 2, 3, 2]
     for result in said:
-        assert not PYTHON.search(result.output), result.output
+        assert not PYTHON.search(re.sub(FIGURE, "", result.output)), result.output
+    assert "this costs epsilon=2 at delta=1e-09" in said[0].output
     assert "--name" in said[0].output and "add --new-debit; this costs" in said[0].output
     for result in (first, again):
         figures = re.sub(rf"\b({'|'.join(FIGURES)})=(?=\d)", "", result.output)
@@ -185,6 +187,8 @@ def test_values_are_written_as_options_take_them():
         "public_tables= names": "--public-table names",
         "a table needs con=.": "a table needs --database.",
         "epsilon='zero' is not": "--epsilon 'zero' is not",
+        "epsilon=0 is out of range": "--epsilon 0 is out of range",
+        "costs epsilon=1, or epsilon=2 at delta=1e-9.": "costs epsilon=1, or epsilon=2 at delta=1e-9.",
         "'a rows=3 b' has rows=3": "'a rows=3 b' has --rows 3",
         "year/version=3/x.csv": "year/version=3/x.csv",
     }.items():

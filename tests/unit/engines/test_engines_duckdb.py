@@ -256,10 +256,9 @@ def test_attach_and_detach_leave_no_stray_file(tmp_path):
     path = tmp_path / "memory.v1.duckdb"
     duckdb.connect(str(path)).close()
     engine = private_instance()
-    alias = database_alias(path)
-    assert alias == "memory_db"
-    attach(engine, path, alias, read_only=False)
-    detach(engine, alias)
+    assert database_alias(path) == "memory_db"
+    attach(engine, path, read_only=False)
+    detach(engine, path)
     engine.close()
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
 

@@ -415,9 +415,9 @@ def test_only_columns_that_a_statement_may_name_travel():
 
 def test_workers_need_not_have_this_package(tmp_path):
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
-    from dpsyn_sql.engines.spark.engine import _by_value
+    from dpsyn_sql.engines.spark.guard import sent_along
 
-    _by_value()
+    sent_along(tasks, worker)
     task = tmp_path / "task"
     task.write_bytes(
         cloudpickle.dumps((tasks.task_of(counting(READING, [], TOTAL, [])), tasks.packed(), tasks.versions))

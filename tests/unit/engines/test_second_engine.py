@@ -17,6 +17,7 @@ from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise
 from dpsyn_sql.engines import reader
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
@@ -69,34 +70,12 @@ class Second:
     )
 
     def __init__(self, behind):
-        self._behind, self.ran = behind, []
+        self._behind, self.ran, behind.trace = behind, [], lambda sql: self.ran.append(sql)
 
-    def execute(self, sql, *, step):
-        self.ran.append(sql)
-        self._behind.execute(sql, step=step)
-
-    def fetch(self, sql, *, step):
-        self.ran.append(sql)
-        return self._behind.fetch(sql, step=step)
-
-    def load(self, table, columns, *, step):
-        self._behind.load(table, columns, step=step)
-
-    def transaction(self):
-        return self._behind.transaction()
-
-    @property
-    def private(self):
-        return self._behind.private
-
-    def drop_temporary(self):
-        self._behind.drop_temporary()
-
-    def forbid(self, fragments):
-        self._behind.forbid(fragments)
-
-    def close(self):
-        self._behind.close()
+    def __getattr__(self, name):
+        if name not in vars(Engine):
+            raise AttributeError(name)
+        return getattr(self._behind, name)
 
 
 @pytest.fixture

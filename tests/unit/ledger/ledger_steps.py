@@ -6,6 +6,7 @@ from contextlib import closing
 import numpy as np
 
 from dpsyn_sql.accounting.events import GaussianEvent
+from dpsyn_sql.ledger.chain import GENESIS, record_hash
 from dpsyn_sql.planning.plan import ReleaseKey
 
 EVENT = GaussianEvent(20.0, 2)  # rho = 0.0025
@@ -14,6 +15,12 @@ ANSWER = [np.arange(-3, 3, dtype=np.int64).reshape(2, 3), np.array([2**62, -(2**
 
 def key(name="adult", *, account="people", version=None, source="main.adult", unit=None, **settings):
     return ReleaseKey(account, name, version, {"unit": unit, **settings}, (source,) if source else ())
+
+
+def debit(ledger, which, budget, **more):
+    """The entry of a release of which no question is asked."""
+    with ledger.open_release(which, budget, **more) as entry:
+        return entry
 
 
 def run(entry, questions=2, into="adult_synthetic"):
@@ -47,3 +54,23 @@ def tamper(path, *statements):
             assert con.execute(statement).rowcount != 0
         for _, text in triggers:
             con.execute(text)
+
+
+def text(value):
+    return "'" + value.replace("'", "''") + "'"
+
+
+def resealed(path, change):
+    """``change(kind, body)`` gives what a record says instead; all hashes are computed anew."""
+    with closing(sqlite3.connect(path)) as con:
+        rows = con.execute("SELECT position, kind, body FROM record ORDER BY position").fetchall()
+    previous, updates = GENESIS, []
+    for position, *said in rows:
+        kind, body = change(*said)
+        digest = record_hash(position, kind, body, previous)
+        updates.append(
+            f"UPDATE record SET kind = {text(kind)}, body = {text(body)}, previous = '{previous}', "
+            f"hash = '{digest}' WHERE position = {position}"
+        )
+        previous = digest
+    tamper(path, *updates)

@@ -8,12 +8,11 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from ledger_steps import key, run, tamper
+from ledger_steps import key, resealed, run, tamper, text
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.cli.ledger import _account_line, _release_line
 from dpsyn_sql.errors import LedgerDamaged, LedgerError, PrivacyBudgetExceeded
-from dpsyn_sql.ledger.chain import GENESIS, record_hash
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
@@ -96,10 +95,6 @@ def test_flipped_bits_and_bytes_anywhere_in_the_file(full, seed, bits):
     assert {"done", "damaged"} <= seen
 
 
-def text(value):
-    return "'" + value.replace("'", "''") + "'"
-
-
 def strange(kind):
     """Values that a column of this kind cannot have been given."""
     common = ["x'ff00'", "1.5"]
@@ -143,22 +138,6 @@ def rewrite(path, tables):
         con.execute("PRAGMA synchronous = OFF")
         con.execute("PRAGMA writable_schema = ON")
         con.executemany("UPDATE sqlite_master SET sql = ? WHERE name = ?", tables)
-
-
-def resealed(path, change):
-    """``change(kind, body)`` gives what a record says instead; all hashes are computed anew."""
-    with closing(sqlite3.connect(path)) as con:
-        rows = con.execute("SELECT position, kind, body FROM record ORDER BY position").fetchall()
-    previous, updates = GENESIS, []
-    for position, *said in rows:
-        kind, body = change(*said)
-        digest = record_hash(position, kind, body, previous)
-        updates.append(
-            f"UPDATE record SET kind = {text(kind)}, body = {text(body)}, previous = '{previous}', "
-            f"hash = '{digest}' WHERE position = {position}"
-        )
-        previous = digest
-    tamper(path, *updates)
 
 
 EVENTS = [

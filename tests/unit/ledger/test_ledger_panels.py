@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ledger_steps import key, tamper
+from ledger_steps import debit, key, tamper
 
 from dpsyn_sql.accounting.account import price
 from dpsyn_sql.accounting.budget import Budget
@@ -210,8 +210,7 @@ def test_a_calendar_with_other_edges_is_charged_in_full():
 
 def test_an_unfinished_window_holds_up_the_next_one_of_its_series():
     ledger = MemoryLedger()
-    with ledger.open_release(window(0), RHO):
-        pass  # killed before it was measured
+    debit(ledger, window(0), RHO)  # killed before it was measured
     with pytest.raises(AccountError, match="finish it first"):
         release(ledger, window(1))
     assert "finish it first" in ledger.look(window(1), RHO, ()).refusal
@@ -337,8 +336,7 @@ def test_a_chain_that_a_ledger_would_not_have_written_is_found(tmp_path, monkeyp
 
     order, unit = tmp_path / "order.db", tmp_path / "unit.db"
     with closing(SqliteLedger(order)) as ledger:
-        with ledger.open_release(window(0), RHO):
-            pass
+        debit(ledger, window(0), RHO)
         with monkeypatch.context() as patched:
             patched.setattr(accounts, "refuse_unfinished", lambda known, place: None)
             release(ledger, window(1))

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from ledger_steps import ANSWER, EVENT, bytes_of, key, run
+from ledger_steps import ANSWER, EVENT, bytes_of, debit, key, run
 
 from dpsyn_sql.accounting.account import price
 from dpsyn_sql.accounting.budget import Budget
@@ -32,30 +32,26 @@ def test_a_release_of_what_was_granted_fits_exactly_once(ledger):
     ledger.grant("people", 1, 1e-9)
     with ledger.open_release(key(), ONE) as entry:
         assert not entry.replayed and entry.state == "debited"
-    with (
-        pytest.raises(PrivacyBudgetExceeded),
-        ledger.open_release(key(version="2"), Budget("gdp", 1)),
-    ):
-        pass
+    with pytest.raises(PrivacyBudgetExceeded):
+        debit(ledger, key(version="2"), Budget("gdp", 1))
     assert account(ledger).remaining == Budget("gdp", 0, 0)
 
 
 def test_a_hundred_shares_fit_and_the_next_unit_does_not(ledger):
     ledger.grant("people", 1, 1e-9)
     for number, share in enumerate(ONE.split([1] * 100)):
-        with ledger.open_release(key(version=str(number)), share):
-            pass
-    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key("more"), Budget("gdp", 1)):
-        pass
-    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key("more"), Budget("gdp", 0, 1)):
-        pass
+        debit(ledger, key(version=str(number)), share)
+    with pytest.raises(PrivacyBudgetExceeded):
+        debit(ledger, key("more"), Budget("gdp", 1))
+    with pytest.raises(PrivacyBudgetExceeded):
+        debit(ledger, key("more"), Budget("gdp", 0, 1))
     assert account(ledger).spent == ONE
 
 
 def test_the_refusal_says_what_is_left_and_that_nothing_was_read(ledger):
     ledger.grant("people", 1, 1e-9)
-    with pytest.raises(PrivacyBudgetExceeded) as refused, ledger.open_release(key(), Budget("gdp", 10**14)):
-        pass
+    with pytest.raises(PrivacyBudgetExceeded) as refused:
+        debit(ledger, key(), Budget("gdp", 10**14))
     text = str(refused.value)
     assert "Nothing was read or charged" in text and "costs epsilon=2.591 at delta=1e-09" in text
     assert "a release of epsilon=1.000 with delta=1e-09 still fits" in text
@@ -89,11 +85,10 @@ def test_a_new_version_is_a_new_debit(ledger):
 
 
 def test_other_settings_are_refused_with_their_cost(ledger):
-    with ledger.open_release(key(method="copula", epsilon="1"), ONE):
-        pass
+    debit(ledger, key(method="copula", epsilon="1"), ONE)
     changed = key(method="dpsyn", epsilon="1")
-    with pytest.raises(ReleaseChanged) as refused, ledger.open_release(changed, ONE):
-        pass
+    with pytest.raises(ReleaseChanged) as refused:
+        debit(ledger, changed, ONE)
     assert "(method)" in str(refused.value) and "costs epsilon=1 at delta=1e-09" in str(refused.value)
     assert account(ledger).spent == ONE
 
@@ -110,12 +105,11 @@ def test_a_new_debit_pays_for_other_settings_and_both_keys_replay(ledger):
 
 
 def test_key_order_does_not_matter_but_values_do(ledger):
-    with ledger.open_release(key(a=1, b=[1, 2]), Budget("gdp", 5)):
-        pass
+    debit(ledger, key(a=1, b=[1, 2]), Budget("gdp", 5))
     with ledger.open_release(key(b=[1, 2], a=1), Budget("gdp", 5)) as entry:
         assert entry.replayed
-    with pytest.raises(ReleaseChanged), ledger.open_release(key(b=[2, 1], a=1), Budget("gdp", 5)):
-        pass
+    with pytest.raises(ReleaseChanged):
+        debit(ledger, key(b=[2, 1], a=1), Budget("gdp", 5))
 
 
 def test_without_a_grant_the_account_has_no_limit(ledger):
@@ -127,53 +121,45 @@ def test_without_a_grant_the_account_has_no_limit(ledger):
 
 
 def test_the_default_account_is_one_per_source_and_unit(ledger):
-    with ledger.open_release(key(account=None, unit="customer_id"), ONE):
-        pass
+    debit(ledger, key(account=None, unit="customer_id"), ONE)
     assert account(ledger, "main.adult#customer_id").sources == ("main.adult",)
 
 
 def test_without_account_the_source_stays_where_it_is(ledger):
-    with ledger.open_release(key(), ONE):
-        pass
+    debit(ledger, key(), ONE)
     with ledger.open_release(key(account=None, version="2"), ONE) as entry:
         assert entry.account.name == "people"
 
 
 def test_a_source_never_moves_to_another_account_or_unit(ledger):
-    with ledger.open_release(key(), ONE):
-        pass
-    with pytest.raises(AccountError, match="'people'"), ledger.open_release(key(account="other"), ONE):
-        pass
+    debit(ledger, key(), ONE)
+    with pytest.raises(AccountError, match="'people'"):
+        debit(ledger, key(account="other"), ONE)
     for name in ("people", None):
-        with (
-            pytest.raises(AccountError, match="unit"),
-            ledger.open_release(key(account=name, unit="id", version="2"), ONE),
-        ):
-            pass
+        with pytest.raises(AccountError, match="unit"):
+            debit(ledger, key(account=name, unit="id", version="2"), ONE)
     assert [one.name for one in ledger.overview().accounts] == ["people"]
 
 
 def test_a_namespace_fixes_one_unit_for_all_its_sources(ledger):
-    with ledger.open_release(key(unit="id"), ONE):
-        pass
-    with ledger.open_release(key("orders", source="main.orders", unit="id"), ONE):
-        pass
-    with pytest.raises(AccountError), ledger.open_release(key("logs", source="main.logs"), ONE):
-        pass
+    debit(ledger, key(unit="id"), ONE)
+    debit(ledger, key("orders", source="main.orders", unit="id"), ONE)
+    with pytest.raises(AccountError):
+        debit(ledger, key("logs", source="main.logs"), ONE)
     assert account(ledger).sources == ("main.adult", "main.orders")
 
 
 def test_a_refused_release_leaves_no_account_behind(ledger):
     before = ledger.verify()
-    with pytest.raises(PrivacyBudgetExceeded), ledger.open_release(key(), Budget("gdp", 2**63)):
-        pass
+    with pytest.raises(PrivacyBudgetExceeded):
+        debit(ledger, key(), Budget("gdp", 2**63))
     assert ledger.overview().accounts == () and ledger.verify() == before
 
 
 @pytest.mark.parametrize("what", [{"account": ""}, {"name": ""}, {"version": ""}, {"name": "\ud800"}])
 def test_labels_must_be_text(ledger, what):
-    with pytest.raises(InputError), ledger.open_release(key(**what), ONE):
-        pass
+    with pytest.raises(InputError):
+        debit(ledger, key(**what), ONE)
 
 
 def test_odd_labels_work(ledger):
@@ -196,33 +182,28 @@ def test_pure_releases_make_a_pure_account(ledger):
 
 
 def test_an_account_without_limit_becomes_approximate_with_its_first_such_release(ledger):
-    with ledger.open_release(key(), Budget.from_epsilon("0.1", 0)):
-        pass
-    with ledger.open_release(key(version="2"), ONE):
-        pass
+    debit(ledger, key(), Budget.from_epsilon("0.1", 0))
+    debit(ledger, key(version="2"), ONE)
     assert account(ledger).spent == Budget("gdp", TENTH + ONE.amount, ONE.delta)
-    with ledger.open_release(key(version="3"), Budget.from_epsilon("0.1", 0)):
-        pass
+    debit(ledger, key(version="3"), Budget.from_epsilon("0.1", 0))
     assert account(ledger).spent.amount == 2 * TENTH + ONE.amount
     ledger.verify()
 
 
 def test_a_granted_pure_account_refuses_rho(ledger):
     ledger.grant("people", 1, 0)
-    with pytest.raises(AccountError, match="pure"), ledger.open_release(key(), ONE):
-        pass
+    with pytest.raises(AccountError, match="pure"):
+        debit(ledger, key(), ONE)
     assert account(ledger).granted == ("1", "0")
 
 
 def test_a_grant_with_delta_makes_a_pure_account_approximate(ledger):
     ledger.grant("people", "0.1", 0)
-    with ledger.open_release(key(), Budget.from_epsilon("0.1", 0)):
-        pass
+    debit(ledger, key(), Budget.from_epsilon("0.1", 0))
     ledger.grant("people", 1, 1e-9)
     left = Budget("gdp", ONE.amount - TENTH, ONE.delta)
     assert account(ledger).remaining == left
-    with ledger.open_release(key(version="2"), left):
-        pass
+    debit(ledger, key(version="2"), left)
     ledger.verify()
 
 
@@ -234,8 +215,7 @@ def test_an_approximate_account_cannot_become_pure(ledger):
 
 def test_a_grant_is_a_total_and_never_below_what_is_spent(ledger):
     ledger.grant("people", 2, 1e-9)
-    with ledger.open_release(key(), ONE):
-        pass
+    debit(ledger, key(), ONE)
     granted = ledger.grant("people", 1, 1e-9)
     assert granted.remaining == Budget("gdp", 0) and granted.affordable == 0
     with pytest.raises(BudgetError, match="below what is spent"):

@@ -7,7 +7,7 @@ import threading
 from contextlib import closing
 
 import pytest
-from ledger_steps import key, run
+from ledger_steps import debit, key, run
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import DpsynError, InternalError, LedgerError
@@ -26,16 +26,6 @@ def test_it_is_durable_and_waits(path):
         **{"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1},
         **{"busy_timeout": 30_000, "user_version": store.SCHEMA_VERSION},
     }
-
-
-def test_a_ledger_of_a_newer_version_is_left_alone(path):
-    SqliteLedger(path).close()
-    with closing(sqlite3.connect(path)) as con:
-        con.execute("PRAGMA user_version = 99")
-    before = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"newer version of dpsyn_sql \(schema 99") as error:
-        SqliteLedger(path)
-    assert error.value.__context__ is None and path.read_bytes() == before
 
 
 @pytest.mark.parametrize("kind", ["text", "sqlite", "sqlite with a version"])
@@ -122,26 +112,13 @@ def test_a_place_that_cannot_be_a_file(tmp_path, where):
     assert error.value.__context__ is None and error.value.__cause__ is None
 
 
-def test_a_damaged_file_says_so(full):
-    with closing(sqlite3.connect(full)) as con:
-        con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    content = bytearray(full.read_bytes())
-    content[4096:] = os.urandom(len(content) - 4096)
-    full.write_bytes(content)
-    with pytest.raises(LedgerError), closing(SqliteLedger(full)) as ledger:
-        ledger.verify()
-
-
 def test_a_writer_that_never_ends_is_named(path, monkeypatch):
     monkeypatch.setattr(store, "BUSY_SECONDS", 0.05)
     with closing(SqliteLedger(path)) as ledger, closing(sqlite3.connect(path)) as other:
         other.isolation_level = None
         other.execute("BEGIN IMMEDIATE")
-        with (
-            pytest.raises(LedgerError, match="another process"),
-            ledger.open_release(key(), Budget("gdp", 1)),
-        ):
-            pass
+        with pytest.raises(LedgerError, match="another process"):
+            debit(ledger, key(), Budget("gdp", 1))
         other.execute("ROLLBACK")
         with ledger.open_release(key(), Budget("gdp", 1)) as entry:
             run(entry, questions=0)
@@ -156,8 +133,8 @@ def test_an_interrupt_within_a_step_leaves_nothing_of_it(path, monkeypatch):
 
         with monkeypatch.context() as patched:
             patched.setattr("dpsyn_sql.ledger.entries.append", interrupted)
-            with pytest.raises(KeyboardInterrupt), ledger.open_release(key(), Budget("gdp", 1)):
-                pass
+            with pytest.raises(KeyboardInterrupt):
+                debit(ledger, key(), Budget("gdp", 1))
         assert ledger.verify() == before
         with ledger.open_release(key(), Budget("gdp", 1)) as entry:
             assert not entry.replayed
@@ -228,6 +205,7 @@ def test_a_ledger_of_the_first_version_is_refused_and_left_alone(path, version, 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_ledger_of_a_later_version_is_refused_and_left_alone(full, read_only):
     before = files_of(marked(full, store.SCHEMA_VERSION + 1))
-    with pytest.raises(LedgerError, match="newer"):
+    with pytest.raises(LedgerError, match=r"newer version of dpsyn_sql \(schema 11,") as error:
         SqliteLedger(full, read_only=read_only)
+    assert error.value.__context__ is None
     assert files_of(full) == before

@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from ledger_steps import key
+from ledger_steps import debit, key
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import ThresholdEvent, cost_units
@@ -34,15 +34,10 @@ def test_a_second_threshold_exceeds_the_delta_of_the_debit(ledger):
 def test_an_account_holds_only_its_tenth_of_delta(ledger):
     ledger.grant("people", "1", "1e-9")
     whole = Budget.from_epsilon("1", "1e-9")
-    with ledger.open_release(key("one"), Budget("gdp", 10**12, whole.delta)):
-        pass
-    with (
-        pytest.raises(PrivacyBudgetExceeded),
-        ledger.open_release(key("two"), Budget("gdp", 10**12, 1)),
-    ):
-        pass
-    with ledger.open_release(key("three"), Budget("gdp", 10**12)):
-        pass
+    debit(ledger, key("one"), Budget("gdp", 10**12, whole.delta))
+    with pytest.raises(PrivacyBudgetExceeded):
+        debit(ledger, key("two"), Budget("gdp", 10**12, 1))
+    debit(ledger, key("three"), Budget("gdp", 10**12))
 
 
 def test_verify_recomputes_the_delta(path, monkeypatch):

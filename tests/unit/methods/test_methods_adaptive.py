@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -19,18 +19,10 @@ from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.select import triples_worth_more
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
-from dpsyn_sql.source.relation import Relation, Source
 
 SETTINGS = Adaptive.constants
-SOURCE = Source(Relation("people", "table", "people", ()))
 ROWS = 20_000
 MEASURED = "measure", "residuals"
-
-
-@pytest.fixture(params=["gdp"])
-def kind(request):
-    """Of accounts that ask for residuals, and of those that ask for whole tables."""
-    return request.param
 
 
 def door_to(domain, codes):
@@ -67,7 +59,7 @@ def asked_of(
 
 
 @pytest.mark.parametrize(("most", "expected"), [(4e6, tree_cap(10.0, 20_000, SETTINGS)), (1.2e6, 1_200_000)])
-def test_the_tree_grows_with_what_stands_out_but_not_beyond_its_limit(monkeypatch, most, expected, kind):
+def test_the_tree_grows_with_what_stands_out_but_not_beyond_its_limit(monkeypatch, most, expected):
     caps, inner = [], select.selected
 
     def recorded(*arguments):
@@ -75,18 +67,18 @@ def test_the_tree_grows_with_what_stands_out_but_not_beyond_its_limit(monkeypatc
         return inner(*arguments)
 
     monkeypatch.setattr(select, "selected", recorded)
-    asked_of(monkeypatch, (4,) * 5, units=10**16, cap_most=most, kind=kind)
+    asked_of(monkeypatch, (4,) * 5, units=10**16, cap_most=most)
     assert max(caps) == pytest.approx(expected, rel=0.01)
 
 
-def test_few_candidates_are_all_asked_for(monkeypatch, kind):
-    asked = asked_of(monkeypatch, (4,) * 8, kind=kind)
+def test_few_candidates_are_all_asked_for(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 8)
     assert "select" not in [question for question, _, _ in asked]
     assert [len(queries) for question, queries, _ in asked if question == "distance"] == [28, 28]
 
 
-def test_of_many_candidates_those_left_over_by_a_private_choice_are_asked_for(monkeypatch, kind):
-    asked = asked_of(monkeypatch, (4,) * 8, preselected=1, preselect_between=(2, 8), kind=kind)
+def test_of_many_candidates_those_left_over_by_a_private_choice_are_asked_for(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 8, preselected=1, preselect_between=(2, 8))
     scored = [(question, queries, budget) for question, queries, budget in asked if question not in MEASURED]
     assert [question for question, _, _ in scored] == ["select", "distance"] * 2
     assert [len(queries) for _, queries, _ in scored] == [28, 8, 28, 8]
@@ -97,8 +89,8 @@ def test_of_many_candidates_those_left_over_by_a_private_choice_are_asked_for(mo
     assert together <= {queries[0].attrs for question, queries, _ in asked if question in MEASURED}
 
 
-def test_a_pair_is_chosen_by_its_coarse_twin_and_both_are_scored(monkeypatch, kind):
-    asked = asked_of(monkeypatch, (60,) * 6, ordered=True, preselected=1, preselect_between=(2, 8), kind=kind)
+def test_a_pair_is_chosen_by_its_coarse_twin_and_both_are_scored(monkeypatch):
+    asked = asked_of(monkeypatch, (60,) * 6, ordered=True, preselected=1, preselect_between=(2, 8))
     (candidates,) = [queries for question, queries, _ in asked if question == "select"][:1]
     (scored,) = [queries for question, queries, _ in asked if question == "distance"][:1]
     assert len(candidates) == 15 and len(scored) == 12
@@ -126,8 +118,8 @@ def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_
     assert 2 in attributes_of(asked_of(monkeypatch, (4,) * 8, units=enough, kind=kind))
 
 
-def test_what_is_left_over_is_divided_among_one_way_tables_like_their_first_share(monkeypatch, kind):
-    asked = asked_of(monkeypatch, (4,) * 6 + (60,) * 2, units=10**9, kind=kind)
+def test_what_is_left_over_is_divided_among_one_way_tables_like_their_first_share(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 6 + (60,) * 2, units=10**9)
     measured = [
         (len(queries), budget.amount)
         for question, queries, budget in asked
@@ -139,17 +131,17 @@ def test_what_is_left_over_is_divided_among_one_way_tables_like_their_first_shar
     assert ratios[0] == pytest.approx(ratios[1], rel=1e-4)
 
 
-def test_pairs_that_weigh_nothing_much_are_not_worth_the_one_way_tables_of_those_that_do(monkeypatch, kind):
+def test_pairs_that_weigh_nothing_much_are_not_worth_the_one_way_tables_of_those_that_do(monkeypatch):
     """The same table and budget; pairs without dependence weigh five hundred times as much as the others."""
     heavy = Workload(((("x0", "x2", "x4", "x6"), Fraction(500)),))
     units = 8 * 10**9
-    assert 2 in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units, kind=kind))
-    assert 2 not in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units, workload=heavy, kind=kind))
+    assert 2 in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units))
+    assert 2 not in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units, workload=heavy))
 
 
-def test_a_rest_too_small_to_be_divided_is_not_spent(monkeypatch, kind):
+def test_a_rest_too_small_to_be_divided_is_not_spent(monkeypatch):
     """Below it a band of one small attribute can get a share of nothing, and a question without budget is an error."""
-    asked = asked_of(monkeypatch, (90,) * 9 + (2,), units=10**5, kind=kind)
+    asked = asked_of(monkeypatch, (90,) * 9 + (2,), units=10**5)
     assert attributes_of(asked) == [1, 1]
     assert 2 * sum(budget.amount for _, _, budget in asked) > 10**5
 
@@ -176,8 +168,8 @@ def triples_of(asked, wanted):
     return [queries for question, queries, _ in asked if question in wanted and len(queries[0].attrs) == 3]
 
 
-def test_triples_inside_cliques_are_scored_and_measured_last(monkeypatch, kind):
-    asked = asked_of(monkeypatch, (4,) * 6, drawn=all_four, kind=kind)
+def test_triples_inside_cliques_are_scored_and_measured_last(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 6, drawn=all_four)
     (scored,) = triples_of(asked, ["distance"])
     assert {query.attrs for query in scored} >= set(combinations(("x0", "x1", "x2", "x3"), 3))
     measured = triples_of(asked, MEASURED)
@@ -190,9 +182,9 @@ def test_triples_inside_cliques_are_scored_and_measured_last(monkeypatch, kind):
     assert paid / (10**13 - one_ways) == pytest.approx(triple_share(0.01, SETTINGS) / 100)
 
 
-def test_where_no_triple_stands_out_the_pairs_are_measured_again(monkeypatch, kind):
+def test_where_no_triple_stands_out_the_pairs_are_measured_again(monkeypatch):
     """Pairs of all attributes were made to be one clique; their model leaves nothing over."""
-    asked = asked_of(monkeypatch, (4,) * 4, drawn=one_behind_all, triple_rho=0.0, sampling=0.9, kind=kind)
+    asked = asked_of(monkeypatch, (4,) * 4, drawn=one_behind_all, triple_rho=0.0, sampling=0.9)
     if not triples_of(asked, ["distance"]):
         pytest.fail("no triple was a candidate")
     assert not triples_of(asked, MEASURED)
@@ -201,10 +193,10 @@ def test_where_no_triple_stands_out_the_pairs_are_measured_again(monkeypatch, ki
     assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
 
 
-def test_triples_must_promise_more_than_the_pairs_would_gain_from_their_budget(monkeypatch, kind):
+def test_triples_must_promise_more_than_the_pairs_would_gain_from_their_budget(monkeypatch):
     """For triples that stand out nothing but the price decides."""
-    worth = asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_worth=1.0, kind=kind)
-    not_worth = asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_worth=10.0**6, kind=kind)
+    worth = asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_worth=1.0)
+    not_worth = asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_worth=10.0**6)
     assert triples_of(worth, MEASURED) and triples_of(worth, ["distance"]) == triples_of(
         not_worth, ["distance"]
     )
@@ -236,7 +228,7 @@ def test_what_the_pairs_would_gain_is_the_noise_that_pooling_takes_off(kind, uni
         assert triples_worth_more(task, tables, expected, pairs, Budget(kind, units)) is worth
 
 
-def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch, kind):
+def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch):
     """What no fit meets is left out only where it is triples."""
     fitted, fit = [], modelling.fit_potentials
 
@@ -248,25 +240,25 @@ def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch, kind)
     changes = {"fewest_triples": 4, "hopeless": 0.0, "triple_worth": 10.0**6}
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
-    model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget(kind, 10**13)), door_to(domain, codes))
+    model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door_to(domain, codes))
     # The last model takes two fits: one without and one with centres.
     assert len(fitted) == 4 and model.beliefs is fitted[-1].beliefs
 
 
-def test_the_first_round_has_its_budget_whether_triples_follow_or_not(monkeypatch, kind):
+def test_the_first_round_has_its_budget_whether_triples_follow_or_not(monkeypatch):
     first = [
         next(budget for question, queries, budget in asked if question == "distance")
         for asked in (
-            asked_of(monkeypatch, (4,) * 6, drawn=all_four, kind=kind),
-            asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_rho=1e9, kind=kind),
+            asked_of(monkeypatch, (4,) * 6, drawn=all_four),
+            asked_of(monkeypatch, (4,) * 6, drawn=all_four, triple_rho=1e9),
         )
     ]
     assert first[0].amount == pytest.approx(first[1].amount, rel=1e-9)
 
 
 @pytest.mark.parametrize("changes", [{"fewest_triples": 9}, {"triple_cells": 63}, {"triple_attributes": 5}])
-def test_without_candidates_the_pairs_have_the_budget_of_triples(monkeypatch, changes, kind):
-    asked = asked_of(monkeypatch, (4,) * 6, drawn=all_four, **changes, kind=kind)
+def test_without_candidates_the_pairs_have_the_budget_of_triples(monkeypatch, changes):
+    asked = asked_of(monkeypatch, (4,) * 6, drawn=all_four, **changes)
     assert 3 not in {len(queries[0].attrs) for _, queries, _ in asked}
     assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
 
@@ -275,14 +267,14 @@ def test_without_candidates_the_pairs_have_the_budget_of_triples(monkeypatch, ch
     ("attributes", "units", "there"),
     [(5, 10**13, True), (5, 9 * 10**12, False), (4, 10**13, False), (30, 10**13, True), (31, 10**13, False)],
 )
-def test_triples_are_planned_where_there_may_be_enough_and_not_too_many(attributes, units, there, kind):
-    plan = Adaptive().plan(SOURCE, domain_of((2,) * attributes), Budget(kind, units))
+def test_triples_are_planned_where_there_may_be_enough_and_not_too_many(attributes, units, there):
+    plan = Adaptive().plan(SOURCE, domain_of((2,) * attributes), Budget("gdp", units))
     assert (plan.further is not None) is there
     assert all(len(query.attrs) < 3 for query in plan.queries)
     assert (", then three-way" in plan.steps[-1].name) is there
 
 
-def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch, kind):
+def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch):
     """The model is then that of the pairs, after a last fit of its own."""
     fitted, fit = [], modelling.fit_potentials
 
@@ -296,7 +288,7 @@ def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch, kind):
         monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, fewest_triples=4, hopeless=hopeless))
         fitted.clear()
         door = door_to(domain, codes)
-        model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget(kind, 10**13)), door)
+        model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door)
         assert triples_of(door.asked, MEASURED) and len(fitted) == fits
         assert model.beliefs is fitted[-1].beliefs
         assert max(len(scope) for scope in fitted[-1].potentials) == most
@@ -324,9 +316,9 @@ def test_the_last_fit_ends_by_its_misfit_or_after_steps_of_its_own(monkeypatch):
     assert announced == [20, 20, 80]
 
 
-def test_triples_weigh_what_their_pairs_do(monkeypatch, kind):
+def test_triples_weigh_what_their_pairs_do(monkeypatch):
     """With three pairs that hardly weigh anything a triple is not worth what the others gain from its budget."""
     light = Workload(((("x0", "x1", "x2", "x3"), Fraction(1, 10**6)), (("x4", "x5"), Fraction(500))))
-    assert triples_of(asked_of(monkeypatch, (4,) * 6, drawn=all_four, kind=kind), MEASURED)
-    heavy = asked_of(monkeypatch, (4,) * 6, drawn=all_four, workload=light, kind=kind)
+    assert triples_of(asked_of(monkeypatch, (4,) * 6, drawn=all_four), MEASURED)
+    heavy = asked_of(monkeypatch, (4,) * 6, drawn=all_four, workload=light)
     assert not triples_of(heavy, MEASURED)

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -19,10 +19,8 @@ from dpsyn_sql.methods.adaptive.measure import components
 from dpsyn_sql.methods.adaptive.model import Task, independence, working_domain
 from dpsyn_sql.methods.adaptive.select import selected
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.source.relation import Relation, Source
 
 SETTINGS = Adaptive.constants
-SOURCE = Source(Relation("people", "table", "people", ()))
 SIZES = (8,) * 5
 
 
@@ -124,6 +122,6 @@ def test_a_table_with_a_coarse_twin_adds_no_precision():
 
 
 def test_a_pair_with_a_variable_of_one_code_is_no_residual():
-    law = NoiseLaw(10.0, 0.5, residuals=True)
+    law = NoiseLaw(10.0, 0.5)
     taken = selected({(0, 1): 1e5, (0, 2): 1e5}, {}, {}, (8, 1, 8), (), 200, law, SETTINGS)
     assert taken.keys() == {(0, 2)}

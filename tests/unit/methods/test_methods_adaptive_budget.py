@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCounter, FakeCurator, OneRelease, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -74,7 +74,6 @@ def test_one_ways_get_more_of_a_small_budget():
     assert shares[0] == 60 and 55 < shares[1] <= 60 and 45 < shares[2] < 55 and shares[3:] == [40, 40]
 
 
-SOURCE = Source(Relation("people", "table", "people", ()))
 ROWS, ATTRIBUTES = 20_000, 120
 AS_FEW = {"preselect_between": (10**6, 10**6)}
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -22,9 +22,6 @@ from dpsyn_sql.planning import views
 from dpsyn_sql.planning.queries import Marginals
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.questions.marginals import marginals_event
-from dpsyn_sql.source.relation import Relation, Source
-
-SOURCE = Source(Relation("people", "table", "people", ()))
 
 
 def domain(*sizes, ordered=False):

@@ -4,16 +4,14 @@ import pickle
 
 import numpy as np
 import pytest
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.copula import parts_of
 from dpsyn_sql.methods import Copula, method_of
-from dpsyn_sql.source.relation import Relation, Source
 
-SOURCE = Source(Relation("t", "table", "t", ()))
 BUDGET = Budget("gdp", 10**14)
 SIZES = (2, 5, 9, 1)
 DOMAIN = domain_of(SIZES)

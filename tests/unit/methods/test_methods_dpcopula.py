@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 import dpsyn_sql
@@ -17,7 +17,6 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.methods import DPCopula
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
-SOURCE = Source(Relation("t", "table", "t", ()))
 BUDGET = Budget.from_epsilon("1", "1e-9")
 LARGE = Budget.from_epsilon("100", "1e-9")
 

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from support.domains import domain_of
+from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
@@ -18,9 +18,7 @@ from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.planning.limits import Limits, Terms
 from dpsyn_sql.rows.sample.views import SYNTHESES
-from dpsyn_sql.source.relation import Relation, Source
 
-SOURCE = Source(Relation("people", "table", "people", ()))
 GAUSSIAN, LAPLACE = Budget("gdp", 14_884_300_000_000), Budget("pure", 10**15)
 
 

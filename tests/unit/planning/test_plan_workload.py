@@ -12,9 +12,7 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Key, Shape, Undiscovered
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.workload import TARGET_WEIGHT, UNWEIGHTED, read_workload
-from dpsyn_sql.source.relation import Relation, Source
 
-SOURCE = Source(Relation("people", "table", "people", ()))
 BUDGET = Budget("gdp", 10**13)
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.domains import domain_of
-from support.networks import graphical_model
+from support.networks import SCOPES, graphical_model
 
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.graph import junction_tree
@@ -17,12 +17,6 @@ from dpsyn_sql.rows.sample.moves import balanced
 from dpsyn_sql.rows.sample.systematic import stratified
 
 ROWS = 20_000
-SCOPES = {
-    "chain": [(0, 1), (1, 2), (2, 3), (3, 4)],
-    "star": [(0, 1), (0, 2), (0, 3), (0, 4)],
-    "clique": [(0, 1, 2), (2, 3, 4)],
-    "independent": [(0,), (1,), (2,), (3,), (4,)],
-}
 
 
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
