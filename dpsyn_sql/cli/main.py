@@ -181,13 +181,13 @@ def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate
 
     told = (in_options(note, but=FIGURES) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once
-    lost = result.certificate().get("losses", {})
+    lost = result.certificate()["losses"]
     out.say(f"Wrote {result.table}: {result.rows} synthetic rows")
     claim = f"epsilon = {shown(result.epsilon)}, delta = {result.delta:g}"
     out.say(f"Privacy: {claim} for each {unit} of the source")
     for note in notes:
         out.say(note)
-    if lost and not out.quiet:
+    if not out.quiet:
         if lines := lines_of_losses(lost):
             out.table(["column", "what was lost (noisy share of the rows)"], lines)
         out.say(pairs_in_words(lost))

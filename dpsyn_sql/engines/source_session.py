@@ -301,6 +301,8 @@ def _checked_session(
     tables = _private_tables(catalog, checked.relations, checked.public)
     if not trusted:
         _refuse_generated(catalog, tables)
+    if checked.ordered:
+        _refuse_variants(catalog, checked)
     session = SourceSession(engine, relation, default, (), checked.relations, paths, tables, stored=reads)
     session.view = None if view is None else stored(catalog, view.identity)
     session.conventions = catalog.conventions()
@@ -328,6 +330,23 @@ def _refuse_generated(catalog: DuckDBCatalog, tables: Iterable[StoredTable]) -> 
                     f"{column.refused}. Drop the column, or add trust_query=True to state that each of its "
                     "values comes from its own row."
                 )
+
+
+def _refuse_variants(catalog: DuckDBCatalog, checked: CheckedQuery) -> None:
+    """Two numbers of different types can be one in an order of VARIANT, and functions tell them apart."""
+    known = [catalog.find(identity) for identity in checked.relations]
+    columns = [
+        column for one in known if one and one.kind == "table" for column in catalog.columns(one.identity)
+    ]
+    for path in checked.files:
+        call = catalog.file(path)
+        columns += [] if call is None else catalog.describe_files(call, f"the file {shorten(path)!r}")
+    for column in columns:
+        if "VARIANT" in column.sql_type.upper():
+            raise SourceError(
+                f"The column {shorten(column.name)!r} is a VARIANT, which a query with window functions may "
+                "not read: values of different types can be one in its order. Write the table without it."
+            )
 
 
 _NO_FILES = FileSet("", (), "csv", False, False)

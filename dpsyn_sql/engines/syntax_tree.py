@@ -12,7 +12,13 @@ from typing import Any
 
 from dpsyn_sql.source.engine_syntax import Join, Name, Syntax, WindowCall
 from dpsyn_sql.source.names import fold
-from dpsyn_sql.source.query_words import HIDDEN_COLUMNS, LAMBDA_FUNCTIONS, NAMING_FUNCTIONS
+from dpsyn_sql.source.query_words import (
+    CLOCK_COLUMNS,
+    HIDDEN_COLUMNS,
+    LAMBDA_FUNCTIONS,
+    NAMING_FUNCTIONS,
+    POSITIONAL_COLUMNS,
+)
 
 Node = dict[str, Any]
 _Ctes = Mapping[str, frozenset[Name]]
@@ -50,6 +56,7 @@ def read_syntax(text: str) -> Syntax | None:
         frozenset(reading.clauses),
         tables | hidden,
         tuple(reading.joins),
+        frozenset(reading.types),
         tuple(traces.windows),
         # A window that stands elsewhere than in a SELECT is none that was followed.
         (carried[0] or frozenset()) if reading.windows == len(traces.windows) and carried else frozenset(),
@@ -82,12 +89,15 @@ class _Reading:
     named: set[Name] = field(default_factory=set)
     ctes: set[str] = field(default_factory=set)
     joins: list[Join] = field(default_factory=list)
+    types: set[str] = field(default_factory=set)
     lambdas: set[int] = field(default_factory=set)
     windows: int = 0
 
     def note(self, node: Node) -> None:
         """Kinds of expressions, functions and clauses, wherever they stand."""
         kind = node.get("type")
+        if "type_name" in node or "type_info" in node:
+            self.types.add(_type_name(node))
         is_window = node.get("class") == "WINDOW"
         self.windows += is_window
         if isinstance(node.get("function_name"), str) and not is_window:
@@ -128,7 +138,13 @@ class _Reading:
 
     def _class(self, node: Node) -> str:
         """The kind of an expression. "OPERATOR" is a mixed bag (IS NULL, IN, but also GROUPING): its type
-        tells more. Lambdas and an operator of JSON are one class."""
+        tells more. Lambdas and an operator of JSON are one class. Columns are one class too, with some that
+        are none of the table's."""
+        if node["class"] == "COLUMN_REF":
+            names = [fold(str(part)) for part in node.get("column_names") or ()]
+            if not POSITIONAL_COLUMNS.isdisjoint(names):
+                return "POSITION_OF_A_ROW_AMONG_THE_OTHERS"
+            return "TIME_OF_THE_QUERY" if len(names) == 1 and names[0] in CLOCK_COLUMNS else "COLUMN_REF"
         if node["class"] != "LAMBDA":
             return str(node.get("type") if node["class"] == "OPERATOR" else node["class"])
         if id(node) not in self.lambdas:
@@ -173,6 +189,15 @@ def _ctes(node: Node) -> Iterator[tuple[str, Node, bool]]:
         value = entry.get("value") or {}
         query = value.get("query_node") or (value.get("query") or {}).get("node") or {}
         yield str(entry.get("key")), query, bool(value.get("aliases"))
+
+
+def _type_name(node: Node) -> str:
+    """The type that a node names. One that the parser does not know itself is told by the name that is
+    written: with a space it is a quoted name, and none of a type with a time zone."""
+    told = node.get("type_info")
+    written = node.get("type_name") or (told.get("name") if isinstance(told, dict) else None)
+    name = fold(str(written or node.get("id")))
+    return f'"{name}"' if written and " " in name else name
 
 
 def _of_class(name: str, part: Any) -> Iterator[Node]:

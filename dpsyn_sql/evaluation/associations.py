@@ -64,7 +64,8 @@ def _line(
     rows = codes.session.rows["real"]
     freedom = 1
     if measure == "correlation_ratio":
-        freedom = max(first.categories.distinct + (first.categories.missing[0] > 0) - 1, 0)
+        facts = first.categories
+        freedom = max(int(facts["distinct_values"]) + (facts["missing_real"] > 0) - 1, 0)
     line: dict[str, object] = {"first": first.column.name, "second": second.column.name, "measure": measure}
     line |= strength
     line["difference"] = strength["synthetic"] - strength["real"]

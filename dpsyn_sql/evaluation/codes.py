@@ -9,7 +9,7 @@ difference between rare and unseen values, so it is not used here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,55 +39,41 @@ _LARGEST = 1e100
 _STEP = "comparing columns"
 
 
+Figures = Mapping[str, float]
+"""The only row of a result; NaN for NULL."""
+
+
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Facts of the finite values of a column, in its own unit (moments: seconds since 1970).
+    """Facts of the finite values of a column, in its own unit (moments: seconds since 1970): ``figures`` as
+    ``evaluate/numbers.sql`` names them; ``grids``: of the real and the synthetic table quantiles float64[101]
+    by hundredths, NaN without values."""
 
-    ``grid_real``, ``grid_synthetic``: quantiles float64[101] by hundredths, NaN without values.
-    Deviations are those of all rows, not of a sample.
-    """
+    figures: Figures
+    grids: Mapping[str, NDArray[np.float64]]
 
-    rows: tuple[int, int]
-    distinct: int
-    mean: tuple[float, float]
-    deviation: tuple[float, float]
-    least: tuple[float, float]
-    most: tuple[float, float]
-    kolmogorov_smirnov: float
-    wasserstein: float
-    inside: int
-    grid_real: NDArray[np.float64]
-    grid_synthetic: NDArray[np.float64]
+    def __getitem__(self, name: str) -> float:
+        return self.figures[name]
 
     @property
     def scaled(self) -> bool:
         """Whether the real values differ, so that they can be standardised."""
-        return 0 < self.deviation[0] < np.inf
-
-
-@dataclass(frozen=True, slots=True)
-class Categories:
-    """Facts of the values of a column as categories; ``missing``, ``unseen`` are rows."""
-
-    missing: tuple[int, int]
-    unseen: int
-    distinct: int
-    covered: int
-    distance: float
+        return 0 < self["deviation_real"] < np.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
     """A column with its facts and the ``value`` and ``code`` expressions of its codes.
 
-    ``numbers``: of numbers and moments. ``labels``: the table that text is looked up in.
+    ``categories``: of its values as categories, as ``evaluate/categories.sql`` names them. ``numbers``: of
+    numbers and moments. ``labels``: the table that text is looked up in.
     """
 
     column: Compared
     place: int
     value: Fragment
     code: Fragment
-    categories: Categories
+    categories: Figures
     numbers: Numbers | None = None
     labels: Fragment | None = None
 
@@ -106,7 +92,7 @@ class Coded:
         """The finite value less the real mean, in real deviations, bounded; NULL for any other."""
         if self.numbers is None or not self.numbers.scaled:
             return Fragment("CAST(NULL AS DOUBLE)")
-        mean, deviation = literal(self.numbers.mean[0]), literal(self.numbers.deviation[0])
+        mean, deviation = literal(self.numbers["mean_real"]), literal(self.numbers["deviation_real"])
         value, bound = f"v{self.place}", literal(_LARGEST)
         scaled = f"least(greatest(({value} - {mean}) / {deviation}, -{bound}), {bound})"
         return Fragment(f"CASE WHEN isfinite({value}) THEN {scaled} END")
@@ -166,7 +152,7 @@ def _look(session: Session, place: int, column: Compared) -> Coded:
     engine.execute(
         render("evaluate/distribution", table=table, sides=sides, ordered=int(numeric)), step=_STEP
     )
-    categories = _categories(engine, table)
+    categories = _row(engine, render("evaluate/categories", table=table))
     numbers = _numbers(engine, table) if numeric else None
     if numbers is not None:
         code, labels = _number_code(place, _cuts(engine, table, numbers), numbers), None
@@ -180,44 +166,24 @@ def _look(session: Session, place: int, column: Compared) -> Coded:
     return Coded(column, place, value, code, categories, numbers, labels)
 
 
-def _categories(engine: DuckDBEngine, table: Fragment) -> Categories:
-    row = _row(engine, render("evaluate/categories", table=table))
-    missing = (int(row["missing_real"]), int(row["missing_synthetic"]))
-    unseen, distinct, covered = (int(row[name]) for name in ("unseen", "distinct_values", "covered"))
-    return Categories(missing, unseen, distinct, covered, row["distance"])
-
-
 def _numbers(engine: DuckDBEngine, table: Fragment) -> Numbers:
-    row = _row(engine, render("evaluate/numbers", table=table))
-
-    def both(name: str) -> tuple[float, float]:
-        return row[f"{name}_real"], row[f"{name}_synthetic"]
-
-    counts = [0 if np.isnan(number) else int(number) for number in both("n")]
-    return Numbers(
-        (counts[0], counts[1]),
-        0 if np.isnan(row["distinct_values"]) else int(row["distinct_values"]),
-        both("mean"),
-        both("deviation"),
-        both("least"),
-        both("most"),
-        row["kolmogorov_smirnov"],
-        0.0 if all(counts) and np.isnan(row["wasserstein"]) else row["wasserstein"],
-        0 if np.isnan(row["inside"]) else int(row["inside"]),
-        _grid(engine, table, "real", counts[0]),
-        _grid(engine, table, "synthetic", counts[1]),
-    )
+    figures = _row(engine, render("evaluate/numbers", table=table))
+    for name in ("n_real", "n_synthetic", "distinct_values", "inside"):
+        figures[name] = np.nan_to_num(figures[name])
+    if figures["n_real"] and figures["n_synthetic"]:
+        figures["wasserstein"] = np.nan_to_num(figures["wasserstein"])
+    grids = {side: _grid(engine, table, side, figures[f"n_{side}"]) for side in SIDES[:2]}
+    return Numbers(figures, grids)
 
 
 def _row(engine: DuckDBEngine, sql: Fragment) -> dict[str, float]:
-    """The only row of a result; NaN for NULL."""
     found = engine.fetch(sql, step=_STEP)
     return {
         name: float("nan") if np.ma.is_masked(cells[0]) else float(cells[0]) for name, cells in found.items()
     }
 
 
-def _grid(engine: DuckDBEngine, table: Fragment, side: str, rows: int) -> NDArray[np.float64]:
+def _grid(engine: DuckDBEngine, table: Fragment, side: str, rows: float) -> NDArray[np.float64]:
     """Quantiles by hundredths: of each the least value that so many rows do not exceed."""
     grid = np.full(101, np.nan)
     if rows:
@@ -231,7 +197,7 @@ def _grid(engine: DuckDBEngine, table: Fragment, side: str, rows: int) -> NDArra
 
 def _cuts(engine: DuckDBEngine, table: Fragment, numbers: Numbers) -> NDArray[np.float64] | None:
     """The values, if they are few; else None."""
-    if not 0 < numbers.distinct <= BINS:
+    if not 0 < numbers["distinct_values"] <= BINS:
         return None
     found = engine.fetch(render("evaluate/values", table=table), step=_STEP)
     return np.asarray(found["value"], dtype=np.float64)
@@ -240,12 +206,12 @@ def _cuts(engine: DuckDBEngine, table: Fragment, numbers: Numbers) -> NDArray[np
 def _number_code(place: int, values: NDArray[np.float64] | None, numbers: Numbers) -> Fragment:
     name = f"v{place}"
     cases = [f"WHEN {name} IS NULL THEN {MISSING}", f"WHEN NOT isfinite({name}) THEN {NOT_FINITE}"]
-    if not numbers.rows[0]:
+    if not numbers["n_real"]:
         return Fragment(f"CASE {' '.join(cases)} ELSE {UNSEEN} END")
     steps = 100 // BINS
-    edges = np.unique(numbers.grid_real[steps::steps]) if values is None else values
+    edges = np.unique(numbers.grids["real"][steps::steps]) if values is None else values
     compared = "<=" if values is None else "="
-    low, high = (literal(float(bound)) for bound in (numbers.least[0], numbers.most[0]))
+    low, high = (literal(float(bound)) for bound in (numbers["least_real"], numbers["most_real"]))
     cases.append(f"WHEN {name} < {low} THEN {FIRST}")
     listed = enumerate(edges.tolist(), FIRST + 1)
     cases += [f"WHEN {name} {compared} {literal(edge)} THEN {code}" for code, edge in listed]

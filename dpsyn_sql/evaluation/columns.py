@@ -12,6 +12,8 @@ from dpsyn_sql.evaluation.codes import Coded, Codes, Numbers
 from dpsyn_sql.evaluation.marginals import Marginal
 
 _QUARTERS = (25, 50, 75)
+_BOTH = ("real", "synthetic")
+_OF_NUMBERS = ("KSComplement", "RangeCoverage", "BoundaryAdherence")
 
 
 def column_lines(codes: Codes, one_way: Sequence[Marginal]) -> pd.DataFrame:
@@ -33,7 +35,7 @@ def column_lines(codes: Codes, one_way: Sequence[Marginal]) -> pd.DataFrame:
 def _line(codes: Codes, column: Coded, marginal: Marginal) -> dict[str, object]:
     rows, facts = codes.session.rows, column.categories
     shares = {side: distances.shares(counted, rows[side]) for side, counted in marginal.counts.items()}
-    missing = [facts.missing[place] / rows[side] for place, side in enumerate(("real", "synthetic"))]
+    missing = [facts[f"missing_{side}"] / rows[side] for side in _BOTH]
     line: dict[str, object] = {
         "column": column.column.name,
         "kind": column.column.kind,
@@ -43,46 +45,48 @@ def _line(codes: Codes, column: Coded, marginal: Marginal) -> dict[str, object]:
     if "holdout" in shares:
         line["tv_holdout"] = distances.distance(shares["real"], shares["holdout"]).tv
     line |= {"missing_real": missing[0], "missing_synthetic": missing[1]}
-    line |= {"unseen": facts.unseen / rows["synthetic"], "distinct_real": facts.distinct}
+    line |= {"unseen": facts["unseen"] / rows["synthetic"], "distinct_real": int(facts["distinct_values"])}
     line |= _of_numbers(column.numbers)
     line["MissingValueSimilarity"] = 1 - abs(missing[0] - missing[1])
-    text = column.numbers is None
-    line["TVComplement"] = 1 - facts.distance if text else np.nan
-    line["CategoryCoverage"] = facts.covered / facts.distinct if text and facts.distinct else np.nan
-    return line | _sdmetrics_of_numbers(column.numbers)
+    if column.numbers is not None:
+        return (
+            line
+            | {"TVComplement": np.nan, "CategoryCoverage": np.nan}
+            | _sdmetrics_of_numbers(column.numbers)
+        )
+    line["TVComplement"] = 1 - facts["distance"]
+    line["CategoryCoverage"] = (
+        facts["covered"] / facts["distinct_values"] if facts["distinct_values"] else np.nan
+    )
+    return line | dict.fromkeys(_OF_NUMBERS, np.nan)
 
 
 def _of_numbers(numbers: Numbers | None) -> dict[str, object]:
     line: dict[str, object] = {"ks": np.nan, "wasserstein": np.nan}
-    both = ("real", "synthetic")
-    for name in ("mean", "sd", *(f"q{quarter}" for quarter in _QUARTERS)):
-        line |= {f"{name}_{side}": np.nan for side in both}
-    if numbers is None:
-        return line
-    line["ks"] = numbers.kolmogorov_smirnov
-    line["wasserstein"] = _relative(numbers)
-    for place, side in enumerate(both):
-        grid = (numbers.grid_real, numbers.grid_synthetic)[place]
-        line |= {f"mean_{side}": numbers.mean[place], f"sd_{side}": numbers.deviation[place]}
-        line |= {f"q{quarter}_{side}": float(grid[quarter]) for quarter in _QUARTERS}
+    if numbers is not None:
+        line = {"ks": numbers["kolmogorov_smirnov"], "wasserstein": _relative(numbers)}
+    for name, figure in (("mean", "mean"), ("sd", "deviation")):
+        line |= {f"{name}_{side}": numbers[f"{figure}_{side}"] if numbers else np.nan for side in _BOTH}
+    for quarter in _QUARTERS:
+        line |= {f"q{quarter}_{side}": numbers.grids[side][quarter] if numbers else np.nan for side in _BOTH}
     return line
 
 
 def _relative(numbers: Numbers) -> float:
     """Wasserstein's distance in real standard deviations; of a constant, 0 if it is the same constant."""
     if numbers.scaled:
-        return numbers.wasserstein / numbers.deviation[0]
-    return 0.0 if numbers.wasserstein == 0 else float("nan")
+        return numbers["wasserstein"] / numbers["deviation_real"]
+    return 0.0 if numbers["wasserstein"] == 0 else float("nan")
 
 
-def _sdmetrics_of_numbers(numbers: Numbers | None) -> dict[str, object]:
-    line = dict.fromkeys(("KSComplement", "RangeCoverage", "BoundaryAdherence"), float("nan"))
-    if numbers is None or not all(numbers.rows):
-        return dict(line)
-    line["KSComplement"] = 1 - numbers.kolmogorov_smirnov
-    line["BoundaryAdherence"] = numbers.inside / numbers.rows[1]
-    (low, least), (high, most) = numbers.least, numbers.most
+def _sdmetrics_of_numbers(numbers: Numbers) -> dict[str, float]:
+    line = dict.fromkeys(_OF_NUMBERS, float("nan"))
+    if not (numbers["n_real"] and numbers["n_synthetic"]):
+        return line
+    line["KSComplement"] = 1 - numbers["kolmogorov_smirnov"]
+    line["BoundaryAdherence"] = numbers["inside"] / numbers["n_synthetic"]
+    low, high = numbers["least_real"], numbers["most_real"]
     if high > low:
-        lost = max((least - low) / (high - low), 0) + max((high - most) / (high - low), 0)
-        line["RangeCoverage"] = max(0.0, 1 - lost)
-    return dict(line)
+        lost = max(numbers["least_synthetic"] - low, 0) + max(high - numbers["most_synthetic"], 0)
+        line["RangeCoverage"] = max(0.0, 1 - lost / (high - low))
+    return line

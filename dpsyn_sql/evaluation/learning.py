@@ -55,56 +55,6 @@ def need_scikit_learn(what: str) -> None:
 # -- learners ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """How columns become what a learner takes: names of ``numbers`` and of ``texts`` that have a value."""
-
-    numbers: list[str]
-    texts: list[str]
-
-    def linear(self, learner: Any) -> Any:
-        """One-hot texts, and numbers spread to a normal law."""
-        from sklearn.compose import make_column_transformer
-        from sklearn.impute import SimpleImputer
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import OneHotEncoder, QuantileTransformer
-
-        spread = make_pipeline(
-            SimpleImputer(strategy="median"),
-            QuantileTransformer(n_quantiles=100, output_distribution="normal", random_state=0),
-        )
-        one_hot = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES)
-        return make_pipeline(make_column_transformer((spread, self.numbers), (one_hot, self.texts)), learner)
-
-    def coded(self, learner: Any) -> Any:
-        """Numbers as they are, and then codes of texts; what is missing stays so."""
-        from sklearn.compose import make_column_transformer
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import OrdinalEncoder
-
-        codes = OrdinalEncoder(
-            handle_unknown="use_encoded_value",
-            unknown_value=np.nan,
-            encoded_missing_value=np.nan,
-            max_categories=MOST_CATEGORIES,
-        )
-        return make_pipeline(
-            make_column_transformer(("passthrough", self.numbers), (codes, self.texts)), learner
-        )
-
-    @property
-    def text_places(self) -> list[int]:
-        """Places of texts among the columns of ``coded``."""
-        return list(range(len(self.numbers), len(self.numbers) + len(self.texts)))
-
-
-def _prepared(columns: pd.DataFrame) -> _Prepared | None:
-    """None if no column has a value; a column without one teaches nothing, and trees do not take it."""
-    known = [str(name) for name in columns if columns[name].notna().any()]
-    numbers = [name for name in known if pd.api.types.is_numeric_dtype(columns[name])]
-    return _Prepared(numbers, [name for name in known if name not in numbers]) if known else None
-
-
 def classifiers(columns: pd.DataFrame) -> dict[str, Any]:
     """Logistic regression, a linear support vector machine (hinge loss, C = 1), gradient boosting and a
     random forest, each with its own treatment of the ``columns`` to learn from; not yet fitted."""
@@ -112,15 +62,15 @@ def classifiers(columns: pd.DataFrame) -> dict[str, Any]:
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
-    prepared = _prepared(columns)
-    if prepared is None:
+    numbers, texts = _known(columns)
+    if not numbers and not texts:
         return {name: DummyClassifier() for name in CLASSIFIERS}
-    boosting = HistGradientBoostingClassifier(categorical_features=prepared.text_places, random_state=0)
+    boosting = HistGradientBoostingClassifier(categorical_features=_last(numbers, texts), random_state=0)
     made = (
-        prepared.linear(LogisticRegression(max_iter=500)),
-        prepared.linear(support_vector_machine()),
-        prepared.coded(boosting),
-        prepared.coded(RandomForestClassifier(**_forest(columns))),
+        _linear(numbers, texts, LogisticRegression(max_iter=500)),
+        _linear(numbers, texts, support_vector_machine()),
+        _coded(numbers, texts, boosting),
+        _coded(numbers, texts, RandomForestClassifier(**_forest(columns))),
     )
     return dict(zip(CLASSIFIERS, made, strict=True))
 
@@ -131,16 +81,58 @@ def regressions(columns: pd.DataFrame) -> dict[str, Any]:
     from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
     from sklearn.linear_model import LinearRegression
 
-    prepared = _prepared(columns)
-    if prepared is None:
+    numbers, texts = _known(columns)
+    if not numbers and not texts:
         return {name: DummyRegressor() for name in REGRESSIONS}
-    boosting = HistGradientBoostingRegressor(categorical_features=prepared.text_places, random_state=0)
+    boosting = HistGradientBoostingRegressor(categorical_features=_last(numbers, texts), random_state=0)
     made = (
-        prepared.linear(LinearRegression()),
-        prepared.coded(boosting),
-        prepared.coded(RandomForestRegressor(**_forest(columns))),
+        _linear(numbers, texts, LinearRegression()),
+        _coded(numbers, texts, boosting),
+        _coded(numbers, texts, RandomForestRegressor(**_forest(columns))),
     )
     return dict(zip(REGRESSIONS, made, strict=True))
+
+
+def _known(columns: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Names of numbers and of texts; a column without a value teaches nothing, and trees do not take it."""
+    known = columns.dropna(axis="columns", how="all")
+    numbers = known.select_dtypes("number")
+    return [str(name) for name in numbers], [str(name) for name in known if name not in numbers]
+
+
+def _linear(numbers: list[str], texts: list[str], learner: Any) -> Any:
+    """One-hot texts, and numbers spread to a normal law."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, QuantileTransformer
+
+    spread = make_pipeline(
+        SimpleImputer(strategy="median"),
+        QuantileTransformer(n_quantiles=100, output_distribution="normal", random_state=0),
+    )
+    one_hot = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES)
+    return make_pipeline(make_column_transformer((spread, numbers), (one_hot, texts)), learner)
+
+
+def _coded(numbers: list[str], texts: list[str], learner: Any) -> Any:
+    """Numbers as they are, and then codes of texts; what is missing stays so."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder
+
+    codes = OrdinalEncoder(
+        handle_unknown="use_encoded_value",
+        unknown_value=np.nan,
+        encoded_missing_value=np.nan,
+        max_categories=MOST_CATEGORIES,
+    )
+    return make_pipeline(make_column_transformer(("passthrough", numbers), (codes, texts)), learner)
+
+
+def _last(numbers: list[str], texts: list[str]) -> list[int]:
+    """Places of texts among the columns of ``_coded``."""
+    return list(range(len(numbers), len(numbers) + len(texts)))
 
 
 def _forest(columns: pd.DataFrame) -> dict[str, Any]:
@@ -178,9 +170,9 @@ def class_scores(learner: Any, learnt: Examples, judged: Examples) -> Scores:
 
     Where there is one class only to learn, every row is said to have it, and the AUC is one half.
     """
-    if len(np.unique(learnt.truth)) == 1:
-        said = np.full(len(judged.truth), learnt.truth[0])
-        return _class_scores(said, lambda one: np.zeros(len(said)), judged.truth)
+    from sklearn.dummy import DummyClassifier
+
+    learner = learner if len(np.unique(learnt.truth)) > 1 else DummyClassifier()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a learner that stops early is judged as it is
         learner.fit(learnt.columns, learnt.truth)

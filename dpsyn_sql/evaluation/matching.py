@@ -63,7 +63,7 @@ def _said(column: Coded, value: float) -> str:
 
 def drawn(codes: Codes, ways: int, seed: int) -> list[Range]:
     """``QUERIES`` ranges, whose bounds are hundredths of the real values, drawn with a seed."""
-    numbers = [column for column in codes.columns if column.numbers is not None and column.numbers.rows[0]]
+    numbers = [column for column in codes.columns if column.numbers is not None and column.numbers["n_real"]]
     choices = list(itertools.combinations(numbers, ways))
     if not choices:
         return []
@@ -74,7 +74,7 @@ def drawn(codes: Codes, ways: int, seed: int) -> list[Range]:
         bounds = []
         for column in columns:
             low, high = np.sort(generator.integers(0, 101, 2)).tolist()
-            grid = column.numbers.grid_real if column.numbers is not None else np.zeros(101)
+            grid = column.numbers.grids["real"] if column.numbers is not None else np.zeros(101)
             bounds.append((float(grid[low]), float(grid[high])))
         found.append(Range(columns, tuple(bounds)))
     return found

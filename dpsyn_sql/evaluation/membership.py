@@ -215,7 +215,7 @@ def auc_bound(facts: Mapping[str, Any]) -> tuple[float, str]:
     For mu-GDP with threshold delta t, p <= t + G(t + G(1 - p)) with G(a) = Phi(Phi^-1(a) + mu), which is
     p <= Phi(mu) for t = 0. NaN for units of several rows.
     """
-    guarantee, budget = facts["guarantee"], facts.get("budget", {})
+    guarantee, budget = facts["guarantee"], facts["budget"]
     if guarantee["rows_per_unit"] != 1:
         return math.nan, ""
     epsilon, delta = float(guarantee["epsilon"]), float(guarantee["delta"])
@@ -223,7 +223,7 @@ def auc_bound(facts: Mapping[str, Any]) -> tuple[float, str]:
     bound = min(
         1.0, (1 + delta * (math.exp(-2 * epsilon) + math.exp(-epsilon))) / (1 + math.exp(-2 * epsilon))
     )
-    if budget.get("kind") != "gdp":
+    if budget["kind"] != "gdp":
         return bound, f"epsilon={shown(epsilon)}, delta={delta:g}"
     mu, threshold = math.sqrt(2 * float(guarantee["rho"])), float(budget["threshold_delta"])
     exact = _gaussian_bound(mu, threshold)

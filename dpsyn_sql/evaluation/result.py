@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ import pandas as pd
 
 from dpsyn_sql.common.notices import aligned, printable
 from dpsyn_sql.evaluation.files import checked_place, write_private
-from dpsyn_sql.report.html.charts import Bar, bars
-from dpsyn_sql.report.html.element import Html, element, joined, named
-from dpsyn_sql.report.html.page import Section, box, bullets, facts, folded, page, paragraph, table
+from dpsyn_sql.report.html.charts import Bar
+from dpsyn_sql.report.html.templates import template
+from dpsyn_sql.report.labels import counted
 
 PRIVATE = (
     "PRIVATE: made from exact counts of the real rows, without noise. Keep it as you keep the real table; do "
@@ -65,11 +66,28 @@ class Evaluation:
 
     def summary(self) -> str:
         """The mark, the rows, the head of every table with its meaning, and the notes, as plain text."""
-        return summary_of(self)
+        lines = [PRIVATE, "", f"{self.synthetic} beside {self.real}"]
+        lines += [f"{self.rows[0]:,} real rows, {self.rows[1]:,} synthetic rows"]
+        for name, frame in self.tables.items():
+            told = _heading(name)
+            cells = _cells(frame[_first(told, frame)].head(IN_SUMMARY))
+            lines += ["", f"{told.heading}. {told.meaning}", *aligned(cells.names, cells.rows, cells.right)]
+            if len(frame) > IN_SUMMARY:
+                lines.append(f"... and {len(frame) - IN_SUMMARY:,} more")
+        if self.notes:
+            lines += ["", *(f"Note: {note}" for note in self.notes)]
+        return printable("\n".join(lines))
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, JSON-ready (NaN as None); the first key, ``"PRIVATE"``, holds the mark."""
-        return document_of(self)
+        return {
+            "PRIVATE": PRIVATE,
+            "real": self.real,
+            "synthetic": self.synthetic,
+            "rows": {"real": self.rows[0], "synthetic": self.rows[1]},
+            "tables": {name: _records(frame) for name, frame in self.tables.items()},
+            "notes": list(self.notes),
+        }
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a new page (``.private.html``) or document (``.private.json``) that its owner alone can read.
@@ -87,7 +105,7 @@ class Evaluation:
         place = checked_place(path, self.homes)
         if place.suffix != ".json":
             return write_private(place, page_of(self))
-        document = json.dumps(document_of(self), indent=2, ensure_ascii=True, allow_nan=False)
+        document = json.dumps(self.to_dict(), indent=2, ensure_ascii=True, allow_nan=False)
         return write_private(place, f"{document}\n")
 
 
@@ -168,18 +186,6 @@ HEADINGS: Mapping[str, Heading] = {
 # -- a document ----------------------------------------------------------------------------------
 
 
-def document_of(evaluation: Evaluation) -> dict[str, Any]:
-    """JSON-ready; the first key is the mark."""
-    return {
-        "PRIVATE": PRIVATE,
-        "real": evaluation.real,
-        "synthetic": evaluation.synthetic,
-        "rows": {"real": evaluation.rows[0], "synthetic": evaluation.rows[1]},
-        "tables": {name: _records(frame) for name, frame in evaluation.tables.items()},
-        "notes": list(evaluation.notes),
-    }
-
-
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     names = [str(name) for name in frame.columns]
     return [
@@ -203,28 +209,19 @@ def _plain(value: object) -> Any:
 # -- plain text ----------------------------------------------------------------------------------
 
 
-def summary_of(evaluation: Evaluation) -> str:
-    """For people, without control characters."""
-    lines = [PRIVATE, "", f"{evaluation.synthetic} beside {evaluation.real}", _rows_in_words(evaluation)]
-    for name, frame in evaluation.tables.items():
-        told = _heading(name)
-        first = [column for column in told.first if column in frame] or list(frame.columns)
-        lines += ["", f"{told.heading}. {told.meaning}", *_lines(frame[first].head(IN_SUMMARY))]
-        if len(frame) > IN_SUMMARY:
-            lines.append(f"... and {len(frame) - IN_SUMMARY:,} more")
-    if evaluation.notes:
-        lines += ["", *(f"Note: {note}" for note in evaluation.notes)]
-    return printable("\n".join(lines))
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """A table as text. ``right``: of each column whether it holds numbers, which are flush right."""
+
+    names: list[str]
+    rows: list[list[str]]
+    right: list[bool]
 
 
-def _rows_in_words(evaluation: Evaluation) -> str:
-    return f"{evaluation.rows[0]:,} real rows, {evaluation.rows[1]:,} synthetic rows"
-
-
-def _lines(frame: pd.DataFrame) -> list[str]:
-    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+def _cells(frame: pd.DataFrame) -> _Cells:
+    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
     right = [_is_numbers(frame.iloc[:, place]) for place in range(len(frame.columns))]
-    return aligned([str(name) for name in frame.columns], cells, right)
+    return _Cells([str(name) for name in frame.columns], rows, right)
 
 
 def _is_numbers(column: pd.Series[Any]) -> bool:
@@ -247,90 +244,64 @@ def _heading(name: str) -> Heading:
     return HEADINGS.get(name, Heading(name, ""))
 
 
+def _first(told: Heading, frame: pd.DataFrame) -> list[str]:
+    return [column for column in told.first if column in frame] or list(frame.columns)
+
+
 # -- a page --------------------------------------------------------------------------------------
 
 
 def page_of(evaluation: Evaluation) -> str:
     """One document that loads nothing; the mark is above it, and above every printed page."""
-    opening = joined(
-        paragraph(named(evaluation.synthetic), " beside ", named(evaluation.real), ".", class_="lead"),
-        facts(
-            [("Real rows", f"{evaluation.rows[0]:,}"), ("Synthetic rows", f"{evaluation.rows[1]:,}")],
-        ),
-        box(paragraph(PRIVATE), warning=True),
-    )
-    sections = [
-        Section(name, _heading(name).heading, _content(name, frame)) for name, frame in _tables(evaluation)
-    ]
-    if evaluation.notes:
-        sections.append(Section("notes", "Notes", bullets(evaluation.notes)))
-    return page("Synthetic rows beside real rows", opening, sections, banner=PRIVATE)
+    parts = [_part(name, frame) for name, frame in evaluation.tables.items() if len(frame.columns)]
+    return f"{_template().whole(evaluation, parts, PRIVATE)}\n"
 
 
-def _tables(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
-    return [(name, frame) for name, frame in evaluation.tables.items() if len(frame.columns)]
+def _part(name: str, frame: pd.DataFrame) -> dict[str, Any]:
+    """What the page has of a table: rows that are shown at once, further ones, and all columns; the number of
+    rows that it has not."""
+    told, draw = _heading(name), _DRAWN.get(name)
+    first = frame[_first(told, frame)]
+    return {
+        "name": name,
+        "told": told,
+        "empty": frame.empty,
+        "drawn": draw and not frame.empty and draw(frame),
+        "shown": _cells(_words_first(first.head(SHOWN))),
+        "rest": _cells(_words_first(first.iloc[SHOWN:MOST_SHOWN])),
+        "all": _cells(_words_first(frame.head(MOST_SHOWN))) if first.shape != frame.shape else None,
+        "left": len(frame) - MOST_SHOWN,
+    }
 
 
-def _content(name: str, frame: pd.DataFrame) -> Html:
-    told = _heading(name)
-    if frame.empty:
-        return joined(paragraph(told.meaning), paragraph("Nothing was computed; the notes say why."))
-    first = [column for column in told.first if column in frame] or list(frame.columns)
-    shown, rest = frame[first], frame.iloc[SHOWN:MOST_SHOWN]
-    parts = [paragraph(told.meaning), *_pictures(name, frame), _table(told.heading, shown.head(SHOWN))]
-    if len(rest):
-        more = "1 more row" if len(rest) == 1 else f"{len(rest):,} more rows"
-        parts.append(folded(more, _table(f"{told.heading}, continued", rest[first])))
-    if len(first) < len(frame.columns):
-        parts.append(folded("All figures", _table(f"{told.heading}, all figures", frame.head(MOST_SHOWN))))
-    if len(frame) > MOST_SHOWN:
-        parts.append(paragraph(f"{len(frame) - MOST_SHOWN:,} rows are left out; the JSON document has all."))
-    return joined(*parts)
-
-
-def _table(caption: str, frame: pd.DataFrame) -> Html:
-    """Columns of words first: those of numbers are flush right."""
+def _words_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of numbers, which are flush right, after those of words."""
     order = sorted(range(len(frame.columns)), key=lambda place: _is_numbers(frame.iloc[:, place]))
-    ordered = frame.iloc[:, order]
-    numbers = sum(_is_numbers(ordered.iloc[:, place]) for place in range(len(order)))
-    words = len(order) - numbers
-    names = [str(name).replace("_", " ") for name in ordered.columns]
-    rows = (
-        [named(_cell(value)) if place < words else _cell(value) for place, value in enumerate(row)]
-        for row in ordered.itertuples(index=False, name=None)
-    )
-    return table(caption, names, rows, numbers)
+    return frame.iloc[:, order].rename(columns=lambda name: str(name).replace("_", " "))
 
 
-def _pictures(name: str, frame: pd.DataFrame) -> Sequence[Html]:
-    drawn = {"columns": _columns_drawn, "efficacy": _learning_drawn}.get(name)
-    return [] if drawn is None else drawn(frame)
+@cache
+def _template() -> Any:
+    return template(Path(__file__).with_name("evaluation.html"), counted=counted, number="{:,}".format)
 
 
-def _columns_drawn(frame: pd.DataFrame) -> Sequence[Html]:
-    """The distance of each column, and how far fresh rows would be."""
-    items = [
-        Bar(str(line["column"]), line["tv"], line["tv"], line["tv"], f"{line['tv']:.3f}")
-        for line in frame.to_dict("records")
-        if _known(line["tv"])
-    ][:MOST_DRAWN]
+def _columns_drawn(frame: pd.DataFrame) -> tuple[str, str, list[Bar]]:
+    """The distance of each column."""
+    lines = [line for line in frame.to_dict("records") if _known(line["tv"])][:MOST_DRAWN]
+    items = [Bar(str(one["column"]), one["tv"], one["tv"], one["tv"], f"{one['tv']:.3f}") for one in lines]
     words = "Total variation distance of each column"
-    return [_figure(words, "A longer bar is farther from the real rows.", items)]
+    return words, "A longer bar is farther from the real rows.", items
 
 
-def _learning_drawn(frame: pd.DataFrame) -> Sequence[Html]:
+def _learning_drawn(frame: pd.DataFrame) -> tuple[str, str, list[Bar]]:
     score = "auc" if frame["auc"].notna().any() else "r2"
     said = {"auc": "AUC", "r2": "R2, 0 where it is below"}[score]
     items = [_bar(line, score) for line in frame.to_dict("records") if _known(line[score])]
-    words = f"{said} on real rows; grey: learnt from real rows"
-    return [_figure(words, "Longer is better.", items)]
+    return f"{said} on real rows; grey: learnt from real rows", "Longer is better.", items
 
 
-def _figure(words: str, description: str, items: Sequence[Bar]) -> Html:
-    drawn = bars(words, description, items)
-    return element(
-        "div", element("figure", drawn, element("figcaption", f"{words}. {description}")), class_="card"
-    )
+_DRAWN = {"columns": _columns_drawn, "efficacy": _learning_drawn}
+"""By table: the words of a picture, how to read it, and its bars."""
 
 
 def _known(value: object) -> bool:

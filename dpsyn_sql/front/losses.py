@@ -14,7 +14,8 @@ from dpsyn_sql.private.measure.planned import discovery_events
 from dpsyn_sql.private.measure.questions.keys import shown_from
 from dpsyn_sql.report.doubts import Doubts, doubts
 from dpsyn_sql.report.fitted import FittedRelease
-from dpsyn_sql.report.losses import facts_of_losses, losses_of
+from dpsyn_sql.report.loss_words import facts_of_losses
+from dpsyn_sql.report.losses import losses_of
 
 _HIDE: tuple[Ask, ...] = ("grid", "leaves")
 """The questions whose noise hides values."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from dpsyn_sql.accounting.account import in_words, reported_epsilon, rounded_up
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget, Number, delta_shares, exact_number, stated_delta
-from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_to_dict, total_units
+from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_from_dict, event_to_dict, total_units
 from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.domain.attributes import Attribute
@@ -207,6 +207,14 @@ def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, An
     number = max(0, len(events) - len(steps) - len(before) - len(later))
     steps += [*before, *([between] * number), *later]
     return [{**step, **event_to_dict(event)} for step, event in zip(steps, events, strict=False)]
+
+
+_OF_STEP = ("step", "column", "length", "marginals", "residuals")
+
+
+def event_of(mechanism: Mapping[str, Any]) -> PrivacyEvent:
+    """The event among the facts of a mechanism."""
+    return event_from_dict({key: value for key, value in mechanism.items() if key not in _OF_STEP})
 
 
 def _known(steps: Sequence[MeasureStep | ReservedStep]) -> list[dict[str, Any]]:

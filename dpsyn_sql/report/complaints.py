@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from dpsyn_sql.report.labels import code_words, counted, edge_words, some_of
+from dpsyn_sql.report.labels import counted, edge_words, some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses, Share, bin_widths, several_values
 
 MOST_OF_ALL = 0.5
@@ -194,7 +194,7 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
     if len(several) < _FEW:
         return
     codes = not any(several) and len(several) <= _CODES  # perhaps of a list: one of them may hold much
-    words, last = code_words(attribute), len(several) - 1
+    last = len(several) - 1
     near = max(_NEAR, len(several) // 4)
     for end, beside in ((0, range(1, near + 1)), (last, range(last - near, last))):
         share, alone = column.shares[end], _alone(column, end)
@@ -208,14 +208,14 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
             continue
         side, beyond = ("lowest", "below") if end == 0 else ("highest", "above")
         atom = attribute.fill[end] if attribute.fill else ()
-        value = edge_words(atom[0]) if len(atom) == 1 else words[end]
+        value = edge_words(atom[0]) if len(atom) == 1 else share.words
         null = ", or NULL," if end == 0 and attribute.fallback_code == 0 else ""
         wider = "wider bounds" + (" (or nullable: true)" if null else "")
         yield Complaint(
             1,
             share.share,
             (column.name,),
-            f"{_share(share)} of the rows are in the {side} range of {column.name!r}, {words[end]}, where "
+            f"{_share(share)} of the rows are in the {side} range of {column.name!r}, {share.words}, where "
             f"every value {beyond} the bounds{null} is counted. "
             + (
                 f"The bounds do not fit: declare {wider}."
@@ -272,7 +272,7 @@ def _crowded(column: ColumnLosses) -> Complaint | None:
                 2,
                 share.share,
                 (column.name,),
-                f"{_share(share)} of the rows are in the one range {code_words(attribute)[place]} of "
+                f"{_share(share)} of the rows are in the one range {share.words} of "
                 f"{column.name!r}: where in it they lie is lost. "
                 + (
                     "Declare edges inside it."

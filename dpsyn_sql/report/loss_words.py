@@ -1,85 +1,113 @@
-"""What a column lost, in words: what is large enough, and no noise, and what happened to the values."""
+"""What was lost, in words and as facts of a certificate: what is large enough, and no noise, and what
+happened to the values."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.report.labels import code_labels, code_words, counted, outer_values
-
-NOISE = 2.0
-"""A share below so many standard errors may be noise."""
+from dpsyn_sql.report.labels import counted, outer_values
+from dpsyn_sql.report.losses import NOISE, ColumnLosses, Losses, Share, several_values
 
 _NOTABLE = 0.005
 _HEAVY_END = 0.05
 _MOST_NAMED = 2
 
 
-def column_words(column: Mapping[str, Any], attribute: Attribute, single: Collection[str]) -> Iterator[str]:
-    """What is worth telling of the losses of a column.
-
-    Args:
-        column: facts of a certificate, as ``ColumnLosses.facts``.
-        attribute: the column.
-        single: labels of end bins that hold one value, which is written as it is.
-    """
-    unwritten = column.get("not_written", [])
-    words = dict(zip(map(_text, code_labels(attribute)), code_words(attribute), strict=True))
-    for key, of in (("other", "a value that is not named"), ("null", "no value")):
-        if _notable(column, key, _NOTABLE):
-            code = column[key]["code"]
-            written = ", and are written with another" if code in unwritten else f" ({code})"
-            yield f"{_percent(column[key])} of the rows have {of}{written}"
-    wide = sorted(column.get("wide_bins", []), key=lambda share: -float(share["share"]))
-    named = {*single, *(share["code"] for share in wide[:_MOST_NAMED])}
-    for key, place, beyond in (("first_bin", "lowest", "below"), ("last_bin", "highest", "above")):
-        if _notable(column, key, _HEAVY_END) and column[key]["code"] not in named:
-            end, limit = outer_values(attribute)[key == "last_bin"], "most" if beyond == "above" else "least"
+def column_words(column: ColumnLosses) -> Iterator[str]:
+    """What is worth telling of the losses of a column."""
+    for share, of in ((column.other, "a value that is not named"), (column.null, "no value")):
+        if share and _notable(share, _NOTABLE):
+            hidden = share.label in column.unwritten
             yield (
-                f"{_percent(column[key])} are in the {place} range, {words[column[key]['code']]}: values "
-                f"{beyond} {end} are written as at {limit} that"
+                f"{_percent(share)} of the rows have {of}"
+                + (", and are written with another" if hidden else f" ({share.label})")
             )
+    wide = sorted(column.wide, key=lambda share: -share.share)
+    yield from _end_words(column, wide[:_MOST_NAMED])
     for share in wide[:_MOST_NAMED]:
-        yield f"{_percent(share)} share the wide range {words[share['code']]}: where in it is lost"
+        yield f"{_percent(share)} share the wide range {share.words}: where in it is lost"
     if len(wide) > _MOST_NAMED:
         yield counted(len(wide) - _MOST_NAMED, "more wide range")
-    prefixes = _notable(column, "prefixes", _NOTABLE)
-    if prefixes:
-        yield f"{_percent(column['prefixes'])} keep only the beginning of their text"
-    if "found" in column and ("other" not in column or prefixes or _notable(column, "other", _NOTABLE)):
-        yield f"{_found(column)} found{_hidden(column)}"
-    if "in_noise" in column:
-        many = counted(len(column["in_noise"]), "category", "categories")
+    prefixes = column.shortened is not None and _notable(column.shortened, _NOTABLE)
+    if column.shortened and prefixes:
+        yield f"{_percent(column.shortened)} keep only the beginning of their text"
+    if column.found is not None and (column.other is None or prefixes or _notable(column.other, _NOTABLE)):
+        hidden_below = "" if column.hidden is None else f", those below {column.hidden:,.0f} hidden"
+        yield f"{_found(column, column.found)} found{hidden_below}"
+    if column.faint:
+        many = counted(len(column.faint), "category", "categories")
         yield f"{many} cannot be told from the noise"
 
 
-def _notable(column: Mapping[str, Any], key: str, least: float) -> bool:
-    share = column.get(key)
-    return share is not None and share["share"] > max(least, NOISE * share["standard_error"])
+def _end_words(column: ColumnLosses, named: Sequence[Share]) -> Iterator[str]:
+    """Of end bins that hold much and are not named as wide; one value is written as it is."""
+    if not column.ends:
+        return
+    several, values = several_values(column.attribute), outer_values(column.attribute)
+    for place, side, beyond, limit in ((0, "lowest", "below", "least"), (-1, "highest", "above", "most")):
+        share = column.ends[place]
+        if several[place] and share not in named and _notable(share, _HEAVY_END):
+            yield (
+                f"{_percent(share)} are in the {side} range, {share.words}: values "
+                f"{beyond} {values[place]} are written as at {limit} that"
+            )
 
 
-def _found(column: Mapping[str, Any]) -> str:
-    """``found`` has prefixes too."""
-    prefixes = column["prefixes"]["found"] if "prefixes" in column else 0
-    values = counted(column["found"] - prefixes, "value")
+def _notable(share: Share, least: float) -> bool:
+    return share.share > max(least, NOISE * share.error)
+
+
+def _found(column: ColumnLosses, found: int) -> str:
+    """``found`` has prefixes too, which are named where rows have them."""
+    prefixes = len(column.stems) if column.shortened else 0
+    values = counted(found - prefixes, "value")
     return f"{values} and {counted(prefixes, 'prefix', 'prefixes')}" if prefixes else values
 
 
-def _hidden(column: Mapping[str, Any]) -> str:
-    return f", those below {column['hidden_below']:,.0f} hidden" if "hidden_below" in column else ""
-
-
-def _text(label: object) -> str:
-    return "NULL" if label is None else str(label)
-
-
-def _percent(share: Mapping[str, Any]) -> str:
+def _percent(share: Share) -> str:
     """``12.3 % ± 0.4``; a noisy share above the whole is the whole."""
-    return f"{min(100.0, 100 * share['share']):.1f} % ± {100 * share['standard_error']:.1f}"
+    return f"{min(100.0, 100 * share.share):.1f} % ± {100 * share.error:.1f}"
 
 
 # -- of a certificate ---------------------------------------------------------------------------
+
+
+def facts_of_losses(losses: Losses, warnings: Sequence[str]) -> dict[str, Any]:
+    """For a certificate, JSON-ready."""
+    columns = [column_facts(column) for column in losses.columns]
+    return {"columns": columns, "pairs": asdict(losses.pairs), "warnings": list(warnings)}
+
+
+def column_facts(column: ColumnLosses) -> dict[str, Any]:
+    """JSON-ready; a key is missing where there is nothing to tell. ``lost``: the same in words, of what is
+    worth telling."""
+    first, last = column.ends or (None, None)
+    prefixes = _share_facts(column.shortened)
+    facts = {
+        "name": column.name,
+        "tables": column.tables,
+        "other": _share_facts(column.other),
+        "null": _share_facts(column.null),
+        "prefixes": prefixes and {**prefixes, "found": len(column.stems)},
+        "first_bin": _share_facts(first),
+        "last_bin": _share_facts(last),
+        "wide_bins": [_share_facts(share) for share in column.wide],
+        "found": column.found,
+        "hidden_below": column.hidden,
+        "not_written": list(column.unwritten),
+        "in_noise": list(column.faint),
+        "lost": "; ".join(column_words(column)) or None,
+    }
+    return {key: part for key, part in facts.items() if part not in (None, [])}
+
+
+def _share_facts(share: Share | None) -> dict[str, Any] | None:
+    """Six decimal places: more are noise."""
+    if share is None:
+        return None
+    return {"code": share.label, "share": round(share.share, 6), "standard_error": round(share.error, 6)}
 
 
 def lines_of_losses(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

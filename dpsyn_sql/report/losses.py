@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.domain.declared import limits_of
@@ -19,8 +18,10 @@ from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.fit.variances import OneWayCounts, one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.fitted import FittedRelease
-from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.report.loss_words import NOISE, column_words
+from dpsyn_sql.report.labels import code_labels, code_words
+
+NOISE = 2.0
+"""A share below so many standard errors may be noise."""
 
 HEAVY = 0.1
 """A bin that holds more than this share of the rows is told if it is wide."""
@@ -37,16 +38,13 @@ _PRECISION, _SMALLEST = 2.0**-22, 1e-37
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A noisy share of the rows in one code and its standard error; ``label`` names the code."""
+    """A noisy share of the rows in one code and its standard error. ``label`` names the code, and ``words``
+    say it as a person does."""
 
     label: str
     share: float
     error: float
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"code": self.label, "share": _short(self.share), "standard_error": _short(self.error)}
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +119,6 @@ class ColumnLosses:
             return ()
         return self.shares[0], self.shares[attribute.regular - 1]
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """JSON-ready; a key is missing where there is nothing to tell. ``lost``: the same in words, of what
-        is worth telling."""
-        ends = self.ends
-        parts = {
-            "other": self.other and self.other.facts,
-            "null": self.null and self.null.facts,
-            "prefixes": self.shortened and {**self.shortened.facts, "found": len(self.stems)},
-            "first_bin": ends[0].facts if ends else None,
-            "last_bin": ends[1].facts if ends else None,
-            "wide_bins": [share.facts for share in self.wide],
-            "found": self.found,
-            "hidden_below": self.hidden,
-            "not_written": list(self.unwritten),
-            "in_noise": list(self.faint),
-        }
-        facts = {"name": self.name, "tables": self.tables}
-        facts |= {key: part for key, part in parts.items() if part not in (None, [])}
-        words = "; ".join(column_words(facts, self.attribute, single_values(self.attribute)))
-        return facts | ({"lost": words} if words else {})
-
 
 @dataclass(frozen=True, slots=True)
 class PairLosses:
@@ -214,11 +190,13 @@ def _column(
     hidden: Mapping[str, float],
     bounded: Undiscovered | None = None,
 ) -> ColumnLosses:
-    labels = [_text(label) for label in code_labels(attribute)]
+    labels = ["NULL" if label is None else str(label) for label in code_labels(attribute)]
     shares: tuple[Share, ...] = ()
     if known is not None and total > 0:
-        figures = zip(labels, known.counts.tolist(), known.sigma.tolist(), strict=True)
-        shares = tuple(Share(label, count / total, sigma / total) for label, count, sigma in figures)
+        figures = zip(labels, known.counts.tolist(), known.sigma.tolist(), code_words(attribute), strict=True)
+        shares = tuple(
+            Share(label, count / total, sigma / total, said) for label, count, sigma, said in figures
+        )
     keys = attribute.origin == "discovered" and attribute.kind == "categorical" and attribute.leaves is None
     listed = attribute.kind == "categorical" and attribute.origin != "discovered"
     extra = () if attribute.recoding is None else attribute.recoding.codes
@@ -287,14 +265,6 @@ def several_values(attribute: Attribute) -> list[bool]:
     return [wide and not one for wide, one in zip(_spanning(attribute), single, strict=True)]
 
 
-def single_values(attribute: Attribute) -> set[str]:
-    """Labels of the end bins that hold one value: it is written as it is."""
-    if attribute.kind == "categorical" or attribute.regular < 2:
-        return set()
-    several, labels = several_values(attribute), code_labels(attribute)
-    return {_text(labels[place]) for place in (0, attribute.regular - 1) if not several[place]}
-
-
 def _known_as_one(attribute: Attribute) -> list[bool]:
     """For each bin whether discovery found one value for more than ``_ONE_VALUE`` of its fill."""
     if attribute.origin != "discovered" or not attribute.fill:
@@ -344,26 +314,3 @@ def joined_columns(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> dic
         for first, second in pairwise(own):
             group[root(first)] = root(second)
     return {name: root(name) for name in names}
-
-
-def _text(label: object) -> str:
-    return "NULL" if label is None else str(label)
-
-
-def _short(figure: float) -> float:
-    """Six decimal places: more are noise."""
-    return round(figure, 6)
-
-
-def facts_of_losses(losses: Losses, warnings: Sequence[str]) -> dict[str, Any]:
-    """For a certificate, JSON-ready."""
-    pairs = losses.pairs
-    return {
-        "columns": [column.facts for column in losses.columns],
-        "pairs": {
-            "measured": pairs.measured,
-            "modelled": pairs.modelled,
-            "independent": pairs.independent,
-        },
-        "warnings": list(warnings),
-    }

@@ -149,16 +149,12 @@ class Release:
     def summary(self) -> str:
         """What was released and what was lost, for people: each column that lost something with its noisy
         shares, pairs, and all warnings (docs/what_was_lost.md). It costs nothing.
-
-        A release that was stored without these figures has the first two lines alone.
         """
         lines = [
             f"{self.table}: {self.rows:,} synthetic rows",
             f"epsilon={shown(self.epsilon)}, delta={self.delta:g}, release {self.id}",
+            *summary_of_losses(self.facts["losses"]),
         ]
-        lost = self.facts.get("losses")
-        if lost is not None:
-            lines += summary_of_losses(lost)
         return "\n".join(lines)
 
     def certificate(self) -> dict[str, Any]:

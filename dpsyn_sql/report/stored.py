@@ -39,8 +39,6 @@ _LARGEST = 1e100
 _MOST_TOGETHER = {"copula": 2, "dpcopula": 2}
 """The most attributes that a model answers together, by its method; other methods have no such limit."""
 
-_NO_VARIANCES: Columns = {name: np.zeros(0) for name in ("marginal", "dispersion", "precision")}
-
 
 @dataclass(frozen=True, slots=True)
 class StoredParts:
@@ -63,9 +61,8 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
     Args:
         total: noisy number of source rows.
         certificate: JSON.
-        tables: ``attributes``, ``codes``, ``measurements``, ``axes``, ``measured_bins``, ``measured_cells``
-            and ``model_cells``, and ``variances`` unless the release is too old to have it, each without rows
-            of other releases.
+        tables: ``attributes``, ``codes``, ``measurements``, ``axes``, ``measured_bins``, ``measured_cells``,
+            ``model_cells`` and ``variances``, each without rows of other releases.
 
     Raises:
         InputError: something is missing, or contradicts something else.
@@ -80,7 +77,7 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
     _require(math.isfinite(total), "the total")
     stored = _whole(lambda: _tables(axes, bins, total, tables["model_cells"]), "the tables of the model")
     most = _MOST_TOGETHER.get(facts["method"])
-    known = tables.get("variances", _NO_VARIANCES)
+    known = tables["variances"]
     variances = _whole(lambda: Variances(within, _components(len(bins), known)), "table variances")
     return StoredParts(facts, measured, StoredModel(domain, total, bins, within, stored, most), variances)
 

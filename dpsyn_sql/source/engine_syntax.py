@@ -46,8 +46,8 @@ class Syntax:
 
     ``classes`` are its kinds of expression, ``clauses`` its kinds of nodes, relations and joins and
     the clauses that are set; ``tables`` are all that it reads but CTEs; ``columns`` counts the items of
-    the outermost SELECT. ``windows`` are its window functions; every row of the result has the columns
-    ``carried`` (folded names) unchanged from each of them.
+    the outermost SELECT. ``types`` are those that casts name (folded). ``windows`` are its window functions;
+    every row of the result has the columns ``carried`` (folded names) unchanged from each of them.
     """
 
     statements: int
@@ -57,6 +57,7 @@ class Syntax:
     clauses: frozenset[str]
     tables: frozenset[Name]
     joins: tuple[Join, ...]
+    types: frozenset[str] = frozenset()
     windows: tuple[WindowCall, ...] = ()
     carried: frozenset[str] = frozenset()
 
@@ -79,6 +80,11 @@ def windows_fault(syntax: Syntax, unit: str, is_macro: Callable[[str], bool]) ->
                 f"{shorten(call.function)} OVER a window, with ties in its order (name a hidden column, such "
                 "as filename, in a subquery first)"
             )
+    for kind in sorted(syntax.types - words.TYPES_BESIDE_WINDOWS if syntax.windows else ()):
+        return (
+            f"the type {shorten(kind)} beside a window function, where it may tell rows apart that tie in "
+            "its order"
+        )
     if len(syntax.windows) and fold(unit) not in syntax.carried:
         return (
             f"a window function whose column {shorten(unit)} does not reach the result by itself: let every "

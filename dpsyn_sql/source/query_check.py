@@ -86,6 +86,7 @@ class CheckedQuery:
     ``relations`` and ``files`` are everything it reads, views and public tables included;
     ``public`` are the tables that the owner calls public. ``multiplies`` says that one row of the
     private table can become several rows of the result (a join, or UNION ALL of a table with itself).
+    ``ordered``: a window function puts rows into an order, so that none of them may hold a VARIANT.
     """
 
     sql: Fragment
@@ -93,6 +94,7 @@ class CheckedQuery:
     files: tuple[str, ...]
     public: tuple[Identity, ...]
     multiplies: bool
+    ordered: bool = False
 
 
 def check_query(
@@ -237,7 +239,7 @@ class _Check:
         for token, call in self.tokens.items():
             text = text.replace(ident(token), call)
         read = (tuple(self.relations), tuple(self.files), tuple(self.used_public))
-        return CheckedQuery(Fragment(text), *read, several)
+        return CheckedQuery(Fragment(text), *read, several, ordered=bool(self.windows))
 
     def _judge_again(self, text: str) -> bool:
         """What DuckDB's parser sees in the printed text must be allowed too; whether rows can multiply."""
@@ -470,6 +472,8 @@ def refused_construct(node: Node) -> str | None:
         return "a lambda function whose parameter has the name of the time of the query"
     if isinstance(node, exp.Var) and not words.PLAIN_WORD.fullmatch(node.name):
         return f"{shorten(node.name)!r} in place of a word"
+    if isinstance(node, exp.Var) and isinstance(node.parent, exp.DateBin):  # printed without its quotes
+        return "time_bucket with a text as its third argument (write CAST('UTC' AS VARCHAR))"
     if isinstance(node, exp.Identifier) and fold(node.name) in words.POSITIONAL_COLUMNS:
         return f"{node.name}, the position of a row among the others"
     if isinstance(node, exp.Column) and not node.table and fold(node.name) in words.CLOCK_COLUMNS:

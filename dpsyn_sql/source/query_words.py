@@ -98,7 +98,10 @@ REFUSED_EXPRESSIONS: tuple[tuple[type[Any], str], ...] = (
 )
 
 # By class name: sqlglot adds such classes from release to release.
-REFUSED_PREFIXES = ("Current", "Localtime", "SessionUser", "Columns", "Unnest", "Rand", "Random")
+REFUSED_PREFIXES = (
+    *("Current", "Localtime", "SessionUser", "Columns", "Unnest", "Rand", "Random"),
+    "DynamicIdentifier",  # it prints a quoted text without its quotes
+)
 
 ARGUMENT_WORDS = {
     "limit": "LIMIT or FETCH",
@@ -200,6 +203,17 @@ ENGINE_CLAUSES = frozenset(
         "ANTI REGULAR",
     }
 )
+
+# Types that a cast may name beside a window function. They show no more of a value than its place in an order
+# and its text do. BIT shows which NaN a double is, and VARIANT the type that a number was written with.
+# Nobody can make another type of one of these names; of JSON, which an extension makes, one can.
+TYPES_BESIDE_WINDOWS = _words("""
+    array bigint binary blob bool boolean bpchar bytea char date datetime dec decimal double enum float
+    float4 float8 hugeint int int1 int128 int16 int2 int32 int4 int64 int8 integer interval list logical
+    long map null nvarchar numeric oid real row short signed smallint string struct text time time_ns
+    timestamp timestamp_ms timestamp_ns timestamp_s timestamp_us timestamptz timetz tinyint ubigint uhugeint
+    uint128 uint16 uint32 uint64 uint8 uinteger usmallint utinyint uuid varbinary varchar
+""") | {f"{kind} {zone} time zone" for kind in ("time", "timestamp") for zone in ("with", "without")}
 
 HOW_TO_GO_ON = (
     "Allowed are projections, filters, row-wise deterministic expressions, CTEs, UNION ALL, ORDER BY, and "

@@ -288,11 +288,11 @@ NEIGHBOURS = {
 QUICK = settings(max_examples=2, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("method", sorted(EVERY))
+@pytest.mark.parametrize("method", ["adaptive", "independent"])
 @QUICK
 @given(st.sampled_from(sorted(UNITS)), st.fixed_dictionaries(NEIGHBOURS))
 def test_neighbours_answer_alike(method, unit, neighbours):
-    """Each under units that are drawn; the slow test goes through all of them."""
+    """Under units that are drawn; the slow test goes through all of them, by every method."""
     check_neighbours(method, unit, **neighbours)
 
 

@@ -292,7 +292,15 @@ REFUSED = {
         "SELECT file_row_number FROM '{folder}/f.parquet'",
         "SELECT file_index FROM '{folder}/f.parquet'",
     ],
+    "time_bucket with a text as its third argument": [
+        "SELECT time_bucket(INTERVAL 1 DAY, d, 'current_date') AS x FROM t",
+        "SELECT time_bucket(INTERVAL 1 DAY, d, 'd') AS x FROM t",
+        "SELECT date_bin(INTERVAL 1 DAY, CAST(d AS TIMESTAMPTZ), 'UTC') AS x FROM t",
+    ],
     "not a row-wise deterministic expression": [
+        "SELECT dynamic_identifier('rowid') AS x FROM t",
+        "SELECT a FROM t WHERE dynamic_identifier('t.rowid') < 2",
+        "SELECT [dynamic_identifier('current_date') FOR x IN l] AS x FROM t",
         "SELECT list_transform(l, lambda x: current_date) FROM t",
         "SELECT [COLUMNS(*) FOR x IN l] FROM t",
         "SELECT today() FROM t",
@@ -651,6 +659,7 @@ ROW_WISE = [
     "SELECT INTERVAL '1 day) FROM t LIMIT 1 --' AS i FROM t",
     "SELECT date_trunc('month', d) AS m, date_diff('day', d, d) AS n, extract(year FROM d) AS y FROM t",
     "SELECT time_bucket(INTERVAL '1 day', d) AS x FROM t",
+    "SELECT time_bucket(INTERVAL '1 day', CAST(d AS TIMESTAMPTZ), CAST('UTC' AS VARCHAR))::VARCHAR AS x FROM t",
     "SELECT list_aggregate(l, 'sum') AS x FROM t",
     "SELECT list_sort(l) AS x, len(l) AS y, list_distinct(l) AS z FROM t",
     "SELECT l[1] AS x, l[-1] AS y, l[a] AS z, l[1:2] AS p, l[:2] AS q, l[2:] AS r, l[:-:2] AS v FROM t",

@@ -6,6 +6,7 @@ Reads a JSON line with a list of jobs, runs them at the same time, answers with 
 
 import contextlib
 import hashlib
+import importlib
 import json
 import logging
 import multiprocessing
@@ -25,7 +26,6 @@ import duckdb
 
 import dpsyn_sql.front.plan  # loaded by the first call otherwise, which is after the fork
 import dpsyn_sql.front.release
-import dpsyn_sql.schedule
 from dpsyn_sql.common.progress import listening
 from dpsyn_sql.engines import builtin, instance
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
@@ -136,9 +136,9 @@ def die_once_spilled(scratch):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def scheduled(path):
-    done = dpsyn_sql.schedule.run(path)
-    return {"outcomes": [one.facts() for one in done.outcomes], "exit_code": done.exit_code}
+def called(module, name, *arguments):
+    """Another way to ask, a function of a module of tests."""
+    getattr(importlib.import_module(module), name)(*arguments)
 
 
 def released(connection, job):
@@ -167,7 +167,10 @@ def run(job):
     try:
         watched = listening(DiesInPhase(*job["phase"])) if "phase" in job else contextlib.nullcontext()
         with watched:
-            told = scheduled(job["schedule"]) if "schedule" in job else released(connection, job)
+            if "call" in job:
+                called(*job["call"])
+            else:
+                told = released(connection, job)
     except (DpsynError, KeyboardInterrupt) as error:
         told = {"error": type(error).__name__, "text": "".join(traceback.format_exception(error))}
         told["message"], told["notes"] = str(error), getattr(error, "__notes__", [])

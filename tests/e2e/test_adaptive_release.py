@@ -164,25 +164,3 @@ def test_a_workload_is_part_of_plan_key_and_certificate(tmp_path):
     assert again.id == release.id
     with pytest.raises(dpsyn_sql.ReleaseChanged):
         dpsyn_sql.release(con, "t", into="o", name="r", domain=SPEC, epsilon=5)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"workload": {"incme": 5}}, "workload names 'incme', which is not a column of the release"),
-        ({"workload": {"id": 5}}, "not measured"),
-        ({"workload": {"x": 5}, "exclude": ["x"]}, "not a column of the release"),
-        ({"workload": {"x": 0}}, "weight 0"),
-        ({"workload": {"x": float("nan")}}, "weight nan"),
-        ({"workload": {"x": 5}, "method": "copula"}, "'copula' does not use workload="),
-    ],
-)
-def test_a_workload_that_cannot_be_is_refused_before_anything_is_charged(tmp_path, options, message):
-    con = duckdb.connect(str(tmp_path / "d.duckdb"))
-    people(con)
-    before = sorted(path.name for path in tmp_path.iterdir())
-    for call in (dpsyn_sql.plan, dpsyn_sql.release):
-        with pytest.raises(dpsyn_sql.InputError, match=message):
-            call(con, "t", domain=SPEC, **options)
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
-    assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (1,)

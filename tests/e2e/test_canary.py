@@ -148,7 +148,7 @@ def domain_of(path):
 
 
 @pytest.mark.parametrize("expression", FAILING)
-@pytest.mark.parametrize("place", ["connection", "database"])
+@pytest.mark.parametrize("place", ["connection", pytest.param("database", marks=pytest.mark.slow)])
 def test_a_row_that_makes_a_statement_fail(tmp_path, scratch, canary, place, expression):
     path = tmp_path / "w.duckdb"
     broken_view(path, canary, FAILING[expression])

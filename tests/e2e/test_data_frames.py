@@ -2,17 +2,16 @@
 
 import secrets
 import warnings
-from contextlib import closing
 from pathlib import Path
 
 import duckdb
 import pandas as pd
 import pytest
 from support.canaries import Watched, everything_of, holding
+from support.ledgers import granted
 
 import dpsyn_sql
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.slices import Partition
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
@@ -67,29 +66,12 @@ def test_releases_of_one_frame_add_up_in_one_account(people, ledger, case):
     options = {**OPTIONS, **AGAIN[case], "ledger": ledger}
     assert ":frame:people#row" in dpsyn_sql.plan(people, "people", ledger=ledger, **OPTIONS).verbose()
     dpsyn_sql.release(people, "people", ledger=ledger, **OPTIONS)
-    with closing(SqliteLedger(ledger)) as opened:
-        opened.grant(":frame:people#row", 2, 1e-9)  # exactly what is spent
+    granted(ledger, ":frame:people#row", 2)  # exactly what is spent
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
         dpsyn_sql.release(people, "PEOPLE", **options)
-    with closing(SqliteLedger(ledger)) as opened:
-        opened.grant(":frame:people#row", 9)
+    granted(ledger, ":frame:people#row", 9, None)
     assert not dpsyn_sql.release(people, "PEOPLE", **options).replayed
     assert not dpsyn_sql.release(people, "others", **options).replayed
-
-
-def test_a_unit_column(people, ledger):
-    people["person"] = [f"p{index // 3}" for index in range(600)]
-    release = dpsyn_sql.release(
-        people,
-        "visits",
-        ledger=ledger,
-        privacy_unit="person",
-        max_rows_per_unit=3,
-        **{**OPTIONS, "epsilon": 20},
-    )
-    frame = release.to_df()
-    assert list(frame) == ["age", "sex", "person"] and abs(release.rows - 600) < 60
-    assert frame.person.nunique() < 400
 
 
 @pytest.mark.parametrize(
@@ -151,12 +133,6 @@ def test_other_rows_in_the_place_of_the_output_are_not_read(people, tmp_path, in
         release.to_df()
 
 
-def test_a_frame_in_memory_can_be_sampled(people, ledger):
-    release = dpsyn_sql.release(people, "people", ledger=ledger, **OPTIONS)
-    assert len(release.sample(7)) == 7 and "people" in repr(release)
-    assert release.marginal(["sex"]).shape[0] == 2
-
-
 REFUSED = {
     "no name": (lambda df, ledger: dpsyn_sql.release(df, ledger=ledger), "no name of its own"),
     "no name beside a connection": (
@@ -208,11 +184,6 @@ def test_a_lazy_frame_is_refused(people, ledger):
     ):
         with pytest.raises(dpsyn_sql.InputError, match=r"collect\(\)"):
             call()
-
-
-def test_a_request_shows_no_value(people):
-    request = Request(people, name="people", epsilon=2)
-    assert repr(request) == "Request(source=<DataFrame>, epsilon=2, name='people')"
 
 
 def test_empty_frames(ledger, tmp_path):

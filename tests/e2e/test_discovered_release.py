@@ -87,28 +87,6 @@ def test_the_certificate_says_what_was_spent_and_found(con):
     assert shares[0]["column"] == "city" and shares[0]["threshold"] > 0
 
 
-def test_units_keep_their_numbers_of_rows(con):
-    release = dpsyn_sql.release(con, "t", privacy_unit="person", max_rows_per_unit=8, epsilon=4.0, seed=1)
-    sizes = "SELECT n, count(*) FROM (SELECT count(*) AS n FROM {} GROUP BY person) GROUP BY n"
-    true = dict(con.execute(sizes.format("t")).fetchall())
-    copy = dict(con.execute(sizes.format("t_synthetic")).fetchall())
-    assert sum(n * units for n, units in copy.items()) == release.rows and max(copy) <= 8
-    bounded = {n: true.get(n, 0) for n in range(1, 8)} | {8: sum(c for n, c in true.items() if n >= 8)}
-    total = sum(bounded.values())
-    assert sum(abs(copy.get(n, 0) - bounded[n]) for n in bounded) < 0.1 * total
-    assert con.execute("SELECT count(*) FROM t_synthetic WHERE person IS NULL").fetchone() == (0,)
-    assert "person" not in release.model.domain.names
-
-
-def test_a_replay_finds_the_same_domain_whatever_the_data_are_now(con):
-    first = dpsyn_sql.release(con, "t", **exclude_person())
-    con.execute("DELETE FROM t; INSERT INTO t VALUES ('Kiel', 5, 1, DATE '1700-01-01', 1)")
-    again = dpsyn_sql.release(con, "t", **exclude_person())
-    assert again.replayed and again.model.domain == first.model.domain
-    for one, other in zip(first.measurements, again.measurements, strict=True):
-        assert np.array_equal(one.values, other.values)
-
-
 def test_pure_privacy_finds_bounds_and_no_categories(con):
     with pytest.raises(BudgetError, match=r"delta=0.*'city'"):
         dpsyn_sql.release(con, "t", delta=0, **exclude_person())

@@ -111,17 +111,6 @@ def test_tables_of_one_name_in_two_schemas_keep_a_model_each(con):
     assert len(con.execute("FROM dpsyn_sample('two.t_synthetic', 5)").fetchall()) == 5
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-def test_tiny_and_empty_tables(con, rows):
-    small_table(con, rows)
-    for method in ("independent", "copula", "adaptive"):
-        result = dpsyn_sql.release(
-            con, "people", domain=SMALL, method=method, rows=10, replace=True, new_debit=True
-        )
-        assert result.rows == 10
-        assert described(con, "people_synthetic") == described(con, "people")
-
-
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.csv.gz"])
 def test_files(con, tmp_path, name):
     small_table(con)
@@ -137,20 +126,3 @@ def test_files(con, tmp_path, name):
     with duckdb.connect(str(tmp_path / beside), read_only=True) as kept:
         label = name.partition(".")[0]
         assert len(kept.execute(f"FROM dpsyn_sample('{label}', 9)").fetchall()) == 9
-
-
-def test_csv_source_has_declared_types(tmp_path, con):
-    (tmp_path / "in.csv").write_text("age;name\n" + "12;a\nx;b\n99999;\n" * 50)
-    spec = {
-        "columns": {
-            "age": {"type": "numeric", "lower": 0, "upper": 99, "bins": 5, "nullable": True},
-            "name": {"type": "categorical", "categories": ["a", "b"], "nullable": True},
-        }
-    }
-    dpsyn_sql.release(None, tmp_path / "in.csv", domain=spec, epsilon=50)
-    out = tmp_path / "in_synthetic.parquet"
-    assert described(con, f"(FROM '{out}')") == [("age", "BIGINT"), ("name", "VARCHAR")]
-    nulls, top, rows = con.execute(
-        f"SELECT count(*) FILTER (age IS NULL), count(*) FILTER (age >= 80), count(*) FROM '{out}'"
-    ).fetchone()
-    assert rows > 100 and 0.2 < nulls / rows < 0.45 and 0.2 < top / rows < 0.45

@@ -10,7 +10,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.domain.attributes import FILL_PIECES
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 EDGES = [0, 1000, 5000, 10_000, 20_000, 50_000, 100_000, 2_000_000]
 DOMAIN = {

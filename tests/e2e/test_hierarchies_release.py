@@ -133,20 +133,6 @@ def pairs(boxes):
     return [tuple(np.asarray(end) for end in box) for box in boxes]
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_key_of_two_hierarchies(con):
-    domain = {"columns": {"pickup": POINT, "name": NAME}}
-    exclude = ("zone", "tip", "diag")
-    release = dpsyn_sql.release(
-        con, "trips", epsilon=50, method="hierarchical", domain=domain, exclude=exclude
-    )
-    assert abs(release.rows - ROWS) < 60
-    near = con.execute(
-        "SELECT name, count(*) FROM trips_synthetic WHERE round(lat, 1) = 40.8 GROUP BY name ORDER BY 2 DESC"
-    ).fetchall()
-    assert {name for name, _ in near[:2]} == {"carl", "zoe"}
-
-
 def test_a_column_that_is_no_hierarchy_is_refused(con):
     with pytest.raises(InputError, match="all hierarchies; these are none: 'zone'.*method='auto'"):
         dpsyn_sql.release(con, "trips", method="hierarchical", domain=DOMAIN)
@@ -158,31 +144,3 @@ def test_a_column_that_is_no_hierarchy_is_refused(con):
     deep = {"name": "hierarchical", "depth": 9}
     with pytest.raises(InputError, match="depth=9, and the columns have 8 levels"):
         dpsyn_sql.plan(con, "trips", method=deep, domain={"columns": {"pickup": POINT}}, exclude=exclude)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_units_of_several_rows(con):
-    con.execute("ALTER TABLE trips ADD COLUMN person INTEGER")
-    con.execute("UPDATE trips SET person = rowid % 2000")
-    plan = dpsyn_sql.plan(con, "trips", privacy_unit="person", max_rows_per_unit=3, domain=DOMAIN, epsilon=90)
-    assert "leaves of the tree" in str(plan)
-    release = dpsyn_sql.release(
-        con, "trips", privacy_unit="person", max_rows_per_unit=3, domain=DOMAIN, epsilon=90
-    )
-    assert abs(release.rows - ROWS) < 200
-    assert con.execute("SELECT count(DISTINCT person) FROM trips_synthetic").fetchone()[0] > 1000
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_replay_costs_nothing_and_writes_the_same(con, tmp_path):
-    def released(into):
-        return dpsyn_sql.release(
-            con, "trips", into=into, name="r", domain=DOMAIN, epsilon=3, ledger=tmp_path / "l", version="1"
-        )
-
-    first = released("one")
-    con.execute("DELETE FROM trips")  # stored answers do not look at the source
-    again = released("two")
-    assert again.replayed and not first.replayed
-    rows = [con.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall() for name in ("one", "two")]
-    assert rows[0] == rows[1]

@@ -25,13 +25,11 @@ from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.workload import read_workload
-from dpsyn_sql.private.encode.slices import typed_relation
 from dpsyn_sql.report.complaints import complaints
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.losses import Losses, PairLosses, _column
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
-from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment
 
 pytestmark = pytest.mark.slow
@@ -239,17 +237,6 @@ def test_rows_of_a_stored_model_are_those_that_were_written(tmp_path, line):
         con.execute("INSERT INTO staged SELECT i, 1, 0, 2, 1 FROM range(9) AS r(i)")
         query = output_statement(shape, Fragment("staged"), 9, units_of(None, 9), 7)
         assert {row[3:] for row in con.execute(query).fetchall()} == {("b*", 20)}
-
-
-def test_text_that_must_be_readable_is_read_as_the_columns_of_a_point(tmp_path):
-    columns = tuple(Column(name, "VARCHAR") for name in ("x", "seed", "left"))
-    with duckdb.connect() as con:
-        con.execute("CREATE TABLE texts AS SELECT '0.5' AS x, ' 7 ' AS seed, 'y' AS left")
-        relation = typed_relation(Relation("f", "csv", Fragment("texts"), columns), Shape((PLACE,)))
-        assert con.execute(f'SELECT x, seed, "left" FROM {relation.sql}').fetchall() == [(0.5, 7, "y")]
-        con.execute("UPDATE texts SET seed = 'x'")
-        with pytest.raises(duckdb.ConversionException):
-            con.execute(f"SELECT seed FROM {relation.sql}").fetchall()
 
 
 def test_a_workload_names_a_point_or_its_columns():

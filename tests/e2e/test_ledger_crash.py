@@ -1,4 +1,4 @@
-"""The ledger under kill -9, races, a full disk and a read-only file; and what it never holds."""
+"""The ledger under kill -9, races, a full disk and a read-only file."""
 
 import itertools
 import json
@@ -14,14 +14,12 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import LedgerError, PrivacyBudgetExceeded
-from dpsyn_sql.front.release import release as dpsyn_release
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 
@@ -149,15 +147,6 @@ def test_killed_at_every_step_the_debit_is_made_once_and_the_rest_resumes(path):
     assert prefixes == {(0, 0), (1, 0), (1, 1), (1, 2)}  # the kills were really spread
 
 
-def test_killed_again_and_again_one_ledger_is_never_charged_twice(path):
-    deaths = sum(killed_release(path, step) for step in range(2, 60, 3))
-    assert deaths > 8
-    with closing(SqliteLedger(path)) as ledger:
-        noisy = release(ledger)
-        assert release(ledger) == noisy
-        check(ledger, most=1)
-
-
 def test_killed_while_the_file_is_made_there_is_none_or_a_whole_one(tmp_path):
     """At statements, and where files are made, linked and removed; what was begun goes with the next opening."""
     found = set()
@@ -187,17 +176,13 @@ def test_killed_while_the_file_is_made_there_is_none_or_a_whole_one(tmp_path):
 
 
 def test_twenty_processes_that_make_one_new_ledger_share_it(tmp_path):
-    for number in range(3):
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    def work(say):
+        with closing(SqliteLedger(tmp_path / "ledger")) as ledger:
+            say(ledger.verify())
 
-        def work(say, folder=folder):
-            with closing(SqliteLedger(folder / "ledger")) as ledger:
-                say(ledger.verify())
-
-        said = raced(work, 20)
-        assert len({head for (head,) in said}) == 1
-        assert [path.name for path in folder.iterdir()] == ["ledger"]
+    said = raced(work, 20)
+    assert len({head for (head,) in said}) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
 
 
 def test_after_a_death_the_main_file_alone_holds_the_debit_and_then_the_answers(path):
@@ -390,19 +375,3 @@ def test_a_read_only_file_is_a_clear_error_before_anything_is_charged():
         assert "read-only" in outcome or "not writable" in outcome
         with closing(SqliteLedger(path)) as ledger:
             assert check(ledger, most=0).accounts[0].spent.amount == 0
-
-
-def test_nothing_private_reaches_the_file(tmp_path):
-    """A release of a table with a planted value: the ledger holds its noisy answers and no trace of it."""
-    canary, path = "canary-5f1d0c", tmp_path / "ledger"
-    con = duckdb.connect(str(tmp_path / "w.duckdb"))
-    con.execute("CREATE TABLE t (a VARCHAR)")
-    con.execute(f"INSERT INTO t SELECT CASE WHEN i < 3 THEN '{canary}' ELSE 'x' END FROM range(77123) r (i)")
-    with closing(SqliteLedger(path)) as ledger:
-        domain = {"columns": {"a": {"type": "categorical", "categories": ["x", "y"]}}}
-        dpsyn_release(con, "t", epsilon=0.5, domain=domain, ledger=ledger, into="u")
-        ledger.verify()
-        content = b"".join(file.read_bytes() for file in tmp_path.glob("ledger*"))
-        rows = [row["content"] for row in ledger._store.each("all_answers")]
-    assert canary.encode() not in content
-    assert rows and all(row in content for row in rows)  # the search would have found what is there

@@ -11,7 +11,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.methods.adaptive import Adaptive
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 NAMES = tuple("abcde")
 SPEC = {

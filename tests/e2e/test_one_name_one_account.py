@@ -2,10 +2,10 @@
 
 import shutil
 import warnings
-from contextlib import closing
 
 import duckdb
 import pytest
+from support import ledgers
 from typer.testing import CliRunner
 
 import dpsyn_sql
@@ -42,14 +42,11 @@ def plan(path, source="sales", **options):
 
 
 def overview(path):
-    with closing(SqliteLedger(f"{path}.dpsyn-ledger", create=False)) as ledger:
-        assert ledger.verify()
-        return ledger.overview()
+    return ledgers.overview(f"{path}.dpsyn-ledger")
 
 
 def grant(path, account, epsilon="1", delta=None):
-    with closing(SqliteLedger(f"{path}.dpsyn-ledger")) as ledger:
-        return ledger.grant(account, epsilon, delta)
+    return ledgers.granted(f"{path}.dpsyn-ledger", account, epsilon, delta)
 
 
 def ledger_command(*arguments):
@@ -62,11 +59,6 @@ def renamed_with_its_ledger(path, name):
     path.rename(new)
     path.with_name(f"{path.name}.dpsyn-ledger").rename(f"{new}.dpsyn-ledger")
     return new
-
-
-def moved_with_data(place):
-    with closing(SqliteLedger(place)) as ledger:
-        ledger.moved(with_data=True)
 
 
 @pytest.mark.parametrize("account", ["main.sales#row", "main.SALES#row", "Sales#row"])
@@ -107,8 +99,7 @@ def test_a_ledger_that_was_moved_is_refused_until_somebody_says_how(path):
     again = release(path, ledger=elsewhere)
     assert again.replayed and again.id == first.id
     release(path, ledger=elsewhere, version="2", into="o")
-    with closing(SqliteLedger(elsewhere)) as ledger:
-        assert [one.sources for one in ledger.overview().accounts] == [("main.sales",)] and ledger.verify()
+    assert [one.sources for one in ledgers.overview(elsewhere).accounts] == [("main.sales",)]
     twice = ledger_command("moved", elsewhere, "--alone")
     assert twice.exit_code == 2 and "was not moved" in twice.output
 
@@ -118,7 +109,7 @@ def test_a_database_renamed_with_its_ledger_keeps_its_account_and_its_replays(pa
     new = renamed_with_its_ledger(path, "warehouse.duckdb")
     with pytest.raises(dpsyn_sql.LedgerError, match="--with-data"):
         release(new, version="2", into="o")
-    moved_with_data(f"{new}.dpsyn-ledger")
+    ledgers.moved_with_data(f"{new}.dpsyn-ledger")
     again = release(new)
     assert again.replayed and again.id == first.id
     release(new, version="2", into="o")
@@ -131,7 +122,7 @@ def test_a_folder_of_files_moves_with_its_ledger(tmp_path):
     (old / "p.csv").write_text("n\n" + "3\n" * 200)
     first = release(None, str(old / "p.csv"), domain=CSV)
     shutil.move(old, new)
-    moved_with_data(new / ".dpsyn-ledger")
+    ledgers.moved_with_data(new / ".dpsyn-ledger")
     again = release(None, str(new / "p.csv"), domain=CSV)
     assert again.replayed and again.id == first.id
 
@@ -240,7 +231,7 @@ def test_one_view_or_query_is_paid_once_under_any_alias_and_after_a_move(path):
         for number, source in enumerate(("z.v", "SELECT n FROM z.sales WHERE n > 4")):
             assert release(con, source, into=f"z.o{number}").id == ids[number]
     new = renamed_with_its_ledger(path, "new.duckdb")
-    moved_with_data(f"{new}.dpsyn-ledger")
+    ledgers.moved_with_data(f"{new}.dpsyn-ledger")
     for number, source in enumerate(sources):
         assert release(new, source, into=f"o{number}").id == ids[number]
 
@@ -375,8 +366,7 @@ def test_an_output_never_overwrites_the_ledger(path, ending):
     for replace in (False, True):
         with pytest.raises(dpsyn_sql.TargetError):
             release(path, into=into, ledger=ledger, replace=replace)
-    with closing(SqliteLedger(ledger)) as opened:
-        assert opened.verify() and not opened.overview().releases
+    assert not ledgers.overview(ledger).releases
 
 
 # -- threshold delta ----------------------------------------------------------------------------

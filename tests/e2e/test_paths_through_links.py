@@ -7,13 +7,15 @@ import gzip
 
 import duckdb
 import pytest
+from support.ledgers import granted
 
 import dpsyn_sql
 from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.errors import SourceError
-from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.files import find_files
 from dpsyn_sql.source.ledger_names import Home
+
+pytestmark = pytest.mark.slow
 
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 
@@ -70,9 +72,7 @@ def test_the_ledger_and_the_budget_are_those_of_the_file_that_is_meant(places, k
     con, source, name = SOURCES[kind]
     meant, decoy = places
     place = meant / ("w.duckdb.dpsyn-ledger" if kind == "database" else ".dpsyn-ledger")
-    opened = SqliteLedger(place)
-    opened.grant("main.t#row" if kind == "database" else f"{name}#row", "0.1", "1e-9")
-    opened.close()
+    granted(place, "main.t#row" if kind == "database" else f"{name}#row", "0.1")
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
         dpsyn_sql.release(con, source, domain=SPEC, into="out.csv")
     assert not list(decoy.glob("*dpsyn-ledger*")) and not (decoy / ".dpsyn-ledger").exists()

@@ -1,14 +1,10 @@
 """A release whose categories keep a prefix: what is written, counted, stored and told, for all methods."""
 
-from contextlib import closing
-
 import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import METHODS
-from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 
@@ -115,24 +111,3 @@ def test_the_plan_says_what_each_length_can_find(rare):
     other = {"columns": {**LEARNT["columns"], "icd": {"type": "discover", "prefixes": [2]}}}
     with pytest.raises(dpsyn_sql.ReleaseChanged):
         dpsyn_sql.release(rare, "stays", epsilon=10, seed=1, method="independent", replace=True, domain=other)
-
-
-@pytest.mark.parametrize("question", [1, 2, 3, 4])
-def test_a_run_killed_at_any_length_goes_on_where_it_stopped(rare, tmp_path, monkeypatch, question):
-    true, calls = ExactNoise.gaussian, []
-
-    def dies(self, values, sigma):
-        calls.append(len(values))
-        if len(calls) == question:
-            raise KeyboardInterrupt
-        return true(self, values, sigma)
-
-    ledger = tmp_path / "ledger"
-    with monkeypatch.context() as patch:
-        patch.setattr(ExactNoise, "gaussian", dies)
-        with pytest.raises(KeyboardInterrupt):
-            learn(rare, ledger=ledger)
-    budget = learn(rare, ledger=ledger).certificate()["budget"]
-    assert budget["used_units_of_1e-15"] <= budget["reserved_units_of_1e-15"]
-    with closing(SqliteLedger(ledger)) as opened:
-        assert opened.verify()

@@ -72,31 +72,6 @@ def test_a_report_of_every_method_fresh_and_loaded(con, released, method, tmp_pa
     assert "<style" not in short
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"delta": 0, "epsilon": 1}, ["at most 74 of 100 bets. By pure guessing"]),
-        (
-            {"epsilon": 1},
-            [
-                "at most 54 of 100 bets. By pure",
-                "counts in delta",
-                "any result: one in a billion.",
-                "allow for 74",
-            ],
-        ),
-        ({"epsilon": 30}, ["This is a weak promise", "The promise of privacy is weak"]),
-        ({"epsilon": 0.001}, ["Warnings of this release"]),
-        ({"privacy_unit": "a", "max_rows_per_unit": 2, "domain": None}, ["at most 2 rows of each were used"]),
-        ({"domain": None}, ["learnt from the rows with noise, for", "Learning which values occur"]),
-    ],
-)
-def test_the_promise_and_the_cost_in_words(released, options, words):
-    told = texts(report_page(released(**options).public))
-    for part in words:
-        assert part in told
-
-
 def test_a_release_of_units_with_several_rows_is_loaded_and_has_a_page(con, released):
     """It asks how many rows a unit has, a question about no column."""
     release = released("SELECT *, a AS who FROM t", privacy_unit="who", max_rows_per_unit=3)

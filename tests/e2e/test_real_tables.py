@@ -211,7 +211,7 @@ def test_granularity_holds_in_the_shop(cases):
 OTHERS = {"declared": ("german_credit", "online_retail"), "discovered": ("gowalla", "german_credit")}
 
 
-@pytest.mark.parametrize("method", ["copula", "adaptive"])
+@pytest.mark.parametrize("method", ["adaptive"])
 @pytest.mark.parametrize(("domains", "name"), [(d, name) for d, names in OTHERS.items() for name in names])
 def test_other_methods_on_small_and_odd_inputs(domains, name, method, tmp_path):
     case = released(name, domains, method, tmp_path)

@@ -2,11 +2,8 @@
 
 import json
 import math
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import warnings
 from contextlib import closing
 from dataclasses import replace
@@ -316,54 +313,30 @@ def test_a_schedule_without_a_whole_calendar_has_no_totals(tmp_path, monkeypatch
         preview(tmp_path / "dpsyn.yml", now=datetime(2100, 1, 5))
 
 
-CHILD = """
-import json, os, signal, sqlite3, sys, warnings
-import dpsyn_sql.front.totals
-from test_running_totals import asked
-warnings.simplefilter("ignore")
-folder, deaths = sys.argv[1], json.loads(sys.argv[2])
-for death in deaths:
-    if os.fork() == 0:
-        left, connect = [death], sqlite3.connect
-
-        def step(statement):
-            words = [line for line in statement.splitlines() if line and not line.startswith("--")]
-            if words and words[0].split()[0] in ("INSERT", "UPDATE", "COMMIT"):
-                left[0] -= 1
-                if left[0] == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        def traced(*arguments, **options):
-            connection = connect(*arguments, **options)
-            connection.set_trace_callback(step)
-            return connection
-
-        sqlite3.connect = traced
-        dpsyn_sql.front.totals.running_total(f"{folder}/{death}.duckdb", asked(4, 3, most=2))
-        os._exit(0)
-    print(os.wait()[1])
-"""
+def third_period(path):
+    """Three nodes are measured by one call."""
+    return total(path, asked(4, 3, most=2))
 
 
-def test_a_killed_total_continues_by_the_same_call_and_each_node_is_debited_once(tmp_path):
-    """Three nodes are measured by one call; it dies at a change of the ledger, here or there."""
-    deaths = [*range(2, 80, 11), 1000]
-    for death in deaths:
+def test_a_killed_total_continues_by_the_same_call_and_each_node_is_debited_once(children, tmp_path):
+    """It dies at a change of the ledger or the database, here or there."""
+
+    def job(death):
         make(tmp_path / f"{death}.duckdb", 4)
-    here = Path(__file__).parent
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path), json.dumps(deaths)],
-        env={**os.environ, "PYTHONPATH": f"{here}:{os.environ.get('PYTHONPATH', '')}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    statuses = list(map(int, child.stdout.split()))
-    assert statuses[0] == signal.SIGKILL and statuses[-1] == 0 and statuses.count(signal.SIGKILL) > 3
+        scratch = tmp_path / f"scratch{death}"
+        scratch.mkdir()
+        places = {"scratch": str(scratch), "result": f"{scratch}.json", "log": f"{scratch}.log"}
+        call = [__name__, "third_period", str(tmp_path / f"{death}.duckdb")]
+        return {"call": call, "step": death, **places}
+
+    (status,) = children(job(None))
+    steps = len(json.loads((tmp_path / "scratchNone.json").read_text())["steps"])
+    deaths = range(steps // 8, steps, steps // 8)
+    assert status == 0 and children(*map(job, deaths)) == [-signal.SIGKILL] * len(deaths)
     edges = days(4)
-    for death in deaths:
+    for death in (None, *deaths):
         path = tmp_path / f"{death}.duckdb"
-        made = total(path, asked(4, 3, most=2))
+        made = third_period(path)
         assert entries(path) == list(edges[:3])
         assert flat(made).tolist() == sum(answers(path, version) for version in edges[:3]).tolist()
         assert spent(path) == Budget.of_release(1, 1e-9).amount // 2 * 2  # two of the windows are charged

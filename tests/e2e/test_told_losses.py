@@ -11,6 +11,8 @@ import dpsyn_sql
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.ledger.memory import MemoryLedger
 
+pytestmark = pytest.mark.slow
+
 WRONG = {
     "columns": {
         "age": {"type": "numeric", "lower": 200, "upper": 300, "bins": 20},
@@ -111,16 +113,3 @@ def test_sql_says_it_once():
         ).fetchone()
     assert [sum(text in note for note in notes) for text in (BOUNDS, LIST, OTHER, KEY)] == [1] * 4
     assert not [one for one in warned if BOUNDS in str(one.message)]
-
-
-@pytest.mark.parametrize("first", [{"target": "city"}, {"workload": {"city": 2}}])
-def test_what_is_named_to_matter_most_is_told_first(first):
-    with duckdb.connect() as con:
-        con.execute(f"CREATE TABLE people AS {TABLE}")
-        with pytest.warns(UserWarning) as caught:
-            dpsyn_sql.release(
-                con, "people", epsilon=3, domain=WRONG, ledger=MemoryLedger(), method="adaptive", **first
-            )
-    told = [str(one.message) for one in caught]
-    places = [next(i for i, text in enumerate(told) if words in text) for words in (OTHER, BOUNDS)]
-    assert places[0] < places[1]

@@ -83,15 +83,6 @@ FAULTS = (
         ),
     ),
     fault(
-        "steps that no value fits are left out",
-        f"{DISCOVERY}::test_missing_codes_or_floats_never_reach_the_noise",
-        (
-            "dpsyn_sql/private/measure/questions/steps.py",
-            "check_counts(counts, (len(steps) + 1,))",
-            "counts = counts[counts > 0]",
-        ),
-    ),
-    fault(
         "a refined grid is not told from another one",
         f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops",
         (

@@ -110,11 +110,6 @@ FAULTS = (
         (MARGINALS, "tables * rows_per_unit**2, share)", "tables * rows_per_unit**2 // 4, share)"),
     ),
     fault(
-        "rows of a unit not squared",
-        K_EQUAL_ROWS,
-        (MARGINALS, "tables * rows_per_unit**2, share)", "tables * rows_per_unit, share)"),
-    ),
-    fault(
         "Laplace noise for the L2 sensitivity",
         K_EQUAL_ROWS_PURE,
         (MARGINALS, "counts_event(tables * rows_per_unit,", "counts_event(int(tables**0.5) * rows_per_unit,"),
@@ -139,11 +134,6 @@ FAULTS = (
         "rows of a unit not squared in residuals",
         f"{RESIDUAL_TESTS}::test_a_unit_changes_residuals_by_at_most_the_declared_length_and_equal_rows_attain_it",
         (RESIDUAL, "one_row * rows_per_unit**2", "one_row * rows_per_unit"),
-    ),
-    fault(
-        "several residuals charged as the largest",
-        f"{RESIDUAL_TESTS}::test_several_tables_and_repeated_ones_add_up",
-        (RESIDUAL, "one_row = sum(", "one_row = max("),
     ),
     fault(
         "repeated residuals charged once",
@@ -415,12 +405,6 @@ FAULTS = (
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
         (RELEASE, "rows_wanted(fitted) if job.request.rows is None", "true if job.request.rows is None"),
-    ),
-    fault(
-        "seed made from the rows",
-        K_EQUAL_ROWS,
-        (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "_seed_of(entry.release_id) if job", "_seed_of(str(true)) if job"),
     ),
     fault("SELECT DISTINCT domain", K_EQUAL_ROWS, (PREPARATION, PLAN, LABELS_SEEN + PLAN)),
     fault(

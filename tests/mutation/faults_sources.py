@@ -7,7 +7,6 @@ K_EQUAL_ROWS = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[in
 CLOCK = "tests/unit/methods/test_methods_clock.py::test_the_questions_are_the_same_whatever_the_clock_does"
 RELEASE = "dpsyn_sql/front/release.py"
 LAST_FIT = "dpsyn_sql/methods/adaptive/model.py"
-ROUNDS = "dpsyn_sql/methods/adaptive/method.py"
 ENCODE = "sql/encode/encode.sql"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
 CATALOG = "dpsyn_sql/engines/catalog.py"
@@ -29,11 +28,6 @@ FAULTS = (
         f"{CLOCK}[runs away]",
         (LAST_FIT, "return last and deadline.over(", "return deadline.over("),
         (LAST_FIT, "deadline.running() if last else nullcontext()", "deadline.running()"),
-    ),
-    fault(
-        "the fit before the triples taken for the last",
-        f"{CLOCK}[runs away]",
-        (ROUNDS, "last=not triples)", "last=True)"),
     ),
     fault(
         "an engine's message passed on",
@@ -124,7 +118,7 @@ FAULTS = (
     ),
     fault(
         "one bound for all units",
-        "tests/statistical/test_units.py::test_the_property_holds_where_the_faults_break_it",
+        "tests/statistical/test_units.py::test_one_unit_changes_only_its_own_rows",
         (
             ENCODE,
             "            PARTITION BY\n                unit\n            ORDER BY\n",

@@ -96,15 +96,6 @@ FAULTS = (
         ),
     ),
     fault(
-        "choices of parts by units of k rows charged for one",
-        f"{TREE_OF_K}[improved-gdp]",
-        (
-            TREE,
-            "selection_event(question.depth, rows_per_unit, choices)",
-            "selection_event(question.depth, 1, choices)",
-        ),
-    ),
-    fault(
         "a level of too many nodes is asked all the same",
         f"{TREES_ASKED}::test_levels_of_too_many_nodes_are_not_asked",
         (
@@ -286,6 +277,16 @@ FAULTS = (
         (TRACES_READ, 'if source.get("type") not in ("BASE_TABLE", "SUBQUERY"):', "if not source:"),
     ),
     # -- lists in queries ------------------------------------------------------------------------------
+    fault(
+        "a cast that tells tied rows apart beside a window",
+        f"{STEPS}::test_a_cast_that_tells_tied_rows_apart_is_refused_beside_a_window",
+        (TRACES_JUDGED, "if syntax.windows else ()", "if not syntax.windows else ()"),
+    ),
+    fault(
+        "the position of a row read by the printed text",
+        f"{QUERIES}::test_the_databases_own_parser_tells_columns_that_no_table_has",
+        (TRACES_READ, "if not POSITIONAL_COLUMNS.isdisjoint(names):", "if not names:"),
+    ),
     fault(
         "any aggregate over a list",
         f"{QUERIES}::test_an_aggregate_of_a_list_is_judged_by_its_name",

@@ -80,7 +80,7 @@ row = st.tuples(
 tables = st.lists(row, max_size=60)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("k", [2, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 3, 4))])
 @given(rows=tables)
 @QUICK
 def test_counts_equal_a_brute_force(k, rows):

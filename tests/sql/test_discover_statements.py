@@ -141,13 +141,6 @@ def test_beginnings_of_text_that_no_known_label_covers(con, unit, texts, known, 
     assert found == {text.decode(): units for text, units in wanted.items()}
 
 
-def test_all_beginnings_where_nothing_is_known(con):
-    put(con, [("u", "abc", None), ("u", "abd", None), ("v", "a", None), ("v", None, None)])
-    nothing = Attribute("s", "VARCHAR", "categorical", other=True, nullable=True)
-    query = KeyQuery("s", "VARCHAR", beginning=Beginning(2, nothing))
-    assert keys_of(counter(con).keys(query)) == {"ab": 2}
-
-
 def test_beginnings_of_long_text_count_and_collations_merge_none(con):
     con.execute("SET default_collation = 'nocase'")
     put(con, [("u", "x" * 10_000_000, None), ("u", "Xy", None), ("u", "xy", None), ("u", "x", None)])

@@ -318,15 +318,6 @@ def test_prefixes_of_any_text(con, labels, lengths, values, joined):
 
 
 @pytest.mark.parametrize("nullable", [True, False])
-def test_integer_and_boolean_categories(con, nullable):
-    entry = {"type": "categorical", "categories": [7, -(2**63), 0, 2**63 - 1], "nullable": nullable}
-    values = [7, 8, -(2**63), 2**63 - 1, 0, 1, None]
-    check(con, one("BIGINT", entry), [None if v is None else str(v) for v in values], values)
-    entry = {"type": "categorical", "categories": [True], "nullable": nullable}
-    check(con, one("BOOLEAN", entry), ["true", "false", None], [True, False, None])
-
-
-@pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize(
     ("labels", "other"), [((0, 1), False), ((1, 0), False), ((5, -3), False), ((7,), True)]
 )

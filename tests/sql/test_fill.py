@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
 
@@ -252,20 +252,6 @@ def test_decimal_steps_in_pieces_of_floats(con):
     assert found[:8] == [0.0, 0.0, 0.0, 0.1, 0.1, 0.2, 0.2, 0.4]
     assert found[8:] == [0.0, 0.0, 0.0, 0.1, 0.1, 0.2, 0.3, 0.8]
     assert set(values(con, attribute, 1, bits)) == {0.9}
-
-
-def test_ends_of_calendars(con):
-    attribute = Attribute(
-        "v",
-        "DATE",
-        "temporal",
-        edges=(date.min, date(9999, 12, 30), date.max - timedelta(0)),
-        fill=((date.min,), (date.max,)),
-    )
-    assert values(con, attribute, 0, [9]) == [date.min]
-    assert values(con, attribute, 1, [9]) == [date.max]
-    clock = Attribute("v", "TIME", "temporal", edges=(time(0), time.max), fill=((time(23), time.max),))
-    assert values(con, clock, 0, [0, 2**64 - 1]) == [time(23), time.max]
 
 
 def test_columns_without_shaped_bins_have_short_lists():

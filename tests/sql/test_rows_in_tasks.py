@@ -27,6 +27,8 @@ from dpsyn_sql.rows.write.publish import part_query, part_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
 from dpsyn_sql.sqltext.fragments import Fragment
 
+pytestmark = pytest.mark.slow
+
 pa = pytest.importorskip("pyarrow", reason="rows travel to tasks as Arrow")
 draw = pytest.importorskip("dpsyn_sql.engines.spark.draw")
 recipes = pytest.importorskip("dpsyn_sql.engines.spark.publish")

@@ -54,6 +54,7 @@ def sampled(network, rows, seed, mode, threads=2, **settings):
 PURPOSES = ("rank", "jitter", "value")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["range", "(range // 100 << 40) + range % 100"], ids=["rows", "groups"])
 def test_random_bits_are_even_and_independent(number):
     """Top and low bits, and the lowest that are used, within and across attributes, purposes, seeds and
@@ -133,6 +134,7 @@ def test_rows_follow_the_model(scopes, together, monkeypatch):
     assert means["low_variance"] < 0.9 * means["iid"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scopes", SCOPES.values(), ids=SCOPES)
 def test_independent_rows_pass_a_chi_square_test_of_every_pair(scopes, monkeypatch):
     """Measured and unmeasured; drawn with seeds and row numbers that follow one another."""

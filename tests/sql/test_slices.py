@@ -17,7 +17,7 @@ from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Partition, Window
 from dpsyn_sql.sqltext.fragments import Fragment
 
-QUICK = settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+QUICK = settings(max_examples=50, suppress_health_check=list(HealthCheck), deadline=None)
 EDGES = ("2013-01-01", "2013-02-01", "2013-03-01", "2013-04-01", "2013-05-01")
 START = date(2013, 1, 1)
 

@@ -58,7 +58,7 @@ PLANTED = [
     (FRAMEWORKS, "engines.planted", "networkx"),
     (FRAMEWORKS, "auditing.planted", "benchmarks"),
     ("Only the door imports the noise library", "fit.planted", "opendp"),
-    ("Only SQL texts and the page of a release import the template engine", "source.planted", "jinja2"),
+    ("Only SQL texts and pages import the template engine", "source.planted", "jinja2"),
     (
         "The page of a release takes plain values, not the release",
         "report.public.planted",

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
-from dpsyn_sql.report.html.charts import Bar, bars
-from dpsyn_sql.report.html.charts import columns as upright
-from dpsyn_sql.report.html.element import Html, named, shortened
-from dpsyn_sql.report.html.page import table
+from dpsyn_sql.report.html.charts import Bar
+from dpsyn_sql.report.html.templates import shortened
 from dpsyn_sql.report.public.exactness import TWO_SIDED
 from dpsyn_sql.report.public.figures import (
     ColumnFigures,
@@ -39,18 +37,32 @@ _FEW = 12
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is shown of a column. ``note``: below its picture. ``beside``: a picture of rows in no range."""
+    """What is shown of a column. ``bars``: side by side if they are ``upright``; ``beside``: bars of rows in
+    no range, on the scale of ``most``. ``note``: below the picture. ``numbers``: value, rows, error and share
+    of each."""
 
     name: str
     type: str
     sql_type: str
     together: list[str]
-    picture: Html
+    error_of: str
+    upright: bool
+    bars: list[Bar]
+    beside: list[Bar]
     note: str
-    beside: Html | None
     facts: list[str]
     origin: str
-    numbers: Html
+    numbers: list[tuple[str, str, str, str]]
+
+    @property
+    def short_name(self) -> str:
+        """In a title."""
+        return shortened(self.name, 80)
+
+    @property
+    def most(self) -> float:
+        """The largest end of an interval."""
+        return max(one.high for one in self.bars)
 
 
 def card_of(figures: ColumnFigures, lost: str, share: float | None) -> Card:
@@ -61,64 +73,44 @@ def card_of(figures: ColumnFigures, lost: str, share: float | None) -> Card:
         lost: what it lost, in words.
         share: part of the budget that learning its values took, if any.
     """
-    attribute = figures.attribute
+    attribute, whole = figures.attribute, figures.total or 1.0
     several = [column.name for column in attribute.columns]
-    shown, picture, note, beside = _picture(figures)
+    upright, shown, beyond, rest = _groups(figures)
+    bars, beside = [_bar(one, whole) for one in shown], [_bar(one, whole, aside=True) for one in rest]
+    cut = " and ".join(f"{percent(one.rows / whole)} are {one.words}" for one in beyond)
     facts = (_summary(figures), _exactness(figures), f"{lost[:1].upper()}{lost[1:]}." if lost else "")
     return Card(
         name=attribute.name,
         type=type_words(attribute),
         sql_type="" if attribute.leaves is not None else attribute.sql_type[:60],
         together=several if several != [attribute.name] else [],
-        picture=picture,
-        note=note,
-        beside=beside,
+        error_of=figures.error_of,
+        upright=upright,
+        bars=bars if upright else [*bars, *beside],
+        beside=beside if upright else [],
+        note=f"A long tail is cut off: of the rows {cut}." if cut else "",
         facts=[text for text in facts if text],
         origin=origin_words(attribute, share),
-        numbers=_numbers(figures, shown),
+        numbers=[_numbers(one, whole) for one in (*shown, *rest)],
     )
 
 
-def _picture(figures: ColumnFigures) -> tuple[list[Group], Html, str, Html | None]:
-    """What is shown, the picture, a note on it and a picture of what is in no range."""
+def _groups(figures: ColumnFigures) -> tuple[bool, Sequence[Group], Sequence[Group], Sequence[Group]]:
+    """Whether bars stand upright, those that are ranges or values, those of them that are cut off, and all
+    that stand aside."""
     attribute, aside = figures.attribute, special(figures)
-    if attribute.kind == "categorical" or (attribute.regular <= _FEW and _single_values(attribute)):
-        if attribute.kind == "categorical":
-            shown, rest = largest(figures, _MOST_CATEGORIES)
-            aside = [*([rest] if rest else []), *aside]
-        else:
-            shown = single_codes(figures)
-        return [*shown, *aside], bars(*_titles(figures), _bars(figures, shown, aside)), "", None
+    if attribute.kind == "categorical":
+        largest_ones, others = largest(figures, _MOST_CATEGORIES)
+        return False, largest_ones, [], [*([others] if others else []), *aside]
+    if attribute.regular <= _FEW and _single_values(attribute):
+        return False, single_codes(figures), [], aside
     found = histogram(figures, _MOST_BARS)
-    aside = [*found.beyond, *aside]
-    made = _bars(figures, found.bars, ())
-    drawn = upright(*_titles(figures), made)
-    title = f"{attribute.name[:80]}: rows that are not in the picture above"
-    most = max(one.high for one in made)
-    beside = bars(title, "On the same scale.", _bars(figures, (), aside), most) if aside else None
-    return [*found.bars, *aside], drawn, _note(figures, found.beyond), beside
-
-
-def _note(figures: ColumnFigures, beyond: Sequence[Group]) -> str:
-    whole = figures.total or 1.0
-    cut = " and ".join(f"{percent(one.rows / whole)} are {one.words}" for one in beyond)
-    return f"A long tail is cut off: of the rows {cut}." if cut else ""
+    return True, found.bars, found.beyond, [*found.beyond, *aside]
 
 
 def _single_values(attribute: Attribute) -> bool:
     """Whether every bin holds one value."""
     return attribute.type.discrete and all(low + 1 >= high for low, high in pairwise(edge_ticks(attribute)))
-
-
-def _titles(figures: ColumnFigures) -> tuple[str, str]:
-    known = "with 95 % intervals" if figures.error_of != "none" else "without intervals"
-    name = shortened(figures.attribute.name, 80)
-    return f"Shares of rows by {name}", f"Estimates of the model in per cent of all rows, {known}."
-
-
-def _bars(figures: ColumnFigures, shown: Sequence[Group], aside: Sequence[Group]) -> list[Bar]:
-    whole = figures.total or 1.0
-    return [_bar(one, whole) for one in shown] + [_bar(one, whole, aside=True) for one in aside]
 
 
 def _bar(group: Group, whole: float, *, aside: bool = False) -> Bar:
@@ -149,16 +141,6 @@ def _exactness(figures: ColumnFigures) -> str:
     return f"{words} ±{rows_words(rounded_up(rows))} rows{part}."
 
 
-def _numbers(figures: ColumnFigures, shown: Sequence[Group]) -> Html:
-    whole = figures.total or 1.0
-    rows = [
-        (
-            named(one.words, 120),
-            rows_words(one.rows),
-            f"±{rows_words(TWO_SIDED * one.error)}" if math.isfinite(one.error) else "unknown",
-            percent(one.rows / whole),
-        )
-        for one in shown
-    ]
-    title = f"Rows by {shortened(figures.attribute.name, 80)}: estimate, 95 % interval, share"
-    return table(title, ["value", "rows", "±", "share"], rows, numbers=3)
+def _numbers(group: Group, whole: float) -> tuple[str, str, str, str]:
+    error = f"±{rows_words(TWO_SIDED * group.error)}" if math.isfinite(group.error) else "unknown"
+    return group.words, rows_words(group.rows), error, percent(group.rows / whole)

@@ -15,20 +15,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from dpsyn_sql.accounting.account import shown
-from dpsyn_sql.common.notices import printable
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.certificate import NOT_PROMISED
-from dpsyn_sql.report.html.charts import Cell, heat_map
-from dpsyn_sql.report.html.element import Html, element, joined, named
-from dpsyn_sql.report.html.page import Section, facts, page, paragraph, scrolled, table
+from dpsyn_sql.report.html.charts import Cell
+from dpsyn_sql.report.html.templates import template
 from dpsyn_sql.report.labels import counted
-from dpsyn_sql.report.loss_words import pairs_in_words
+from dpsyn_sql.report.loss_words import lines_of_losses, pairs_in_words
 from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
 from dpsyn_sql.report.public.columns import Card, card_of
 from dpsyn_sql.report.public.exactness import TWO_SIDED
@@ -92,17 +87,12 @@ class Report:
     pairs: Pairs
     accuracy: Sequence[Accuracy]
     promise: Promise
-    spending: Spending | None
+    spending: Spending
 
     @property
-    def lost(self) -> Mapping[str, Any]:
-        """What the certificate says of losses."""
-        return self.facts.get("losses") or {}
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the owner stated."""
-        return self.facts.get("public_facts") or {}
+    def title(self) -> str:
+        """Name of the table without its folder."""
+        return public_name(self.table)[:120]
 
     @property
     def name(self) -> str:
@@ -118,7 +108,7 @@ class Report:
     @property
     def unmeasured(self) -> list[str]:
         """Columns that are written and not measured."""
-        return [str(role["name"]) for role in self.public.get("roles", ())]
+        return [str(role["name"]) for role in self.facts["public_facts"]["roles"]]
 
     @property
     def written(self) -> int:
@@ -145,7 +135,7 @@ class Report:
     def damaged(self) -> list[str]:
         """Columns of which much is lost: in other values, in beginnings of text alone, in wide ranges."""
         found = []
-        for one in self.lost.get("columns", ()):
+        for one in self.facts["losses"]["columns"]:
             parts = [one.get("other"), one.get("prefixes"), *one.get("wide_bins", ())]
             if sum(float(part["share"]) for part in parts if part) > _MUCH:
                 found.append(str(one["name"]))
@@ -154,7 +144,7 @@ class Report:
     @property
     def warnings(self) -> list[str]:
         """Of the release, the gravest first."""
-        told = [str(text) for text in self.lost.get("warnings", ())]
+        told = [str(text) for text in self.facts["losses"]["warnings"]]
         if self.rows == 0:
             told.insert(0, "The release has no rows: the noisy number of rows is zero or below.")
         if self.promise.weak:
@@ -165,11 +155,10 @@ class Report:
     @property
     def cards(self) -> Iterable[Card]:
         """Of every column."""
-        lost = {str(one["name"]): str(one.get("lost", "")) for one in self.lost.get("columns", ())}
-        shares = {} if self.spending is None else self.spending.columns
+        lost = {str(one["name"]): str(one.get("lost", "")) for one in self.facts["losses"]["columns"]}
         for one in self.columns:
             name = one.attribute.name
-            yield card_of(one, lost.get(name, ""), shares.get(name))
+            yield card_of(one, lost.get(name, ""), self.spending.columns.get(name))
 
     @property
     def telling_pairs(self) -> list[Pair]:
@@ -224,36 +213,12 @@ def report_of(release: PublicRelease) -> Report:
 
 def report_page(release: PublicRelease) -> str:
     """The page as HTML."""
-    shown, parts = report_of(release), _parts()
-    sections = (
-        Section("what", "What this is", parts.overview(shown)),
-        Section("promise", "What is promised to each person", parts.promise(shown)),
-        Section("columns", "The columns", parts.columns(shown)),
-        Section("pairs", "What goes with what", parts.pairs(shown)),
-        Section("accuracy", "How exact counts are", parts.accuracy(shown)),
-        Section("budget", "What was learnt, and what it cost", parts.budget(shown)),
-        Section("use", "How to use it", parts.use(shown)),
-    )
-    closing = paragraph(
-        "Everything on this page is public: it is computed from noisy counts, their model and the "
-        f"certificate. Release {shown.facts.get('release', '')}."
-    )
-    return page(f"Synthetic table {public_name(release.table)[:120]}", joined(), sections, closing=closing)
+    return f"{_parts().whole(report_of(release))}\n"
 
 
 def short_report(release: PublicRelease) -> str:
     """A short form for notebooks, in elements without a style of their own."""
-    lost = release.facts.get("losses") or {}
-    shown = {
-        "title": public_name(release.table),
-        "rows": release.rows,
-        "attributes": release.model.domain.attributes,
-        "facts": release.facts,
-        "promise": promise_of(release.facts),
-        "lost": lost,
-        "lost_by_column": {one["name"]: one["lost"] for one in lost.get("columns", ()) if "lost" in one},
-    }
-    return str(_parts().short(shown))
+    return str(_parts().short(release, promise_of(release.facts)))
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:
@@ -291,55 +256,28 @@ def write_report(release: PublicRelease, path: str | os.PathLike[str]) -> Path:
 
 @cache
 def _parts() -> Any:
-    """The macros of the template. Whatever they print is text, unless a function of ``html/`` made it."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_text,
+    """The macros of the template."""
+    return template(
+        Path(__file__).with_name("report.html"),
+        cells=_cells,
+        chance=chance_in_words,
+        counted=counted,
+        infinite=math.inf,
+        known=_KNOWN.__getitem__,
+        lines_of_losses=lines_of_losses,
+        literal=_literal,
+        most_columns=MOST_COLUMNS,
+        number="{:,}".format,
+        of_hundred=of_hundred,
+        pairs_in_words=pairs_in_words,
+        percent=percent,
+        public_name=public_name,
+        rounded=lambda rows: rows_words(rounded_up(rows)),
+        rows=rows_words,
+        shown=shown,
+        source=source_words,
+        weak=WEAK,
     )
-    environment.filters |= {
-        "chance": chance_in_words,
-        "literal": _literal,
-        "named": _named,
-        "number": "{:,}".format,
-        "of_hundred": of_hundred,
-        "percent": percent,
-        "rounded": _rounded,
-        "rows": rows_words,
-        "source": source_words,
-    }
-    environment.globals |= {
-        "accuracy_table": _accuracy_table,
-        "counted": counted,
-        "facts": facts,
-        "line_names": _line_names,
-        "matrix": _matrix,
-        "most_columns": MOST_COLUMNS,
-        "not_promised": NOT_PROMISED,
-        "pair_table": _pair_table,
-        "shown": shown,
-        "pairs_in_words": pairs_in_words,
-        "scrolled": scrolled,
-        "share_table": _share_table,
-        "table": table,
-        "weak": WEAK,
-    }
-    return environment.get_template("report.html").module
-
-
-def _text(value: object) -> object:
-    return value if isinstance(value, Html) else "" if value is None else printable(str(value))
-
-
-def _named(value: object, most: int | None = None) -> Html:
-    return named(str(value), most)
-
-
-def _rounded(rows: float) -> str:
-    return rows_words(rounded_up(rows))
 
 
 def _literal(text: str, otherwise: str) -> str:
@@ -347,17 +285,10 @@ def _literal(text: str, otherwise: str) -> str:
     return "'" + (text if 0 < len(text) <= 60 else otherwise).replace("'", "''") + "'"
 
 
-def _matrix(pairs: Pairs) -> Html:
-    """A square for each pair."""
+def _cells(pairs: Pairs) -> list[list[Cell]]:
+    """Of each column the pairs with those before it."""
     names = pairs.columns
-    cells = [[_cell(pairs.found[other, name]) for other in names[:row]] for row, name in enumerate(names)]
-    return heat_map(
-        "Pairs of columns",
-        "A square for each pair, in a strong colour for a strong link. The table below has the strongest "
-        "pairs.",
-        names,
-        cells,
-    )
+    return [[_cell(pairs.found[other, name]) for other in names[:row]] for row, name in enumerate(names)]
 
 
 def _cell(pair: Pair) -> Cell:
@@ -366,54 +297,3 @@ def _cell(pair: Pair) -> Cell:
     if pair.strength is None and pair.kind != "independent":
         return Cell(0.0, "unknown", words)
     return Cell(pair.strength or 0.0, pair.kind, words)
-
-
-def _pair_table(caption: str, pairs: Sequence[Pair]) -> Html:
-    clear = {True: "clear", False: "may be noise", None: ""}
-    rows = [
-        (
-            joined(named(pair.first, 40), " and ", named(pair.second, 40)),
-            _KNOWN[pair.kind],
-            clear[pair.clear],
-            f"{pair.strength or 0:.2f}",
-        )
-        for pair in pairs
-    ]
-    return table(caption, ["columns", "how it is known", "beside noise", "strength"], rows, numbers=1)
-
-
-def _share_table(caption: str, what: str, shares: Mapping[str, float]) -> Html:
-    rows = [(named(name, 60), percent(share)) for name, share in shares.items()]
-    return table(caption, [what, "share of the budget"], rows, numbers=1)
-
-
-def _line_names(line: Accuracy) -> Html:
-    return Html(" x ").join(named(name, 40) for name in line.attrs)
-
-
-def _accuracy_table(title: str, lines: Sequence[Accuracy]) -> Html:
-    several = len(lines[0].attrs) > 1
-    rows = [_accuracy_row(one, several) for one in lines]
-    ends = ["is right to", "smallest useful group"]
-    return table(
-        f"{title}: in 95 % of releases a count is within so many rows of the truth. In the smallest useful "
-        "group this is half of the count",
-        ["columns", "how it is known", "a count of", *ends] if several else ["column", *ends],
-        rows,
-        numbers=3 if several else 2,
-    )
-
-
-def _accuracy_row(line: Accuracy, several: bool) -> list[str]:
-    noisy, exactness = line.of == "noise", line.exactness
-    known = "counted together" if line.together else "through other columns"
-    notes = ["(in wider groups)"] * line.grouped + ["(noisy count)"] * (noisy and not several)
-    name = joined(_line_names(line), *(element("span", f" {note}", class_="soft") for note in notes))
-    count = "any" if math.isnan(exactness.count) else rows_words(exactness.count)
-    smallest = _rounded(exactness.smallest) if math.isfinite(exactness.smallest) else "none"
-    return [
-        name,
-        *([f"{known}, noisy count" if noisy else known, count] if several else []),
-        f"±{rows_words(math.ceil(exactness.within))}",
-        smallest,
-    ]

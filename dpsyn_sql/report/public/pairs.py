@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Literal
 
@@ -58,7 +58,7 @@ class Pairs:
     columns: tuple[str, ...]
     found: Mapping[tuple[str, str], Pair]
     strongest: tuple[Pair, ...]
-    counted: Mapping[Kind, int]
+    counted: Mapping[str, int]
     computed: int
 
     @property
@@ -77,12 +77,6 @@ def pairs_of(model: MarginalModel, measured: Sequence[NoisyMarginal], variances:
     ones of wider tables."""
     names = [one.name for one in model.domain.attributes if one.size > 1]
     tables, group = _tables(names, measured), joined_columns(names, measured)
-    known = pair_losses(names, measured)
-    counted: dict[Kind, int] = {
-        "measured": known.measured,
-        "modelled": known.modelled,
-        "independent": known.independent,
-    }
     found: dict[frozenset[str], Pair] = {}
 
     def look(a: str, b: str) -> None:
@@ -102,21 +96,15 @@ def pairs_of(model: MarginalModel, measured: Sequence[NoisyMarginal], variances:
     by_names = {(a, b): found[frozenset((a, b))] for a, b in combinations(shown, 2)}
     computed = [pair for pair in found.values() if pair.strength is not None]
     ranked = sorted(computed, key=lambda pair: -(pair.strength or 0.0))
+    counted = asdict(pair_losses(names, measured))
     return Pairs(tuple(shown), by_names, tuple(ranked), counted, len(computed))
 
 
 def _shown(names: Sequence[str], found: Mapping[frozenset[str], Pair]) -> list[str]:
     """Columns of the matrix: all, or those of the strongest pairs, in the order of the table."""
-    if len(names) <= MOST_COLUMNS:
-        return list(names)
-    chosen: dict[str, None] = {}
-    for pair in sorted(found.values(), key=lambda pair: -(pair.strength or 0.0)):
-        for name in (pair.first, pair.second):
-            if len(chosen) < MOST_COLUMNS:
-                chosen[name] = None
-    for name in names:
-        if len(chosen) < MOST_COLUMNS:
-            chosen[name] = None
+    strongest = sorted(found.values(), key=lambda pair: -(pair.strength or 0.0))
+    ranked = [name for pair in strongest for name in (pair.first, pair.second)]
+    chosen = list(dict.fromkeys([*ranked, *names]))[:MOST_COLUMNS]
     return [name for name in names if name in chosen]
 
 

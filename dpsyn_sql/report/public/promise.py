@@ -8,18 +8,17 @@ rounding may add (Dong, Roth, Su 2022). Both count delta in, so the bound has no
 
 from __future__ import annotations
 
-import contextlib
 import math
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from scipy.special import ndtr
 
-from dpsyn_sql.accounting.budget import Kind
-from dpsyn_sql.accounting.events import PrivacyEvent, cost_units, event_from_dict
+from dpsyn_sql.accounting.events import cost_units
 from dpsyn_sql.accounting.gdp import AMOUNT_UNITS
-from dpsyn_sql.errors import InternalError
+from dpsyn_sql.report.certificate import event_of
 
 WEAK = 8.0
 """Above it a promise reads as weak: epsilon alone lets nearly every bet be right."""
@@ -71,12 +70,11 @@ def promise_of(facts: Mapping[str, Any]) -> Promise:
     guarantee = facts["guarantee"]
     epsilon, delta = float(guarantee["epsilon"]), float(guarantee["delta"])
     by_epsilon = min(1.0, _right(epsilon) + delta)
-    budget = facts.get("budget") or {}
-    reserved, threshold = budget.get("reserved_units_of_1e-15"), budget.get("threshold_delta")
-    if budget.get("kind") != "gdp" or reserved is None or threshold is None:
+    budget = facts["budget"]
+    if budget["kind"] != "gdp":
         return Promise(epsilon, delta, by_epsilon, None, None)
-    mu = math.sqrt(2 * float(reserved) / AMOUNT_UNITS)
-    exact = float(ndtr(mu / 2)) + float(threshold) + _ROUNDING
+    mu = math.sqrt(2 * float(budget["reserved_units_of_1e-15"]) / AMOUNT_UNITS)
+    exact = float(ndtr(mu / 2)) + float(budget["threshold_delta"]) + _ROUNDING
     return Promise(epsilon, delta, by_epsilon, min(1.0, exact), mu)
 
 
@@ -103,9 +101,6 @@ def _right(epsilon: float) -> float:
 
 # -- the budget ------------------------------------------------------------------------------------
 
-_OURS = ("step", "column", "length", "marginals", "residuals")
-"""Facts of a mechanism in a certificate beside its event."""
-
 
 @dataclass(frozen=True, slots=True)
 class Spending:
@@ -122,34 +117,16 @@ class Spending:
         return {**self.steps, **({"Not used": self.unused} if self.unused >= 0.0005 else {})}
 
 
-def spending_of(facts: Mapping[str, Any]) -> Spending | None:
-    """None if the certificate does not say it in a way that adds up."""
-    budget = facts.get("budget") or {}
-    reserved, kind = float(budget.get("reserved_units_of_1e-15") or 0), budget.get("kind")
-    if reserved <= 0 or kind not in ("gdp", "pure"):
-        return None
-    steps: dict[str, float] = {}
-    columns: dict[str, float] = {}
-    for one in facts.get("mechanisms", ()):
-        units = _units(one, kind)
-        if units is None:
-            return None
-        share = units / reserved
-        step = _step_words(str(one.get("step", "")))
-        steps[step] = steps.get(step, 0.0) + share
+def spending_of(facts: Mapping[str, Any]) -> Spending:
+    """What a certificate says of the cost of each step."""
+    reserved, kind = facts["budget"]["reserved_units_of_1e-15"], facts["budget"]["kind"]
+    steps, columns = defaultdict[str, float](float), defaultdict[str, float](float)
+    for one in facts["mechanisms"]:
+        share = cost_units(event_of(one), kind) / reserved
+        steps[_step_words(one["step"])] += share
         if one.get("column") is not None:
-            columns[str(one["column"])] = columns.get(str(one["column"]), 0.0) + share
+            columns[one["column"]] += share
     return Spending(steps, columns, max(0.0, 1 - sum(steps.values())))
-
-
-def _units(facts: Mapping[str, Any], kind: Kind) -> float | None:
-    """What an event costs; None if these are no facts of one."""
-    own = {key: value for key, value in facts.items() if key not in _OURS}
-    with contextlib.suppress(ArithmeticError, InternalError, KeyError, TypeError, ValueError):
-        made: PrivacyEvent = event_from_dict(own)
-        if all(isinstance(getattr(made, one.name), int | float) for one in fields(made)):
-            return float(cost_units(made, kind))
-    return None
 
 
 def _step_words(step: str) -> str:

@@ -102,8 +102,6 @@ def release_name(table: str) -> str:
 
 def source_words(facts: Mapping[str, Any]) -> str:
     """What a release is made from, by its public name."""
-    source = facts.get("source") or {}
-    kind = str(source.get("kind", "table"))
-    name = str(source.get("name", ""))
+    kind, name = facts["source"]["kind"], facts["source"]["name"]
     shown = public_name(name) if kind in ("table", "view") else name
-    return f"{_SOURCES.get(kind, kind)} {shown}".strip()
+    return f"{_SOURCES.get(kind, kind)} {shown}"

@@ -302,18 +302,6 @@ def test_pairs_are_those_of_the_rows(found):
     assert len(frame) == len(both) + 2 * 3 + 2 * 3
 
 
-def test_spearman_is_exact_where_each_value_has_a_code():
-    with duckdb.connect() as con:
-        con.execute(
-            "CREATE TABLE r AS SELECT hash(i) % 7 AS a, (hash(i) % 7 + hash(i, 1) % 5) % 9 AS b FROM range(500) t(i)"
-        )
-        con.execute("CREATE TABLE s AS SELECT hash(i, 3) % 7 AS a, hash(i, 2) % 9 AS b FROM range(300) t(i)")
-        frame = evaluate(con, "r", "s").tables["pairs"].set_index("measure")
-        for side, name in (("real", "r"), ("synthetic", "s")):
-            rows = con.execute(f"SELECT a, b FROM {name}").df()
-            assert frame.loc["spearman", side] == pytest.approx(stats.spearmanr(rows.a, rows.b).statistic)
-
-
 def test_ranges_are_those_of_the_rows(con, found):
     with opened(con, "real", "synthetic") as session:
         codes = encode(session)

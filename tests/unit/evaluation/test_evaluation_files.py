@@ -5,20 +5,19 @@ import os
 import re
 import stat
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from unit.report.test_report_html import check_harmless
 
 import dpsyn_sql
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.evaluating import evaluate
 from dpsyn_sql.evaluation.files import private_name
 from dpsyn_sql.evaluation.result import PRIVATE, SHOWN, Evaluation
-from dpsyn_sql.report.html.element import TAGS
 
 EVIL = "<script>alert(1)</script>&\"'\x1b[31m\u202e"
 
@@ -35,28 +34,9 @@ def evaluation(rows=3):
     return Evaluation(EVIL, f"{EVIL}.parquet", (10, 12_000), tables, (f"Note of {EVIL}",))
 
 
-class _Seen(HTMLParser):
-    """Elements of a page, and what a browser would load or run."""
-
-    def __init__(self):
-        super().__init__()
-        self.tags, self.loads, self.text = [], [], ""
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.loads += [
-            value for name, value in attributes if name in ("src", "href") and not value.startswith("#")
-        ]
-        self.loads += [name for name, _ in attributes if name.startswith("on")]
-
-    def handle_data(self, data):
-        self.text += data
-
-
 def read(text):
-    seen = _Seen()
-    seen.feed(text)
-    return seen
+    """What a harmless page says."""
+    return "".join(check_harmless(text).texts)
 
 
 @pytest.fixture
@@ -67,11 +47,7 @@ def page(tmp_path):
 
 
 def test_a_page_shows_names_and_values_as_text(page):
-    seen = read(page)
-    assert set(seen.tags) <= {tag.lower() for tag in TAGS}
-    assert "script" not in seen.tags
-    assert seen.loads == []
-    assert "<script>alert(1)</script>&\"'\\x1b[31m\\u202e" in seen.text
+    assert "<script>alert(1)</script>&\"'\\x1b[31m\\u202e" in read(page)
     assert "\x1b" not in page
     assert "\u202e" not in page
 
@@ -80,7 +56,7 @@ def test_the_mark_is_above_the_page_in_its_title_and_on_every_printed_page(page)
     assert page.index('class="banner"') < page.index("<h1>")
     assert re.search(r'<div class="banner" role="note">PRIVATE: ', page)
     assert "<title>PRIVATE: " in page
-    assert read(page).text.count(PRIVATE) == 2
+    assert read(page).count(PRIVATE) == 2
     printed = page[page.index("@media print") :]
     assert re.search(r"\.banner \{ display: table-header-group;", printed)
 
@@ -270,7 +246,5 @@ def test_a_real_evaluation_of_hostile_names_becomes_a_page(tmp_path):
             )
         made = evaluate(con, "real", "synthetic", "holdout", places=["lat"], never=["\"<b>\" = '<i>'"])
     seen = read(made.report(tmp_path / "e.private.html").read_text(encoding="utf-8"))
-    assert "script" not in seen.tags
-    assert not {"b", "i"} & set(seen.tags)
-    assert "<b>" in seen.text
+    assert "<b>" in seen and "<i>" in seen
     json.loads(made.report(tmp_path / "e.private.json").read_text(), parse_constant=pytest.fail)

@@ -78,25 +78,6 @@ def test_every_classifier_learns_what_is_there(classes):
         assert 0.6 < scores["f1"] <= 1, name
 
 
-@pytest.mark.parametrize("classes", [("no", "yes"), ("a", "b", "c")])
-def test_scores_of_classes_are_those_of_scikit_learn(classes):
-    from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
-
-    (learnt, _), (judged, _) = examples(300, 3, classes), examples(200, 4, classes)
-    learner = classifiers(learnt.columns)["logistic"]
-    scores = class_scores(learner, learnt, judged)
-    said, shares = learner.predict(judged.columns), learner.predict_proba(judged.columns)
-    wanted = positive_classes(judged.truth)
-    truth = [judged.truth == one for one in wanted]
-    places = [list(learner.classes_).index(one) for one in wanted]
-    assert scores["accuracy"] == accuracy_score(judged.truth, said)
-    assert scores["f1"] == pytest.approx(
-        np.mean([f1_score(t, said == one) for one, t in zip(wanted, truth, strict=True)])
-    )
-    aucs = [roc_auc_score(t, shares[:, place]) for t, place in zip(truth, places, strict=True)]
-    assert scores["auc"] == pytest.approx(np.mean(aucs))
-
-
 def test_every_regression_learns_what_is_there_and_is_scored_as_by_scikit_learn():
     from sklearn.metrics import mean_absolute_error, r2_score
 

@@ -127,21 +127,6 @@ def test_the_expected_distance_of_a_resample_is_exact(counts, rows):
     assert (found.tv, found.sse) == pytest.approx((sum(apart) / 2, sum(squares)), abs=1e-12)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(1, 5)), max_size=12), st.integers(0, 50))
-@settings(max_examples=100, deadline=None)
-def test_best_errors_are_those_of_the_sorted_list(weighted, zeros):
-    flat = np.sort([error for error, many in weighted for _ in range(many)] + [0.0] * zeros)
-    if not flat.size:
-        return
-    errors = [np.array([error for error, _ in weighted], dtype=float)]
-    weights = [np.array([many for _, many in weighted], dtype=np.int64)]
-    for share, (mean, most) in zip(
-        distances.BEST, distances.best_errors(errors, weights, zeros), strict=True
-    ):
-        best = flat[: max(1, int(np.ceil(share * len(flat))))]
-        assert (mean, most) == pytest.approx((best.mean(), best[-1]))
-
-
 @given(st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=2, max_size=5))
 @settings(max_examples=50, deadline=None)
 def test_rank_correlation_is_spearmans(table):

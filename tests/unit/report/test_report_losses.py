@@ -13,8 +13,8 @@ from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaints
 from dpsyn_sql.report.doubts import MOST_WARNINGS, Doubts
-from dpsyn_sql.report.loss_words import summary_of_losses
-from dpsyn_sql.report.losses import Losses, _column, _joining, facts_of_losses, pair_losses
+from dpsyn_sql.report.loss_words import column_facts, facts_of_losses, summary_of_losses
+from dpsyn_sql.report.losses import Losses, _column, _joining, pair_losses
 
 ROWS, SIGMA = 10_000, 20.0
 TEXT = Attribute("a", "VARCHAR", "categorical", ("x", "y", "z"), other=True, nullable=True)
@@ -50,6 +50,41 @@ def test_shares_have_their_standard_errors():
         "20.0 % ± 0.2 of the rows have a value that is not named (__other__); 5.0 % ± 0.2 of the rows have no value (NULL)"
     )
     assert column["tables"] == 1 and "found" not in column
+
+
+AGES = Attribute("a", "INTEGER", "numeric", edges=(0, 10, 20, 24_575), nullable=True)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "shares", "words"),
+    [
+        (AGES, [0.1, 0.839, 0, 0.061], "6.1 % ± 0.2 of the rows have no value (NULL)"),
+        (
+            replace(AGES, recoding=Recoding((3,), (0, 1, 2))),
+            [0.1, 0.839, 0, 0.061],
+            "6.1 % ± 0.2 of the rows have no value, and are written with another",
+        ),
+        (CLOSED, [1, 0, 0], "2 categories cannot be told from the noise"),
+        (
+            AGES,
+            [0.061, 0.939, 0, 0],
+            "6.1 % ± 0.2 are in the lowest range, 0 to 9: values below 0 are written as at least that",
+        ),
+        (
+            AGES,
+            [0.03, 0.909, 0.061, 0],
+            "6.1 % ± 0.2 are in the highest range, 20 to 24,574: values above 24,574 are written as at most that",
+        ),
+        (AGES, [0, 0, 1.007, 0], "100.0 % ± 0.2 share the wide range 20 to 24,574: where in it is lost"),
+        (
+            Attribute("a", "DOUBLE", "numeric", edges=(0.0, 1.0000000000000002, 2.0, 3.0)),
+            [0.05, 0.9, 0.05],
+            "90.0 % ± 0.2 share the wide range 1 up to 2: where in it is lost",
+        ),
+    ],
+)
+def test_losses_in_words_for_people(attribute, shares, words):
+    assert column_facts(lost(attribute, shares).columns[0])["lost"].split("; ")[0] == words
 
 
 def test_the_end_bins_are_told():
@@ -263,7 +298,7 @@ def test_no_noisy_total_no_shares():
     (column,) = facts_of_losses(replace(lost(TEXT, [1, 0, 0, 0, 0]), total=0.0), ())["columns"]
     assert column["name"] == "a"
     empty = _column(TEXT, None, 0.0, (0, 0), {})
-    assert empty.facts == {"name": "a", "tables": 0} and empty.other is None and empty.ends == ()
+    assert column_facts(empty) == {"name": "a", "tables": 0} and empty.other is None and empty.ends == ()
 
 
 def test_rows_that_are_written_as_other_values_are_told():

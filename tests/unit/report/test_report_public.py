@@ -14,7 +14,6 @@ from dpsyn_sql.accounting.events import GaussianEvent, event_to_dict
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_words
-from dpsyn_sql.report.loss_words import column_words
 from dpsyn_sql.report.losses import joined_columns
 from dpsyn_sql.report.public.accuracy import accuracy_lines, measured_tables, smallest_group
 from dpsyn_sql.report.public.exactness import Exactness, of_all_counts, of_estimates, spoken_of
@@ -333,53 +332,7 @@ def test_ways_without_pairs_are_not_told(counted, words):
     assert ("do not say what goes with what" in told) == (counted[2] > 0)
 
 
-# -- what was lost ----------------------------------------------------------------------------------
-
-
-AGES = Attribute("age", "INTEGER", "numeric", edges=(0, 10, 20, 24_575), nullable=True, other=False)
-SHARE = {"share": 0.061, "standard_error": 0.001}
-
-
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({"null": {"code": "NULL", **SHARE}}, "6.1 % ± 0.1 of the rows have no value (NULL)"),
-        (
-            {"null": {"code": "NULL", **SHARE}, "not_written": ["NULL"]},
-            "6.1 % ± 0.1 of the rows have no value, and are written with another",
-        ),
-        ({"in_noise": ["x", "y"]}, "2 categories cannot be told from the noise"),
-        (
-            {"first_bin": {"code": "[0, 10)", **SHARE}},
-            "6.1 % ± 0.1 are in the lowest range, 0 to 9: values below 0 are written as at least that",
-        ),
-        (
-            {"last_bin": {"code": "[20, 24575)", **SHARE, "share": 1.007}},
-            "100.0 % ± 0.1 are in the highest range, 20 to 24,574: values above 24,574 are written as at most that",
-        ),
-        (
-            {"wide_bins": [{"code": "[20, 24575)", **SHARE}]},
-            "6.1 % ± 0.1 share the wide range 20 to 24,574: where in it is lost",
-        ),
-        ({"prefixes": {"code": "prefixes", "found": 3, **SHARE}}, "6.1 % ± 0.1 keep only the beginning of"),
-        ({"found": 8, "hidden_below": 1477.0}, "8 values found, those below 1,477 hidden"),
-        (
-            {"other": {"code": "__other__", **SHARE}},
-            "6.1 % ± 0.1 of the rows have a value that is not named (__other__)",
-        ),
-    ],
-)
-def test_losses_in_words_for_people(facts, words):
-    (told, *_) = column_words({"name": "age", **facts}, AGES, ())
-    assert told.startswith(words)
-
-
-def test_ranges_of_floats_are_written_without_their_noise():
-    near = Attribute("x", "DOUBLE", "numeric", edges=(0.0, 1.0000000000000002, 2.0, 3.0))
-    facts = {"wide_bins": [{"code": "[1.0000000000000002, 2.0)", **SHARE}]}
-    assert list(column_words(facts, near, ())) == [
-        "6.1 % ± 0.1 share the wide range 1 up to 2: where in it is lost"
-    ]
+# -- words ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -416,14 +369,6 @@ def test_shares_of_the_budget_add_up():
         "Counts of single columns": pytest.approx(0.5, rel=1e-3),
     }
     assert found.unused == pytest.approx(0.25, rel=2e-3)
-
-
-@pytest.mark.parametrize(
-    "broken", [{}, {"mechanisms": [{"event": "gaussian", "sigma": "x"}]}, {"mechanisms": [{}]}]
-)
-def test_a_certificate_that_does_not_say_it(broken):
-    budget = {"budget": {"kind": "gdp", "reserved_units_of_1e-15": 10}} if broken else {}
-    assert spending_of({**budget, **broken}) is None
 
 
 # -- words ------------------------------------------------------------------------------------------

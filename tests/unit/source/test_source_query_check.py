@@ -121,6 +121,8 @@ PRINTED_RAW = [
     "SELECT ts_or_ds_add(d, 1, 'day AS x FROM memory.main.u --') FROM t",
     "SELECT datetime_sub(d, 1, 'day AS x FROM memory.main.t GROUP BY ALL --') FROM t",
     "SELECT object_insert(b, 'z := 1) AS x FROM memory.main.t UNION ALL SELECT b FROM memory.main.t --', 1) FROM t",
+    "SELECT a FROM t WHERE dynamic_identifier('t.rowid') < 2",
+    "SELECT time_bucket(INTERVAL 1 DAY, d, 'current_date') AS x FROM t",
 ]
 
 
@@ -159,6 +161,13 @@ def test_a_quoted_text_never_runs(catalog, monkeypatch, query, root):
 )
 def test_the_databases_own_parser_tells_clauses(catalog, text, clause):
     assert clause in catalog.syntax(text).clauses - ENGINE_CLAUSES
+
+
+def test_the_databases_own_parser_tells_columns_that_no_table_has(catalog):
+    for column in ("rowid", "t.rowid", '"ROWID"', "filename, file_row_number"):
+        assert "POSITION_OF_A_ROW_AMONG_THE_OTHERS" in catalog.syntax(f"SELECT {column} FROM t").classes
+    assert "TIME_OF_THE_QUERY" in catalog.syntax('SELECT "current_date" FROM t').classes
+    assert catalog.syntax("SELECT t.current_date, a AS rowid_of_mine FROM t").classes == {"COLUMN_REF"}
 
 
 def test_the_databases_own_parser_tells_what_meets_in_a_join(catalog):
@@ -224,6 +233,7 @@ def results(con, sql):
         "ts_or_ds_add(d, 1, 'day FROM memory.main.t --')",
         "object_insert(b, 'z := 1) FROM memory.main.t --', 1)",
         "object_insert(b, 'z := 1), (2 --', 1)",
+        "dynamic_identifier('rowid')",
         "datetime(d)",
     ],
 )

@@ -1,5 +1,6 @@
 """Windows over one unit's rows: what passes, what is refused, and brute force over units and their order."""
 
+import contextlib
 from collections import Counter
 
 import duckdb
@@ -13,6 +14,7 @@ from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source import traces
 from dpsyn_sql.source.query_check import check_query, check_view
+from dpsyn_sql.source.query_words import TYPES_BESIDE_WINDOWS
 
 PUBLIC = frozenset({("memory", "main", "pub")})
 NEXT = "lead(x) OVER (PARTITION BY u ORDER BY ts)"
@@ -98,6 +100,62 @@ REFUSED = [
     ("DISTINCT", f"SELECT DISTINCT u, {NEXT} AS n FROM t"),
     ("LIMIT", f"SELECT u FROM (SELECT u, {NEXT} AS n FROM t LIMIT 2)"),
 ]  # fmt: skip
+
+TYPES = ["BIT", "bitstring", '"bit"', "BIT[]", "VARIANT", "mine", "mine[]", "JSON"]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("query", [
+    f"SELECT u, {NEXT} AS n, CAST(x AS {{kind}}) AS shown FROM t",
+    f"SELECT u, n, TRY_CAST(n AS {{kind}}) AS shown FROM (SELECT u, {NEXT} AS n FROM t)",
+    "SELECT u, lead(CAST(x AS {kind})) OVER (PARTITION BY u ORDER BY ts) AS n FROM t",
+])  # fmt: skip
+def test_a_cast_that_tells_tied_rows_apart_is_refused_beside_a_window(catalog, query, kind):
+    with pytest.raises(SourceError, match="beside a window function"):
+        check_query(query.format(kind=kind), catalog, PUBLIC, unit="u")
+    plain = (
+        query.format(kind=kind)
+        .replace(NEXT, "x")
+        .replace("lead(", "(")
+        .replace(" OVER (PARTITION BY u ORDER BY ts)", "")
+    )
+    check_query(plain, catalog, PUBLIC, unit="u")
+
+
+def test_no_type_beside_a_window_shows_which_nan_a_double_is():
+    """Every type that a cast may name there; two NaNs are one in every order, and have one text."""
+    con = duckdb.connect()
+    bits = "0" + 11 * "1" + "1"
+    two = [f"('{bits}{end:051b}'::BIT::DOUBLE)" for end in (1, 2)]
+    told = []
+    for kind in TYPES_BESIDE_WINDOWS:
+        for value in ("{}", "[{}]", "{{'x': {}}}"):
+            shown = []
+            for one in two:
+                with contextlib.suppress(duckdb.Error):
+                    text = f"SELECT CAST(CAST({value.format(one)} AS {kind}) AS VARCHAR)"
+                    shown.append(con.execute(text).fetchone())
+            assert len(set(shown)) <= 1
+            told += shown
+    for kind in (one for one in TYPES_BESIDE_WINDOWS if " " not in one):  # nobody can give it to another type
+        with pytest.raises(duckdb.CatalogException):
+            con.execute(f'CREATE TYPE "{kind}" AS BIT')
+    assert told
+    shown = con.execute(f"SELECT {two[0]}::BIT::VARCHAR, {two[1]}::BIT::VARCHAR").fetchone()
+    assert len(set(shown)) == 2
+
+
+@pytest.mark.parametrize("value", ["1::INTEGER", "[1::INTEGER]"])
+def test_a_variant_is_refused_beside_a_window(value):
+    con = duckdb.connect()
+    con.execute(f"CREATE TABLE v AS SELECT 'ann' AS u, {{'x': ({value})::VARIANT}} AS f")
+    query = "SELECT u, row_number() OVER (PARTITION BY u) AS n FROM v"
+    con.execute(f"CREATE VIEW of_v AS {query}")
+    for source in (query, "of_v"):
+        with pytest.raises(SourceError, match="is a VARIANT"):
+            open_source(con, source, unit="u")
+    open_source(con, "SELECT u FROM v", unit="u").close()
+
 
 UNITS = ["ann", "Ann", "bob", "'", None]
 ROWS = st.lists(
