@@ -42,7 +42,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.methods import method_of
-from dpsyn_sql.methods.recipe import Method
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.private.encode.codes import encode_expression
 from dpsyn_sql.private.measure.curator import LocalCurator
@@ -188,7 +188,7 @@ TABLES: dict[str, Callable[[], Coded]] = {
 }
 
 
-def sampled(table: Coded, counter: InMemory, method: Method, epsilon: float, seed: int) -> Codes:
+def sampled(table: Coded, counter: InMemory, method: Recipe, epsilon: float, seed: int) -> Codes:
     """Rows of one release, as codes."""
     budget = Budget.from_epsilon(epsilon, 1e-9).without_thresholds()
     plan, ledger = method.plan(SOURCE, table.domain, budget), MemoryLedger()

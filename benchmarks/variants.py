@@ -33,7 +33,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.methods import Adaptive, Independent
 from dpsyn_sql.methods.adaptive import select
-from dpsyn_sql.methods.recipe import Method
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.measure.curator import LocalCurator
@@ -114,7 +114,7 @@ def domain_of(table: Table, sizes: Sequence[int], *, ordered: bool) -> Domain:
 
 
 @contextmanager
-def varied(variant: str) -> Iterator[Method]:
+def varied(variant: str) -> Iterator[Recipe]:
     """The method of a variant."""
     name, _, value = variant.partition("=")
     if variant == "independent":
@@ -137,7 +137,7 @@ def varied(variant: str) -> Iterator[Method]:
 
 
 def distances(
-    counter: InMemory, method: Method, epsilon: float, delta: float, seed: int
+    counter: InMemory, method: Recipe, epsilon: float, delta: float, seed: int
 ) -> tuple[float, float]:
     """Two-way and three-way distance of one sample."""
     budget = Budget.from_epsilon(epsilon, delta).without_thresholds()
