@@ -163,7 +163,7 @@ class InternalError(DpsynError):
     """A broken promise between parts of dpsyn_sql; please report it."""
 
 
-def briefly(function: Callable[P, R]) -> Callable[P, R]:
+def hides_own_frames(function: Callable[P, R]) -> Callable[P, R]:
     """Let what is wrong with a call of ``function`` reach the caller without our frames and without a chain.
 
     A failure of the database or of our own parts keeps its frames: they say where to look.

@@ -24,7 +24,7 @@ Asked = GaussianEvent | LaplaceEvent | SelectionEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredQuestion:
     """One question, its noise, and its answer.
 
     ``without`` and ``within``: int64, the exact values without the unit and with it in it, of all cells that
@@ -38,7 +38,7 @@ class Answered:
     answer: NDArray[np.int64]
 
 
-def log_ratio(kind: Kind, answered: Answered) -> float:
+def log_ratio(kind: Kind, answered: AnsweredQuestion) -> float:
     """log P(answer | with the unit) - log P(answer | without it).
 
     (2 z - d) d / (2 sigma^2) for each value of a discrete Gaussian whose exact values differ by d, z the

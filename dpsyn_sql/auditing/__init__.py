@@ -27,8 +27,8 @@ from dpsyn_sql.auditing.toy import toy, toy_domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.file import DomainSpec, read_domain, shape_of
-from dpsyn_sql.errors import InputError, briefly, said
-from dpsyn_sql.methods import least_asking, method_of, static_default
+from dpsyn_sql.errors import InputError, hides_own_frames, said
+from dpsyn_sql.methods import method_of, method_of_fewest_cells, static_default
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.limits import Terms
@@ -88,7 +88,7 @@ class Audit:
         return self.lower_bound > self.claim
 
 
-@briefly
+@hides_own_frames
 def audit(
     *,
     epsilon: Number = 1.0,
@@ -230,7 +230,7 @@ class Prepared:
         """
         runs, draws = self.design.runs, 2 * self.design.runs * self.cells
         if draws > _MOST_CELLS or self.seconds > _MOST_SECONDS:
-            least = least_asking(self.plan.source, self.plan.domain, self.plan.budget)
+            least = method_of_fewest_cells(self.plan.source, self.plan.domain, self.plan.budget)
             raise InputError(
                 f"{runs} runs per side of {self.cells} cells need {draws} draws of noise, about "
                 f"{self.seconds // 60 + 1:.0f} minutes: audit a smaller domain or method={least.name!r}, "

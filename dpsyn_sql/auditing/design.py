@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
-from dpsyn_sql.accounting.likelihood import Answered, log_ratio
+from dpsyn_sql.accounting.likelihood import AnsweredQuestion, log_ratio
 from dpsyn_sql.accounting.tradeoff import power, runs_for_power
 from dpsyn_sql.errors import InputError
 
@@ -49,7 +49,7 @@ class Design:
     power: float
 
 
-def designed(budget: Budget, rehearsed: Sequence[Answered], runs: int | None) -> Design:
+def designed(budget: Budget, rehearsed: Sequence[AnsweredQuestion], runs: int | None) -> Design:
     """The threshold that catches noise of half the scale with fewest runs, or best with ``runs``.
 
     It rests on theory and on which questions a rehearsal asked; its answers are not part of the test.
@@ -92,7 +92,7 @@ def _middle(claim: float) -> Option:
     return 0.0, rate, rate
 
 
-def simulated(kind: Kind, asked: Sequence[Answered]) -> list[Option]:
+def simulated(kind: Kind, asked: Sequence[AnsweredQuestion]) -> list[Option]:
     """Thresholds on a grid of quantiles, by simulation of the theory at half the scale."""
     rng = np.random.default_rng(1)  # of a design, not of noise: the same audit has the same design
     differ = sum(int(np.count_nonzero(one.within - one.without)) for one in asked)
@@ -106,7 +106,7 @@ def simulated(kind: Kind, asked: Sequence[Answered]) -> list[Option]:
     return [(float(t), float((without >= t).mean()), float((within < t).mean())) for t in thresholds]
 
 
-def _ratios(kind: Kind, one: Answered, size: int, rng: np.random.Generator) -> Ratios:
+def _ratios(kind: Kind, one: AnsweredQuestion, size: int, rng: np.random.Generator) -> Ratios:
     event, shift = one.event, one.within - one.without
     shift = shift[shift != 0]
     if isinstance(event, SelectionEvent):
@@ -123,14 +123,14 @@ def _ratios(kind: Kind, one: Answered, size: int, rng: np.random.Generator) -> R
 
 
 def _ratios_of_choices(
-    kind: Kind, one: Answered, event: SelectionEvent, size: int, rng: np.random.Generator
+    kind: Kind, one: AnsweredQuestion, event: SelectionEvent, size: int, rng: np.random.Generator
 ) -> Ratios:
     """Fewer choices are drawn, since each takes long, and used again."""
     few = max(100, min(_MOST_DRAWN, _CHOICES // (event.number * len(one.without))))
     sides = []
     for scores in (one.without, one.within):
         drawn = (chosen(rng, scores, event.scale * HALF, kind, event.number) for _ in range(few))
-        found = [log_ratio(kind, Answered(event, one.without, one.within, order)) for order in drawn]
+        found = [log_ratio(kind, AnsweredQuestion(event, one.without, one.within, order)) for order in drawn]
         sides.append(rng.choice(np.array(found), size))
     return sides[0], sides[1]
 

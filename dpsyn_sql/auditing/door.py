@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
-from dpsyn_sql.accounting.likelihood import Answered
+from dpsyn_sql.accounting.likelihood import AnsweredQuestion
 from dpsyn_sql.auditing.toy import Toy
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.entries import SqliteEntry
@@ -85,7 +85,7 @@ class Witness:
         self._noted: list[_Noted] = []
         self.questions: list[tuple[tuple[MarginalQuery, ...], Budget]] = []
         self.compared = 0
-        self.answered: list[Answered] = []
+        self.answered: list[AnsweredQuestion] = []
 
     def ask(self, question: Question[Answer], budget: Budget) -> Answer:
         """As the curator answers."""
@@ -143,7 +143,7 @@ class Witness:
         for event, noted in zip(entry.events, self._noted, strict=True):
             if not isinstance(event, GaussianEvent | LaplaceEvent | SelectionEvent):
                 raise InternalError("a method charged for something other than marginals or a choice")
-            self.answered.append(Answered(event, *noted))
+            self.answered.append(AnsweredQuestion(event, *noted))
 
 
 def _whole(values: Iterable[int]) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import dpsyn_sql
+from dpsyn_sql.cli.option_names import with_option_names
 from dpsyn_sql.cli.options import (
     Database,
     PublicTables,
@@ -19,7 +20,6 @@ from dpsyn_sql.cli.options import (
     parameter_of,
 )
 from dpsyn_sql.cli.output import ExitCode, Json, Quiet, check_writable, printing, written
-from dpsyn_sql.cli.words import in_options
 from dpsyn_sql.errors import InputError
 
 _NAMES = {"fault": "refused", "serious": "serious", "hint": "hint"}
@@ -85,7 +85,7 @@ def check_command(
             public_tables=public_tables or (),
         )
         findings = [
-            {**asdict(found), "what": in_options(found.what), "cure": in_options(found.cure)}
+            {**asdict(found), "what": with_option_names(found.what), "cure": with_option_names(found.cure)}
             for found in advice
         ]
         if findings:

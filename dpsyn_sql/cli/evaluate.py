@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dpsyn_sql.cli.option_names import with_option_names
 from dpsyn_sql.cli.output import Json, Quiet, printing
-from dpsyn_sql.cli.words import in_options
 
 _NOTHING = "Interrupted: nothing was written, and nothing was charged."
 
@@ -87,7 +87,7 @@ def evaluate_command(
             seed=seed,
             memory_limit=memory_limit,
         )
-        found = replace(found, notes=tuple(map(in_options, found.notes)))
+        found = replace(found, notes=tuple(map(with_option_names, found.notes)))
         if place is None:
             out.show(found.summary())
         else:

@@ -167,9 +167,9 @@ def _meant(given: str | None) -> Path:
         from dpsyn_sql.schedule.reading import read_schedule
 
         return Path(read_schedule(given).ledger)
-    from dpsyn_sql.ledger.locations import ledger_meant
+    from dpsyn_sql.ledger.locations import find_ledger
 
-    return ledger_meant(given)
+    return find_ledger(given)
 
 
 def _no_ledger(given: str | None, path: Path) -> str:

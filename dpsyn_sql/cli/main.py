@@ -15,6 +15,7 @@ from dpsyn_sql.cli.audit import audit_command
 from dpsyn_sql.cli.domain import check_command, init_command
 from dpsyn_sql.cli.evaluate import evaluate_command
 from dpsyn_sql.cli.ledger import ledger_app
+from dpsyn_sql.cli.option_names import use_option_names, with_option_names
 from dpsyn_sql.cli.options import (
     AuditCommand,
     Database,
@@ -34,13 +35,12 @@ from dpsyn_sql.cli.output import (
     Quiet,
     check_writable,
     interruptible,
+    print_error,
     printing,
-    tell_error,
     written,
 )
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
-from dpsyn_sql.cli.words import in_options, speak_of
 from dpsyn_sql.errors import DpsynError, InputError
 from dpsyn_sql.front.request import Request
 
@@ -82,7 +82,7 @@ def _tell(error: Exception, as_json: bool) -> None:
     hint = "" if context is None else f" See '{context.command_path} --help'."
     text = " ".join(message().split()).removesuffix(".")
     text += "" if text.endswith("?") else "."
-    tell_error(as_json, "UsageError", text + hint, ExitCode.REFUSED)
+    print_error(as_json, "UsageError", text + hint, ExitCode.REFUSED)
     raise typer.Exit(int(ExitCode.REFUSED)) from None
 
 
@@ -127,10 +127,10 @@ def plan_command(
         out.document(
             {
                 "output": planned.into,
-                "obstacle": in_options(planned.obstacle) or None,
-                "release": in_options(planned.outlook),
+                "obstacle": with_option_names(planned.obstacle) or None,
+                "release": with_option_names(planned.preview),
                 "ledger": planned.ledger,
-                "account": in_options(planned.account),
+                "account": with_option_names(planned.account),
                 "method": planned.plan.method,
                 "budget": {"kind": budget.kind, "amount": float(budget.fraction)},
                 "explanation": lines,
@@ -179,7 +179,7 @@ def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate
     unit = "row" if wanted.privacy_unit == "row" else f"value of {wanted.privacy_unit}"
     from dpsyn_sql.report.loss_words import lines_of_losses, pairs_in_words  # loads numpy
 
-    told = (in_options(note) for note in result.notes)
+    told = (with_option_names(note) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once
     lost = result.certificate()["losses"]
     out.say(f"Wrote {result.table}: {result.rows} synthetic rows")
@@ -212,8 +212,8 @@ def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate
 def _spoken(line: str) -> str:
     """A line of a plan. The owner's texts in it (queries, names) stay unchanged."""
     if "owner states: trust_query" in line:
-        return in_options(line)
-    return in_options(line) if line.startswith(("Account ", "Release ", "Writes ")) else line
+        return with_option_names(line)
+    return with_option_names(line) if line.startswith(("Account ", "Release ", "Writes ")) else line
 
 
 def _text(result: dpsyn_sql.Release) -> str:
@@ -236,4 +236,4 @@ app.add_typer(ledger_app, name="ledger")
 app.command("audit", cls=AuditCommand)(audit_command)
 app.command("run")(run_command)
 app.command("status")(status_command)
-speak_of(app)
+use_option_names(app)

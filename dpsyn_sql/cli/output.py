@@ -26,7 +26,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpsyn_sql.cli.words import in_options
+from dpsyn_sql.cli.option_names import with_option_names
 from dpsyn_sql.common.notices import aligned, printable, widths
 from dpsyn_sql.common.progress import listening
 from dpsyn_sql.errors import (
@@ -157,15 +157,15 @@ def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> I
     out = Output(as_json, quiet)
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
-        warnings.showwarning = lambda message, *_, **__: out.warn(in_options(str(message)))
+        warnings.showwarning = lambda message, *_, **__: out.warn(with_option_names(str(message)))
         if as_json or quiet:
             stack.enter_context(listening(_NoListener()))
         try:
             yield out
         except DpsynError as error:
-            message, code, kind = in_options(str(error)), exit_code(error), type(error).__name__
+            message, code, kind = with_option_names(str(error)), exit_code(error), type(error).__name__
             faults = (
-                [in_options(fault) for fault in error.faults]
+                [with_option_names(fault) for fault in error.faults]
                 if isinstance(error, DomainError | ScheduleError)
                 else []
             )
@@ -175,11 +175,11 @@ def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> I
         else:
             out.finish()
             return
-    tell_error(as_json, kind, message, code, faults=faults, warned=out.warnings)
+    print_error(as_json, kind, message, code, faults=faults, warned=out.warnings)
     raise typer.Exit(int(code))
 
 
-def tell_error(
+def print_error(
     as_json: bool,
     kind: str,
     message: str,
@@ -210,7 +210,7 @@ def interruptible(message: str) -> Iterator[None]:
 def note_interrupt(interrupt: KeyboardInterrupt, otherwise: str) -> None:
     """Notes of the interrupt in words of the command; ``otherwise`` if it has none."""
     notes = getattr(interrupt, "__notes__", ()) or (otherwise,)
-    interrupt.__notes__ = [printable(in_options(note)) for note in notes]
+    interrupt.__notes__ = [printable(with_option_names(note)) for note in notes]
 
 
 def json_text(document: Mapping[str, Any]) -> str:

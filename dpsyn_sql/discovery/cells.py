@@ -108,7 +108,7 @@ def _allowed(column: Undiscovered, value: Fraction) -> bool:
     return (least is None or least <= value) and (most is None or value <= most)
 
 
-def standing_cells(kind: SqlType, cells: Cells, atoms: Atoms) -> NDArray[np.bool_]:
+def occupied_cells(kind: SqlType, cells: Cells, atoms: Atoms) -> NDArray[np.bool_]:
     """The cells that hold values: those whose noisy count exceeds ``STANDS_OUT`` deviations or that have an
     atom, and from each of them outwards the cells that exceed ``CARRIES_ON``; if there is none, the likeliest
     run of cells."""
@@ -162,7 +162,7 @@ def _cells_with(values: Sequence[Fraction], cuts: Cuts) -> IntArray:
     return np.array(places, dtype=np.int64)
 
 
-def held_by(cells: Cells, chosen: NDArray[np.bool_], atoms: Atoms) -> tuple[Piece, ...]:
+def without_atoms(cells: Cells, chosen: NDArray[np.bool_], atoms: Atoms) -> tuple[Piece, ...]:
     """The chosen cells with their counts less those of the atoms in them."""
     held = np.bincount(_cells_with(atoms.values, cells.cuts), minlength=len(chosen))
     rests = _rests(cells, atoms)
@@ -225,7 +225,7 @@ def _rests(cells: Cells, atoms: Atoms) -> FloatArray:
     return rests
 
 
-def looked_closer(
+def with_finer_counts(
     kind: SqlType, parts: Sequence[Piece], atoms: Atoms, fine: Cells, again: bool = False
 ) -> tuple[tuple[Piece, ...], Atoms]:
     """What earlier answers and a closer look say together: parts ascending, and the atoms.

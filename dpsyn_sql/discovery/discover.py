@@ -31,11 +31,11 @@ from dpsyn_sql.discovery.cells import (
     Atoms,
     Cells,
     atoms_of,
-    held_by,
-    looked_closer,
+    occupied_cells,
     refined_cuts,
-    standing_cells,
     with_atoms,
+    with_finer_counts,
+    without_atoms,
 )
 from dpsyn_sql.discovery.labels import attribute_of_labels, attribute_of_texts, labels_of_keys, with_stems
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
@@ -47,7 +47,7 @@ from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.types import supported_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, beginnings_of, column_steps
-from dpsyn_sql.planning.plan import Counted
+from dpsyn_sql.planning.plan import CountedKey
 from dpsyn_sql.planning.queries import (
     Beginning,
     ContributionQuery,
@@ -82,7 +82,7 @@ class Discovered:
     contributions: NoisyContributions | None
     asked: tuple[DiscoveryStep, ...]
     types: Mapping[str, FoundType] = field(default_factory=dict)
-    counted: Counted | None = None
+    counted: CountedKey | None = None
 
 
 def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int) -> Discovered:
@@ -109,7 +109,7 @@ def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows
     return Discovered(shape.completed(found), contributions, tuple(asking.asked), types, counted)
 
 
-def _key(shape: Shape, asking: _Asking) -> tuple[Attribute, Counted]:
+def _key(shape: Shape, asking: _Asking) -> tuple[Attribute, CountedKey]:
     """A table that is one key; the steps go by its first column."""
     columns = shape.undiscovered
     name = columns[0].name
@@ -238,12 +238,12 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
         atoms = atoms_of(column, asking.door.ask(query, asking.budget("values", column.name)))
     cells = asking.cells("grid", column, grid_cuts(kind, column.least, column.most))
     granularity = _granularity(column, asking)
-    chosen = standing_cells(kind, cells, atoms)
-    parts = held_by(cells, chosen, atoms)
+    chosen = occupied_cells(kind, cells, atoms)
+    parts = without_atoms(cells, chosen, atoms)
     for ask in _CLOSER:
         sigma = cells.sigma * _noise_ratio(asking, column, ask)
         cuts = refined_cuts(kind, parts, atoms, sigma, granularity)
-        closer, atoms = looked_closer(kind, parts, atoms, asking.cells(ask, column, cuts), ask == "cells")
+        closer, atoms = with_finer_counts(kind, parts, atoms, asking.cells(ask, column, cuts), ask == "cells")
         parts = closer or (() if atoms.values else parts)
     pieces = with_atoms(kind, [part for part in parts if part.mass > 0], atoms)
     if pieces:

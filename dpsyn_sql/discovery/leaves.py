@@ -22,7 +22,7 @@ from dpsyn_sql.domain.hierarchies.base import Hierarchy, Leaves
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.planning.plan import Counted
+from dpsyn_sql.planning.plan import CountedKey
 from dpsyn_sql.planning.queries import NoisyLeaves, NoisyMarginal, NoisyTree
 
 _ROUNDS = 18
@@ -255,7 +255,7 @@ def attribute_of_tree(column: Undiscovered, tree: NoisyTree, counted: NoisyLeave
 
 def key_of_tree(
     columns: Sequence[Undiscovered], tree: NoisyTree, counted: NoisyLeaves, whole: NoisyLeaves
-) -> tuple[Attribute, Counted]:
+) -> tuple[Attribute, CountedKey]:
     """The key of one or several columns, each with its hierarchy, and its rows. A code is a leaf of the tree.
 
     ``whole`` are counts of the root alone: rows inside, outside, and without a value. They say how many rows
@@ -286,7 +286,7 @@ def key_of_tree(
         attribute, rows, codes = _attribute_of_one(column, branches, counts)
     noisy = np.concatenate([_summed(codes, leaves), values[1:]])
     largest = max(of_leaf * float(np.bincount(codes).max()), float(variances[1:].max()))
-    return attribute, Counted(
+    return attribute, CountedKey(
         (_total(round(total), float(variances.sum())), _table(attribute, noisy, largest)),
         np.concatenate([_summed(codes, rows), beside]),
         committed=False,
@@ -295,7 +295,7 @@ def key_of_tree(
 
 def committed_key(
     columns: Sequence[Undiscovered], tree: NoisyTree, whole: NoisyLeaves
-) -> tuple[Attribute, Counted]:
+) -> tuple[Attribute, CountedKey]:
     """The same from counts that the tree commits: they stay as they are.
 
     Raises:
@@ -315,7 +315,7 @@ def committed_key(
         attribute, codes = _attribute_of_several(column, columns, tree, rows)
     noisy = np.concatenate([np.rint(_summed(codes, rows)), beside])
     variance, of_whole = _variance(tree.sigma), _variance(whole.sigma)
-    return attribute, Counted(
+    return attribute, CountedKey(
         (
             _total(int(noisy.sum()), variance + beside.size * of_whole),
             _table(attribute, noisy, max(variance, of_whole)),

@@ -25,13 +25,20 @@ from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.document import json_schema, read_document
-from dpsyn_sql.domain.matching import Faulty, Fitted, Joined, Matching, Undeclared, unit_role
+from dpsyn_sql.domain.matching import (
+    FaultyDeclaration,
+    Fitted,
+    Matching,
+    PartOfPoint,
+    UndeclaredColumn,
+    unit_role,
+)
 from dpsyn_sql.domain.shape import Constant, Derived, Role, Shape, Undiscovered
 from dpsyn_sql.domain.specs import Entry, PointSpec
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.domain.unit import family_of
 from dpsyn_sql.errors import DomainError, SourceError
-from dpsyn_sql.source.names import fold, listed, meant
+from dpsyn_sql.source.names import fold, listed, name_hint
 from dpsyn_sql.source.relation import Check, Column, Relation
 from dpsyn_sql.sqltext.fragments import ident
 
@@ -89,7 +96,7 @@ class DomainFile:
         kept, faults = [column for column, _ in fit.found], fit.faults
         if not [column for column in kept if column != unit] and not faults:
             raise SourceError("no columns left: every column of the source is excluded")
-        faults.extend(_undeclared([column for column, item in fit.found if item is Undeclared]))
+        faults.extend(_undeclared([column for column, item in fit.found if item is UndeclaredColumn]))
         made: list[Attribute | Undiscovered | Role] = [i for _, i in fit.found if not isinstance(i, type)]
         measured = tuple(item for item in made if isinstance(item, Attribute | Undiscovered))
         if not measured and not faults:
@@ -137,7 +144,7 @@ class DomainFile:
             if column is None and entry is None:
                 continue  # perhaps a point; what is wrong with the entry is a fault already
             if column is None:
-                faults.append(f"the source has no column {name!r}; {matches.meant(name)}")
+                faults.append(f"the source has no column {name!r}; {matches.name_hint(name)}")
             elif column in found:
                 faults.append(f"{found[column]!r} and {name!r} declare the same column {column!r}")
             else:
@@ -211,8 +218,8 @@ class Names:
         candidates = self._folded.get(name.lower(), [])
         return candidates[0] if len(candidates) == 1 else None
 
-    def meant(self, name: str) -> str:
-        return meant(name, self._order)
+    def name_hint(self, name: str) -> str:
+        return name_hint(name, self._order)
 
 
 def _matched(matches: Names, names: Collection[str], what: str, faults: list[str]) -> set[str]:
@@ -220,7 +227,7 @@ def _matched(matches: Names, names: Collection[str], what: str, faults: list[str
     for name in names:
         column = matches.find(name)
         if column is None:
-            faults.append(f"{what} {name!r}, which is not a column of the source; {matches.meant(name)}")
+            faults.append(f"{what} {name!r}, which is not a column of the source; {matches.name_hint(name)}")
         else:
             found.add(column)
     return found
@@ -278,7 +285,7 @@ def _pointed(
     names: Names,
     faults: list[str],
 ) -> dict[str, Fitted]:
-    """What becomes of each column that belongs to a point: the point itself, or ``Joined``.
+    """What becomes of each column that belongs to a point: the point itself, or ``PartOfPoint``.
 
     Args:
         matching: the declarations, and the declared name of each column.
@@ -301,7 +308,7 @@ def _pointed(
             problems.append(f"exclude= leaves out {listed(left)}; leave out all of its columns or none")
         faults.extend(f"column {name!r}: {problem}" for problem in problems)
         kept = [column.name for column in columns if column in members and column.name not in left]
-        made.update((column, Faulty if problems else Joined) for column in kept)
+        made.update((column, FaultyDeclaration if problems else PartOfPoint) for column in kept)
         if kept and not problems:
             made[kept[0]] = matching.point(name, entry, members, faults)
     return made
@@ -335,7 +342,7 @@ def _problems(
     for written, _, _ in entry.columns:
         column = names.find(written)
         if column is None:
-            yield f"the source has no column {written!r}; {names.meant(written)}"
+            yield f"the source has no column {written!r}; {names.name_hint(written)}"
         elif column in matching.names:
             yield f"{written!r} has an entry of its own too; remove it, since the point holds the column"
         elif owners[column].total() > 1:

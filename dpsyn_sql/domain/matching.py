@@ -48,19 +48,21 @@ from dpsyn_sql.source.relation import Column
 from dpsyn_sql.sqltext.fragments import ident, literal
 
 
-class Faulty:
+class FaultyDeclaration:
     """The column's declaration is wrong; the fault was noted."""
 
 
-class Undeclared:
+class UndeclaredColumn:
     """Nobody made the column's domain public, and it is not to be learnt."""
 
 
-class Joined:
+class PartOfPoint:
     """The column belongs to a point, which stands in the place of its first column."""
 
 
-Fitted = Attribute | Undiscovered | Role | type[Faulty] | type[Undeclared] | type[Joined]
+Fitted = (
+    Attribute | Undiscovered | Role | type[FaultyDeclaration] | type[UndeclaredColumn] | type[PartOfPoint]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +80,18 @@ class Matching:
         is missing is for the caller to say, once for all columns."""
         kind = parse_type(column.sql_type)
         if kind is None:
-            return Faulty
+            return FaultyDeclaration
         name = self.names.get(column.name)
         if name is None:
             return self._undeclared(column, kind)
         entry = self.entries[name]
         if entry is None:
-            return Faulty
+            return FaultyDeclaration
         try:
             return self._fitted(column, kind, name, entry)
         except Unfit as unfit:
             faults.extend(f"column {column.name!r}: {fault}" for fault in unfit.args)
-            return Faulty
+            return FaultyDeclaration
 
     def _fitted(self, column: Column, kind: SqlType, name: str, entry: Entry) -> Fitted:
         kind = _chosen_type(kind, entry, self.sql_types.get(name), self.csv)
@@ -102,14 +104,14 @@ class Matching:
 
     def point(
         self, name: str, entry: PointSpec, columns: Sequence[Column], faults: list[str]
-    ) -> Undiscovered | type[Faulty]:
+    ) -> Undiscovered | type[FaultyDeclaration]:
         """A point over these columns, in the order of its entry."""
         typed, who = [], name
         try:
             for column, (_, lower, upper) in zip(columns, entry.columns, strict=True):
                 kind, named = parse_type(column.sql_type), self.sql_types.get(name)
                 if kind is None:
-                    return Faulty
+                    return FaultyDeclaration
                 if self.csv and named is None:
                     named = end_type(lower, upper).text
                 who = column.name
@@ -118,7 +120,7 @@ class Matching:
             return point(name, typed, entry)
         except Unfit as unfit:
             faults.extend(f"column {who!r}: {fault}" for fault in unfit.args)
-            return Faulty
+            return FaultyDeclaration
 
     def _undeclared(self, column: Column, kind: SqlType) -> Fitted:
         if column.unique or kind.family == "uuid":
@@ -126,7 +128,7 @@ class Matching:
         known = catalog_attribute(column, kind) or _checked(column, kind)
         if known is None or (self.discover and known.kind != "categorical" and not has_unit_bins(known)):
             if not self.discover:
-                return Undeclared
+                return UndeclaredColumn
             return _to_discover(column, kind, DiscoverSpec(type="discover"), typed=not self.csv)
         return known
 

@@ -35,7 +35,7 @@ from dpsyn_sql.source.names import (
     split_name,
     split_search_path,
 )
-from dpsyn_sql.source.query_check import Found, Identity, Namespace
+from dpsyn_sql.source.query_check import CatalogRelation, Identity, Namespace
 from dpsyn_sql.source.relation import Check, Column
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render
@@ -91,14 +91,14 @@ class DuckDBCatalog:
         return self._read("relations")
 
     @cached_property
-    def relations(self) -> dict[tuple[str, str, str], Found]:
+    def relations(self) -> dict[tuple[str, str, str], CatalogRelation]:
         """Every table and view that outlives its connection, by folded name."""
         found = {}
         for row in self._relation_rows:
             if not row["temporary"]:
                 identity = (str(row["catalog"]), str(row["schema"]), str(row["name"]))
                 definition = None if row["kind"] == "table" else str(row["definition"] or "")
-                found[folded(identity)] = Found(identity, definition)
+                found[folded(identity)] = CatalogRelation(identity, definition)
         return found
 
     @cached_property
@@ -168,7 +168,7 @@ class DuckDBCatalog:
             named[f"ENUM({quoted})"] = labels
         return named
 
-    def find(self, parts: tuple[str, ...], scope: Namespace | None = None) -> Found | None:
+    def find(self, parts: tuple[str, ...], scope: Namespace | None = None) -> CatalogRelation | None:
         """The relation that ``[catalog.][schema.]name`` means, or None.
 
         Args:
@@ -192,7 +192,7 @@ class DuckDBCatalog:
             )
         return as_schema or as_catalog
 
-    def look_up(self, text: str) -> Found | None:
+    def look_up(self, text: str) -> CatalogRelation | None:
         """The relation a person's text means: the text itself as a name, or a dotted, quoted name.
 
         Raises:
@@ -372,7 +372,7 @@ class DuckDBCatalog:
         """Whether every scalar, aggregate or macro of this name is built in, row-wise and repeatable."""
         return self._functions.get(fold(function), False)
 
-    def _first(self, identities: Iterable[Sequence[str]]) -> Found | None:
+    def _first(self, identities: Iterable[Sequence[str]]) -> CatalogRelation | None:
         for catalog, schema, name in identities:
             found = self.relations.get((fold(catalog), fold(schema), fold(name)))
             if found is not None:

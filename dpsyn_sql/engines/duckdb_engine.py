@@ -53,7 +53,7 @@ def _reaching(tally: Tally) -> Fragment:
 
 
 class DuckDBEngine:
-    """One DuckDB connection or cursor of ours; see ``interfaces.Engine``.
+    """One DuckDB connection or cursor of ours; see ``Engine``.
 
     ``trace`` sees every statement before it runs: the proof that nothing touches the source after
     the last question. ``scratch`` is a private folder that goes when the session is closed.
@@ -168,7 +168,7 @@ class DuckDBEngine:
     def sums(
         self, tallies: Sequence[Tally], *, step: str, over: Encoding | None = None, unit: str | None = None
     ) -> Iterator[dict[str, NDArray[Any]]]:
-        """As ``interfaces.SourceEngine``; all rows are one part, so a query's counts are the sums.
+        """As ``SourceEngine``; all rows are one part, so a query's counts are the sums.
 
         Raises:
             EngineFailure: the database failed.
@@ -178,11 +178,11 @@ class DuckDBEngine:
             yield self.fetch(_reaching(tally), step=step)
 
     def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
-        """As ``interfaces.SourceEngine``."""
+        """As ``SourceEngine``."""
         self._keep(table, _reaching(tally), step)
 
     def keep(self, encoding: Encoding, *, step: str) -> None:
-        """As ``interfaces.SourceEngine``: a temporary table."""
+        """As ``SourceEngine``: a temporary table."""
         self._keep(encoding.table, encoding.query, step)
 
     def _keep(self, table: Fragment, query: Fragment, step: str) -> None:

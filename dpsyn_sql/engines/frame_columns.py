@@ -34,7 +34,7 @@ _ARROW_CASTS = {"date32[day]": "DATE", "time32[s]": "TIME", "time32[ms]": "TIME"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ColumnValues:
     """Values of a column as numpy has them, and which of them are NULL (None: as the values say).
 
     ``read`` makes the column's value from the SQL of ``values``.
@@ -52,27 +52,27 @@ class Unsupported:
     sql_type: str
 
 
-def pandas_columns(frame: pd.DataFrame) -> list[Held | Unsupported]:
+def pandas_columns(frame: pd.DataFrame) -> list[ColumnValues | Unsupported]:
     """The columns of a pandas data frame, in order."""
     return [_held(frame.iloc[:, place]) for place in range(frame.shape[1])]
 
 
-def registered(columns: list[Held | Unsupported]) -> dict[str, NDArray[Any]]:
+def registered(columns: list[ColumnValues | Unsupported]) -> dict[str, NDArray[Any]]:
     """Arrays under names of ours, as DuckDB scans them."""
     found: dict[str, NDArray[Any]] = {}
     for place, column in enumerate(columns):
-        if isinstance(column, Held):
+        if isinstance(column, ColumnValues):
             found[f"v{place}"] = column.values
             if column.nulls is not None:
                 found[f"n{place}"] = column.nulls
     return found
 
 
-def expressions(names: list[str], columns: list[Held | Unsupported]) -> list[Fragment]:
+def expressions(names: list[str], columns: list[ColumnValues | Unsupported]) -> list[Fragment]:
     """The columns as SQL over ``registered``, under their own names."""
     found = []
     for place, (name, column) in enumerate(zip(names, columns, strict=True)):
-        if isinstance(column, Held):
+        if isinstance(column, ColumnValues):
             value = column.read(f"v{place}")
             if column.nulls is not None:
                 value = f"CASE WHEN n{place} THEN NULL ELSE {value} END"
@@ -113,7 +113,7 @@ def _without_zone(value: datetime | time) -> datetime | time:
     )
 
 
-def _held(series: pd.Series[Any]) -> Held | Unsupported:
+def _held(series: pd.Series[Any]) -> ColumnValues | Unsupported:
     dtype: Any = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _categories(series)
@@ -130,7 +130,7 @@ def _held(series: pd.Series[Any]) -> Held | Unsupported:
     return Unsupported(type(dtype).__name__)
 
 
-def _plain(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> Held | Unsupported:
+def _plain(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> ColumnValues | Unsupported:
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "M":
         return _moments(values, zoned=False)
@@ -142,10 +142,10 @@ def _plain(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> Held
         values = values.astype(np.float32)
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
-    return Held(values, nulls, _itself)
+    return ColumnValues(values, nulls, _itself)
 
 
-def _masked(series: pd.Series[Any], dtype: np.dtype[Any]) -> Held | Unsupported:
+def _masked(series: pd.Series[Any], dtype: np.dtype[Any]) -> ColumnValues | Unsupported:
     """A column with a mask of its own: Int64, boolean and the like, and Arrow's numbers."""
     if dtype.kind not in "biuf":
         return Unsupported(str(series.dtype))
@@ -153,7 +153,7 @@ def _masked(series: pd.Series[Any], dtype: np.dtype[Any]) -> Held | Unsupported:
     return _plain(series.to_numpy(dtype=dtype, na_value=dtype.type(0)), nulls)
 
 
-def _moments(values: NDArray[Any], *, zoned: bool) -> Held:
+def _moments(values: NDArray[Any], *, zoned: bool) -> ColumnValues:
     """Times as whole numbers of their unit: casts of those that are out of range would fail."""
     unit = np.datetime_data(values.dtype)[0]
     if not values.dtype.isnative:
@@ -169,17 +169,17 @@ def _moments(values: NDArray[Any], *, zoned: bool) -> Held:
             moment = f"CASE WHEN {within} THEN make_timestamp({name} * {factor}) END"
         return f"timezone('UTC', {moment})" if zoned else moment
 
-    return Held(values.view(np.int64), None, read)
+    return ColumnValues(values.view(np.int64), None, read)
 
 
-def _text(series: pd.Series[Any]) -> Held:
+def _text(series: pd.Series[Any]) -> ColumnValues:
     objects = series.to_numpy(dtype=object)
     texts = np.empty(len(objects), dtype=object)
     texts[:] = [text_of(value) for value in objects]
-    return Held(texts, None, _cast("VARCHAR"))
+    return ColumnValues(texts, None, _cast("VARCHAR"))
 
 
-def _categories(series: pd.Series[Any]) -> Held | Unsupported:
+def _categories(series: pd.Series[Any]) -> ColumnValues | Unsupported:
     """Codes are looked up: the categories may have been made from the rows, so none is public."""
     codes = series.cat.codes.to_numpy()
     listed = series.cat.categories if len(series) else series.cat.categories[:0]  # seen with the rows, or not
@@ -188,12 +188,14 @@ def _categories(series: pd.Series[Any]) -> Held | Unsupported:
         return held
     missing = codes < 0
     if len(held.values) == 0:
-        return Held(np.zeros(len(codes), dtype=held.values.dtype), np.ones(len(codes), dtype=bool), held.read)
+        return ColumnValues(
+            np.zeros(len(codes), dtype=held.values.dtype), np.ones(len(codes), dtype=bool), held.read
+        )
     nulls = missing if held.nulls is None else missing | held.nulls[codes]
-    return Held(held.values[codes], nulls, held.read)
+    return ColumnValues(held.values[codes], nulls, held.read)
 
 
-def _arrow(series: pd.Series[Any], kind: str) -> Held | Unsupported:
+def _arrow(series: pd.Series[Any], kind: str) -> ColumnValues | Unsupported:
     """A pandas column that is kept by Arrow."""
     if kind in _ARROW_TEXT:
         return _text(series)
@@ -206,7 +208,7 @@ def _arrow(series: pd.Series[Any], kind: str) -> Held | Unsupported:
         cast = f"DECIMAL({found[1]},{found[2]})"
     if cast is not None:
         held = _text(series)
-        return Held(held.values, held.nulls, _cast(cast))
+        return ColumnValues(held.values, held.nulls, _cast(cast))
     return _masked(series, series.dtype.numpy_dtype)  # type: ignore[union-attr]
 
 

@@ -24,7 +24,7 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession, open_sou
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
 from dpsyn_sql.source.files import refuse_clashes
 from dpsyn_sql.source.frames import Frame, library_of
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name, listed
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.source.sessions import is_spark, is_spark_frame
@@ -45,11 +45,11 @@ class FrameSession(SourceSession):
     unplaced = "A data frame has no place"
     let_go: Callable[[], None] = field(default=lambda: None)
 
-    def resolved_name(self, home: Home) -> str:
+    def resolved_name(self, home: LedgerNames) -> str:
         """The label, marked as that of a data frame."""
         return home.frame(self.relation.name)
 
-    def private_sources(self, home: Home) -> tuple[str, ...]:
+    def private_sources(self, home: LedgerNames) -> tuple[str, ...]:
         """The only one."""
         return (home.frame(self.relation.name),)
 

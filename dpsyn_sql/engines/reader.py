@@ -20,7 +20,7 @@ from dpsyn_sql.engines.sql_calls import CallingConnection
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
 from dpsyn_sql.source.names import fold, shorten
 from dpsyn_sql.source.paths import absolute_path
-from dpsyn_sql.source.query_check import Found, Identity
+from dpsyn_sql.source.query_check import CatalogRelation, Identity
 from dpsyn_sql.sqltext.fragments import literal
 from dpsyn_sql.sqltext.render import render
 
@@ -38,7 +38,7 @@ class Reader:
     callers: Callers | None = None
     database: Path | None = None
 
-    def look_up(self, text: str) -> Found | None:
+    def look_up(self, text: str) -> CatalogRelation | None:
         """The relation that a name means, here and to the caller.
 
         Raises:

@@ -34,7 +34,7 @@ _MADE_HERE = "Synthetic rows, drawn from a model of noisy answers."
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedRelation:
     """One relation: ``sql`` to put after FROM, its ``columns`` in order.
 
     ``identity`` is equal for two names of one table, file or query. ``untyped``: CSV files, all of whose
@@ -56,7 +56,7 @@ class Opened:
 @contextlib.contextmanager
 def opened_relations(
     con: Connection, given: Mapping[str, Given], memory_limit: str | None
-) -> Iterator[tuple[DuckDBEngine, dict[str, Opened]]]:
+) -> Iterator[tuple[DuckDBEngine, dict[str, OpenedRelation]]]:
     """An engine that reads all of ``given``, and what each of them is; all closed at the end.
 
     Args:
@@ -110,7 +110,7 @@ def _reader(con: Connection, memory_limit: str | None) -> Reader:
     return open_reader(con, memory_limit)
 
 
-def _resolved(reader: Reader, source: Given) -> Opened:
+def _resolved(reader: Reader, source: Given) -> OpenedRelation:
     text, catalog = os.fspath(source), reader.catalog
     without_database = reader.callers is None and reader.database is None
     if not isinstance(source, str) or (without_database and not is_query(text)):
@@ -129,21 +129,25 @@ def _resolved(reader: Reader, source: Given) -> Opened:
             columns = catalog.columns(found.identity)
             made = _is_released(reader.engine, found.identity)
             sql = qualified(*found.identity)
-            return Opened(text, sql, columns, identity, stored=True, released=made, database=place.file)
+            return OpenedRelation(
+                text, sql, columns, identity, stored=True, released=made, database=place.file
+            )
         checked = check_view(found, catalog, trusted=True)
         one = _query(catalog, text, checked, identity)
     reader.refuse_hidden(checked.relations)
     return one
 
 
-def _query(catalog: DuckDBCatalog, text: str, checked: CheckedQuery, identity: tuple[object, ...]) -> Opened:
+def _query(
+    catalog: DuckDBCatalog, text: str, checked: CheckedQuery, identity: tuple[object, ...]
+) -> OpenedRelation:
     columns = catalog.describe_query(checked.sql, f"the query or view {shorten(text)!r}")
     files = [find_files(item) for item in checked.files]
     paths = tuple(path for one in files if one is not None for path in one.paths)
-    return Opened(text, Fragment(f"(\n{checked.sql}\n)"), columns, identity, paths=paths)
+    return OpenedRelation(text, Fragment(f"(\n{checked.sql}\n)"), columns, identity, paths=paths)
 
 
-def _files(catalog: DuckDBCatalog, text: str, near: list[str]) -> Opened:
+def _files(catalog: DuckDBCatalog, text: str, near: list[str]) -> OpenedRelation:
     files: FileSet | None = find_files(text)
     if files is None:
         raise no_source(text, near)
@@ -152,7 +156,7 @@ def _files(catalog: DuckDBCatalog, text: str, near: list[str]) -> Opened:
     identity = ("files", *sorted(storage(path) for path in files.paths))
     made = files.single and file_beside(Path(files.paths[0])).is_file()
     untyped = files.format == "csv"
-    return Opened(text, call, columns, identity, untyped, not untyped, made, files.paths)
+    return OpenedRelation(text, call, columns, identity, untyped, not untyped, made, files.paths)
 
 
 def _is_released(engine: DuckDBEngine, identity: tuple[str, str, str]) -> bool:

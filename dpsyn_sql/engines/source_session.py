@@ -30,10 +30,10 @@ from dpsyn_sql.engines.stored_tables import StoredTable, named_query, refuse_one
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name, is_query, shorten
 from dpsyn_sql.source.paths import absolute_path, absolute_pattern
-from dpsyn_sql.source.query_check import CheckedQuery, Found, Identity, check_query, check_view
+from dpsyn_sql.source.query_check import CatalogRelation, CheckedQuery, Identity, check_query, check_view
 from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.source.sessions import SparkConnection
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
@@ -101,7 +101,7 @@ class SourceSession:
             SourceError: questions could not be answered.
         """
 
-    def resolved_name(self, home: Home) -> str:
+    def resolved_name(self, home: LedgerNames) -> str:
         """The name that stays the same however the source was spelled."""
         if self.relation.kind == "table":
             return self.tables[0].name(home)
@@ -111,7 +111,7 @@ class SourceSession:
             return named_query(self.relation.name, self.stored, self.paths, home)
         return home.file(self.paths[0]) if self.pattern is None else home.pattern(self.pattern)
 
-    def definition(self, home: Home) -> str | None:
+    def definition(self, home: LedgerNames) -> str | None:
         """What a view is made by, as a digest; None for anything else: a query is its own name."""
         if self.view is None:
             return None
@@ -123,7 +123,7 @@ class SourceSession:
         """What the source is: a table and a file can have one name in the ledger, a folder and a glob too."""
         return "folder" if self.folder else self.relation.kind
 
-    def private_sources(self, home: Home) -> tuple[str, ...]:
+    def private_sources(self, home: LedgerNames) -> tuple[str, ...]:
         """Names of the private tables and files; however one is spelled (links, globs, folders, aliases,
         letter case), it has one name."""
         names = [table.name(home) for table in self.tables] + [home.file(path) for path in self.paths]
@@ -281,7 +281,7 @@ def _checked_session(
     name: str,
     checked: CheckedQuery,
     trusted: bool,
-    view: Found | None = None,
+    view: CatalogRelation | None = None,
 ) -> SourceSession:
     sql = Fragment(f"(\n{checked.sql}\n)")
     columns = catalog.describe_query(checked.sql, "the query" if view is None else "the view")

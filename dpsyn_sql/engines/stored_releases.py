@@ -330,7 +330,7 @@ def standing(con: Connection, release_id: str, table: Fragment | None = None) ->
         return None
 
 
-def kept_place(con: Connection | SparkOutput) -> Connection | SparkOutput:
+def reopenable(con: Connection | SparkOutput) -> Connection | SparkOutput:
     """The same database for a later call, from any folder."""
     if isinstance(con, CallingConnection):
         return con.con  # the query is over by then
@@ -342,7 +342,7 @@ def drawing(
 ) -> Callable[[int, int | None], pd.DataFrame]:
     """A function of the number of rows and the seed (None: that of ``dpsyn_sample``) that draws rows of a
     stored release. Each call opens ``con``; nothing stays open in between."""
-    place = kept_place(con)
+    place = reopenable(con)
 
     def draw(rows: int, seed: int | None) -> pd.DataFrame:
         with opened_releases(place) as session:

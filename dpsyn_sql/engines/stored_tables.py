@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.errors import SourceError
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name, fold, shorten
 from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import ident, literal, qualified
@@ -22,7 +22,7 @@ class StoredTable:
     identity: Identity
     file: str | None
 
-    def name(self, home: Home) -> str:
+    def name(self, home: LedgerNames) -> str:
         """The same under any alias of an attached database file, and in any letter case."""
         return home.table(self.file, *self.identity)
 
@@ -61,7 +61,7 @@ def storage(file: str) -> tuple[object, ...]:
     return (file,)
 
 
-def named_query(text: str, reads: Sequence[StoredTable], paths: Iterable[str], home: Home) -> str:
+def named_query(text: str, reads: Sequence[StoredTable], paths: Iterable[str], home: LedgerNames) -> str:
     """The text of a query with the ledger's names of what it reads, so that an alias, a move or another file
     of the same name makes the difference that it makes to the rows."""
     for table in sorted(reads, key=lambda one: -len(qualified(*one.identity))):

@@ -26,7 +26,7 @@ from dpsyn_sql.engines.stored_tables import storage
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.rows.write.parts import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name, fold, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path, real_pattern
 from dpsyn_sql.source.query_check import Identity
@@ -47,7 +47,7 @@ class Output:
     database: str | None = None
     spark: Literal["", "table", "folder"] = ""
 
-    def name(self, home: Home) -> str:
+    def name(self, home: LedgerNames) -> str:
         """The same however ``into`` was spelled, under any alias of the database and in any letter case."""
         if self.spark:
             return home.spark(self.spelled) if self.spark == "folder" else home.spark_table(self.spelled)

@@ -12,7 +12,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.catalog import path_literal
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
-from dpsyn_sql.engines.stored_releases import kept_place, opened_releases
+from dpsyn_sql.engines.stored_releases import opened_releases, reopenable
 from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.source.engine import Engine
@@ -36,7 +36,7 @@ def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> C
     """
     if target.kept is not None:
         return _reading_spark(target.kept, release_id)
-    place = kept_place(con if target.path is None else target.path)
+    place = reopenable(con if target.path is None else target.path)
     query = render("load/all", rows=_rows(target, shape))
     written = _mark(target.path)
 

@@ -13,8 +13,8 @@ from scipy.spatial.distance import cdist
 
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.drawing import MOST_ROWS, drawn, read_as
-from dpsyn_sql.evaluation.session import Compared, Session
-from dpsyn_sql.source.names import fold, listed, meant, shorten
+from dpsyn_sql.evaluation.session import ComparedColumn, Session
+from dpsyn_sql.source.names import fold, listed, name_hint, shorten
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -64,7 +64,7 @@ def clusters(session: Session, places: Sequence[str], seed: int = 1) -> tuple[pd
     return _table(lines), notes
 
 
-def place_columns(session: Session, places: Sequence[str]) -> tuple[Compared, ...]:
+def place_columns(session: Session, places: Sequence[str]) -> tuple[ComparedColumn, ...]:
     """The columns of places.
 
     Raises:
@@ -78,14 +78,14 @@ def place_columns(session: Session, places: Sequence[str]) -> tuple[Compared, ..
     for name in places:
         if fold(name) not in known:
             names = [column.name for column in known.values()]
-            hint = meant(name, names, "there are")
+            hint = name_hint(name, names, "there are")
             raise InputError(f"places: {shorten(name)!r} is no column of numbers that is compared; {hint}")
     if len({fold(name) for name in places}) < len(places):
         raise InputError("places names a column twice")
     return tuple(known[fold(name)] for name in places)
 
 
-def _points(session: Session, name: str, columns: Sequence[Compared], seed: int) -> FloatArray:
+def _points(session: Session, name: str, columns: Sequence[ComparedColumn], seed: int) -> FloatArray:
     rows = drawn(session, "real" if name == "real" else "synthetic", columns, seed)
     return np.asarray(rows.dropna().to_numpy(np.float64))
 
@@ -112,7 +112,7 @@ def mean_cost(points: FloatArray, centres: FloatArray) -> float:
     return float(cdist(points, centres, "sqeuclidean").min(axis=1).mean())
 
 
-def _costs(session: Session, columns: Sequence[Compared], lists: Sequence[FloatArray]) -> list[float]:
+def _costs(session: Session, columns: Sequence[ComparedColumn], lists: Sequence[FloatArray]) -> list[float]:
     """The mean cost of each list of centres over all real rows."""
     sql = render(
         "evaluate/nearest",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.evaluation.session import Compared, Session
+from dpsyn_sql.evaluation.session import ComparedColumn, Session
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
@@ -69,7 +69,7 @@ class Coded:
     numbers and moments. ``labels``: the table that text is looked up in.
     """
 
-    column: Compared
+    column: ComparedColumn
     place: int
     value: Fragment
     code: Fragment
@@ -130,7 +130,7 @@ def encode(session: Session) -> Codes:
     return Codes(session, table, columns)
 
 
-def value_of(column: Compared) -> Fragment:
+def value_of(column: ComparedColumn) -> Fragment:
     """A number (infinity for all that is not finite) or text; NULL if missing."""
     if column.kind not in ("numeric", "temporal"):
         return Fragment(f"CAST({column.sql} AS VARCHAR)")
@@ -141,7 +141,7 @@ def value_of(column: Compared) -> Fragment:
     )
 
 
-def _look(session: Session, place: int, column: Compared) -> Coded:
+def _look(session: Session, place: int, column: ComparedColumn) -> Coded:
     engine, value = session.engine, value_of(column)
     numeric = column.kind in ("numeric", "temporal")
     table = DUCKDB.temporary("distribution")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dpsyn_sql.evaluation.session import Compared, Session
+from dpsyn_sql.evaluation.session import ComparedColumn, Session
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -60,7 +60,7 @@ def _part(seed: int, *, held: bool) -> dict[str, Fragment | int]:
     return {"seed": string_literal(f"part|{seed}"), "parts": PARTS, "inside": inside}
 
 
-def read_as(column: Compared) -> Fragment:
+def read_as(column: ComparedColumn) -> Fragment:
     """A column as DOUBLE (times in seconds; NULL for NaN and infinities) or as text."""
     if column.kind == "numeric":
         value = f"CAST({column.sql} AS DOUBLE)"
@@ -70,7 +70,7 @@ def read_as(column: Compared) -> Fragment:
     return Fragment(f"CAST({column.sql} AS VARCHAR)")
 
 
-def is_number(column: Compared) -> bool:
+def is_number(column: ComparedColumn) -> bool:
     """Whether it is read as DOUBLE."""
     return column.kind in ("numeric", "temporal")
 
@@ -78,7 +78,7 @@ def is_number(column: Compared) -> bool:
 def drawn(
     session: Session,
     table: Literal["real", "synthetic", "holdout"],
-    columns: Sequence[Compared],
+    columns: Sequence[ComparedColumn],
     seed: int,
     held: bool | None = None,
     most: int = MOST_ROWS,
@@ -92,7 +92,7 @@ def drawn(
     )
 
 
-def _values(values: Any, column: Compared) -> Any:
+def _values(values: Any, column: ComparedColumn) -> Any:
     masked = np.ma.getmaskarray(values)
     if is_number(column):
         plain = np.asarray(np.ma.getdata(values), np.float64)

@@ -30,8 +30,8 @@ from dpsyn_sql.evaluation.learning import (
     number_scores,
     regressions,
 )
-from dpsyn_sql.evaluation.session import Compared, Session
-from dpsyn_sql.source.names import fold, meant, shorten
+from dpsyn_sql.evaluation.session import ComparedColumn, Session
+from dpsyn_sql.source.names import fold, name_hint, shorten
 
 MOST_CLASSES = 50
 """Classes that are told apart; a target of more is not computed."""
@@ -50,8 +50,8 @@ COLUMNS = ("target", "task", "learner", "learnt_from", *SCORES, "rows_learnt", "
 class _Task:
     """What is learnt: the target, what it is learnt from, and whether it is of classes or of numbers."""
 
-    target: Compared
-    columns: tuple[Compared, ...]
+    target: ComparedColumn
+    columns: tuple[ComparedColumn, ...]
     classes: bool
 
 
@@ -110,7 +110,7 @@ _NO_HOLDOUT = (
 )
 
 
-def target_column(session: Session, target: str) -> Compared:
+def target_column(session: Session, target: str) -> ComparedColumn:
     """The column of a target.
 
     Raises:
@@ -121,7 +121,7 @@ def target_column(session: Session, target: str) -> Compared:
     names = [column.name for column in session.columns]
     found = next((column for column in session.columns if fold(column.name) == fold(target)), None)
     if found is None:
-        hint = meant(target, names, "they have")
+        hint = name_hint(target, names, "they have")
         raise InputError(f"target={shorten(target)!r} is no column that is compared; {hint}")
     if found.kind == "temporal":
         raise InputError(
@@ -134,7 +134,7 @@ def target_column(session: Session, target: str) -> Compared:
 
 
 def _with_target(
-    sets: Mapping[str, pd.DataFrame], target: Compared
+    sets: Mapping[str, pd.DataFrame], target: ComparedColumn
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """The rows whose target is known, and what is said of the others."""
     kept, notes = dict[str, pd.DataFrame](), list[str]()
@@ -150,7 +150,7 @@ def _with_target(
     return kept, notes
 
 
-def _of_classes(target: Compared, sets: Mapping[str, pd.DataFrame]) -> bool:
+def _of_classes(target: ComparedColumn, sets: Mapping[str, pd.DataFrame]) -> bool:
     if not is_number(target):
         return True
     real = np.concatenate([sets[name][target.name].to_numpy() for name in ("real", "judged")])

@@ -12,7 +12,7 @@ import pandas as pd
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError, briefly, said
+from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.evaluation.associations import associations
 from dpsyn_sql.evaluation.clusters import clusters, place_columns
 from dpsyn_sql.evaluation.codes import encode
@@ -27,7 +27,7 @@ from dpsyn_sql.evaluation.session import Session, opened
 from dpsyn_sql.report.progress_bar import progress_bar
 
 
-@briefly
+@hides_own_frames
 def evaluate(
     con: Connection,
     real: Given,

@@ -60,7 +60,7 @@ class Queries:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class MarginalErrors:
     """The frames ``marginals``, ``worst`` and ``conjunctions``, and the two-way marginals."""
 
     marginals: pd.DataFrame
@@ -82,7 +82,7 @@ def chosen(columns: int, ways: int, seed: int) -> list[Attributes]:
     return sorted(drawn)
 
 
-def marginals(codes: Codes, seed: int) -> Compared:
+def marginals(codes: Codes, seed: int) -> MarginalErrors:
     """Compare all one- and two-way marginals and some of up to six columns.
 
     Args:
@@ -119,7 +119,7 @@ def marginals(codes: Codes, seed: int) -> Compared:
                         _add_queries(asked, side, marginal, codes.session.rows, kept[1])
                 done(1)
     frame = pd.DataFrame(lines)
-    return Compared(
+    return MarginalErrors(
         _summary(frame, codes),
         _worst(frame),
         _conjunctions(queries, codes),

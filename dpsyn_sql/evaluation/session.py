@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from dpsyn_sql.domain.types import SqlType, parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.relations import Given, Opened, opened_relations
+from dpsyn_sql.engines.relations import Given, OpenedRelation, opened_relations
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.evaluation.stored import identifiers
@@ -38,7 +38,7 @@ _READING = "reading the tables to compare"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedColumn:
     """A column that all tables have: its name in the real table, the SQL type and the kind of its values."""
 
     name: str
@@ -64,7 +64,7 @@ class Session:
     real_name: str
     synthetic_name: str
     tables: Mapping[str, Fragment]
-    columns: tuple[Compared, ...]
+    columns: tuple[ComparedColumn, ...]
     rows: Mapping[str, int]
     notes: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
@@ -102,7 +102,7 @@ def opened(
         yield _session(engine, found, _ids(found["real"], ids), _homes(con, found["real"]))
 
 
-def _ids(real: Opened, ids: set[str] | None) -> set[str]:
+def _ids(real: OpenedRelation, ids: set[str] | None) -> set[str]:
     """Folded names of columns that say which row or unit it is: those to which a release gave fresh values,
     else what is unique by the catalog and UUIDs."""
     if ids is not None:
@@ -110,7 +110,7 @@ def _ids(real: Opened, ids: set[str] | None) -> set[str]:
     return {fold(column.name) for column in real.columns if column.unique or column.sql_type == "UUID"}
 
 
-def _homes(con: Connection, real: Opened) -> tuple[Path, ...]:
+def _homes(con: Connection, real: OpenedRelation) -> tuple[Path, ...]:
     """Folders of the files and the database that hold the real rows."""
     files = [*real.paths, *([real.database] if real.database else [])]
     if isinstance(con, str | os.PathLike):
@@ -118,7 +118,7 @@ def _homes(con: Connection, real: Opened) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(absolute_path(file).parent for file in files))
 
 
-def _refuse_same(found: Mapping[str, Opened]) -> None:
+def _refuse_same(found: Mapping[str, OpenedRelation]) -> None:
     called = list(found)
     for place, first in enumerate(called):
         for second in called[place + 1 :]:
@@ -130,7 +130,7 @@ def _refuse_same(found: Mapping[str, Opened]) -> None:
                 )
 
 
-def _refuse_released(found: Mapping[str, Opened]) -> None:
+def _refuse_released(found: Mapping[str, OpenedRelation]) -> None:
     for called, one in found.items():
         if called != "synthetic" and one.released:
             swapped = " Are real= and synthetic= swapped?" if not found["synthetic"].released else ""
@@ -140,7 +140,7 @@ def _refuse_released(found: Mapping[str, Opened]) -> None:
             )
 
 
-def _refuse_other_columns(found: Mapping[str, Opened]) -> None:
+def _refuse_other_columns(found: Mapping[str, OpenedRelation]) -> None:
     known = {fold(column.name): column.name for column in found["real"].columns}
     for called, one in found.items():
         names = {fold(column.name): column.name for column in one.columns}
@@ -175,7 +175,7 @@ class _Read:
 
 
 def _session(
-    engine: DuckDBEngine, found: Mapping[str, Opened], ids: set[str], homes: tuple[Path, ...]
+    engine: DuckDBEngine, found: Mapping[str, OpenedRelation], ids: set[str], homes: tuple[Path, ...]
 ) -> Session:
     types = {
         called: {fold(column.name): parse_type(column.sql_type) for column in one.columns}
@@ -195,7 +195,7 @@ def _session(
     return Session(engine, *names, tables, columns, rows, tuple(notes), homes)
 
 
-def _guessed(engine: DuckDBEngine, found: Mapping[str, Opened]) -> dict[str, SqlType | None]:
+def _guessed(engine: DuckDBEngine, found: Mapping[str, OpenedRelation]) -> dict[str, SqlType | None]:
     """The narrowest type that reads every text of a column in every CSV file; text if none does."""
     keys = [fold(column.name) for column in found["real"].columns]
     counts: list[dict[str, int]] = []
@@ -216,10 +216,10 @@ def _guessed(engine: DuckDBEngine, found: Mapping[str, Opened]) -> dict[str, Sql
 
 
 def _common(
-    found: Mapping[str, Opened], types: Mapping[str, Mapping[str, SqlType | None]], ids: set[str]
-) -> tuple[tuple[Compared, ...], list[str]]:
+    found: Mapping[str, OpenedRelation], types: Mapping[str, Mapping[str, SqlType | None]], ids: set[str]
+) -> tuple[tuple[ComparedColumn, ...], list[str]]:
     """The columns under a type that all tables can be read as, and what was left out."""
-    columns, left, faults = list[Compared](), list[str](), list[str]()
+    columns, left, faults = list[ComparedColumn](), list[str](), list[str]()
     told = [column.name for column in found["real"].columns if fold(column.name) in ids]
     for column in found["real"].columns:
         if column.name in told:
@@ -235,7 +235,7 @@ def _common(
             said = [f"{kind.family} in {called}" for called, kind in zip(found, kinds, strict=True) if kind]
             faults.append(f"{shorten(repr(column.name))} is {', '.join(said)}")
         else:
-            columns.append(Compared(column.name, common.text, _KINDS[common.family]))
+            columns.append(ComparedColumn(column.name, common.text, _KINDS[common.family]))
     if faults:
         raise InputError(
             f"The tables have columns of incompatible types: {'; '.join(faults[:10])}. Give queries that "
@@ -270,7 +270,9 @@ def common_type(first: SqlType, second: SqlType) -> SqlType | None:
     return None
 
 
-def _reads(one: Opened, types: Mapping[str, SqlType | None], columns: Sequence[Compared]) -> list[_Read]:
+def _reads(
+    one: OpenedRelation, types: Mapping[str, SqlType | None], columns: Sequence[ComparedColumn]
+) -> list[_Read]:
     declared = {fold(column.name): column for column in one.columns}
     found = []
     for column in columns:
@@ -288,7 +290,11 @@ def _reads(one: Opened, types: Mapping[str, SqlType | None], columns: Sequence[C
 
 
 def _relation(
-    engine: DuckDBEngine, called: str, one: Opened, columns: Sequence[Compared], reads: Sequence[_Read]
+    engine: DuckDBEngine,
+    called: str,
+    one: OpenedRelation,
+    columns: Sequence[ComparedColumn],
+    reads: Sequence[_Read],
 ) -> Fragment:
     """The columns under their common types; of text files, queries and views a copy of their rows, as each
     column is read by itself later on."""
@@ -306,7 +312,7 @@ def _relation(
     return table
 
 
-def _unreadable(called: str, one: Opened) -> InputError:
+def _unreadable(called: str, one: OpenedRelation) -> InputError:
     return InputError(
         f"{called}={shorten(repr(one.name))} cannot be read by the database. Run its query yourself to see "
         "why, or give more room for temporary files (TMPDIR)."
@@ -314,7 +320,11 @@ def _unreadable(called: str, one: Opened) -> InputError:
 
 
 def _count(
-    engine: DuckDBEngine, called: str, one: Opened, columns: Sequence[Compared], reads: Sequence[_Read]
+    engine: DuckDBEngine,
+    called: str,
+    one: OpenedRelation,
+    columns: Sequence[ComparedColumn],
+    reads: Sequence[_Read],
 ) -> tuple[int, list[str]]:
     """The number of rows, and notes on values that are not of the common type."""
     checked = [

@@ -28,12 +28,12 @@ def centred(noisy: IntArray, groups: IntArray, totals: IntArray) -> IntArray:
     """
     counts = np.maximum(noisy, 0)
     missing = totals - group_sums(counts, groups)
-    counts = taken_in_turns(counts, groups, np.maximum(-missing, 0))
+    counts = take_rows_in_turns(counts, groups, np.maximum(-missing, 0))
     rounds, rest = np.divmod(np.maximum(missing, 0), group_sums(np.ones_like(groups), groups))
     return np.asarray(counts + rounds[groups] + (_turns(groups) < rest[groups]), dtype=np.int64)
 
 
-def taken_in_turns(counts: IntArray, groups: IntArray, number: IntArray) -> IntArray:
+def take_rows_in_turns(counts: IntArray, groups: IntArray, number: IntArray) -> IntArray:
     """What is left of the counts of each group after ``number`` rows are taken off it, one at a time from
     each count in turn that is above 0; nothing of a group that has no more rows.
 

@@ -134,7 +134,7 @@ def haar_shrinkage(values: FloatArray, sigma: float) -> tuple[FloatArray, float]
     return estimate, freedom / shifts
 
 
-def shared_by_small(values: FloatArray, sigma: float) -> FloatArray:
+def shrink_small_counts(values: FloatArray, sigma: float) -> FloatArray:
     """Noisy counts without order: those below ``HEAVY`` sigmas become their empirical Bayes estimates.
 
     The distribution of small counts is the one on a grid of counts >= 0 that makes the noisy ones most
@@ -181,10 +181,10 @@ def _inverse_haar(rows: FloatArray, details: list[FloatArray]) -> FloatArray:
 
 def denoised(attribute: Attribute, values: FloatArray, sigma: float) -> FloatArray:
     """A one-way table with what its codes say about each other: ordered ones are ``smoothed`` (``__other__``
-    and NULL have no neighbours), of unordered ones the small are ``shared_by_small``."""
+    and NULL have no neighbours), of unordered ones the small are ``shrink_small_counts``."""
     found = values.astype(np.float64)
     if not attribute.ordered:
-        return snapped(shared_by_small(found, sigma), _GRID)
+        return snapped(shrink_small_counts(found, sigma), _GRID)
     if attribute.regular >= _SHORTEST:
         found[: attribute.regular] = snapped(smoothed(found[: attribute.regular], sigma), _GRID)
     return found

@@ -47,7 +47,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SharedTables:
     """The tables of a stack (``columns``) in which the set of axes ``mask`` has the shared ``numbers``."""
 
     stack: int
@@ -66,7 +66,7 @@ class Layout:
     """
 
     stacks: tuple[Stack, ...]
-    held: tuple[Held, ...]
+    held: tuple[SharedTables, ...]
     sets: int
     places: IntArray
     shared: IntArray
@@ -219,14 +219,14 @@ def _firsts(stacks: Sequence[Stack]) -> list[int]:
     return numbers
 
 
-def _held(stacks: Sequence[Stack]) -> list[Held]:
+def _held(stacks: Sequence[Stack]) -> list[SharedTables]:
     """All sets of variables that several tables hold, smaller ones first.
 
     A set is its first members, which are shared too if it is, and its last one.
     """
     ranks = _ranks(stacks)
     count = 1 + max((int(rank.max()) for rank in ranks if rank.size), default=0)
-    found, taken = list[Held](), 0
+    found, taken = list[SharedTables](), 0
     keys: list[tuple[int, Scope, IntArray, IntArray]] = [
         (number, (), np.arange(len(stack.scopes)), np.zeros(len(stack.scopes), np.int64))
         for number, stack in enumerate(stacks)
@@ -249,7 +249,7 @@ def _held(stacks: Sequence[Stack]) -> list[Held]:
                 longer[number][axes] = full
                 mask = sum(1 << axis for axis in axes)
                 if mask in stacks[number].places:
-                    found.append(Held(number, mask, columns[kept], own[kept]))
+                    found.append(SharedTables(number, mask, columns[kept], own[kept]))
         keys = list(_longer(longer, ranks, count))
     return found
 

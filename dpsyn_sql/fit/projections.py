@@ -159,7 +159,7 @@ MOST_STEPS = 50
 """Steps, at most: a deficit among many others takes thousands to reach the few cells that can pay."""
 
 
-def rippled(tables: FloatArray, thetas: FloatArray, most: int = MOST_STEPS) -> FloatArray:
+def without_negative_cells(tables: FloatArray, thetas: FloatArray, most: int = MOST_STEPS) -> FloatArray:
     """Tables of one shape (tables, cells ...) without cells below -theta; their sums stay what they were.
 
     Every cell c < -theta becomes 0, and each of its h neighbours loses |c| / h. Others may then fall below

@@ -28,7 +28,7 @@ import numpy as np
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.interactions import Layout, Stack
-from dpsyn_sql.fit.projections import rippled, shrink_contrasts, simplex_projections
+from dpsyn_sql.fit.projections import shrink_contrasts, simplex_projections, without_negative_cells
 
 Views = dict[Scope, FloatArray]
 
@@ -163,7 +163,9 @@ def settled(
         if _needed(found, total) <= _SETTLED:
             break
         found = [
-            simplex_projections(array, total) if theta is None else rippled(array, theta * deviation)
+            simplex_projections(array, total)
+            if theta is None
+            else without_negative_cells(array, theta * deviation)
             for array, deviation in zip(found, deviations, strict=True)
         ]
         found = _agreed(layout, found, precisions)

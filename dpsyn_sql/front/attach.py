@@ -204,7 +204,7 @@ class _Releases:
     def _status(self, con: CallingConnection, request: Request, warned: list[str]) -> Status:
         with prepared(con, request) as job:
             found = _standing(job)
-            if found is None and job.outlook.stored is None and not job.outlook.refusal:
+            if found is None and job.preview.stored is None and not job.preview.refusal:
                 if self._charged:
                     raise InputError(
                         f"A query is charged for one release at most, and this one was charged for another "
@@ -222,15 +222,15 @@ def _made(con: CallingConnection, request: Request) -> Status:
     """The release, and its account afterwards."""
     done = release(con, request)
     with prepared(con, request, explaining=True) as job:
-        standing = job.outlook.standing
+        account_state = job.preview.account_state
     return Status(
         release_id=done.id,
         output=done.table,
         rows=done.rows,
         epsilon=done.epsilon,
         delta=done.delta,
-        account=standing.account,
-        spent=standing.spent_epsilon,
+        account=account_state.account,
+        spent=account_state.spent_epsilon,
         replayed=done.replayed,
         notes=done.notes,
     )
@@ -242,10 +242,10 @@ def _standing(job: Job) -> Status | None:
     An output whose number of rows is another than the release wrote does not stand, nor one that is asked
     for with other rows or another seed, nor one that may be replaced.
     """
-    request, outlook, target = job.request, job.outlook, job.target
-    if not outlook.published or not target.only_same:
+    request, preview, target = job.request, job.preview, job.target
+    if not preview.published or not target.only_same:
         return None
-    stored = standing_release(job.con if target.path is None else target.path, outlook.published, target.sql)
+    stored = standing_release(job.con if target.path is None else target.path, preview.published, target.sql)
     if stored is None:
         return None
     facts = json.loads(stored.certificate)
@@ -258,13 +258,13 @@ def _standing(job: Job) -> Status | None:
         rows=sampling["rows"],
         epsilon=float(guarantee["epsilon"]),
         delta=float(guarantee["delta"]),
-        account=outlook.standing.account,
-        spent=outlook.standing.spent_epsilon,
+        account=preview.account_state.account,
+        spent=preview.account_state.spent_epsilon,
         replayed=True,
         notes=(
-            f"{target.name} stands as {job.key.name!r} wrote it, measured on {outlook.measured_on}. Nothing "
+            f"{target.name} stands as {job.key.name!r} wrote it, measured on {preview.measured_on}. Nothing "
             "was read, written or charged. To measure new data pass another version=.",
-            f"The account {outlook.standing}.",
+            f"The account {preview.account_state}.",
         ),
     )
 

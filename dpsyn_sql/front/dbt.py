@@ -22,8 +22,8 @@ from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError, InputError, LedgerError, said
 from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.ledger_lookup import describe_ledger
 from dpsyn_sql.front.prepare import prepared
-from dpsyn_sql.front.record import ledger_in_words
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.report.result import Release
@@ -86,7 +86,7 @@ def _built(con: Any, call: Mapping[str, Any], returned: object) -> dict[str, Any
         _check_ledger(job, Path(call["project"]), call["target_path"])
         if call["empty"]:
             return {"columns": _columns(job.shape)}
-        place = ledger_in_words(job.place)
+        place = describe_ledger(job.place)
     made = release(con, request)
     return {"told": _told(made, request.name, place), "notes": list(made.notes)}
 

@@ -11,7 +11,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.outlook import Outlook
+from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
@@ -22,7 +22,7 @@ from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.private.count.planner import check_size
 from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
-from dpsyn_sql.private.measure.planned import planned_events
+from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 from dpsyn_sql.source.slices import Window
 
@@ -84,7 +84,7 @@ class Job(Design):
 
     ``rest`` is what discovery leaves to the method. ``place``: an open ledger, the file of one, or None for
     one in memory. ``target_name`` and ``key`` are what the ledger calls the output and the release;
-    ``outlook`` is what it will do. ``obstacle`` is what prevents the output (only in an explained plan; a
+    ``preview`` is what it will do. ``obstacle`` is what prevents the output (only in an explained plan; a
     release stops there).
     """
 
@@ -95,7 +95,7 @@ class Job(Design):
     target: Target
     target_name: str
     key: ReleaseKey
-    outlook: Outlook
+    preview: ReleasePreview
     obstacle: str
 
     @classmethod

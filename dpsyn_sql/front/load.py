@@ -14,7 +14,7 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
 from dpsyn_sql.engines.spark.target import spark_output
 from dpsyn_sql.engines.stored_releases import drawing, opened_releases
-from dpsyn_sql.errors import InputError, briefly, said
+from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.report.result import Release, check_draw
 from dpsyn_sql.report.stored import facts_of, read_parts
 from dpsyn_sql.rows.write.publish import readable_literal, statement_of
@@ -26,7 +26,7 @@ from dpsyn_sql.source.sessions import is_spark
 _WORK = ".dpsyn-work-"
 
 
-@briefly
+@hides_own_frames
 def load(con: Connection, name: str | None = None) -> Release:
     """Load a stored release: marginals, certificate, noisy answers and more rows.
 

@@ -25,10 +25,10 @@ from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError, InternalError, briefly
-from dpsyn_sql.front.calls import taking
+from dpsyn_sql.errors import InputError, InternalError, hides_own_frames
+from dpsyn_sql.front.arguments import takes_request
+from dpsyn_sql.front.ledger_lookup import describe_ledger
 from dpsyn_sql.front.prepare import con_and_source, prepared
-from dpsyn_sql.front.record import ledger_in_words
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
 from dpsyn_sql.planning.explain import explain, explain_details
@@ -37,7 +37,7 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.private.measure.calibrate import standard_deviation
-from dpsyn_sql.private.measure.planned import discovery_events, explained_noise
+from dpsyn_sql.private.measure.planned_events import discovery_events, explained_noise
 from dpsyn_sql.private.measure.questions.keys import shown_from
 from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column
@@ -58,7 +58,7 @@ class Explanation:
     promise: str
     ledger: str
     account: str
-    outlook: str
+    preview: str
     obstacle: str
     engine: Mapping[str, str]
     cost: Budget
@@ -86,7 +86,7 @@ class Explanation:
         first = {
             "Writes": f"{written}; {self.obstacle}" if self.obstacle else written,
             "Costs": self.promise,
-            "Release": self.outlook,
+            "Release": self.preview,
             "Account": self.account,
             "Ledger": self.ledger,
         }
@@ -139,7 +139,7 @@ def _tree(query: TreeQuery, event: PrivacyEvent) -> str:
     return f"{grown}{noise} ({query.splitter})"
 
 
-@taking(Request)
+@takes_request(Request)
 def plan(con: Connection, request: Request) -> Explanation:
     """Explain what ``release`` would do with the same arguments. Reads no rows, charges nothing.
 
@@ -160,18 +160,18 @@ def plan(con: Connection, request: Request) -> Explanation:
                 job.plan.queries, job.plan.domain, bounded, in_parts=job.session.engine.in_parts
             ),
             into=job.target.name,
-            promise=f"{promise}, charged before" if job.outlook.stored is not None else promise,
-            ledger=ledger_in_words(job.place),
-            account=f"{job.outlook.standing} {job.outlook.standing.warning}".strip(),
-            outlook=str(job.outlook),
+            promise=f"{promise}, charged before" if job.preview.stored is not None else promise,
+            ledger=describe_ledger(job.place),
+            account=f"{job.preview.account_state} {job.preview.account_state.warning}".strip(),
+            preview=str(job.preview),
             obstacle=job.obstacle,
             engine=job.session.told,
-            cost=job.outlook.cost or job.plan.budget,
+            cost=job.preview.cost or job.plan.budget,
             delta=job.request.delta,
         )
 
 
-@briefly
+@hides_own_frames
 def init(
     con: Connection | DataFrame,
     source: str | os.PathLike[str] | DataFrame | None = None,
@@ -189,7 +189,7 @@ def init(
         return template_text(session.relation)
 
 
-@briefly
+@hides_own_frames
 def suggest(
     con: Connection | DataFrame = None,
     source: str | os.PathLike[str] | DataFrame | None = None,

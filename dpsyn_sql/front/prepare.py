@@ -25,7 +25,7 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import Output, Target, open_target
 from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.front.job import Design, Job, at_node, protected_source, stored_name
-from dpsyn_sql.front.record import Book, ledger_place
+from dpsyn_sql.front.ledger_lookup import LedgerLookup, ledger_place
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
@@ -138,17 +138,17 @@ def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None
     """The plan, the output, and what the ledger will do."""
     request = design.request
     plan, rest = design.planned(design.budget)
-    book = Book(con, place, design, plan)
+    book = LedgerLookup(con, place, design, plan)
     target, obstacle = _target(con, design, book, explaining=explaining)
     check_name(target.database, stored_name(request, target))
     _check_not_the_ledger(target, place)
-    outlook = book.look(target.output)
-    if outlook.standing.warning:
-        warn(outlook.standing.warning)
+    preview = book.look(target.output)
+    if preview.account_state.warning:
+        warn(preview.account_state.warning)
     if design.shape.untyped:
         warn(learnt_types(plan, design.shape.untyped))
-    if outlook.stored is not None:  # what was debited then is what may be asked now
-        plan, rest = design.planned(outlook.stored)
+    if preview.stored is not None:  # what was debited then is what may be asked now
+        plan, rest = design.planned(preview.stored)
     return Job.of(
         design,
         con=con,
@@ -158,7 +158,7 @@ def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None
         target=target,
         target_name=book.name(target.output),
         key=book.key(target.output),
-        outlook=outlook,
+        preview=preview,
         obstacle=obstacle,
     )
 
@@ -178,7 +178,7 @@ def at_period(job: Job, period: int) -> Job:
     node = replace(job, request=request, source=source, total=total)
     plan, rest = node.planned(total.budget)
     return replace(
-        node, plan=plan, rest=rest, key=Book(job.con, job.place, node, plan).key(job.target.output)
+        node, plan=plan, rest=rest, key=LedgerLookup(job.con, job.place, node, plan).key(job.target.output)
     )
 
 
@@ -259,7 +259,7 @@ def _check_row(privacy_unit: str, relation: Relation) -> None:
         )
 
 
-def _target(con: Connection, design: Design, book: Book, *, explaining: bool) -> tuple[Target, str]:
+def _target(con: Connection, design: Design, book: LedgerLookup, *, explaining: bool) -> tuple[Target, str]:
     """The output, and what prevents it (a plan says so, a release stops)."""
     request, session = design.request, design.session
 

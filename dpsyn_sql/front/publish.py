@@ -21,7 +21,7 @@ from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.ledger.entries import SqliteEntry
-from dpsyn_sql.private.measure.planned import planned_events
+from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
@@ -29,9 +29,9 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.quotas import unit_sizes
 from dpsyn_sql.rows.sample.sql_sampler import INDEPENDENTLY, append_network, independent_rows, load_slots
 from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
-from dpsyn_sql.rows.write.persist import Drawn, StoredRelease, drawn_from
+from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
 from dpsyn_sql.rows.write.publish import part_rows, publish, publish_in_tasks
-from dpsyn_sql.rows.write.staging import append, stage_rows, told_few
+from dpsyn_sql.rows.write.staging import append, stage_rows, warn_of_few_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 _ROW_NUMBER = 8
@@ -107,7 +107,7 @@ def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
 
 def _staged(
     job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int
-) -> tuple[PartRows, Drawn, str]:
+) -> tuple[PartRows, NetworkTables, str]:
     """Draw rows of codes and stage them, or prepare tasks to do so.
 
     Returns the rows, the network that SQL draws rows from, and a word for how the rows are drawn.
@@ -132,7 +132,7 @@ def _planned(
         plan = part_rows(shape, rows, seed, network, slots)
         if plan.gaps:
             plan = replace(plan, left=publisher.left(engine, plan))
-            told_few(plan.kept, rows)
+            warn_of_few_rows(plan.kept, rows)
         advance(rows)
     return plan
 
@@ -194,7 +194,7 @@ def _facts(
 
 
 def _kept(
-    job: Job, entry: SqliteEntry, fitted: FittedRelease, drawn: Drawn, facts: dict[str, Any]
+    job: Job, entry: SqliteEntry, fitted: FittedRelease, drawn: NetworkTables, facts: dict[str, Any]
 ) -> StoredRelease:
     """What is stored with the output, under a name without folders: readers need not know them."""
     return StoredRelease(

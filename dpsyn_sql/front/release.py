@@ -27,12 +27,12 @@ from dpsyn_sql.engines.written_rows import reading
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.fit.variances import one_way_counts
-from dpsyn_sql.front.calls import taking
+from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.ledger_lookup import opened_ledger
 from dpsyn_sql.front.losses import lost_of
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.publish import write_rows
-from dpsyn_sql.front.record import opened_ledger
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -48,7 +48,7 @@ from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.engine import SourceEngine
 
 
-@taking(Request)
+@takes_request(Request)
 def release(con: Connection, request: Request) -> Release:
     """Write a differentially private synthetic copy of a table.
 

@@ -17,7 +17,7 @@ from typing import Any
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.front.calls import taking
+from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.prepare import at_period
 from dpsyn_sql.front.release import begun, charged, counted, finished
@@ -48,7 +48,7 @@ class Node:
     events: tuple[PrivacyEvent, ...]
 
 
-@taking(Request)
+@takes_request(Request)
 def running_total(con: Connection, request: Request) -> Release:
     """Write a synthetic copy of all rows of a calendar so far.
 
@@ -104,8 +104,8 @@ def _measure_missing(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) 
 
 
 def _measured(job: Job, ledger: SqliteLedger) -> bool:
-    outlook = ledger.look(job.key, job.plan.budget, (), new_debit=job.request.new_debit)
-    return outlook.measured_on is not None
+    preview = ledger.look(job.key, job.plan.budget, (), new_debit=job.request.new_debit)
+    return preview.measured_on is not None
 
 
 def _node(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> Node:

@@ -32,8 +32,8 @@ from dpsyn_sql.errors import (
     PrivacyBudgetExceeded,
 )
 from dpsyn_sql.ledger.chain import append
-from dpsyn_sql.ledger.outlook import Standing
 from dpsyn_sql.ledger.panels import Debited, debits, in_words, refuse_unfinished
+from dpsyn_sql.ledger.preview import AccountState
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.source.names import fold, listed
@@ -128,23 +128,23 @@ def new_name(key: ReleaseKey) -> str:
     return key.account or f"{first}#{key.unit}"
 
 
-def standing(store: Store, key: ReleaseKey, kind: Kind) -> Standing:
+def account_state(store: Store, key: ReleaseKey, kind: Kind) -> AccountState:
     """The account that a release would be charged to, in its present state; a new one has spent nothing."""
     name = for_release(store, key)
     account = find(store, name)
-    known = untouched(name, kind) if account is None else standing_of(account)
+    known = new_account_state(name, kind) if account is None else state_of_account(account)
     return known if known.granted else replace(known, idle=_idle_grants(store, name))
 
 
-def standing_of(account: Account) -> Standing:
+def state_of_account(account: Account) -> AccountState:
     """An account in the figures that people see."""
     spent = account.epsilon, float(account.told_delta)
-    return Standing(account.name, *spent, account.granted, account.left, kind=account.kind)
+    return AccountState(account.name, *spent, account.granted, account.left, kind=account.kind)
 
 
-def untouched(name: str, kind: Kind) -> Standing:
+def new_account_state(name: str, kind: Kind) -> AccountState:
     """An account that no ledger knows yet; ``kind``: of the release that would make it."""
-    return Standing(name, 0.0, 0.0, None, kind=kind)
+    return AccountState(name, 0.0, 0.0, None, kind=kind)
 
 
 def _idle_grants(store: Store, name: str) -> tuple[str, ...]:

@@ -29,9 +29,9 @@ from dpsyn_sql.errors import (
 from dpsyn_sql.ledger import accounts
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
-from dpsyn_sql.ledger.guard import own_errors, own_errors_meaning
-from dpsyn_sql.ledger.outlook import Outlook, Standing
+from dpsyn_sql.ledger.guard import translate_errors, translate_errors_with
 from dpsyn_sql.ledger.panels import place_of
+from dpsyn_sql.ledger.preview import AccountState, ReleasePreview
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.plan import ReleaseKey
@@ -85,25 +85,25 @@ class SqliteEntry:
         return self._store.place
 
     @property
-    @own_errors
+    @translate_errors
     def state(self) -> str:
         """``"debited"``: the source may be read; ``"measured"``, ``"published"``: it is never read again."""
         return str(self._debit.row()["state"])
 
     @property
-    def standing(self) -> Standing:
+    def account_state(self) -> AccountState:
         """The account as it was after the debit."""
-        return accounts.standing_of(self.account)
+        return accounts.state_of_account(self.account)
 
     @property
-    @own_errors
+    @translate_errors
     def measured_on(self) -> str | None:
         """The UTC day on which the last answer was stored; None before that."""
         day = self._debit.row()["measured_on"]
         return None if day is None else str(day)
 
     @property
-    @own_errors
+    @translate_errors
     def events(self) -> tuple[PrivacyEvent, ...]:
         """Events charged so far, in order."""
         rows = self._store.all("find_events", entry_id=self._id)
@@ -121,7 +121,7 @@ class SqliteEntry:
         number, self._asked = self._asked, self._asked + 1
         return StoredQuestion(self._debit, number, question)
 
-    @own_errors
+    @translate_errors
     def close_questions(self) -> None:
         """Set the state measured: from now on the source is never read again for this entry."""
         with self._store.writing():
@@ -153,14 +153,14 @@ class SqliteEntry:
             if taken:
                 self._note_target("withdrawn", into)
 
-    @own_errors
+    @translate_errors
     def _note_target(self, kind: str, into: str) -> None:
         with self._store.writing():
             if self._debit.row()["state"] == "debited":
                 raise InternalError("a release is published after its last question")
             self._debit.record(kind, {"target": into})
 
-    @own_errors_meaning(_WRITTEN)
+    @translate_errors_with(_WRITTEN)
     def published(self, into: str, rows: int) -> None:
         """State published; a replay that writes again adds a line.
 
@@ -180,7 +180,7 @@ class SqliteEntry:
             self._debit.record("published", values)
         self._store.checkpoint()
 
-    @own_errors
+    @translate_errors
     def wrote(self, targets: Sequence[str]) -> bool:
         """Whether it was published to an output of one of these names, or died while writing it."""
         publications = self._store.all("all_publications")
@@ -296,25 +296,25 @@ class _Known:
         return f" A release of the same source and settings exists: {option}={name!r} replays it for free."
 
 
-def looked_up(
+def preview_release(
     store: Store, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool
-) -> Outlook:
+) -> ReleasePreview:
     """What ``opened`` would do; call inside a transaction that is rolled back.
 
     Raises:
         AccountError: as ``opened``.
     """
-    standing = accounts.standing(store, key, budget.kind)
+    account_state = accounts.account_state(store, key, budget.kind)
     try:
         entry = opened(store, key, budget, new_debit=new_debit)
     except (PrivacyBudgetExceeded, ReleaseChanged, ReleaseExists, SeriesUnfinished) as error:
         refusal = str(error)
     else:
         if not entry.replayed:
-            return Outlook(standing, told=entry.told, cost=entry.cost)
+            return ReleasePreview(account_state, told=entry.told, cost=entry.cost)
         published = entry.release_id if entry.state == "published" else ""
-        return Outlook(standing, entry.budget, entry.measured_on, entry.wrote(targets), published)
-    return Outlook(standing, refusal=refusal)
+        return ReleasePreview(account_state, entry.budget, entry.measured_on, entry.wrote(targets), published)
+    return ReleasePreview(account_state, refusal=refusal)
 
 
 def _change(key: ReleaseKey, budget: Budget, account: Account, before: Mapping[str, Any]) -> str:

@@ -26,20 +26,20 @@ Self = TypeVar("Self", bound=_Kept)
 Method = Callable[Concatenate[Self, Arguments], Result]
 
 
-def own_errors(method: Method[Self, Arguments, Result]) -> Method[Self, Arguments, Result]:
+def translate_errors(method: Method[Self, Arguments, Result]) -> Method[Self, Arguments, Result]:
     """Every error of the method is one of ours, and ``LedgerDamaged`` if the ledger is damaged."""
     return _guarded(method, NOTHING_LEFT)
 
 
-def own_errors_meaning(
+def translate_errors_with(
     meaning: str,
 ) -> Callable[[Method[Self, Arguments, Result]], Method[Self, Arguments, Result]]:
-    """``own_errors`` for a step whose failure means something else for the caller; ``meaning`` says what."""
+    """``translate_errors`` for a step whose failure means something else; ``meaning`` says what."""
     return lambda method: _guarded(method, meaning)
 
 
 def _guarded(method: Method[Self, Arguments, Result], meaning: str) -> Method[Self, Arguments, Result]:
-    inner = store.own_errors(method, meaning)
+    inner = store.translate_errors(method, meaning)
 
     @wraps(method)
     def wrapped(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -66,7 +66,7 @@ def _damage_of(kept: Store) -> LedgerDamaged | None:
     return found
 
 
-@store.own_errors
+@store.translate_errors
 def _verify(kept: Store) -> None:
     with kept.reading():
         verify(kept, None)

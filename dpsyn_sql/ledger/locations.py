@@ -98,7 +98,7 @@ def _kept(place: Path) -> Path:
     return place
 
 
-def ledger_meant(given: str | None, environment: Mapping[str, str] = os.environ) -> Path:
+def find_ledger(given: str | None, environment: Mapping[str, str] = os.environ) -> Path:
     """The ledger file that a person means: its own path, or a source, by the same rules as for a release.
 
     Args:
@@ -183,7 +183,7 @@ def memory_ledger(owner: object) -> MemoryLedger:
     return known
 
 
-def known_memory_ledger(owner: object) -> MemoryLedger | None:
+def existing_memory_ledger(owner: object) -> MemoryLedger | None:
     """The ledger in memory of ``owner``, if something was charged to it before."""
     return _IN_MEMORY.get(owner)
 

@@ -83,7 +83,7 @@ def refuse_unfinished(known: Sequence[Debited], place: Place | None) -> None:
     """
     for one in known:
         other = one.charge.place
-        if one.measured or other is None or place is None or not holds_up(other, place):
+        if one.measured or other is None or place is None or not must_precede(other, place):
             continue
         raise SeriesUnfinished(
             f"The release {one.name!r} version {one.version!r} of another window was begun and is not "
@@ -93,7 +93,7 @@ def refuse_unfinished(known: Sequence[Debited], place: Place | None) -> None:
         )
 
 
-def holds_up(one: Place, other: Place) -> bool:
+def must_precede(one: Place, other: Place) -> bool:
     """Whether ``one`` must be measured before ``other`` is debited: it is an earlier window of the series."""
     if not other.ordered or one.panel != other.panel:
         return False

@@ -15,7 +15,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
 from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
-from dpsyn_sql.ledger.guard import own_errors
+from dpsyn_sql.ledger.guard import translate_errors
 from dpsyn_sql.ledger.store import Store
 
 if TYPE_CHECKING:  # loaded where answers are stored or read: a ledger is shown without
@@ -82,7 +82,7 @@ class StoredQuestion:
         """The ledger's file."""
         return self._store.place
 
-    @own_errors
+    @translate_errors
     def _find(self) -> list[NDArray[np.int64]] | None:
         with self._store.reading():  # another process may be answering the same questions
             row = self._store.one("find_answer", entry_id=self._debit.entry_id, sequence=self.number)
@@ -92,7 +92,7 @@ class StoredQuestion:
                 self._debit.refuse_after_measuring()
         return None if row is None else self._read(row)
 
-    @own_errors
+    @translate_errors
     def charge(self, event: PrivacyEvent) -> None:
         """Reserve an event within the debit, before the source is read.
 
@@ -115,7 +115,7 @@ class StoredQuestion:
                 raise self._changed()
         self._reserved += 1
 
-    @own_errors
+    @translate_errors
     def store(self, answer: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
         """Store a noisy answer (int64 tables); the first one wins and is returned.
 

@@ -13,16 +13,16 @@ from contextlib import contextmanager
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.ledger import accounts, entries, homes
+from dpsyn_sql.ledger import accounts, entries, moves
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
-from dpsyn_sql.ledger.guard import own_errors
-from dpsyn_sql.ledger.outlook import Outlook
+from dpsyn_sql.ledger.guard import translate_errors
 from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
+from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.ledger.verify import verify
 from dpsyn_sql.planning.plan import ReleaseKey
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 
 
 class SqliteLedger:
@@ -70,17 +70,17 @@ class SqliteLedger:
         yield self._open(key, budget, new_debit)
 
     @property
-    @own_errors
-    def home(self) -> Home:
+    @translate_errors
+    def home(self) -> LedgerNames:
         """Where the names of its sources begin: the place where it was made, or the one it was moved to
         together with its data."""
         with self._store.reading():
-            return homes.home(self._store)
+            return moves.home(self._store)
 
-    @own_errors
+    @translate_errors
     def look(
         self, key: ReleaseKey, budget: Budget, targets: Sequence[str], *, new_debit: bool = False
-    ) -> Outlook:
+    ) -> ReleasePreview:
         """What ``open_release`` would do, for an output of these names; changes nothing.
 
         Raises:
@@ -88,10 +88,10 @@ class SqliteLedger:
             LedgerError: the ledger was moved and the move was not recorded.
         """
         with self._store.trying():
-            homes.settle(self._store)
-            return entries.looked_up(self._store, key, budget, targets, new_debit=new_debit)
+            moves.settle(self._store)
+            return entries.preview_release(self._store, key, budget, targets, new_debit=new_debit)
 
-    @own_errors
+    @translate_errors
     def moved(self, *, with_data: bool) -> None:
         """Record that the ledger was moved: together with its data, or alone.
 
@@ -102,9 +102,9 @@ class SqliteLedger:
             InputError: it is where it was.
         """
         with self._store.writing():
-            homes.moved(self._store, with_data=with_data)
+            moves.moved(self._store, with_data=with_data)
 
-    @own_errors
+    @translate_errors
     def grant(self, account: str, epsilon: Number, delta: Number | None = None) -> AccountOverview:
         """Set the total limit of an account, never below what is spent.
 
@@ -117,20 +117,20 @@ class SqliteLedger:
         """
         _check_label("account", account)
         with self._store.writing():
-            homes.settle(self._store)
-            homes.refuse_own_file(self._store, account)
+            moves.settle(self._store)
+            moves.refuse_own_file(self._store, account)
             made = accounts.granted(self._store, account, epsilon, delta)
             granted = account_overview(made, accounts.sources_of(self._store, made))
         self._store.checkpoint()
         return granted
 
-    @own_errors
+    @translate_errors
     def overview(self) -> Overview:
         """Accounts and releases, as ``dpsyn ledger`` prints them."""
         with self._store.reading():
             return overview(self._store)
 
-    @own_errors
+    @translate_errors
     def verify(self, head: str | None = None) -> str:
         """Recompute every cost, sum and hash; returns the head hash.
 
@@ -148,22 +148,22 @@ class SqliteLedger:
         """Close the file; entries of this ledger can no longer be used."""
         self._store.close()
 
-    @own_errors
+    @translate_errors
     def _begin(self) -> None:
         """The first record names the ledger, so that the chains of two ledgers never meet."""
         if self._store.one("last_record") is None:
             with self._store.writing():
                 if self._store.one("last_record") is None:
-                    append(self._store, "ledger", {"id": secrets.token_hex(16), **homes.here(self._store)})
+                    append(self._store, "ledger", {"id": secrets.token_hex(16), **moves.here(self._store)})
             self._store.checkpoint()
 
-    @own_errors
+    @translate_errors
     def _open(self, key: ReleaseKey, budget: Budget, new_debit: bool) -> SqliteEntry:
         for what, text in (("account", key.account), ("name", key.name), ("version", key.version)):
             if text is not None:
                 _check_label(what, text)
         with self._store.writing():
-            homes.settle(self._store)
+            moves.settle(self._store)
             entry = entries.opened(self._store, key, budget, new_debit=new_debit)
         self._store.checkpoint()  # before anything is read: the file alone holds the debit
         return entry

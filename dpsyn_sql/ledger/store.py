@@ -19,7 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
 from dpsyn_sql.errors import InternalError, LedgerDamaged, LedgerError
-from dpsyn_sql.ledger import appear
+from dpsyn_sql.ledger import creation
 from dpsyn_sql.ledger.columns import misplaced
 from dpsyn_sql.sqltext.render import render, templates_folder
 
@@ -76,7 +76,7 @@ class _Placed(Protocol):
 Self = TypeVar("Self", bound=_Placed)
 
 
-def own_errors(
+def translate_errors(
     method: Callable[Concatenate[Self, Arguments], Result], meaning: str = NOTHING_LEFT
 ) -> Callable[Concatenate[Self, Arguments], Result]:
     """Turn errors of SQLite and of the system into ours, raised outside the handler, for a method of
@@ -94,12 +94,12 @@ def own_errors(
             code = errno.errorcode.get(error.errno or 0, type(error).__name__)
         except UnicodeDecodeError:
             code = "UnicodeDecodeError"
-        raise own_error(self.place, code, meaning)
+        raise translated_error(self.place, code, meaning)
 
     return wrapped
 
 
-def own_error(place: str, code: str, meaning: str = NOTHING_LEFT) -> LedgerError | InternalError:
+def translated_error(place: str, code: str, meaning: str = NOTHING_LEFT) -> LedgerError | InternalError:
     """The error for a code of SQLite or of the system; InternalError if the code should not occur."""
     family = "_".join(code.split("_")[:2])
     if family not in _REASONS:
@@ -121,18 +121,18 @@ class Store:
         self.place = place
         self._one_at_a_time = threading.RLock()
         if place != IN_MEMORY and not create and not Path(place).is_file():
-            appear.refuse_remains(place)
+            creation.refuse_remains(place)
             raise LedgerError(f"There is no ledger at {place}.")
         if read_only:
             self._open_to_read()
         else:
             self._open()
 
-    @own_errors
+    @translate_errors
     def _open(self) -> None:
         if self.place != IN_MEMORY:
-            appear.appear(self.place, _build, BUSY_SECONDS)
-            appear.refuse_empty(self.place)
+            creation.make_ledger(self.place, _build, BUSY_SECONDS)
+            creation.refuse_empty(self.place)
         # isolation_level=None: transactions are exactly where this module begins them.
         # A ledger in memory is used by the threads of the database too (``attach``); its transactions queue.
         self._connection = sqlite3.connect(
@@ -147,9 +147,9 @@ class Store:
             self._connection.close()
             raise
 
-    @own_errors
+    @translate_errors
     def _open_to_read(self) -> None:
-        appear.refuse_empty(self.place)
+        creation.refuse_empty(self.place)
         place = f"file:{quote(os.path.realpath(self.place))}?mode=ro"
         self._connection = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         try:
@@ -253,7 +253,7 @@ class Store:
     def _check_kind(self) -> None:
         version, mark = self._number("user_version"), self._number("application_id")
         if version == mark == self._number("schema_version") == 0:
-            raise appear.empty(self.place)
+            raise creation.empty(self.place)
         if mark != APPLICATION_ID:
             raise LedgerError(f"{self.place} is not a ledger; nothing in it was changed.")
         if version > SCHEMA_VERSION:
@@ -263,7 +263,7 @@ class Store:
                 "changed."
             )
         if version < 1:
-            raise own_error(self.place, "SQLITE_CORRUPT")
+            raise translated_error(self.place, "SQLITE_CORRUPT")
         if version < SCHEMA_VERSION:
             raise LedgerError(
                 f"The ledger {self.place} was made by dpsyn_sql 0.1, and this version cannot read it. Keep "

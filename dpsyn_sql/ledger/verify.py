@@ -19,8 +19,8 @@ from dpsyn_sql.accounting.events import event_from_dict
 from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import DpsynError, InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
-from dpsyn_sql.ledger.panels import charge_of, holds_up
-from dpsyn_sql.ledger.store import IN_MEMORY, Store, own_error
+from dpsyn_sql.ledger.panels import charge_of, must_precede
+from dpsyn_sql.ledger.store import IN_MEMORY, Store, translated_error
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 Row = dict[str, Any]
@@ -47,10 +47,10 @@ def verify(store: Store, head: str | None) -> str:
         raise
     except sqlite3.Error as error:
         code = str(getattr(error, "sqlite_errorname", type(error).__name__))
-        problem = own_error(store.place, code)
+        problem = translated_error(store.place, code)
     except _NONSENSE as error:
         code = type(error).__name__
-        problem = own_error(store.place, code)
+        problem = translated_error(store.place, code)
     if isinstance(problem, InternalError):
         problem = LedgerDamaged(
             f"The ledger {store.place} is damaged: its rows are not valid ({code}). Restore a backup.",
@@ -250,7 +250,7 @@ class _Check:
         if place is None:
             return
         open_ones = (one.charge.place for one in self._open.values() if one.account == account)
-        before = any(other is not None and holds_up(other, place) for other in open_ones)
+        before = any(other is not None and must_precede(other, place) for other in open_ones)
         self.expect(not before, "an earlier window of its series was not measured")
         ordered = self._accounts[account]["unit"] not in ("row", ROW_OF_RESULT)
         self.expect(place.ordered == ordered, "its panel has another unit than the account")

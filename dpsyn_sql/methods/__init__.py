@@ -156,7 +156,7 @@ def static_of(given: object) -> Static:
     )
 
 
-def least_asking(source: Source, domain: Domain, budget: Budget) -> Recipe:
+def method_of_fewest_cells(source: Source, domain: Domain, budget: Budget) -> Recipe:
     """Of the methods whose questions are all known beforehand the one that asks for the fewest cells."""
     cells: dict[str, int] = {}
     for name, one in METHODS.items():

@@ -27,7 +27,7 @@ from dpsyn_sql.methods.marginals import LEAST_UNITS, cell_deviation, one_way_ste
 from dpsyn_sql.methods.models.copula import LatentModel
 from dpsyn_sql.methods.recipe import Recipe, answers_to
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
-from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
@@ -126,11 +126,11 @@ class DPCopula(Recipe):
     def _named(self) -> str:
         return "pairs over bins" + (", in parts" if self.hybrid else "")
 
-    def _further(self, domain: Domain, cells: int) -> Further:
+    def _further(self, domain: Domain, cells: int) -> LaterMarginals:
         if not self.hybrid:
-            return Further(2, (2 * BINS + 1) ** 2, cells)
+            return LaterMarginals(2, (2 * BINS + 1) ** 2, cells)
         most = max(cells, MOST_PART_CELLS)
-        return Further(2 + len(_small(domain)), MOST_PART_CELLS, most)
+        return LaterMarginals(2 + len(_small(domain)), MOST_PART_CELLS, most)
 
     def _split(self, plan: Plan, total: float, ordered: Ordered) -> tuple[int, ...]:
         """The attributes that split the table: those of the fewest values, as long as the noisy total gives

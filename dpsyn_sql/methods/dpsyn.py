@@ -36,7 +36,7 @@ from dpsyn_sql.methods.marginals import LEAST_UNITS, asked_again, one_way_steps,
 from dpsyn_sql.methods.models.views import ViewsModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
-from dpsyn_sql.planning.plan import Further, Plan, ReservedStep, equivalent_rho
+from dpsyn_sql.planning.plan import LaterMarginals, Plan, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
 from dpsyn_sql.rows.sample.views import SYNTHESES
@@ -124,7 +124,9 @@ class DPSyn(Recipe):
         share = _one_way_share(equivalent_rho(source, domain, budget))
         first, rest = budget.split((share, 100 - share))
         cells = min(MOST_VIEW_CELLS, math.prod(domain.shape(used)))
-        step = ReservedStep("views over bins", (), rest, Further(min(MOST_TOGETHER, len(used)), cells, room))
+        step = ReservedStep(
+            "views over bins", (), rest, LaterMarginals(min(MOST_TOGETHER, len(used)), cells, room)
+        )
         return self.planned(
             source, domain, budget, terms, [*one_way_steps(domain, first, terms.workload), step]
         )

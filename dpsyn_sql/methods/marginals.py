@@ -37,7 +37,7 @@ def one_way_steps(domain: Domain, budget: Budget, workload: Workload = UNWEIGHTE
     means, sizes = workload.means(domain.names), {a.name: a.size for a in domain.attributes}
     weights, _ = size_weights(sizes, means)
     of = {name: _BAND ** max(1, math.ceil(math.log(size, _BAND))) for name, size in sizes.items()}
-    bands = by_band(of, means)
+    bands = groups_of_equal_size(of, means)
     shares = budget.split([sum(weights[query.attrs[0]] for query in own) for own in bands.values()])
     return [
         MeasureStep(f"one-way, up to {codes} codes{in_words(mean)}", queries, share)
@@ -56,7 +56,7 @@ def size_weights(
     return weights, powers
 
 
-def by_band(
+def groups_of_equal_size(
     sizes: Mapping[str, int], means: Mapping[str, Fraction]
 ) -> dict[tuple[int, Fraction], tuple[MarginalQuery, ...]]:
     """The one-way tables of attributes of one size and one mean weight, ascending."""

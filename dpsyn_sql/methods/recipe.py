@@ -273,5 +273,5 @@ def check_model(method: Recipe) -> None:
         raise InputError(
             f"method={method.name!r} fits a model of class {model.__name__}, which has no "
             f"{' and no '.join(f'{name}()' for name in lacking)}: no rows could be released. Add to the "
-            "class what interfaces.Model requires, or use another method. Nothing was charged."
+            "class what fit.model.Model requires, or use another method. Nothing was charged."
         )

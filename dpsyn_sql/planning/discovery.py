@@ -79,7 +79,7 @@ TYPES_PART = Fraction(1, 5)
 so a small part is enough; a wrong type loses the column, and a fifth makes other noise only 12 % larger."""
 
 
-def things_per_unit(ask: Ask, rows_per_unit: int) -> int:
+def counted_per_unit(ask: Ask, rows_per_unit: int) -> int:
     """How many keys, or codes of a grid, a unit of up to k rows counts for.
 
     Signal over noise of a unit with d different ones is proportional to min(m, d) / sqrt(m) for Gaussian

@@ -33,7 +33,7 @@ class MeasureStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Further:
+class LaterMarginals:
     """Marginals of at most ``attributes`` attributes and ``cells`` cells that may be asked for too.
 
     There are too many to count them ahead. Noisy answers decide which are asked for, and these are counted
@@ -61,7 +61,7 @@ class ReservedStep:
     name: str
     queries: tuple[MarginalQuery, ...]
     budget: Budget
-    further: Further | None = None
+    further: LaterMarginals | None = None
     tables: int | None = None
 
     def pairs_assumed(self, domain: Domain) -> int:
@@ -88,7 +88,7 @@ class PlanDetails:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class CountedKey:
     """What discovery has counted of a table that is one key, which is its only attribute; public.
 
     ``tables``: the noisy total (rows), then the noisy rows of each code. ``rows`` (float64[size], none
@@ -122,7 +122,7 @@ class Plan:
     budget: Budget
     discovery: tuple[DiscoveryStep, ...] = ()
     details: PlanDetails = field(default_factory=PlanDetails)
-    counted: Counted | None = None
+    counted: CountedKey | None = None
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:
@@ -145,7 +145,7 @@ class Plan:
         return not self.reserved
 
     @property
-    def further(self) -> Further | None:
+    def further(self) -> LaterMarginals | None:
         """Marginals that may be asked for in addition to ``queries``.
 
         Raises:

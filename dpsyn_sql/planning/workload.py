@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Number, exact_number
 from dpsyn_sql.errors import BudgetError, InputError, said
-from dpsyn_sql.source.names import fold, listed, meant
+from dpsyn_sql.source.names import fold, listed, name_hint
 
 if TYPE_CHECKING:  # loads numpy, and requests are read without
     from dpsyn_sql.domain.shape import Shape
@@ -164,7 +164,7 @@ def _measured(option: str, name: str, shape: Shape) -> str:
             raise InputError(
                 f"{option} names {name!r}, which is not measured ({type(role).__name__}): leave it out"
             )
-    hint = meant(name, names, "its columns are")
+    hint = name_hint(name, names, "its columns are")
     raise InputError(f"{option} names {name!r}, which is not a column of the release; {hint}")
 
 

@@ -46,7 +46,7 @@ def notes_on(entry: SqliteEntry) -> tuple[str, ...]:
                 f"Replayed {label}, measured on {entry.measured_on}. Nothing was charged, and the noisy "
                 "answers are those of that day. To measure new data pass another version=."
             )
-    return (*notes, f"The account {entry.standing}.")
+    return (*notes, f"The account {entry.account_state}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
-from dpsyn_sql.methods.models.asked import checked_names
+from dpsyn_sql.methods.models.checks import checked_names
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 

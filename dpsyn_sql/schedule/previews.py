@@ -12,7 +12,7 @@ from dpsyn_sql.accounting.budget import exact_number
 from dpsyn_sql.errors import DpsynError
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
 from dpsyn_sql.schedule.reading import read_schedule
-from dpsyn_sql.schedule.records import Records, Spent, check_clock, epsilon_of, read_records
+from dpsyn_sql.schedule.records import Records, ScheduleSpending, check_clock, epsilon_of, read_records
 from dpsyn_sql.schedule.running import check_due, other_limits, wanted
 from dpsyn_sql.schedule.series import Item, ReleaseSeries, Schedule, in_keys
 from dpsyn_sql.schedule.status import states, utc_now
@@ -59,11 +59,13 @@ def preview(
     check_due(schedule, chosen)
     other_limits(schedule, records)
     known = {state.item.key: state.state for state in found}
-    spent = Spent(schedule, records, schedule.items(now), now)
+    spent = ScheduleSpending(schedule, records, schedule.items(now), now)
     return tuple(_previewed(schedule, item, known[item.key], records, spent) for item in chosen)
 
 
-def _previewed(schedule: Schedule, item: Item, state: str, records: Records, spent: Spent) -> Preview:
+def _previewed(
+    schedule: Schedule, item: Item, state: str, records: Records, spent: ScheduleSpending
+) -> Preview:
     """One period; what it would debit is added to ``spent`` for the next ones."""
     from dpsyn_sql.front.plan import plan
 
@@ -82,7 +84,7 @@ def _previewed(schedule: Schedule, item: Item, state: str, records: Records, spe
         problem = problem or spent.refusal(item, cost)[0]
         if not problem:
             spent.add(item, cost)
-    return Preview(item, epsilon, reads, explained.into, explained.outlook, bound, problem)
+    return Preview(item, epsilon, reads, explained.into, explained.preview, bound, problem)
 
 
 def _reading(schedule: Schedule, item: Item) -> str:

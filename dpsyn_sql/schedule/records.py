@@ -78,7 +78,7 @@ def check_clock(schedule: Schedule, records: Records, now: datetime) -> None:
         )
 
 
-class Spent:
+class ScheduleSpending:
     """What the accounts of a schedule have spent: debits of the ledger, and those that are foreseen.
 
     A scheduled debit counts where its window begins, and so does one of another name with the label of that

@@ -25,7 +25,7 @@ from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
     Records,
-    Spent,
+    ScheduleSpending,
     check_clock,
     epsilon_of,
     read_records,
@@ -333,7 +333,7 @@ def _over_limit(
     records = read_records(schedule.ledger)
     if account is None or not account.of_periods or records.of(item) is not None:
         return "", None
-    return Spent(schedule, records, items, now).refusal(item, _cost(schedule, item))
+    return ScheduleSpending(schedule, records, items, now).refusal(item, _cost(schedule, item))
 
 
 def _cost(schedule: Schedule, item: Item) -> Budget:

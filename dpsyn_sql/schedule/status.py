@@ -13,7 +13,7 @@ from dpsyn_sql.errors import DpsynError
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
     Records,
-    Spent,
+    ScheduleSpending,
     check_clock,
     epsilon_of,
     read_records,
@@ -73,7 +73,7 @@ def states(schedule: Schedule, records: Records, now: datetime, *, look: bool = 
     found = {item.key: _recorded(item, records, now) for item in items}
     published = [item for item in items if found[item.key] == PUBLISHED]
     found.update({item.key: GONE for item in gone(schedule, published)} if look else {})
-    spent, stopped = Spent(schedule, records, items, now), set[str]()
+    spent, stopped = ScheduleSpending(schedule, records, items, now), set[str]()
     for item in oldest_first([item for item in items if found[item.key] == DUE]):
         if item.releases.name in stopped or not _admitted(schedule, item, records, spent):
             found[item.key] = REFUSED
@@ -101,7 +101,7 @@ def _recorded(item: Item, records: Records, now: datetime) -> str:
     return {"published": PUBLISHED, "measured": MEASURED}.get(entry.state, FAILED)
 
 
-def _admitted(schedule: Schedule, item: Item, records: Records, spent: Spent) -> bool:
+def _admitted(schedule: Schedule, item: Item, records: Records, spent: ScheduleSpending) -> bool:
     """Whether its budget admits what is due; if so, it counts as spent for what is due later."""
     account = schedule.accounts.get(item.releases.source.account or "")
     if account is None:

@@ -17,7 +17,7 @@ import sqlglot
 import sqlglot.expressions as exp
 
 from dpsyn_sql.source.engine_syntax import expressions_fault, is_one_expression
-from dpsyn_sql.source.names import fold, meant, shorten
+from dpsyn_sql.source.names import fold, name_hint, shorten
 from dpsyn_sql.source.query_check import PARSER_TROUBLE, QueryCatalog, print_tree, refused_construct
 from dpsyn_sql.source.relation import CheckDomain, Constant
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -57,7 +57,7 @@ def check_expression(text: str, columns: Collection[str], catalog: QueryCatalog)
             return _faulty(f"it names {shorten(column.sql())}; write the column without a table")
         name = known.get(fold(column.name))
         if name is None:
-            hint = meant(column.name, columns, "there is")
+            hint = name_hint(column.name, columns, "there is")
             return _faulty(f"it uses {shorten(column.name)!r}, which is no column; {hint}")
         column.this.set("this", name)
         column.this.set("quoted", True)

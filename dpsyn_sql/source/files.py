@@ -20,7 +20,7 @@ from typing import Literal
 
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.names import case_clashes, shorten
-from dpsyn_sql.source.paths import WILDCARDS, absolute_path, turns_back
+from dpsyn_sql.source.paths import WILDCARDS, absolute_path, has_parent_after_wildcard
 
 FileFormat = Literal["parquet", "csv"]
 
@@ -104,7 +104,7 @@ def find_files(path: str) -> FileSet | None:
 
 
 def _refuse_turning_back(path: str) -> None:
-    if turns_back(path):
+    if has_parent_after_wildcard(path):
         raise SourceError(
             f"{shorten(path)!r} has '..' after a wildcard, so it leads to folders that it does not "
             "name. Write the path without '..'."

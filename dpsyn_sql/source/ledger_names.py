@@ -23,13 +23,13 @@ _ONE_STORE = {"s3a": "s3", "s3n": "s3"}
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class LedgerNames:
     """Where a ledger's names begin: the place it had when it was made, or None for one in memory."""
 
     place: Path | None = None
 
     @classmethod
-    def of(cls, place: str | os.PathLike[str] | None) -> Home:
+    def of(cls, place: str | os.PathLike[str] | None) -> LedgerNames:
         """The home of a ledger that is made at ``place`` (links are followed)."""
         return cls(None if place is None else Path(os.path.realpath(place)))
 

@@ -72,7 +72,7 @@ def near_matches(name: str, candidates: Iterable[str], most: int = 3) -> list[st
     return [by_fold[key] for key in found]
 
 
-def meant(name: str, known: Iterable[str], there: str = "it has") -> str:
+def name_hint(name: str, known: Iterable[str], there: str = "it has") -> str:
     """For a message about an unknown name: the names that look like it, else all that there are.
 
     ``there`` is said before all names.

@@ -28,7 +28,7 @@ def absolute_pattern(pattern: str) -> str:
     return str(absolute_path(Path(*before)).joinpath(*after))
 
 
-def turns_back(pattern: str) -> bool:
+def has_parent_after_wildcard(pattern: str) -> bool:
     """Whether a glob has a ``..`` after a wildcard."""
     return ".." in _parts(pattern)[1]
 

@@ -48,7 +48,7 @@ PARSER_TROUBLE = (SqlglotError, RecursionError, AttributeError, TypeError, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CatalogRelation:
     """A table or view of the catalog: (catalog, schema, name) and a view's CREATE statement."""
 
     identity: Identity
@@ -63,7 +63,7 @@ class Found:
 class QueryCatalog(Protocol):
     """What the check asks of the database; nothing here reads a row."""
 
-    def find(self, parts: tuple[str, ...], scope: Namespace | None) -> Found | None:
+    def find(self, parts: tuple[str, ...], scope: Namespace | None) -> CatalogRelation | None:
         """The relation a reference means, looked up in a view's own schema if ``scope`` is given."""
 
     def file(self, path: str) -> Fragment | None:
@@ -118,7 +118,7 @@ def check_query(
 
 
 def check_view(
-    view: Found,
+    view: CatalogRelation,
     catalog: QueryCatalog,
     public: frozenset[Identity] = frozenset(),
     *,
@@ -187,7 +187,7 @@ def _argument_fault(node: Node, *allowed: str) -> str | None:
     return None
 
 
-def _definition(view: Found) -> tuple[Node, list[Node]]:
+def _definition(view: CatalogRelation) -> tuple[Node, list[Node]]:
     """The query in a view's CREATE statement and the column names it declares."""
     tree: Any = None
     with contextlib.suppress(*PARSER_TROUBLE):
@@ -302,7 +302,7 @@ class _Check:
                     "database or a file. Write a data frame in a Python variable to a table first."
                 )
 
-    def _remember(self, found: Found) -> None:
+    def _remember(self, found: CatalogRelation) -> None:
         """Note what is read. A trusted query is not checked, but what its views read is charged."""
         if found.identity in self.relations:
             return
@@ -363,7 +363,7 @@ class _Check:
         table.set("this", exp.to_identifier(token, quoted=True))
         return True
 
-    def _write_out(self, node: exp.Table, view: Found, depth: int) -> None:
+    def _write_out(self, node: exp.Table, view: CatalogRelation, depth: int) -> None:
         """Put a view's definition where its name stood."""
         if depth >= _DEEPEST_VIEW:
             raise SourceError("Views are nested too deeply to be checked.")

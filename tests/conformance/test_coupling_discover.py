@@ -29,7 +29,7 @@ from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.discovery import counted_per_unit
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import (
     Beginning,
@@ -148,7 +148,7 @@ def least_of(unit, kind):
     if kind == "pure":
         return 1
     share = BUDGETS[kind].split([1] * len(questions(unit, kind, ("p",))))[0]
-    return least_units(keys_event(things_per_unit("keys", unit.max_rows), share))
+    return least_units(keys_event(counted_per_unit("keys", unit.max_rows), share))
 
 
 def beside(unit, rows, kind):
@@ -267,7 +267,7 @@ def check(unit, kind, first, second, answers, labels=(("p", "P", "q"), ("p", "P"
     for event, question, before, after in zip(
         one.events, one.entry.questions, one.watched.exact, two.watched.exact, strict=True
     ):
-        bounded(event, question, before, after, things_per_unit(question["what"], unit.max_rows))
+        bounded(event, question, before, after, counted_per_unit(question["what"], unit.max_rows))
 
 
 def asked_for(run, kind):
@@ -311,7 +311,7 @@ def test_a_unit_of_k_different_rows_changes_as_much_as_is_declared(kind):
         one.events, one.entry.questions, one.watched.exact, two.watched.exact, strict=True
     ):
         changed = sum(abs(after.get(key, 0) - before.get(key, 0)) for key in {*before, *after})
-        assert changed == things_per_unit(question["what"], K)
+        assert changed == counted_per_unit(question["what"], K)
         if isinstance(event, GaussianEvent | ThresholdEvent):
             assert event.l2_squared == changed
         else:

@@ -13,7 +13,7 @@ import dpsyn_sql
 from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.files import find_files
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,7 @@ def test_what_is_read_is_what_is_charged(places, kind):
     with open_source(con, source, trust_query=kind == "trusted") as session:
         found = session.engine.fetch(f"SELECT n FROM {session.relation.sql}", step="a look")
         assert {int(value) for value in found["n"]} == {1}
-        home = Home.of(meant / "ledger")
+        home = LedgerNames.of(meant / "ledger")
         assert session.private_sources(home) == (name,)
         assert ".." not in session.resolved_name(home).split("/") or session.relation.kind == "query"
 

@@ -60,7 +60,7 @@ FAULTS = (
         f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[gdp]",
         (
             "dpsyn_sql/private/measure/questions/types.py",
-            'grid_event(things_per_unit("types", behind.rows_per_unit), budget)',
+            'grid_event(counted_per_unit("types", private_side.rows_per_unit), budget)',
             "grid_event(1, budget)",
         ),
     ),

@@ -7,11 +7,11 @@ LEDGER = "tests/unit/ledger/test_ledger_release.py"
 DAMAGE = "tests/unit/ledger/test_ledger_damage.py"
 DOOR = "dpsyn_sql/private/measure/curator.py"
 PREPARATION = "dpsyn_sql/front/prepare.py"
-BOOK = "dpsyn_sql/front/record.py"
+BOOK = "dpsyn_sql/front/ledger_lookup.py"
 ENTRIES = "dpsyn_sql/ledger/entries.py"
 TRANSCRIPT = "dpsyn_sql/ledger/questions.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
-APPEAR = "dpsyn_sql/ledger/appear.py"
+APPEAR = "dpsyn_sql/ledger/creation.py"
 SQLITE = "dpsyn_sql/ledger/sqlite.py"
 NAMES = "tests/e2e/test_one_name_one_account.py"
 SLICES = "tests/sql/test_slices.py"
@@ -53,10 +53,10 @@ FAULTS = (
         f"{CURATOR}::test_an_overdrawn_question_is_not_counted",
         (
             DOOR,
-            "            for event in (inquiry.event, *inquiry.further):\n                asked.charge(event)\n"
-            "            stored = asked.store(inquiry.noisy())\n",
-            "            noisy = inquiry.noisy()\n"
-            "            for event in (inquiry.event, *inquiry.further):\n                asked.charge(event)\n"
+            "            for event in (question_parts.event, *question_parts.further):\n                asked.charge(event)\n"
+            "            stored = asked.store(question_parts.noisy())\n",
+            "            noisy = question_parts.noisy()\n"
+            "            for event in (question_parts.event, *question_parts.further):\n                asked.charge(event)\n"
             "            stored = asked.store(noisy)\n",
         ),
     ),
@@ -130,7 +130,7 @@ FAULTS = (
         "a ledger that was moved is believed",
         f"{NAMES}::test_a_ledger_that_was_moved_is_refused_until_somebody_says_how",
         (
-            "dpsyn_sql/ledger/homes.py",
+            "dpsyn_sql/ledger/moves.py",
             "found == place:\n        return\n    raise",
             "place:\n        return\n    raise",
         ),

@@ -84,7 +84,11 @@ FAULTS = (
     fault(
         "choices of parts are not charged",
         f"{TREES_ASKED}::test_a_tree_of_several_parts_charges_its_tests_and_its_choices[gdp]",
-        (DOOR, "for event in (inquiry.event, *inquiry.further):", "for event in (inquiry.event,):"),
+        (
+            DOOR,
+            "for event in (question_parts.event, *question_parts.further):",
+            "for event in (question_parts.event,):",
+        ),
     ),
     fault(
         "one choice of parts charged for all levels",
@@ -198,8 +202,8 @@ FAULTS = (
         f"{NEIGHBOUR_TREES}[basic-unit-gdp]",
         (
             TREE_LEAVES,
-            "return behind.noisy([np.concatenate((counts, others))], event)",
-            "return [np.concatenate((behind.noisy([counts], event)[0], others))]",
+            "return private_side.noisy([np.concatenate((counts, others))], event)",
+            "return [np.concatenate((private_side.noisy([counts], event)[0], others))]",
         ),
     ),
     fault(

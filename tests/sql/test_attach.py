@@ -11,7 +11,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.front.attach import in_sql
 from dpsyn_sql.front.request import OPTIONS
-from dpsyn_sql.ledger.locations import known_memory_ledger
+from dpsyn_sql.ledger.locations import existing_memory_ledger
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.files import file_beside
 
@@ -306,7 +306,7 @@ def test_a_ledger_in_memory_is_one_for_both_ways(first):
                 (row,) = rows(con, "FROM dpsyn_release('people', 'one', method := 'independent')")
                 assert any("in memory too" in note for note in row["notes"])
                 assert dpsyn_sql.release(con, "people", into="one", method="independent").replayed
-        ledger = known_memory_ledger(con)
+        ledger = existing_memory_ledger(con)
         assert ledger is not None and len(ledger.overview().releases) == (2 if first == "python" else 1)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.encode.codes import Bound, encode_query
@@ -192,7 +192,10 @@ def test_all_marginals_count_the_same_rows(con, k, rows, key, max_rows):
 def test_further_marginals_count_the_same_rows(con, rows, key, max_rows):
     """Counted later, of the rows that were drawn once."""
     single = [MarginalQuery(("a",)), MarginalQuery(("b",))]
-    further, unit = Further(2, DOMAIN.cells(ALL.attrs), DOMAIN.cells(ALL.attrs)), PrivacyUnit("id", max_rows)
+    further, unit = (
+        LaterMarginals(2, DOMAIN.cells(ALL.attrs), DOMAIN.cells(ALL.attrs)),
+        PrivacyUnit("id", max_rows),
+    )
     counter = SqlCounter(
         DuckDBEngine(con), put(con, rows), DOMAIN, single, unit=unit, key=key, further=further
     )

@@ -19,8 +19,8 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, MarginalQuery, StepQuery
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.counting import Behind
-from dpsyn_sql.private.measure.questions import taken_apart
+from dpsyn_sql.private.measure.counting import PrivateSide
+from dpsyn_sql.private.measure.questions import parts_of_question
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -82,8 +82,11 @@ def test_what_is_learnt_of_an_expression_is_read_from_it_and_says_so():
     assert attribute_of_cuts(column, [Fraction(1), Fraction(16)]).source == MONTH
     assert measured_facts(column)["source"] == str(MONTH)
     budget, plain = Budget.from_epsilon("1", "1e-6"), KeyQuery("month", "BIGINT")
-    behind = Behind(1, None, None, SimpleNamespace())
-    asked = [taken_apart(query, budget, behind).named for query in (plain, replace(plain, source=MONTH))]
+    private_side = PrivateSide(1, None, None, SimpleNamespace())
+    asked = [
+        parts_of_question(query, budget, private_side).named
+        for query in (plain, replace(plain, source=MONTH))
+    ]
     assert asked[1] == {**asked[0], "source": str(MONTH)} and "source" not in asked[0]
 
 

@@ -9,7 +9,7 @@ from scipy.stats import binom, norm
 import dpsyn_sql.private.measure.questions.marginals as marginals_module
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import LaplaceEvent
-from dpsyn_sql.accounting.likelihood import Answered
+from dpsyn_sql.accounting.likelihood import AnsweredQuestion
 from dpsyn_sql.accounting.tradeoff import fewest_misses, lower_bound, power, runs_for_power, upper_bounds
 from dpsyn_sql.auditing import ERROR, _planned, audit
 from dpsyn_sql.auditing.design import simulated
@@ -175,7 +175,9 @@ def test_the_simulated_design_agrees_with_exact_probabilities():
         rates.append(np.outer(binom.pmf(ones, 3, chance[0]), binom.pmf(ones, 3, chance[1])))
     losses = np.add.outer(*((2 * ones - 3) / event.scale for event in events))
     none, one = np.zeros(3, dtype=np.int64), np.ones(3, dtype=np.int64)
-    for threshold, false_alarm, miss in simulated("pure", [Answered(e, none, one, none) for e in events]):
+    for threshold, false_alarm, miss in simulated(
+        "pure", [AnsweredQuestion(e, none, one, none) for e in events]
+    ):
         assert false_alarm == pytest.approx(rates[0][losses >= threshold].sum(), abs=0.006)
         assert miss == pytest.approx(rates[1][losses < threshold].sum(), abs=0.006)
 

@@ -17,7 +17,7 @@ _PART = Fragment('"temp"."main"."rows of a part"')
 
 
 class PartedEngine(DuckDBEngine):
-    """``interfaces.SourceEngine`` over the rows of a table in parts.
+    """``SourceEngine`` over the rows of a table in parts.
 
     Args:
         store: a DuckDB connection; sees the table ``relation``.

@@ -24,7 +24,7 @@ from dpsyn_sql.private.protocols import NoiseSource
 
 
 @dataclass(frozen=True, slots=True)
-class Noised:
+class NoiseCall:
     """One call of a noise source.
 
     ``exact``: int64 counts of all tables of a question one after the other, or the scores of the
@@ -43,7 +43,7 @@ class RecordingNoise:
 
     def __init__(self, inner: NoiseSource) -> None:
         self._inner = inner
-        self.calls: list[Noised] = []
+        self.calls: list[NoiseCall] = []
 
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
         """As the inner source."""
@@ -60,14 +60,14 @@ class RecordingNoise:
     def _noted(
         self, mechanism: str, exact: NDArray[np.int64], scale: float, answer: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        self.calls.append(Noised(mechanism, exact.copy(), scale, answer.copy()))
+        self.calls.append(NoiseCall(mechanism, exact.copy(), scale, answer.copy()))
         return answer
 
 
 class ReplayedNoise:
     """Gives the answers of another run in order, whatever the counts are now."""
 
-    def __init__(self, calls: Iterable[Noised]) -> None:
+    def __init__(self, calls: Iterable[NoiseCall]) -> None:
         self._answers = iter([call.answer for call in calls])
 
     def gaussian(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:

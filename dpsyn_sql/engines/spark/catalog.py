@@ -43,7 +43,7 @@ Kind = Literal["table", "view", "temporary view"]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SparkCatalogTable:
     """A table or view of a catalog.
 
     ``parts``: its full name; of a temporary view the name that the session knows it by. ``provider``: the
@@ -68,7 +68,7 @@ class Named:
         return shown(self.parts)
 
 
-def look_up(spark: Any, text: str) -> Named:
+def look_up(spark: Any, text: str) -> SparkCatalogTable:
     """The table or view that a name means to the session.
 
     Raises:
@@ -81,16 +81,16 @@ def look_up(spark: Any, text: str) -> Named:
     name = quoted(parts)
     found = asked(lambda: spark.catalog.getTable(name), _READING)
     if found.isTemporary:
-        return Named(parts, "temporary view")
+        return SparkCatalogTable(parts, "temporary view")
     facts = _facts(spark, name)
     namespace = tuple(str(part) for part in found.namespace or ())
     full = (str(found.catalog), *namespace, str(found.name))
     if str(found.tableType).upper().endswith("VIEW"):
-        return Named(full, "view", definition=facts.get("View Text", ""))
+        return SparkCatalogTable(full, "view", definition=facts.get("View Text", ""))
     location = facts.get("Location") or None
     if _HANDLED in facts.get("Table Properties", ""):
         location = None
-    return Named(full, "table", facts.get("Provider", "").lower(), location)
+    return SparkCatalogTable(full, "table", facts.get("Provider", "").lower(), location)
 
 
 def _facts(spark: Any, name: str) -> dict[str, str]:
@@ -106,12 +106,12 @@ def _facts(spark: Any, name: str) -> dict[str, str]:
     return facts
 
 
-def delta_version(spark: Any, table: Named) -> str | None:
+def delta_version(spark: Any, table: SparkCatalogTable) -> str | None:
     """The newest version of a Delta table."""
     return _value(spark, f"DESCRIBE HISTORY {table.sql} LIMIT 1", "version")
 
 
-def iceberg_snapshot(spark: Any, table: Named) -> str | None:
+def iceberg_snapshot(spark: Any, table: SparkCatalogTable) -> str | None:
     """The snapshot that an Iceberg table is at; None of one that nothing was ever written to."""
     return _value(spark, f"SELECT snapshot_id FROM {table.sql}.refs WHERE name = 'main'", "snapshot_id")
 

@@ -94,7 +94,7 @@ class SparkEngine(DuckDBEngine):
     def sums(
         self, tallies: Sequence[Tally], *, step: str, over: Encoding | None = None, unit: str | None = None
     ) -> Iterator[dict[str, NDArray[Any]]]:
-        """As ``interfaces.SourceEngine``: one job, and one pass over the rows for all tallies.
+        """As ``SourceEngine``: one job, and one pass over the rows for all tallies.
 
         Raises:
             EngineFailure: Spark, or DuckDB in a task or on the driver, failed.
@@ -112,7 +112,7 @@ class SparkEngine(DuckDBEngine):
             super().drop(collected, step="dropping sums")
 
     def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
-        """As ``interfaces.SourceEngine``: a temporary table of the driver's DuckDB, part by part.
+        """As ``SourceEngine``: a temporary table of the driver's DuckDB, part by part.
 
         Raises:
             EngineFailure, InternalError, SourceError: as ``sums``.
@@ -125,7 +125,7 @@ class SparkEngine(DuckDBEngine):
             super().drop(collected, step="dropping sums")
 
     def keep(self, encoding: Encoding, *, step: str) -> None:
-        """As ``interfaces.SourceEngine``: Parquet files in the private place.
+        """As ``SourceEngine``: Parquet files in the private place.
 
         Raises:
             EngineFailure, SourceError: as ``sums``.
@@ -152,7 +152,7 @@ class SparkEngine(DuckDBEngine):
             raise
 
     def drop(self, table: Fragment, *, step: str) -> None:
-        """As ``interfaces.SourceEngine``."""
+        """As ``SourceEngine``."""
         self._forget(table)
         self._declared.pop(table, None)
         super().drop(table, step=step)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
-from dpsyn_sql.engines.spark.catalog import Named, delta_version, iceberg_snapshot
+from dpsyn_sql.engines.spark.catalog import SparkCatalogTable, delta_version, iceberg_snapshot
 from dpsyn_sql.engines.spark.guard import asked, tried
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.names import shorten
@@ -42,7 +42,7 @@ _CACHED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
+class PinnedFrame:
     """A data frame of one state: ``words`` say which, ``check`` raises if it has changed."""
 
     frame: Any
@@ -51,7 +51,7 @@ class Pinned:
     versioned: bool = False
 
 
-def pinned_table(spark: Any, table: Named) -> Pinned:
+def pinned_table(spark: Any, table: SparkCatalogTable) -> PinnedFrame:
     """A table at its newest state; ``spark`` is the session that will read it.
 
     Raises:
@@ -78,19 +78,19 @@ def pinned_table(spark: Any, table: Named) -> Pinned:
     what = f"The table {shorten(table.shown)}"
     _refuse_cached(frame, what)
     words = f"version {version} of the table ({table.provider})"
-    return Pinned(frame, words, lambda: _check_cache(frame), versioned=True)
+    return PinnedFrame(frame, words, lambda: _check_cache(frame), versioned=True)
 
 
 _FILES = frozenset({"parquet", "orc", "csv", "json", "text", "avro", "hive"})
 """Formats of tables whose files Spark lists."""
 
-_VERSIONS: dict[str, Callable[[Any, Named], str | None]] = {
+_VERSIONS: dict[str, Callable[[Any, SparkCatalogTable], str | None]] = {
     "delta": delta_version,
     "iceberg": iceberg_snapshot,
 }
 
 
-def pinned_files(spark: Any, frame: Any, what: str, *, files: bool) -> Pinned:
+def pinned_files(spark: Any, frame: Any, what: str, *, files: bool) -> PinnedFrame:
     """A data frame of whatever its files hold. ``files``: it has files, even if there are none yet.
 
     Raises:
@@ -100,14 +100,14 @@ def pinned_files(spark: Any, frame: Any, what: str, *, files: bool) -> Pinned:
     _refuse_cached(frame, what)
     first = asked(lambda: _state(spark, frame), _LISTING)
     if not (first or files):
-        return Pinned(frame, _NO_FILES, lambda: _check_cache(frame))
+        return PinnedFrame(frame, _NO_FILES, lambda: _check_cache(frame))
 
     def check() -> None:
         _check_cache(frame)
         if tried(lambda: _state(spark, frame)) != first:
             raise SourceError(_CHANGED)
 
-    return Pinned(frame, "names, sizes and times of files, compared whenever rows were read", check)
+    return PinnedFrame(frame, "names, sizes and times of files, compared whenever rows were read", check)
 
 
 def _refuse_cached(frame: Any, what: str) -> None:

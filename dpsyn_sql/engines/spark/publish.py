@@ -43,7 +43,7 @@ _SETTINGS = ("TimeZone", "memory_limit")
 
 @dataclass(frozen=True, slots=True)
 class SparkPublisher:
-    """Makes and writes rows of one output (``interfaces.RowPublisher``)."""
+    """Makes and writes rows of one output (``RowPublisher``)."""
 
     spark: Any
     output: SparkOutput
@@ -51,7 +51,7 @@ class SparkPublisher:
     only_same: bool
 
     def left(self, engine: Engine, rows: PartRows) -> tuple[int, ...]:
-        """As ``interfaces.RowPublisher``."""
+        """As ``RowPublisher``."""
         own = _own(engine)
         frame = self._in_tasks(own, rows, draw.counted(recipe_of(own, rows, "", None)), _LEFT)
         found = asked(lambda: [(int(row["first"]), int(row["rows"])) for row in frame.collect()], _MAKING)
@@ -70,7 +70,7 @@ class SparkPublisher:
         release: str,
         model: Path,
     ) -> None:
-        """As ``interfaces.RowPublisher``."""
+        """As ``RowPublisher``."""
         own, output = _own(engine), self.output
         columns, carried = schemas_of(shape, comments)
         frame = self._in_tasks(own, rows, draw.decoded(recipe_of(own, rows, query, carried)), columns)

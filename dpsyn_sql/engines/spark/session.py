@@ -14,15 +14,15 @@ from hashlib import sha256
 from typing import Any
 
 from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, SourceSession
-from dpsyn_sql.engines.spark.catalog import Named, look_up, shown
+from dpsyn_sql.engines.spark.catalog import SparkCatalogTable, look_up, shown
 from dpsyn_sql.engines.spark.columns import columns_of
 from dpsyn_sql.engines.spark.engine import SparkEngine, open_engine
 from dpsyn_sql.engines.spark.guard import asked, refuse_stopped, tried
-from dpsyn_sql.engines.spark.pin import Pinned, SparkRows, is_steady, pinned_files, pinned_table
+from dpsyn_sql.engines.spark.pin import PinnedFrame, SparkRows, is_steady, pinned_files, pinned_table
 from dpsyn_sql.engines.spark.place import Place, private_place
 from dpsyn_sql.errors import InputError, InternalError, SourceError
 from dpsyn_sql.source.frames import Frame
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name, is_query, shorten
 from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.source.sessions import session_of
@@ -54,8 +54,8 @@ class SparkSource(SourceSession):
     """An open source of Spark. ``table``: what it is in a catalog; None for queries and data frames."""
 
     engine: SparkEngine
-    table: Named | None = None
-    pinned: Pinned | None = None
+    table: SparkCatalogTable | None = None
+    pinned: PinnedFrame | None = None
     place: Place | None = None
 
     unplaced = "A Spark application has no lasting place of its own"
@@ -65,7 +65,7 @@ class SparkSource(SourceSession):
         """Anything but a table."""
         return self.relation.kind != "table"
 
-    def resolved_name(self, home: Home) -> str:
+    def resolved_name(self, home: LedgerNames) -> str:
         """A table by the place of its files, a data frame by its label, all else by its text."""
         if self.relation.kind == "frame":
             return home.frame(self.relation.name)
@@ -73,13 +73,13 @@ class SparkSource(SourceSession):
             return home.spark(self.table.location)
         return home.spark_query(self.relation.name)
 
-    def definition(self, home: Home) -> str | None:
+    def definition(self, home: LedgerNames) -> str | None:
         """What a view is made by, as a digest."""
         if self.table is None or not self.table.definition:
             return None
         return sha256(self.table.definition.encode()).hexdigest()
 
-    def private_sources(self, home: Home) -> tuple[str, ...]:
+    def private_sources(self, home: LedgerNames) -> tuple[str, ...]:
         """The only one."""
         return (self.resolved_name(home),)
 
@@ -234,7 +234,7 @@ def _own_session(spark: Any) -> Any:
 
 
 def _session(
-    spark: Any, name: str, kind: RelationKind, pinned: Pinned, memory_limit: str | None
+    spark: Any, name: str, kind: RelationKind, pinned: PinnedFrame, memory_limit: str | None
 ) -> SparkSource:
     schema = asked(lambda: pinned.frame.schema, "reading the schema")
     what = f"The {kind} {shorten(name)}" if kind != "query" else "The query"

@@ -16,7 +16,7 @@ from itertools import combinations
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.residuals import cost_factor
-from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 
@@ -219,7 +219,7 @@ def _powers_below(rho: float, settings: Settings) -> float:
     return min(10.0, max(0.0, math.log10(settings.one_way_rho / max(rho, 1e-30))))
 
 
-def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) -> Further | None:
+def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) -> LaterMarginals | None:
     """Three-way tables, if the budget is large enough and their number neither too small nor too large.
 
     Args:
@@ -232,7 +232,9 @@ def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) 
     if rho < settings.triple_rho or len(sizes) > settings.triple_attributes:
         return None
     there = sum(math.prod(triple) <= MAX_TRIPLE_CELLS for triple in combinations(sizes, 3))
-    return Further(3, MAX_TRIPLE_CELLS, pairs // _FOR_PAIRS) if there >= settings.fewest_triples else None
+    return (
+        LaterMarginals(3, MAX_TRIPLE_CELLS, pairs // _FOR_PAIRS) if there >= settings.fewest_triples else None
+    )
 
 
 @dataclass(frozen=True, slots=True)

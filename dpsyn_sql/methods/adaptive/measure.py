@@ -38,8 +38,8 @@ from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import (
     SIZE_POWER,
-    by_band,
     cell_deviation,
+    groups_of_equal_size,
     in_words,
     one_way_steps,
     one_way_tables,
@@ -80,7 +80,7 @@ def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Se
     everywhere = float(sum(means[name] for name in sizes)) ** SIZE_POWER
     own = sum(power * factors[name] ** SIZE_POWER for name, power in powers.items())
     share = settings.total_share * everywhere / (everywhere + own)
-    bands = by_band(sizes, means)
+    bands = groups_of_equal_size(sizes, means)
     parts = [
         (1 - share) * sum(weights[query.attrs[0]] for query in own) / sum(weights.values())
         for own in bands.values()

@@ -22,7 +22,7 @@ from dpsyn_sql.fit.projections import posterior_means
 from dpsyn_sql.fit.variances import Distance
 from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings
 from dpsyn_sql.methods.adaptive.model import Task, Working
-from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import Workload
 
@@ -141,7 +141,7 @@ def candidate_pairs(
 
 
 def candidate_triples(
-    working: Working, tree: JunctionTree, allowed: Further, settings: Settings
+    working: Working, tree: JunctionTree, allowed: LaterMarginals, settings: Settings
 ) -> list[Scope]:
     """Three attributes within a clique: measuring them does not let the model grow. Small tables of original
     codes come first, up to the limit; none if there are too few."""

@@ -14,7 +14,7 @@ from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
 from dpsyn_sql.fit.gaussian import discretised
 from dpsyn_sql.fit.latent import FittedLatent
 from dpsyn_sql.fit.network import ModelTables, affordable, tables_of_codes
-from dpsyn_sql.methods.models.asked import Answering, over_codes
+from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.copula import CopulaSampler, LatentSampler, OneNormalSampler
 from dpsyn_sql.rows.sample.quotas import ProductSampler

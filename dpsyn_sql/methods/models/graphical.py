@@ -13,7 +13,7 @@ from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, sum
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
 from dpsyn_sql.fit.variances import Components
-from dpsyn_sql.methods.models.asked import Answering, over_codes
+from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.graphical import GraphicalSampler
 

@@ -15,7 +15,7 @@ from dpsyn_sql.fit.arrays import Codes, FloatArray
 from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, work_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, joined, largest, tables_of_codes
-from dpsyn_sql.methods.models.asked import Answering
+from dpsyn_sql.methods.models.checks import Answering
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.systematic import NetworkSampler
 
@@ -32,7 +32,7 @@ MOST_COUNTED = 2**22
 
 @dataclass(frozen=True, slots=True)
 class NetworkModel(Answering):
-    """A fitted network whose ``codes`` are those of a domain; ``total`` as in ``interfaces.Model``.
+    """A fitted network whose ``codes`` are those of a domain; ``total`` as in ``Model``.
 
     Raises:
         InternalError: the network has another domain, or does not draw a code of an attribute with several.

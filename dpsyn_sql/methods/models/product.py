@@ -12,7 +12,7 @@ from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.model import Sampler
 from dpsyn_sql.fit.network import ModelTables, Network, joined, node_of, proper
-from dpsyn_sql.methods.models.asked import Answering
+from dpsyn_sql.methods.models.checks import Answering
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.quotas import CountedSampler, ProductSampler
 

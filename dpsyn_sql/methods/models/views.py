@@ -17,7 +17,7 @@ from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, tree_network
 from dpsyn_sql.fit.reconstruct import most_cells, reconstructed
 from dpsyn_sql.fit.views import summed_to
-from dpsyn_sql.methods.models.asked import Answering, over_codes
+from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.views import Synthesis, ViewsSampler
 

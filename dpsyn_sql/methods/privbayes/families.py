@@ -24,7 +24,7 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, Parent, cells_of
+from dpsyn_sql.methods.privbayes.network import Encoded, Family, GrowingNetwork, Parent, cells_of
 from dpsyn_sql.planning.queries import Choice, Curator, Distances, Marginals
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
@@ -242,7 +242,7 @@ class Task:
         """Families to choose: one for each active attribute but the first."""
         return len(self.active) - 1
 
-    def chosen(self, grown: Grown, families: Sequence[Family], budget: Budget) -> Family:
+    def chosen(self, grown: GrowingNetwork, families: Sequence[Family], budget: Budget) -> Family:
         """A private choice of the family that is furthest from a child independent of its parents.
 
         Without any dependence a score is as large as the sampling errors are, and what the noise of the table
@@ -288,7 +288,7 @@ class Task:
         pairs = [(family.parents[0][0], family.child) for family in families]
         return dict(zip(pairs, snapped(np.array(beyond), 1.0).tolist(), strict=True))
 
-    def _expected(self, grown: Grown, family: Family) -> FloatArray:
+    def _expected(self, grown: GrowingNetwork, family: Family) -> FloatArray:
         """Counts (parents' values ..., child's values) of a child that is independent of its parents."""
         above, _ = grown.parents_joint(family.parents)
         own = self.encoded.shares[family.child]

@@ -48,10 +48,10 @@ from dpsyn_sql.methods.privbayes.families import (
     distance_to_independence,
     largest_number,
 )
-from dpsyn_sql.methods.privbayes.network import Encoded, Family, Grown, doubly_centred
+from dpsyn_sql.methods.privbayes.network import Encoded, Family, GrowingNetwork, doubly_centred
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
-from dpsyn_sql.planning.plan import Further, MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Curator
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.source.relation import Source
@@ -129,7 +129,7 @@ class PrivBayes(Recipe):
         if not pairs:
             return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
         first, rest = budget.split(SHARES)
-        further = Further(self._degree + 1, MOST_CELLS, most // _FOR_PAIRS)
+        further = LaterMarginals(self._degree + 1, MOST_CELLS, most // _FOR_PAIRS)
         reserved = ReservedStep("families of children and parents", pairs, rest, further)
         steps: list[MeasureStep | ReservedStep] = [*one_way_steps(domain, first), reserved]
         return self.planned(source, domain, budget, terms, steps)
@@ -212,7 +212,7 @@ _ROUNDS = 30
 # Of proportional fitting of a joint distribution to its pairs.
 
 
-def interleaved(task: Task) -> Grown:
+def interleaved(task: Task) -> GrowingNetwork:
     """One attribute after the other: a private choice, then the noisy table of the chosen family."""
     grown, outside = _first(task)
     ranks, choosing = None, task.choosing
@@ -233,7 +233,7 @@ def interleaved(task: Task) -> Grown:
     return _with_independent(grown)
 
 
-def two_phases(task: Task, score: Score) -> Grown:
+def two_phases(task: Task, score: Score) -> GrowingNetwork:
     """As in the paper: the whole structure, then the tables of all families.
 
     The structure is post-processing: it rests on noisy tables of all pairs. The score of several parents is
@@ -261,9 +261,9 @@ def two_phases(task: Task, score: Score) -> Grown:
     return _with_independent(grown)
 
 
-def _first(task: Task) -> tuple[Grown, list[int]]:
+def _first(task: Task) -> tuple[GrowingNetwork, list[int]]:
     """The target, else the attribute of most entropy, is placed; the other active ones remain."""
-    grown = Grown.of(task.encoded)
+    grown = GrowingNetwork.of(task.encoded)
     own = [np.maximum(task.encoded.shares[v], np.finfo(np.float64).tiny) for v in task.active]
     entropies = snapped(np.array([-(q * np.log(q)).sum() for q in own]), _GRID)
     first = task.active[int(np.argmax(entropies))] if task.target is None else task.target
@@ -271,7 +271,7 @@ def _first(task: Task) -> tuple[Grown, list[int]]:
     return grown, [v for v in task.active if v != first]
 
 
-def _with_independent(grown: Grown) -> Grown:
+def _with_independent(grown: GrowingNetwork) -> GrowingNetwork:
     """Attributes without a family that may be counted are independent."""
     for v in range(len(grown.encoded.levels)):
         if v not in grown.placed and grown.encoded.size((v, 0)) > 1:

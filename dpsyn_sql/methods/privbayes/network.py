@@ -144,7 +144,7 @@ MIXED = 1e-6
 
 
 @dataclass
-class Grown:
+class GrowingNetwork:
     """Nodes so far; the first variables are the attributes in working bins, coarser levels come after them.
 
     ``sizes``: values of each variable. ``sample``: values of the variables placed, for ``SAMPLE_ROWS`` rows.
@@ -160,7 +160,7 @@ class Grown:
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(_SEED))
 
     @classmethod
-    def of(cls, encoded: Encoded) -> Grown:
+    def of(cls, encoded: Encoded) -> GrowingNetwork:
         """Nothing is placed yet."""
         return cls(encoded, [encoded.size((v, 0)) for v in range(len(encoded.levels))])
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.marginalise import Axes, marginals, scatter
@@ -77,7 +77,7 @@ class SqlCounter:
         csv: bool = False,
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
         key: int | None = None,
-        further: Further | None = None,
+        further: LaterMarginals | None = None,
         most: int = MAX_KEPT_CELLS,
     ) -> None:
         self._engine = engine

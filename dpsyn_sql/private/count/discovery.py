@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType, supported_type
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.discovery import Ask, things_per_unit
+from dpsyn_sql.planning.discovery import Ask, counted_per_unit
 from dpsyn_sql.planning.queries import ContributionQuery, Exact, GridQuery, KeyQuery, StepQuery, TypesQuery
 from dpsyn_sql.private.count.exact import (
     beginning_expression,
@@ -153,7 +153,7 @@ class SqlDiscoveryCounter(TreeCounter):
             thing=thing,
             spelled=spelled,
             unit=None if bound is None else unit_bytes(bound.column, self._dialect),
-            bound=None if bound is None else replace(bound, max_rows=things_per_unit(ask, bound.max_rows)),
+            bound=None if bound is None else replace(bound, max_rows=counted_per_unit(ask, bound.max_rows)),
         )
         return Tally(query, _KEYS, least)
 

@@ -61,7 +61,7 @@ class TreeCounter:
         engine: holds the rows of the source.
         relation_sql: the text after FROM.
         csv: whether the columns of the source are text that must be read as their types.
-        unit: with a column, units are its values and count for at most ``things_per_unit`` things; otherwise
+        unit: with a column, units are its values and count for at most ``counted_per_unit`` things; otherwise
             each row is a unit. ``check_unit`` accepts the column.
         key: of the draw, 0 to 2**64 - 1; fresh unless a test needs to know it.
     """

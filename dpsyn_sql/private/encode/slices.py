@@ -19,7 +19,7 @@ from dpsyn_sql.domain.types import SqlType, parse_type, tick_literal
 from dpsyn_sql.domain.unit import family_of
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.private.encode.codes import unit_bytes
-from dpsyn_sql.source.names import fold, meant, shorten
+from dpsyn_sql.source.names import fold, name_hint, shorten
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
 from dpsyn_sql.source.slices import Partition, Slice, Sliced, Window
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
@@ -73,7 +73,7 @@ def sliced_source(
 def _column(columns: Sequence[Column], name: str) -> Column:
     found = next((column for column in columns if fold(column.name) == fold(name)), None)
     if found is None:
-        hint = meant(name, [column.name for column in columns])
+        hint = name_hint(name, [column.name for column in columns])
         raise InputError(f"The slice is by {shorten(name)!r}, which is not a column of the source; {hint}")
     if found.refused:
         raise InputError(f"The slice is by {shorten(name)!r}, but this column {found.refused}.")

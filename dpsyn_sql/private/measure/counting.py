@@ -109,7 +109,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Behind:
+class PrivateSide:
     """PRIVATE: the counters behind the door, and its noise; ``rows_per_unit`` is public.
 
     ``counts`` exists once the domain is complete, ``unknown`` until then.

@@ -14,8 +14,8 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Question
-from dpsyn_sql.private.measure.counting import Behind, Counts
-from dpsyn_sql.private.measure.questions import taken_apart
+from dpsyn_sql.private.measure.counting import Counts, PrivateSide
+from dpsyn_sql.private.measure.questions import parts_of_question
 from dpsyn_sql.private.protocols import Counter, DiscoveryCounter, NoiseSource
 
 
@@ -37,7 +37,7 @@ class LocalCurator:
         discovery: DiscoveryCounter | None = None,
     ) -> None:
         counts = None if counter is None or domain is None else Counts(counter, domain)
-        self._behind = Behind(rows_per_unit, noise, counts, discovery)
+        self._private_side = PrivateSide(rows_per_unit, noise, counts, discovery)
         self._entry = entry
         self._asked = 0
         self._measured: list[NoisyMarginal | NoisyResidual] = []
@@ -47,7 +47,7 @@ class LocalCurator:
 
     def open(self, counter: Counter, domain: Domain) -> None:
         """The domain is complete: from now on marginals may be asked for, and nothing can be discovered."""
-        self._behind = replace(self._behind, counts=Counts(counter, domain), unknown=None)
+        self._private_side = replace(self._private_side, counts=Counts(counter, domain), unknown=None)
 
     def ask(self, question: Question[Answer], budget: Budget) -> Answer:
         """The noisy answer, at a cost of at most ``budget``; in a replay the stored answer.
@@ -64,16 +64,16 @@ class LocalCurator:
         """
         if budget.kind != self._entry.budget.kind:  # the kind chooses the noise, the entry's sets its price
             raise InternalError(f"a release of {self._entry.budget.kind} budgets was asked for {budget.kind}")
-        inquiry = taken_apart(question, budget, self._behind)
+        question_parts = parts_of_question(question, budget, self._private_side)
         self._asked += 1
-        asked = self._entry.ask({**inquiry.named, **event_to_dict(inquiry.event)})
+        asked = self._entry.ask({**question_parts.named, **event_to_dict(question_parts.event)})
         stored = asked.stored
         if stored is None:
-            for event in (inquiry.event, *inquiry.further):
+            for event in (question_parts.event, *question_parts.further):
                 asked.charge(event)
-            stored = asked.store(inquiry.noisy())
-        self._measured += inquiry.shown(stored)
-        return inquiry.read(stored)
+            stored = asked.store(question_parts.noisy())
+        self._measured += question_parts.shown(stored)
+        return question_parts.read(stored)
 
     @property
     def measurements(self) -> tuple[NoisyMarginal | NoisyResidual, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.events import GaussianEvent, ImprovedEvent, LaplaceEvent, TreeEvent
-from dpsyn_sql.fit.centring import centred, group_sums, taken_in_turns
+from dpsyn_sql.fit.centring import centred, group_sums, take_rows_in_turns
 from dpsyn_sql.planning.queries import Discount
 from dpsyn_sql.private.measure.noise import add_noise, drawn_rows
 from dpsyn_sql.private.protocols import NoiseSource
@@ -238,5 +238,5 @@ class _Discounted:
         sums = group_sums(counts, groups)
         taken = sums - np.clip(self._above[split] - self._off, 0, sums)
         if self._discount == "uniform":
-            return taken_in_turns(counts, groups, taken)
+            return take_rows_in_turns(counts, groups, taken)
         return counts - drawn_rows(counts, groups, taken)

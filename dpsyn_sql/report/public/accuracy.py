@@ -9,7 +9,7 @@ from statistics import median
 from typing import Literal
 
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.public.exactness import Exactness, of_all_counts, spoken_of
+from dpsyn_sql.report.public.exactness import Exactness, count_to_report, of_all_counts
 from dpsyn_sql.report.public.figures import ColumnFigures
 from dpsyn_sql.report.public.pairs import Pairs
 
@@ -33,11 +33,11 @@ class Accuracy:
 
     def count_of(self, total: float) -> float:
         """The count that it speaks of, in a table of so many rows."""
-        return spoken_of(total) if math.isnan(self.exactness.count) else self.exactness.count
+        return count_to_report(total) if math.isnan(self.exactness.count) else self.exactness.count
 
     def away_from(self, total: float) -> float:
         """How far this is from the usual one, by ratio."""
-        return abs(math.log((self.count_of(total) + 1) / (spoken_of(total) + 1)))
+        return abs(math.log((self.count_of(total) + 1) / (count_to_report(total) + 1)))
 
 
 def measured_tables(measured: Sequence[NoisyMarginal]) -> list[Accuracy]:

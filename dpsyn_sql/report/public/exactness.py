@@ -65,6 +65,6 @@ def _near(rows: FloatArray, count: float) -> NDArray[np.intp]:
     return np.argsort(away, kind="stable")[:_NEAREST]
 
 
-def spoken_of(total: float) -> float:
+def count_to_report(total: float) -> float:
     """The count that errors are said of: 500, or a quarter of a small table."""
     return 500.0 if total >= 1000 else max(1.0, total / 4)

@@ -16,7 +16,7 @@ from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.losses import joined_columns, pair_losses
-from dpsyn_sql.report.public.exactness import Exactness, of_estimates, spoken_of
+from dpsyn_sql.report.public.exactness import Exactness, count_to_report, of_estimates
 
 FloatArray = NDArray[np.float64]
 Kind = Literal["measured", "modelled", "independent"]
@@ -137,7 +137,9 @@ def _pair(
         kind = "modelled"
     clear = _stands_out(joint, first, second, tables) if kind == "measured" else None
     known = variances.of([domain.index(first), domain.index(second)], joint)
-    counts = None if known is None else of_estimates(joint, np.sqrt(known), spoken_of(float(joint.sum())))
+    counts = (
+        None if known is None else of_estimates(joint, np.sqrt(known), count_to_report(float(joint.sum())))
+    )
     return Pair(first, second, kind, strength, clear, counts)
 
 

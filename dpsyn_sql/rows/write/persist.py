@@ -49,17 +49,17 @@ _MOST_LISTED = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class NetworkTables:
     """The network of a model, None if it has none, and its conditional distributions as columns."""
 
     network: Network | None
     shares: Columns
 
 
-def drawn_from(model: Model) -> Drawn:
+def drawn_from(model: Model) -> NetworkTables:
     """What SQL draws rows of a model from."""
     network = model.network()
-    return Drawn(network, {} if network is None else share_table(network))
+    return NetworkTables(network, {} if network is None else share_table(network))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class StoredRelease:
     facts: Mapping[str, Any]
     shape: Shape
     model: Model
-    drawn: Drawn
+    drawn: NetworkTables
     measurements: Sequence[NoisyMarginal]
     labels: Sequence[Sequence[object]]
     variances: Variances = NO_VARIANCES

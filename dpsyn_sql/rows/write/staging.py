@@ -117,7 +117,7 @@ def stage_rows(
     kept = 0
     for first, wanted in parts(rows, gaps=True) if in_parts else [(0, rows)]:
         kept += _stage_possible(engine, shape, draw, wanted, table, seed, first)
-    told_few(kept, rows)
+    warn_of_few_rows(kept, rows)
     return kept
 
 
@@ -135,7 +135,7 @@ def _stage_possible(
     return rows_left(rows, seed, first, draw, reject, trim)
 
 
-def told_few(kept: int, rows: int) -> None:
+def warn_of_few_rows(kept: int, rows: int) -> None:
     """Warn if conditions leave fewer rows than are wanted."""
     if kept < rows:
         warnings.warn(

@@ -9,7 +9,7 @@ import pytest
 from support.gaussian import exponential, permute_and_flip
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
-from dpsyn_sql.accounting.likelihood import Answered, choice_log_probability, log_ratio
+from dpsyn_sql.accounting.likelihood import AnsweredQuestion, choice_log_probability, log_ratio
 
 SCORES = [np.array([0, 2, 3, 1]), np.array([5, 5, 5, 5]), np.array([-40, 90, 7, 90]), np.array([3])]
 
@@ -37,7 +37,7 @@ def test_the_ratio_of_noisy_values_is_that_of_their_probabilities(event):
             math.log(pmf(event, b, z) / pmf(event, a, z))
             for a, b, z in zip(without, within, answer, strict=True)
         )
-        found = log_ratio("gdp", Answered(event, without, within, answer))
+        found = log_ratio("gdp", AnsweredQuestion(event, without, within, answer))
         assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -52,7 +52,7 @@ def test_the_ratio_of_rounded_sixteenths_is_that_of_the_steps_behind_them():
         law[exact] = {row: mass[np.array(rows) == row].sum() for row in set(rows)}
     for answer in range(-3, 8):
         for without, within in ((0, 1), (2, 5), (3, -1), (4, 4)):
-            answered = Answered(event, *(np.array([value]) for value in (without, within, answer)))
+            answered = AnsweredQuestion(event, *(np.array([value]) for value in (without, within, answer)))
             wanted = math.log(law[within][answer] / law[without][answer])
             assert log_ratio("gdp", answered) == pytest.approx(wanted, abs=1e-9)
 
@@ -87,7 +87,7 @@ def test_the_ratio_of_a_choice_compares_both_score_vectors(kind):
     without, within = np.array([0, 2, 3, 1]), np.array([1, 1, 3, 2])
     before, after = peeled(without, 1.5, 2, kind), peeled(within, 1.5, 2, kind)
     for order in before:
-        answered = Answered(SelectionEvent(1.5, 1, 2), without, within, np.array(order))
+        answered = AnsweredQuestion(SelectionEvent(1.5, 1, 2), without, within, np.array(order))
         assert log_ratio(kind, answered) == pytest.approx(math.log(after[order] / before[order]), abs=1e-12)
 
 

@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.independent import Independent
-from dpsyn_sql.private.measure.planned import planned_events
+from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.report.certificate import claim
 from dpsyn_sql.source.relation import Relation, Source
 

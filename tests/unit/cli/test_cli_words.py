@@ -11,7 +11,7 @@ from support.commands import run
 
 import dpsyn_sql
 from dpsyn_sql.accounting.account import FIGURE
-from dpsyn_sql.cli.words import in_options, options
+from dpsyn_sql.cli.option_names import options, with_option_names
 from dpsyn_sql.source.names import listed
 
 ARGUMENTS = sorted({*inspect.signature(dpsyn_sql.release).parameters} - {"con", "slice", "cumulative"})
@@ -170,7 +170,7 @@ def test_refusals_of_the_ledger_and_notes_have_none_either(folder):
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_every_argument_of_a_release_has_its_option(name):
     for text in (f"{name}=", f"{name}=True", f"{name}='a'", f"{name}=[...]", f"give {name}=3, or {name}=."):
-        assert not PYTHON.search(in_options(text)) and options()[name].name in in_options(text)
+        assert not PYTHON.search(with_option_names(text)) and options()[name].name in with_option_names(text)
 
 
 def test_values_are_written_as_options_take_them():
@@ -189,7 +189,7 @@ def test_values_are_written_as_options_take_them():
         "'a rows=3 b' has rows=3": "'a rows=3 b' has --rows 3",
         "year/version=3/x.csv": "year/version=3/x.csv",
     }.items():
-        assert in_options(python) == shell
+        assert with_option_names(python) == shell
 
 
 def test_the_plan_says_what_the_owner_states_in_words_of_the_command(folder):

@@ -11,7 +11,7 @@ from dpsyn_sql.common.progress import listening
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
-from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import counter as counting
 from dpsyn_sql.private.count import statements
@@ -213,7 +213,7 @@ def test_no_count_can_be_changed_and_all_go_at_the_end(engine, most):
 
 def test_further_marginals_are_counted_when_asked_for_and_kept_from_then_on(engine, con, ran):
     triple = MarginalQuery(("c", "a", "b"))
-    counter = SqlCounter(engine, Fragment("source"), DOMAIN, PLANNED, further=Further(3, 9_999, 9_999))
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, PLANNED, further=LaterMarginals(3, 9_999, 9_999))
     counter.count(PLANNED)
     (first,) = counter.count([triple])
     np.testing.assert_array_equal(first.sum(axis=0), counter.count([AB])[0])
@@ -229,7 +229,7 @@ def test_further_marginals_are_counted_when_asked_for_and_kept_from_then_on(engi
 
 def test_a_resumed_release_may_ask_for_further_marginals_first(engine):
     triple = MarginalQuery(("a", "b", "c"))
-    counter = SqlCounter(engine, Fragment("source"), DOMAIN, PLANNED, further=Further(3, 9_999, 9_999))
+    counter = SqlCounter(engine, Fragment("source"), DOMAIN, PLANNED, further=LaterMarginals(3, 9_999, 9_999))
     (table,) = counter.count([triple])
     np.testing.assert_array_equal(counter.count([AB])[0], table.sum(axis=2))
     counter.close()
@@ -258,7 +258,7 @@ def wide(con):
 
 @pytest.mark.parametrize("planned", [PAIRS, PAIRS[:1] + [MarginalQuery((name,)) for name in WIDE.names]])
 def test_further_marginals_are_those_of_brute_force(engine, wide, ran, planned):
-    counter = SqlCounter(engine, Fragment("wide"), WIDE, planned, further=Further(3, 10**6, 10**7))
+    counter = SqlCounter(engine, Fragment("wide"), WIDE, planned, further=LaterMarginals(3, 10**6, 10**7))
     counter.count(planned)
     found = [*counter.count(TRIPLES[:1]), *counter.count(TRIPLES[1:] + planned[:2])[:-2]]
     for query, table in zip(TRIPLES, found, strict=True):
@@ -283,7 +283,7 @@ def test_further_marginals_over_bins_are_those_of_brute_force(engine, wide, ran)
         Fragment("wide"),
         WIDE,
         [MarginalQuery((name,)) for name in WIDE.names],
-        further=Further(6, 10**4, 10**6),
+        further=LaterMarginals(6, 10**4, 10**6),
     )
     asked = [
         MarginalQuery(attrs, tuple(maps[name][(number + place) % 2] for place, name in enumerate(attrs)))
@@ -297,7 +297,7 @@ def test_further_marginals_over_bins_are_those_of_brute_force(engine, wide, ran)
 
 
 def test_what_is_planned_is_counted_over_its_codes(engine):
-    counter = SqlCounter(engine, Fragment("wide"), WIDE, PAIRS, further=Further(3, 10**6, 10**7))
+    counter = SqlCounter(engine, Fragment("wide"), WIDE, PAIRS, further=LaterMarginals(3, 10**6, 10**7))
     binned = MarginalQuery(("x0", "x1"), (None, (0, 0, 1)))
     assert counter.counted_as(binned) == binned.original
     other = MarginalQuery(("x0", "x1", "x2"), (None, (0, 0, 1), None))
@@ -308,10 +308,10 @@ def test_what_is_planned_is_counted_over_its_codes(engine):
     ("further", "attrs"),
     [
         (None, ("x0", "x1", "x2")),
-        (Further(3, 41, 10**7), ("x0", "x1", "x2")),  # 42 cells
-        (Further(3, 10**6, 10**7), ("x0", "x1", "x2", "x3")),
-        (Further(3, 10**6, 10**7), ("x0", "x1", "x5")),  # x5 is not encoded
-        (Further(3, 10**6, 41), ("x0", "x1", "x2")),
+        (LaterMarginals(3, 41, 10**7), ("x0", "x1", "x2")),  # 42 cells
+        (LaterMarginals(3, 10**6, 10**7), ("x0", "x1", "x2", "x3")),
+        (LaterMarginals(3, 10**6, 10**7), ("x0", "x1", "x5")),  # x5 is not encoded
+        (LaterMarginals(3, 10**6, 41), ("x0", "x1", "x2")),
     ],
 )
 def test_nothing_beyond_what_was_announced_is_counted(engine, wide, ran, further, attrs):
@@ -323,7 +323,7 @@ def test_nothing_beyond_what_was_announced_is_counted(engine, wide, ran, further
 
 
 def test_all_that_is_asked_for_stays_within_what_was_announced(engine, wide, ran):
-    counter = SqlCounter(engine, Fragment("wide"), WIDE, PAIRS, further=Further(3, 10**6, 42 + 240))
+    counter = SqlCounter(engine, Fragment("wide"), WIDE, PAIRS, further=LaterMarginals(3, 10**6, 42 + 240))
     first, second, third = (
         MarginalQuery(attrs) for attrs in (WIDE.names[:3], (*WIDE.names[:2], "x3"), WIDE.names[1:4])
     )

@@ -9,7 +9,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import (
     ContributionQuery,
     GridQuery,
@@ -113,7 +113,7 @@ def spelled(engine, *pieces):
 def test_marginals(engine, unit):
     pair, further = MarginalQuery(("t", "many", "n", "b")), MarginalQuery(("t", "b"))
     counter = SqlCounter(
-        engine, Fragment("src"), DOMAIN, [pair], csv=True, unit=unit, further=Further(2, 1000, 1000)
+        engine, Fragment("src"), DOMAIN, [pair], csv=True, unit=unit, further=LaterMarginals(2, 1000, 1000)
     )
     counter.count([pair])
     counter.count([further])

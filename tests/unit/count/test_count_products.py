@@ -14,7 +14,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import private_instance
 from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import counter as counter_module
 from dpsyn_sql.private.count import products
@@ -155,7 +155,7 @@ def test_equals_group_by(everywhere, rows, unit):
 
 def test_kept_and_for_further_marginals(everywhere):
     domain, engine = domain_of(*SIZES), engine_with(100)
-    planned, further = asked(domain)[:40], Further(2, 100, 10_000)
+    planned, further = asked(domain)[:40], LaterMarginals(2, 100, 10_000)
     binned = MarginalQuery(("a3", "a10"), ((0, 0, 1, 1, 0), (0, 1, 1, 2, 2, 0)))
     counter = SqlCounter(engine, Fragment("source"), domain, planned, further=further)
     tables = counter.count([*planned[:7], planned[3]])

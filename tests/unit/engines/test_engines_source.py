@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name
 from dpsyn_sql.sqltext.fragments import ident
 
@@ -144,7 +144,7 @@ def test_files(tmp_path):
                     ("b", "VARCHAR"),
                 ]
                 assert session.default_into == str(tmp_path / "t_synthetic.parquet")
-                assert session.resolved_name(Home.of(tmp_path / "l")) == "t.parquet"
+                assert session.resolved_name(LedgerNames.of(tmp_path / "l")) == "t.parquet"
 
 
 def test_globs_and_folders_have_no_default_output(tmp_path):
@@ -215,7 +215,7 @@ def test_two_queries_over_one_table_have_two_names(con):
     names = set()
     for query in ("SELECT a FROM t", "SELECT a FROM t WHERE a = 'x y'", "SELECT a FROM t WHERE a = 'x  y'"):
         with open_source(con, query) as session:
-            names.add(session.resolved_name(Home()))
+            names.add(session.resolved_name(LedgerNames()))
     assert len(names) == 3
 
 

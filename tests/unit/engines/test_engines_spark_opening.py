@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import dpsyn_sql
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.engines.spark.catalog import Named, look_up, parts_of, quoted, shown
+from dpsyn_sql.engines.spark.catalog import SparkCatalogTable, look_up, parts_of, quoted, shown
 from dpsyn_sql.engines.spark.columns import columns_of, duckdb_type
 from dpsyn_sql.engines.spark.pin import files_of, is_steady, pinned_files, pinned_table
 from dpsyn_sql.engines.spark.place import private_place
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
 from dpsyn_sql.source.frames import library_of
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.sessions import is_spark, is_spark_frame, session_of
 
 _FRESH = """
@@ -56,7 +56,7 @@ def test_what_is_no_name(text):
 
 
 def test_two_spellings_of_one_place_are_one_source(tmp_path):
-    home = Home.of(tmp_path / "t.ledger")
+    home = LedgerNames.of(tmp_path / "t.ledger")
     (tmp_path / "rows").mkdir()
     (tmp_path / "link").symlink_to("rows")
     spelled = [
@@ -255,7 +255,7 @@ _QUOTED = "`c`.`d b`.`t``s`"
 
 def test_a_delta_table_is_read_at_its_newest_version():
     spark = FakeSpark(DESCRIBE=[{"version": 7}])
-    pinned = pinned_table(spark, Named(_TABLE, "table", "delta", "s3://b/t"))
+    pinned = pinned_table(spark, SparkCatalogTable(_TABLE, "table", "delta", "s3://b/t"))
     assert spark.asked == [f"DESCRIBE HISTORY {_QUOTED} LIMIT 1", f"SELECT * FROM {_QUOTED} VERSION AS OF 7"]
     assert pinned.versioned and pinned.frame.text == spark.asked[-1] and "version 7" in pinned.words
     pinned.check()
@@ -263,7 +263,7 @@ def test_a_delta_table_is_read_at_its_newest_version():
 
 def test_an_iceberg_table_is_read_at_its_snapshot():
     spark = FakeSpark(SELECT=[{"snapshot_id": 5781947118336215154}])
-    pinned = pinned_table(spark, Named(_TABLE, "table", "iceberg", "s3://b/t"))
+    pinned = pinned_table(spark, SparkCatalogTable(_TABLE, "table", "iceberg", "s3://b/t"))
     assert spark.asked == [
         f"SELECT snapshot_id FROM {_QUOTED}.refs WHERE name = 'main'",
         f"SELECT * FROM {_QUOTED} VERSION AS OF 5781947118336215154",
@@ -286,7 +286,7 @@ def test_an_iceberg_table_is_read_at_its_snapshot():
 )
 def test_a_table_that_cannot_be_pinned(provider, spark, error, message):
     with pytest.raises(error, match=message) as caught:
-        pinned_table(spark, Named(_TABLE, "table", provider, "s3://b/t"))
+        pinned_table(spark, SparkCatalogTable(_TABLE, "table", provider, "s3://b/t"))
     assert "Ann" not in str(caught.value) and caught.value.__context__ is None
 
 
@@ -311,7 +311,7 @@ def test_what_is_in_the_cache_is_refused_and_noticed():
     frame = FakeFrame()
     pinned = pinned_files(None, frame, "The query", files=False)
     versioned = pinned_table(
-        FakeSpark(DESCRIBE=[{"version": 7}]), Named(_TABLE, "table", "delta", "s3://b/t")
+        FakeSpark(DESCRIBE=[{"version": 7}]), SparkCatalogTable(_TABLE, "table", "delta", "s3://b/t")
     )
     versioned.check()
     for one in (frame, versioned.frame):
@@ -387,7 +387,9 @@ def _described(*lines):
 
 def test_a_column_is_no_fact_of_the_table():
     lines = [("Provider", "PARQUET", ""), ("Location", "s3://b/t", ""), ("Location", "no", "")]
-    assert look_up(_described(*lines), "t") == Named(("c", "d", "t"), "table", "parquet", "s3://b/t")
+    assert look_up(_described(*lines), "t") == SparkCatalogTable(
+        ("c", "d", "t"), "table", "parquet", "s3://b/t"
+    )
 
 
 def test_rows_that_another_system_holds_have_no_place():

@@ -60,7 +60,7 @@ SPEC = {
 
 
 class Second:
-    """``interfaces.SourceEngine`` and nothing more; all rows are one part, as with DuckDB's own."""
+    """``SourceEngine`` and nothing more; all rows are one part, as with DuckDB's own."""
 
     dialect = SECOND
     in_parts = False

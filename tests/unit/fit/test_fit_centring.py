@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.centring import _turns, centred, group_sums, taken_in_turns
+from dpsyn_sql.fit.centring import _turns, centred, group_sums, take_rows_in_turns
 
 groups_of_counts = st.lists(st.lists(st.integers(-9, 30), min_size=1, max_size=6), min_size=1, max_size=5)
 
@@ -51,7 +51,7 @@ def test_rows_taken_in_turns(parts, data):
     counts, groups = flat([[max(0, count) for count in part] for part in parts])
     number = np.array(data.draw(st.lists(st.integers(0, 99), min_size=len(parts), max_size=len(parts))))
     totals = np.maximum(group_sums(counts, groups) - number, 0)
-    left = taken_in_turns(counts, groups, number)
+    left = take_rows_in_turns(counts, groups, number)
     assert left.tolist() == by_definition(parts, totals.tolist(), groups)
 
 

@@ -20,7 +20,7 @@ from dpsyn_sql.fit.denoise import (
     haar_shrinkage,
     merged_neighbours,
     merged_rare,
-    shared_by_small,
+    shrink_small_counts,
     smoothed,
     within_bins,
     working_bins,
@@ -158,10 +158,10 @@ def test_counts_without_noise_are_not_smoothed():
 
 def test_rare_codes_learn_from_each_other_and_heavy_ones_stand_alone():
     truth = np.concatenate([[40_000.0, 900.0, 850.0], np.full(40, 70.0)])
-    better, raw = errors(shared_by_small, truth, 280.0)
+    better, raw = errors(shrink_small_counts, truth, 280.0)
     assert better < 0.4 * raw
     noisy = truth + np.random.default_rng(4).normal(0, 280, truth.size)
-    assert shared_by_small(noisy, 280.0)[0] == noisy[0]
+    assert shrink_small_counts(noisy, 280.0)[0] == noisy[0]
 
 
 @given(
@@ -170,7 +170,7 @@ def test_rare_codes_learn_from_each_other_and_heavy_ones_stand_alone():
 )
 def test_shared_counts_keep_their_order_and_are_not_negative(counts, sigma):
     values = np.array(counts, dtype=np.float64)
-    found = shared_by_small(values, sigma)
+    found = shrink_small_counts(values, sigma)
     changed = found != values
     assert np.all(found[changed] >= 0) and np.all(values[changed] <= 4 * sigma)
     small = np.sort(values[changed])

@@ -13,11 +13,11 @@ from dpsyn_sql.discovery.cells import (
     Atoms,
     Cells,
     Piece,
-    held_by,
-    looked_closer,
+    occupied_cells,
     refined_cuts,
-    standing_cells,
     with_atoms,
+    with_finer_counts,
+    without_atoms,
 )
 from dpsyn_sql.discovery.labels import attribute_of_labels, labels_of_keys
 from dpsyn_sql.domain.grids import grid_cuts, rounded
@@ -35,7 +35,7 @@ def cells_of(kind, heavy, amount=1000, sigma=10.0):
 
 
 def chosen_lows(kind, cells, atoms=None):
-    chosen = standing_cells(kind, cells, Atoms() if atoms is None else atoms)
+    chosen = occupied_cells(kind, cells, Atoms() if atoms is None else atoms)
     return [int(low) for low, is_chosen in zip(cells.cuts, chosen, strict=False) if is_chosen]
 
 
@@ -86,7 +86,7 @@ def test_heavy_cells_get_more_pieces_and_atoms_cells_of_their_own():
     cells = Cells(tuple(map(Fraction, (0, 64, 128, 1024, 2048))), np.array([5000.0, 1000, 0, 500]), 10.0)
     atoms = Atoms((Fraction(70),), np.array([900.0]), 10.0)
     chosen = np.array([True, True, False, True])
-    parts = held_by(cells, chosen, atoms)
+    parts = without_atoms(cells, chosen, atoms)
     assert [(int(part.low), part.mass, part.variance) for part in parts] == [
         (0, 5000.0, 100.0),
         (64, 100.0, 200.0),
@@ -113,7 +113,7 @@ def piece(low, high, mass, variance=1.0):
 
 def looked(parts, cuts, counts, sigma=10.0, atoms=None, **more):
     fine = Cells(tuple(map(Fraction, cuts)), np.array(counts, dtype=float), sigma)
-    found, both = looked_closer(INTEGER, parts, Atoms() if atoms is None else atoms, fine, **more)
+    found, both = with_finer_counts(INTEGER, parts, Atoms() if atoms is None else atoms, fine, **more)
     return [(int(one.low), int(one.high), one.mass) for one in found], both
 
 
@@ -234,10 +234,10 @@ def test_what_the_last_look_finds_in_a_gap_lies_beside_what_is_known():
     parts = (Piece(Fraction(0), Fraction(8), 900.0, 25.0), Piece(Fraction(1000), Fraction(1004), 900.0, 25.0))
     cuts = tuple(Fraction(cut) for cut in (0, 8, 1000, 1004))
     fine = Cells(cuts, np.array([900.0, 400.0, 900.0]), 5.0)
-    pieces, _ = looked_closer(INTEGER, parts, Atoms(), fine, again=True)
+    pieces, _ = with_finer_counts(INTEGER, parts, Atoms(), fine, again=True)
     assert [(piece.low, piece.high) for piece in pieces] == [(0, 8), (8, 16), (996, 1000), (1000, 1004)]
     assert [piece.mass for piece in pieces][1:3] == [200.0, 200.0]
-    (_, gap, _), _ = looked_closer(INTEGER, parts, Atoms(), fine)
+    (_, gap, _), _ = with_finer_counts(INTEGER, parts, Atoms(), fine)
     assert (gap.low, gap.high, gap.mass) == (8, 1000, 400.0)
 
 
@@ -249,6 +249,6 @@ def test_what_is_found_in_a_gap_ends_at_values_of_the_type():
             Piece(Fraction(0), Fraction(1), 9e2, 25.0),
             Piece(2**20 + 1 - narrow, fine.cuts[-1], 9e2, 25.0),
         )
-        pieces, _ = looked_closer(single, parts, Atoms(), fine, again=True)
+        pieces, _ = with_finer_counts(single, parts, Atoms(), fine, again=True)
         assert all(piece.low < piece.high for piece in pieces)
         assert all(rounded(single, end) == end for piece in pieces for end in (piece.low, piece.high))

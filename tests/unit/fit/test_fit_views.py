@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.projections import MOST_STEPS, rippled, shrink_singular_values
+from dpsyn_sql.fit.projections import MOST_STEPS, shrink_singular_values, without_negative_cells
 from dpsyn_sql.fit.views import consistent, settled, shrunk, spread, summed_to
 
 SCOPES = st.lists(
@@ -163,14 +163,14 @@ def test_what_a_view_says_beyond_independence_is_shrunk_by_its_noise(sizes, seed
 
 
 def ripple(table, theta, most=MOST_STEPS):
-    return rippled(table[None], np.array([theta]), most)[0]
+    return without_negative_cells(table[None], np.array([theta]), most)[0]
 
 
 @pytest.mark.parametrize("theta", [0.0, 5.0])
 def test_many_tables_ripple_as_each_by_itself(theta):
     tables = np.random.default_rng(0).normal([[[3]], [[-3]], [[0]]], 20, (3, 4, 5))
     thetas = theta * np.arange(3.0)
-    for one, own, together in zip(tables, thetas, rippled(tables, thetas), strict=True):
+    for one, own, together in zip(tables, thetas, without_negative_cells(tables, thetas), strict=True):
         np.testing.assert_allclose(ripple(one, own), together)
 
 

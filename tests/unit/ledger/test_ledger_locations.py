@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from dpsyn_sql.errors import LedgerError
-from dpsyn_sql.ledger.locations import default_place, ledger_meant, memory_ledger, place_for
+from dpsyn_sql.ledger.locations import default_place, find_ledger, memory_ledger, place_for
 from dpsyn_sql.ledger.memory import MemoryLedger
 
 
@@ -189,6 +189,6 @@ def test_a_ledger_that_the_next_call_does_not_find_is_refused(variable):
     with pytest.raises(LedgerError, match=r"Nothing was read"):
         place_for(files=["x.csv"], environment={"DPSYN_LEDGER": variable})
     with pytest.raises(LedgerError):
-        ledger_meant(None, {"DPSYN_LEDGER": variable})
+        find_ledger(None, {"DPSYN_LEDGER": variable})
     with pytest.raises(LedgerError, match=r"would be forgotten"):
         place_for(ledger=":memory:", files=["x.csv"], environment={})

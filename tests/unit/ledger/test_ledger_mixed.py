@@ -25,7 +25,7 @@ def memory():
 def released(ledger, name, budget, **settings):
     with ledger.open_release(key(name, **settings), budget) as entry:
         entry.close_questions()
-        return entry.standing
+        return entry.account_state
 
 
 def account_of(ledger):
@@ -36,9 +36,11 @@ def account_of(ledger):
 @pytest.mark.parametrize("order", [(GAUSSIAN, PURE), (PURE, GAUSSIAN)])
 def test_a_pure_release_beside_another_is_shown_as_at_most_their_sum(memory, order):
     for number, budget in enumerate(order):
-        standing = released(memory, str(number), budget)
+        account_state = released(memory, str(number), budget)
     account = account_of(memory)
-    assert account.epsilon == standing.spent_epsilon and "epsilon=1.991 at delta=1e-09" in str(standing)
+    assert account.epsilon == account_state.spent_epsilon and "epsilon=1.991 at delta=1e-09" in str(
+        account_state
+    )
     assert 1.9 < account.epsilon < 2
     curve = epsilon_from_half_mu_squared(account.spent.fraction, DELTA * Fraction(9, 10))
     assert account.spent.amount == GAUSSIAN.amount + price(PURE, "gdp").amount and curve > 7.5

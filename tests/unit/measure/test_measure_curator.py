@@ -134,7 +134,7 @@ def test_no_questions_after_closing(log):
 def test_repr_hides_everything(log):
     curator, _ = curator_with(log, Budget("gdp", 10**13))
     assert repr(curator) == "LocalCurator(questions=0)"
-    assert "FakeCounter" not in repr(curator._behind) + repr(curator._behind.counts)
+    assert "FakeCounter" not in repr(curator._private_side) + repr(curator._private_side.counts)
 
 
 class Lying(list):

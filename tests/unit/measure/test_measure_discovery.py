@@ -14,7 +14,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEv
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
-from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.discovery import counted_per_unit
 from dpsyn_sql.planning.queries import (
     Beginning,
     ContributionQuery,
@@ -222,8 +222,8 @@ def test_events_and_noise_are_those_of_the_sensitivities(log):
 def test_a_unit_counts_for_the_root_of_its_rows():
     ks = (1, 2, 4, 5, 9, 10, 100, 2**31)
     for ask in ("keys", "prefixes", "values", "grid", "parts", "cells", "types"):
-        assert [things_per_unit(ask, k) for k in ks] == [1, 2, 2, 3, 3, 4, 10, 46_341]
-    assert {things_per_unit(ask, k) for ask in ("steps", "contributions") for k in ks} == {1}
+        assert [counted_per_unit(ask, k) for k in ks] == [1, 2, 2, 3, 3, 4, 10, 46_341]
+    assert {counted_per_unit(ask, k) for ask in ("steps", "contributions") for k in ks} == {1}
 
 
 @pytest.mark.parametrize("rows", [1, 4])

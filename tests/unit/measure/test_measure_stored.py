@@ -25,9 +25,9 @@ from dpsyn_sql.planning.queries import (
     TreeQuery,
     TypesQuery,
 )
-from dpsyn_sql.private.measure.counting import Behind, Counts
+from dpsyn_sql.private.measure.counting import Counts, PrivateSide
 from dpsyn_sql.private.measure.curator import LocalCurator
-from dpsyn_sql.private.measure.questions import QUESTIONS, taken_apart
+from dpsyn_sql.private.measure.questions import QUESTIONS, parts_of_question
 
 GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
 DOMAIN = Domain((GRID, Attribute("b", "VARCHAR", "categorical", labels=tuple("vwxyz"))))
@@ -202,8 +202,8 @@ def test_a_stored_answer_is_found_by_its_question_and_read(case):
     question, whole, text, arrays, said, expected = case
     stored, release, share = json.loads(text), OneRelease(whole), whole.split([1] * 12)[0]
     counts = None if stored["ask"] == "discover" else Counts(Unread(), DOMAIN)
-    inquiry = taken_apart(question, share, Behind(ROWS, Unread(), counts, Unread()))
-    assert canonical_json({**inquiry.named, **event_to_dict(inquiry.event)}) == text
+    question_parts = parts_of_question(question, share, PrivateSide(ROWS, Unread(), counts, Unread()))
+    assert canonical_json({**question_parts.named, **event_to_dict(question_parts.event)}) == text
     entry = release.open()
     asked = entry.ask(stored)
     asked.charge(event_from_dict({name: stored[name] for name in OF_EVENTS & set(stored)}))

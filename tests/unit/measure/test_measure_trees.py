@@ -144,8 +144,10 @@ def test_a_tree_of_several_parts_is_split_where_rows_are_together(con):
 def test_levels_of_too_many_nodes_are_not_asked(mixed):
     asked = []
     with door(mixed) as asking:
-        counting = asking._behind.unknown.nodes
-        asking._behind.unknown.nodes = lambda trees, nodes: asked.append(len(nodes)) or counting(trees, nodes)
+        counting = asking._private_side.unknown.nodes
+        asking._private_side.unknown.nodes = lambda trees, nodes: (
+            asked.append(len(nodes)) or counting(trees, nodes)
+        )
         tree = asking.ask(TreeQuery((NUMBER,), "privtree", 6, most=5), half("gdp"))
     assert asked == [1, 2, 4] and tree.levels[0].tolist() == [2] * 4
 

@@ -28,7 +28,7 @@ from dpsyn_sql.methods.adaptive.select import (
 )
 from dpsyn_sql.methods.marginals import MAX_CANDIDATE_CELLS
 from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits, Terms
-from dpsyn_sql.planning.plan import Further
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload, read_workload
 
@@ -165,7 +165,7 @@ def test_measurements_of_other_pairs_are_not_pooled():
 SETTINGS = Settings()
 GAUSSIAN = NoiseLaw(10.0, 0.5)
 PART = (1 - 1 / 4) ** 2  # of the cost of a table of 4 x 4 cells, for its residual
-LOOSE = Further(3, 10**6, 10**7)
+LOOSE = LaterMarginals(3, 10**6, 10**7)
 
 
 def test_the_total_weighs_tables_by_the_noise_of_their_sums():
@@ -255,12 +255,12 @@ def test_triples_stay_within_what_is_allowed_small_tables_first():
         return candidate_triples(working, tree, allowed, settings)
 
     assert within(LOOSE) == sorted([small, *rest])
-    assert within(Further(3, 40, 10**6)) == sorted([small, *rest[:2]])
-    assert within(Further(3, 10**6, 54)) == sorted([small, rest[0]])
+    assert within(LaterMarginals(3, 40, 10**6)) == sorted([small, *rest[:2]])
+    assert within(LaterMarginals(3, 10**6, 54)) == sorted([small, rest[0]])
     assert within(LOOSE, replace(any_number, triple_cells=24)) == [small]
     enough = replace(SETTINGS, fewest_triples=4)
     assert within(LOOSE, enough) == sorted([small, *rest])
-    assert within(Further(3, 40, 10**6), enough) == []
+    assert within(LaterMarginals(3, 40, 10**6), enough) == []
 
 
 def test_twins_and_attributes_of_one_code_are_in_no_triple():

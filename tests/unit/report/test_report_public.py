@@ -16,7 +16,7 @@ from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_words
 from dpsyn_sql.report.losses import joined_columns
 from dpsyn_sql.report.public.accuracy import accuracy_lines, measured_tables, smallest_group
-from dpsyn_sql.report.public.exactness import Exactness, of_all_counts, of_estimates, spoken_of
+from dpsyn_sql.report.public.exactness import Exactness, count_to_report, of_all_counts, of_estimates
 from dpsyn_sql.report.public.figures import ColumnFigures, histogram, largest, position, special
 from dpsyn_sql.report.public.page import Report, _parts
 from dpsyn_sql.report.public.pairs import Pair, Pairs, cramers_v
@@ -278,7 +278,7 @@ def test_a_table_of_large_counts_is_useful_below_them_and_one_of_noise_never():
     assert large.count == 3500
     assert large.smallest <= 2 * 1.96 * 25
     assert of_estimates(np.array([5.0, 0.0]), np.array([9.0, 0.0]), 500).smallest == math.inf
-    assert spoken_of(50_000) == 500 and spoken_of(100) == 25 and spoken_of(0) == 1
+    assert count_to_report(50_000) == 500 and count_to_report(100) == 25 and count_to_report(0) == 1
 
 
 def test_lines_have_errors_of_estimates_where_they_are_known_and_of_noise_elsewhere():

@@ -9,8 +9,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning import queries
 from dpsyn_sql.planning.queries import Answer, Question
-from dpsyn_sql.private.measure.counting import Behind
-from dpsyn_sql.private.measure.inquiry import Inquiry
+from dpsyn_sql.private.measure.counting import PrivateSide
+from dpsyn_sql.private.measure.question_parts import QuestionParts
 from dpsyn_sql.private.measure.questions import (
     choice,
     contributions,
@@ -25,30 +25,32 @@ from dpsyn_sql.private.measure.questions import (
     types,
 )
 
-QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, Behind], Inquiry[Any]]] = {
-    queries.Marginals: marginals.inquiry,
-    queries.Residuals: residuals.inquiry,
-    queries.Distances: distances.inquiry,
-    queries.Choice: choice.inquiry,
-    queries.KeyQuery: keys.inquiry,
-    queries.GridQuery: grid.inquiry,
-    queries.StepQuery: steps.inquiry,
-    queries.TypesQuery: types.inquiry,
-    queries.ContributionQuery: contributions.inquiry,
-    queries.TreeQuery: tree.inquiry,
-    queries.LeafQuery: leaves.inquiry,
+QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, PrivateSide], QuestionParts[Any]]] = {
+    queries.Marginals: marginals.question_parts,
+    queries.Residuals: residuals.question_parts,
+    queries.Distances: distances.question_parts,
+    queries.Choice: choice.question_parts,
+    queries.KeyQuery: keys.question_parts,
+    queries.GridQuery: grid.question_parts,
+    queries.StepQuery: steps.question_parts,
+    queries.TypesQuery: types.question_parts,
+    queries.ContributionQuery: contributions.question_parts,
+    queries.TreeQuery: tree.question_parts,
+    queries.LeafQuery: leaves.question_parts,
 }
 """Every question that can be asked; the door refuses all others."""
 
 
-def taken_apart(question: Question[Answer], budget: Budget, behind: Behind) -> Inquiry[Answer]:
+def parts_of_question(
+    question: Question[Answer], budget: Budget, private_side: PrivateSide
+) -> QuestionParts[Answer]:
     """Event, name, counting and reading of a question; reads nothing.
 
     Raises:
         BudgetError: the budget cannot pay for it.
         InternalError: the door does not know the question, or may not answer it now.
     """
-    inquiry = QUESTIONS.get(type(question))
-    if inquiry is None:
+    question_parts = QUESTIONS.get(type(question))
+    if question_parts is None:
         raise InternalError("the door has no such question")
-    return inquiry(question, budget, behind)
+    return question_parts(question, budget, private_side)

@@ -22,9 +22,9 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.planning.queries import Choice
 from dpsyn_sql.private.measure.calibrate import grown_until
-from dpsyn_sql.private.measure.counting import LARGEST_REFERENCE, Behind
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, tables_named
+from dpsyn_sql.private.measure.counting import LARGEST_REFERENCE, PrivateSide
 from dpsyn_sql.private.measure.noise import selection_mechanism
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, tables_named
 
 
 @lru_cache(maxsize=1000)
@@ -52,7 +52,7 @@ def _range(price: float, kind: Kind) -> float:
     return range_of_choice(Fraction(price)) if kind == "gdp" else price
 
 
-def inquiry(question: Choice, budget: Budget, behind: Behind) -> Inquiry[list[int]]:
+def question_parts(question: Choice, budget: Budget, private_side: PrivateSide) -> QuestionParts[list[int]]:
     """Indices of different candidates, best first.
 
     Raises:
@@ -60,23 +60,23 @@ def inquiry(question: Choice, budget: Budget, behind: Behind) -> Inquiry[list[in
         InternalError: the domain is not complete, there are too few candidates, references are not int64
             tables of the full shape, or allowances are out of range.
     """
-    counts, candidates, number = behind.marginals(), tuple(question.candidates), question.number
+    counts, candidates, number = private_side.marginals(), tuple(question.candidates), question.number
     references = tuple(question.references)
     counts.check_references(candidates, references)
     if not 1 <= number <= len(candidates):
         raise InternalError("a choice needs a number from one to that of the candidates")
     allowed = _allowances(question)
-    event = selection_event(number, behind.rows_per_unit, budget)
+    event = selection_event(number, private_side.rows_per_unit, budget)
 
     def noisy() -> Arrays:
         scores = counts.distances(candidates, references) - np.array(allowed, dtype=np.int64)
         with phase("noise"):
-            return [behind.noise.select(scores, event.scale, budget.kind, number)]
+            return [private_side.noise.select(scores, event.scale, budget.kind, number)]
 
     def read(arrays: Arrays) -> list[int]:
         return [int(index) for index in arrays[0]]
 
-    return Inquiry(event, tables_named("select", candidates), noisy, read)
+    return QuestionParts(event, tables_named("select", candidates), noisy, read)
 
 
 def _allowances(question: Choice) -> Sequence[int]:

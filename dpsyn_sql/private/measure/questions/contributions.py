@@ -10,8 +10,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.planning.queries import ContributionQuery, NoisyContributions
 from dpsyn_sql.private.measure.calibrate import counts_event, refuse_no_discovery, standard_deviation
-from dpsyn_sql.private.measure.counting import Behind, check_counts
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry
+from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts
 
 
 def contributions_event(share: Budget) -> GaussianEvent | LaplaceEvent:
@@ -24,22 +24,24 @@ def contributions_event(share: Budget) -> GaussianEvent | LaplaceEvent:
     return counts_event(1, 1, share)
 
 
-def inquiry(question: ContributionQuery, budget: Budget, behind: Behind) -> Inquiry[NoisyContributions]:
+def question_parts(
+    question: ContributionQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyContributions]:
     """One cell for each number of rows.
 
     Raises:
         BudgetError: as ``contributions_event``.
         InternalError: the domain is complete.
     """
-    counter, event = behind.columns(), contributions_event(budget)
+    counter, event = private_side.columns(), contributions_event(budget)
 
     def noisy() -> Arrays:
         counts = counter.contributions(question)
         check_counts(counts, (question.most,))
-        return behind.noisy([counts], event)
+        return private_side.noisy([counts], event)
 
     def read(arrays: Arrays) -> NoisyContributions:
         return NoisyContributions(arrays[0], standard_deviation(event))
 
     named = {"ask": "discover", "what": "contributions", "most": question.most}
-    return Inquiry(event, named, noisy, read)
+    return QuestionParts(event, named, noisy, read)

@@ -14,8 +14,8 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.planning.queries import Distances
 from dpsyn_sql.private.measure.calibrate import counts_event
-from dpsyn_sql.private.measure.counting import Behind
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, tables_named
+from dpsyn_sql.private.measure.counting import PrivateSide
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, tables_named
 
 
 def distances_event(distances: int, rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
@@ -29,7 +29,9 @@ def distances_event(distances: int, rows_per_unit: int, share: Budget) -> Gaussi
     return counts_event(distances * rows_per_unit, distances * rows_per_unit**2, share)
 
 
-def inquiry(question: Distances, budget: Budget, behind: Behind) -> Inquiry[list[int]]:
+def question_parts(
+    question: Distances, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[list[int]]:
     """All distances get the same noise.
 
     Raises:
@@ -37,15 +39,15 @@ def inquiry(question: Distances, budget: Budget, behind: Behind) -> Inquiry[list
         InternalError: the domain is not complete, no queries, or references that are not int64 tables of
             the full shape.
     """
-    counts, queries = behind.marginals(), tuple(question.queries)
+    counts, queries = private_side.marginals(), tuple(question.queries)
     references = tuple(question.references)
     counts.check_references(queries, references)
-    event = distances_event(len(queries), behind.rows_per_unit, budget)
+    event = distances_event(len(queries), private_side.rows_per_unit, budget)
 
     def noisy() -> Arrays:
-        return behind.noisy([counts.distances(queries, references)], event)
+        return private_side.noisy([counts.distances(queries, references)], event)
 
     def read(arrays: Arrays) -> list[int]:
         return [int(distance) for distance in arrays[0]]
 
-    return Inquiry(event, tables_named("distance", queries), noisy, read)
+    return QuestionParts(event, tables_named("distance", queries), noisy, read)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
-from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.discovery import counted_per_unit
 from dpsyn_sql.planning.queries import GridQuery, NoisyMarginal
 from dpsyn_sql.private.measure.calibrate import counts_event, refuse_no_discovery, standard_deviation
-from dpsyn_sql.private.measure.counting import Behind, check_counts
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, column_named, digest
+from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, column_named, digest
 
 
 def grid_event(codes_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
@@ -25,24 +25,26 @@ def grid_event(codes_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEve
     return counts_event(codes_per_unit, codes_per_unit, share)
 
 
-def inquiry(question: GridQuery, budget: Budget, behind: Behind) -> Inquiry[NoisyMarginal]:
+def question_parts(
+    question: GridQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyMarginal]:
     """All codes are answered, empty ones included.
 
     Raises:
         BudgetError: as ``grid_event``.
         InternalError: the domain is complete.
     """
-    counter, grid = behind.columns(), question.grid
-    event = grid_event(things_per_unit("grid", behind.rows_per_unit), budget)
+    counter, grid = private_side.columns(), question.grid
+    event = grid_event(counted_per_unit("grid", private_side.rows_per_unit), budget)
     cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable)))
     named = {**column_named("grid", grid.name, grid.sql_type, grid.source), "codes": grid.size, "cuts": cuts}
 
     def noisy() -> Arrays:
         counts = counter.cells(question)
         check_counts(counts, (grid.size,))
-        return behind.noisy([counts], event)
+        return private_side.noisy([counts], event)
 
     def read(arrays: Arrays) -> NoisyMarginal:
         return NoisyMarginal((grid.name,), arrays[0], standard_deviation(event))
 
-    return Inquiry(event, named, noisy, read)
+    return QuestionParts(event, named, noisy, read)

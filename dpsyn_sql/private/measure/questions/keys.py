@@ -18,16 +18,16 @@ from dpsyn_sql.accounting.events import ThresholdEvent
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import BudgetError, InternalError
-from dpsyn_sql.planning.discovery import things_per_unit
+from dpsyn_sql.planning.discovery import counted_per_unit
 from dpsyn_sql.planning.queries import Beginning, Exact, KeyQuery, NoisyKeys
 from dpsyn_sql.private.measure.calibrate import (
     gaussian_event,
     refuse_no_discovery,
     standard_deviation,
 )
-from dpsyn_sql.private.measure.counting import Behind, check_counts
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, column_named, digest
+from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
 from dpsyn_sql.private.measure.noise import steps_with_noise, whole_rows
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, column_named, digest
 
 
 def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
@@ -75,15 +75,15 @@ def shown_from(event: ThresholdEvent) -> int:
     return event.threshold + least_units(event) - 1
 
 
-def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[NoisyKeys]:
+def question_parts(question: KeyQuery, budget: Budget, private_side: PrivateSide) -> QuestionParts[NoisyKeys]:
     """Only the shown values leave, sorted.
 
     Raises:
         BudgetError: as ``keys_event``.
         InternalError: the domain is complete, or beginnings are asked for of what is no text.
     """
-    counter = behind.columns()
-    event = keys_event(things_per_unit("keys", behind.rows_per_unit), budget)
+    counter = private_side.columns()
+    event = keys_event(counted_per_unit("keys", private_side.rows_per_unit), budget)
     least, threshold = least_units(event), shown_from(event)
     named = _named(question) | {"longest": question.longest, "least": least}
 
@@ -95,7 +95,7 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
                 raise InternalError("a key of too few units was counted")
             if not len(units):
                 continue
-            steps = steps_with_noise(behind.noise, units, event)
+            steps = steps_with_noise(private_side.noise, units, event)
             # The charged delta is that of noise which is not rounded yet.
             reached = np.flatnonzero(steps >= threshold * event.lattice)
             counts = whole_rows(steps[reached], event.lattice).tolist()
@@ -109,7 +109,7 @@ def inquiry(question: KeyQuery, budget: Budget, behind: Behind) -> Inquiry[Noisy
         keys = tuple(_label(question.type, text) for text in _texts(lengths, content))
         return NoisyKeys(question.attr, keys, values, standard_deviation(event), threshold)
 
-    return Inquiry(event, named, noisy, read)
+    return QuestionParts(event, named, noisy, read)
 
 
 def _named(question: KeyQuery) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from dpsyn_sql.domain.hierarchies.growth import Nodes, disjoint
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import LeafQuery, NoisyLeaves
 from dpsyn_sql.private.measure.calibrate import counts_event, refuse_no_discovery, standard_deviation
-from dpsyn_sql.private.measure.counting import Behind, check_counts
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, digest, nodes_named
+from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, digest, nodes_named
 
 
 def leaves_event(rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
@@ -28,15 +28,17 @@ def leaves_event(rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEv
     return counts_event(rows_per_unit, rows_per_unit**2, share)
 
 
-def inquiry(question: LeafQuery, budget: Budget, behind: Behind) -> Inquiry[NoisyLeaves]:
+def question_parts(
+    question: LeafQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyLeaves]:
     """All leaves are answered, empty ones included.
 
     Raises:
         BudgetError: as ``leaves_event``.
         InternalError: the domain is complete, or levels and nodes do not fit together.
     """
-    counter, hierarchies = behind.columns(), question.hierarchies
-    event = leaves_event(behind.rows_per_unit, budget)
+    counter, hierarchies = private_side.columns(), question.hierarchies
+    event = leaves_event(private_side.rows_per_unit, budget)
     leaves = _leaves(question)
     parts = [part.tolist() for part in (*leaves.levels, *leaves.ids)]
     named = {**nodes_named("leaves", hierarchies), "leaves": digest(repr(parts))}
@@ -45,12 +47,12 @@ def inquiry(question: LeafQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
         counts, others = counter.nodes(hierarchies, leaves), counter.outside(hierarchies)
         check_counts(counts, (len(leaves),))
         check_counts(others, (2,))
-        return behind.noisy([np.concatenate((counts, others))], event)
+        return private_side.noisy([np.concatenate((counts, others))], event)
 
     def read(arrays: Arrays) -> NoisyLeaves:
         return NoisyLeaves(arrays[0], standard_deviation(event))
 
-    return Inquiry(event, named, noisy, read)
+    return QuestionParts(event, named, noisy, read)
 
 
 def _leaves(question: LeafQuery) -> Nodes:

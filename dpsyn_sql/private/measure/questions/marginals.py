@@ -14,8 +14,8 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.private.measure.calibrate import counts_event, standard_deviation
-from dpsyn_sql.private.measure.counting import Behind
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, tables_named
+from dpsyn_sql.private.measure.counting import PrivateSide
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, tables_named
 
 
 @lru_cache(maxsize=1000)
@@ -30,7 +30,9 @@ def marginals_event(tables: int, rows_per_unit: int, share: Budget) -> GaussianE
     return counts_event(tables * rows_per_unit, tables * rows_per_unit**2, share)
 
 
-def inquiry(question: Marginals, budget: Budget, behind: Behind) -> Inquiry[list[NoisyMarginal]]:
+def question_parts(
+    question: Marginals, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[list[NoisyMarginal]]:
     """All tables get the same noise.
 
     Raises:
@@ -38,17 +40,17 @@ def inquiry(question: Marginals, budget: Budget, behind: Behind) -> Inquiry[list
         InternalError: the domain is not complete, or maps that break the claim.
         PlanTooLarge: more cells than one question may have.
     """
-    counts, queries = behind.marginals(), tuple(question.queries)
+    counts, queries = private_side.marginals(), tuple(question.queries)
     counts.check_maps(queries)
     counts.check_cells(queries)
-    event = marginals_event(len(queries), behind.rows_per_unit, budget)
+    event = marginals_event(len(queries), private_side.rows_per_unit, budget)
 
     def noisy() -> Arrays:
-        return behind.noisy(counts.exact(queries), event)
+        return private_side.noisy(counts.exact(queries), event)
 
     def read(arrays: Arrays) -> list[NoisyMarginal]:
         sigma = standard_deviation(event)
         pairs = zip(queries, arrays, strict=True)
         return [NoisyMarginal(query.attrs, table, sigma, query.maps) for query, table in pairs]
 
-    return Inquiry(event, tables_named("measure", queries), noisy, read, shown=read)
+    return QuestionParts(event, tables_named("measure", queries), noisy, read, shown=read)

@@ -20,8 +20,8 @@ from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.planning.queries import NoisyResidual, Residuals
 from dpsyn_sql.private.measure.calibrate import gaussian_event
-from dpsyn_sql.private.measure.counting import Behind
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, tables_named
+from dpsyn_sql.private.measure.counting import PrivateSide
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, tables_named
 
 _LARGEST = 2**61
 # No residual is larger, so that none overflows with its noise.
@@ -45,27 +45,29 @@ def residuals_event(shapes: Sequence[tuple[int, ...]], rows_per_unit: int, share
     return gaussian_event(one_row * rows_per_unit**2, share, lattice=1)  # fine as they are
 
 
-def inquiry(question: Residuals, budget: Budget, behind: Behind) -> Inquiry[list[NoisyResidual]]:
+def question_parts(
+    question: Residuals, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[list[NoisyResidual]]:
     """All tables get noise of the same scale.
 
     Raises:
         BudgetError: as ``residuals_event``.
         InternalError: as ``residuals_event``; the domain is not complete, or maps that break the claim.
     """
-    counts, queries = behind.marginals(), tuple(question.queries)
+    counts, queries = private_side.marginals(), tuple(question.queries)
     counts.check_maps(queries)
     counts.check_cells(queries)
     shapes = tuple(query.shape(counts.domain) for query in queries)
-    event = residuals_event(shapes, behind.rows_per_unit, budget)
+    event = residuals_event(shapes, private_side.rows_per_unit, budget)
 
     def noisy() -> Arrays:
-        return behind.noisy(map(whole_residuals, counts.exact(queries)), event)
+        return private_side.noisy(map(whole_residuals, counts.exact(queries)), event)
 
     def read(arrays: Arrays) -> list[NoisyResidual]:
         pairs = zip(queries, arrays, strict=True)
         return [NoisyResidual(query.attrs, table, event.sigma, query.maps) for query, table in pairs]
 
-    return Inquiry(event, tables_named("residuals", queries), noisy, read, shown=read)
+    return QuestionParts(event, tables_named("residuals", queries), noisy, read, shown=read)
 
 
 def whole_residuals(counts: NDArray[np.int64]) -> NDArray[np.int64]:

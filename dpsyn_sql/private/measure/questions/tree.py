@@ -25,8 +25,8 @@ from dpsyn_sql.domain.hierarchies.growth import Growth, Nodes
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import NoisyTree, TreeQuery
 from dpsyn_sql.private.measure.calibrate import standard_deviation
-from dpsyn_sql.private.measure.counting import Behind, check_counts
-from dpsyn_sql.private.measure.inquiry import Arrays, Inquiry, nodes_named
+from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, nodes_named
 from dpsyn_sql.private.measure.questions.choice import selection_event
 from dpsyn_sql.private.measure.splitter_prices import splitter_of
 from dpsyn_sql.private.measure.splitters import Splitter
@@ -56,7 +56,9 @@ def _priced(question: TreeQuery, rows_per_unit: int, share: Budget) -> tuple[Spl
     return splitter_of(question, rows_per_unit, tests), choice
 
 
-def inquiry(question: TreeQuery, budget: Budget, behind: Behind) -> Inquiry[NoisyTree]:
+def question_parts(
+    question: TreeQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyTree]:
     """The tree that the tests grow; of its counts only what they store.
 
     Raises:
@@ -64,10 +66,10 @@ def inquiry(question: TreeQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
         InputError: a threshold for which the tree would diverge.
         InternalError: the domain is complete, or a depth that the hierarchies do not have.
     """
-    counter = behind.columns()
+    counter = private_side.columns()
     if not 1 <= question.depth <= sum(one.depth for one in question.hierarchies) or question.most < 1:
         raise InternalError("a tree has at least a level, and no more than its hierarchies")
-    splitter, choice = _priced(question, behind.rows_per_unit, budget)
+    splitter, choice = _priced(question, private_side.rows_per_unit, budget)
     named = {
         **nodes_named("tree", question.hierarchies),
         "splitter": question.splitter,
@@ -81,7 +83,7 @@ def inquiry(question: TreeQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
         named["choice"] = event_to_dict(choice)
 
     def noisy() -> Arrays:
-        tree, tests, found = _Tree(question, splitter), splitter.tests(behind.noise), Arrays()
+        tree, tests, found = _Tree(question, splitter), splitter.tests(private_side.noise), Arrays()
         while tree.asks:
             nodes = tree.growth.nodes
             counts = counter.nodes(question.hierarchies, nodes)
@@ -90,7 +92,7 @@ def inquiry(question: TreeQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
                 found.append(tests.level(counts, nodes.parents))
             refined = tree.refined(found[-1])
             if choice is not None:
-                found.append(_chosen(question, refined, nodes, choice, budget.kind, behind))
+                found.append(_chosen(question, refined, nodes, choice, budget.kind, private_side))
             tree.grow(refined, _NONE if choice is None else found[-1])
         return found
 
@@ -102,7 +104,7 @@ def inquiry(question: TreeQuery, budget: Budget, behind: Behind) -> Inquiry[Nois
         return tree.answer()
 
     further = () if choice is None else (choice,)
-    return Inquiry(splitter.event, named, noisy, read, further=further)
+    return QuestionParts(splitter.event, named, noisy, read, further=further)
 
 
 _NONE: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -156,17 +158,17 @@ def _chosen(
     nodes: Nodes,
     event: SelectionEvent,
     kind: Kind,
-    behind: Behind,
+    private_side: PrivateSide,
 ) -> NDArray[np.int64]:
     """The parts of the nodes that have several, int64, one private choice each. PRIVATE counts go in."""
     places = _unsure(refined)
     if not len(places):
         return _NONE
     refined = refined[places]
-    largest = behind.columns().largest(question.hierarchies, nodes.at(places), refined)
+    largest = private_side.columns().largest(question.hierarchies, nodes.at(places), refined)
     check_counts(largest, refined.shape)
     with phase("noise"):
-        return chosen_parts(largest, refined, event, kind, behind.noise)
+        return chosen_parts(largest, refined, event, kind, private_side.noise)
 
 
 def chosen_parts(

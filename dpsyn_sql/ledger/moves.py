@@ -12,7 +12,7 @@ import os
 from dpsyn_sql.errors import InputError, LedgerError
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.store import IN_MEMORY, Store
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 
 
 def here(store: Store) -> dict[str, str]:
@@ -21,9 +21,9 @@ def here(store: Store) -> dict[str, str]:
     return {} if place is None else {"place": place, "home": place}
 
 
-def home(store: Store) -> Home:
+def home(store: Store) -> LedgerNames:
     """Where names begin; call inside a transaction."""
-    return Home.of(_recorded(store)[1])
+    return LedgerNames.of(_recorded(store)[1])
 
 
 def settle(store: Store) -> None:

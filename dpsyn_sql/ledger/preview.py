@@ -9,7 +9,7 @@ from dpsyn_sql.accounting.budget import Budget, Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AccountState:
     """The state of an account: epsilon spent so far at its delta, its grant, and in words what is left.
 
     ``idle``: other accounts with a limit and no source, where this one has no limit. ``kind``: of the
@@ -45,7 +45,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ReleasePreview:
     """What a ledger would do with a release. Finding out changes nothing.
 
     ``stored`` is the budget of the entry that would be replayed, None for a new debit; ``measured_on`` the
@@ -55,7 +55,7 @@ class Outlook:
     ``cost``: the same in units, None where no ledger was asked.
     """
 
-    standing: Standing
+    account_state: AccountState
     stored: Budget | None = None
     measured_on: str | None = None
     wrote: bool = False

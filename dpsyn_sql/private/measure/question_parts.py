@@ -19,7 +19,7 @@ Arrays = list[NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Inquiry(Generic[Answer]):
+class QuestionParts(Generic[Answer]):
     """The parts of one question; making them charges and counts nothing.
 
     ``further``: events of the question beside its first. ``named`` is its name in the ledger; the first event

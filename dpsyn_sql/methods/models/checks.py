@@ -11,7 +11,7 @@ import numpy as np
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.source.names import meant
+from dpsyn_sql.source.names import name_hint
 
 
 def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
@@ -26,7 +26,7 @@ def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
         owner = [one.name for one in domain.attributes for own in one.columns if own.name == unknown[0]]
         if owner:
             return f"The column {unknown[0]!r} is part of the attribute {owner[0]!r}: ask for that"
-        return f"There is no attribute {unknown[0]!r}; {meant(unknown[0], domain.names, 'the model has')}"
+        return f"There is no attribute {unknown[0]!r}; {name_hint(unknown[0], domain.names, 'the model has')}"
     if not names or len(set(names)) < len(names):
         return f"Name at least one attribute, each once, not {list(names)}."
     if most is not None and len(names) > most:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
-from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, things_per_unit
+from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, counted_per_unit
 from dpsyn_sql.planning.explain import Noise
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery
@@ -52,7 +52,7 @@ def _of_discovery(step: DiscoveryStep, rows: int) -> tuple[PrivacyEvent, ...]:
         return (leaves_event(rows, step.budget),)
     if step.tree is not None:
         return tree_events(step.tree, rows, step.budget)
-    return (_DISCOVERED[step.ask](things_per_unit(step.ask, rows), step.budget),)
+    return (_DISCOVERED[step.ask](counted_per_unit(step.ask, rows), step.budget),)
 
 
 def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:

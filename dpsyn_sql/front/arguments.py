@@ -1,7 +1,7 @@
 """Functions that take a ``Request``, or its options as arguments of their own.
 
 Names, types and defaults of the options come from ``Request`` alone. Type checkers read its constructor;
-``inspect.signature`` and ``help()`` read what ``taking`` makes from it.
+``inspect.signature`` and ``help()`` read what ``takes_request`` makes from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError, briefly
+from dpsyn_sql.errors import InputError, hides_own_frames
 from dpsyn_sql.front.request import Request, explained
 from dpsyn_sql.source.frames import DataFrame
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Asked(Protocol[P, R_co]):
+class RequestFunction(Protocol[P, R_co]):
     """``function(con, Request(...))``, or ``function(con, source, epsilon=...)``."""
 
     @overload
@@ -41,19 +41,21 @@ def _bound(
     raise TypeError(message)
 
 
-def taking(make: Callable[P, Request]) -> Callable[[Callable[[Connection, Request], R]], Asked[P, R]]:
+def takes_request(
+    make: Callable[P, Request],
+) -> Callable[[Callable[[Connection, Request], R]], RequestFunction[P, R]]:
     """Decorate a function of a connection and a request, so that it takes the options of a request too.
 
     Its docstring gets an entry for each option, before ``Raises:``.
     """
     options = inspect.signature(make).parameters.values()
 
-    def decorated(function: Callable[[Connection, Request], R]) -> Asked[P, R]:
+    def decorated(function: Callable[[Connection, Request], R]) -> RequestFunction[P, R]:
         own = inspect.signature(function)
         signature = own.replace(parameters=[own.parameters["con"], *options])
 
         @functools.wraps(function)
-        @briefly
+        @hides_own_frames
         def call(*args: Any, **given: Any) -> R:
             arguments = _bound(function.__name__, signature, args, given)
             con, source = arguments.pop("con"), arguments.get("source")

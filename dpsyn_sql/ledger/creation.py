@@ -27,7 +27,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.E
 _ONLY_IF_NEW = "if no release was ever charged to it"
 
 
-def appear(place: str, build: Callable[[str], None], seconds: float) -> None:
+def make_ledger(place: str, build: Callable[[str], None], seconds: float) -> None:
     """Make sure that there is a ledger at ``place``: the existing one, or a new one.
 
     Args:

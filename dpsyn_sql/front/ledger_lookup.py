@@ -15,18 +15,24 @@ from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import LedgerError
 from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.ledger.accounts import new_name, untouched
-from dpsyn_sql.ledger.locations import VARIABLE, known_memory_ledger, memory_ledger, place_for, variable_place
-from dpsyn_sql.ledger.outlook import Outlook
+from dpsyn_sql.ledger.accounts import new_account_state, new_name
+from dpsyn_sql.ledger.locations import (
+    VARIABLE,
+    existing_memory_ledger,
+    memory_ledger,
+    place_for,
+    variable_place,
+)
+from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.report.certificate import measured_facts
-from dpsyn_sql.source.ledger_names import Home
+from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.slices import Sliced
 
 
-class Book:
+class LedgerLookup:
     """Asks the ledger about a release before the debit. It never makes a missing ledger."""
 
     def __init__(
@@ -53,12 +59,12 @@ class Book:
             named=request.name is not None,
         )
 
-    def look(self, output: Output) -> Outlook:
+    def look(self, output: Output) -> ReleasePreview:
         """What the ledger would do with the release."""
         key, budget, fresh = self.key(output), self._plan.budget, self._request.new_debit
         with _opened(self._con, self._place) as ledger:
             if ledger is None:
-                return Outlook(untouched(new_name(key), budget.kind))
+                return ReleasePreview(new_account_state(new_name(key), budget.kind))
             return ledger.look(key, budget, (self.name(output),), new_debit=fresh)
 
     def _configuration(self) -> dict[str, Any]:
@@ -99,15 +105,15 @@ class Book:
         return told
 
 
-def _home(ledger: SqliteLedger | None, place: SqliteLedger | Path | None) -> Home:
-    return Home.of(place if isinstance(place, Path) else None) if ledger is None else ledger.home
+def _home(ledger: SqliteLedger | None, place: SqliteLedger | Path | None) -> LedgerNames:
+    return LedgerNames.of(place if isinstance(place, Path) else None) if ledger is None else ledger.home
 
 
 @contextmanager
 def _opened(con: Connection, place: SqliteLedger | Path | None) -> Iterator[SqliteLedger | None]:
     """The ledger; None if it does not exist yet."""
     if place is None:
-        yield known_memory_ledger(owner_of(con))
+        yield existing_memory_ledger(owner_of(con))
     elif isinstance(place, Path) and not os.path.lexists(place):
         yield None
     else:
@@ -115,7 +121,7 @@ def _opened(con: Connection, place: SqliteLedger | Path | None) -> Iterator[Sqli
             yield ledger
 
 
-def ledger_in_words(place: SqliteLedger | Path | None) -> str:
+def describe_ledger(place: SqliteLedger | Path | None) -> str:
     """Where a debit is recorded, for the explained plan."""
     if place is None:
         return "in memory: it ends with the connection"

@@ -39,7 +39,7 @@ class Option:
 _COMMAND: list[typer.Typer] = []
 
 
-def speak_of(app: typer.Typer) -> None:
+def use_option_names(app: typer.Typer) -> None:
     """Name the options of this command."""
     _COMMAND[:] = [app]
 
@@ -62,9 +62,10 @@ def options() -> dict[str, Option]:
     return found
 
 
-def in_options(text: str) -> str:
-    """A message of the package, ``into=`` as ``--into`` and ``replace=True`` as ``--replace``; quoted names and
-    figures stay.
+def with_option_names(text: str) -> str:
+    """A message of the package, with ``into=`` as ``--into`` and ``replace=True`` as ``--replace``.
+
+    Quoted names and figures stay.
     """
     known = options()
     names = "|".join(sorted(known, key=len, reverse=True))
