@@ -74,7 +74,7 @@ def con_and_source(
 
 @contextmanager
 def prepared(con: Connection, request: Request, *, explaining: bool = False) -> Iterator[Job]:
-    """Check, resolve and plan; every refusal happens here, before anything is charged.
+    """Check, resolve and plan; a wrong call is refused here, before anything is charged.
 
     ``explaining``: an existing output is noted, not refused.
     """

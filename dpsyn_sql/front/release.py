@@ -1,9 +1,9 @@
 """release() on one page.
 
-    prepare     source, domain, plan, ledger, output, from public facts; every refusal of a call happens here
-    charge      the ledger, before anything is read
-    measure     behind the door: what discovery asks, then what the method asks      (private up to here)
-    fit         what noisy answers say of columns, and what was lost
+    prepare     source, domain, plan, ledger, output, from public facts; a wrong call is refused here
+    charge      the ledger, which may refuse the debit, before anything is read
+    measure     behind the door: what discovery asks, then what the method asks, and the model of the answers
+    finish      the source is let go; what values codes stand for, and what was lost
     write       rows of the model, with the model and the certificate, in one transaction
 
 What comes after the last question uses only noisy answers: it may be seeded, repeated, published.
@@ -78,8 +78,8 @@ def release(con: Connection, request: Request) -> Release:
         raise InputError("cumulative= asks for a running total: call dpsyn_sql.running_total()")
     with begun(con, request) as (job, ledger, progress), charged(job, ledger, progress) as entry:
         notes = notes_on(entry)
-        answers = _measured(job, entry)
-        return finished(job, entry, answers, progress, notes)
+        fitted = _measured_and_fitted(job, entry)
+        return finished(job, entry, fitted, progress, notes)
 
 
 @contextmanager
@@ -103,30 +103,30 @@ def charged(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> Abstra
     return progress.charging(name, opening, kept=job.place is not None)
 
 
-def _measured(job: Job, entry: SqliteEntry) -> FittedRelease:
+def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     """The private side of the door, and the fits between its questions."""
     engine, source, unit = job.session.engine, job.source, job.source.unit
     csv = source.relation.read_as_text
     with closing(SqlDiscoveryCounter(engine, source.relation.sql, csv=csv, unit=unit)) as unknown:
         door = LocalCurator(None, None, unit.max_rows, entry, ExactNoise(), unknown)
         found = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
-    domain = found.shape.domain
+    domain = found.shape.domain  # complete now: the plan so far took what was unknown at its largest
     plan = replace(job.method.plan(source, domain, job.rest, job.terms), counted=found.counted)
-    with counted(engine, plan) as counter:
+    with opened_counter(engine, plan) as counter:
         door.open(counter, domain)
         model = job.method.run(plan, door, job.terms)
-    counted_before = () if plan.counted is None else plan.counted.tables
+    in_discovery = () if plan.counted is None else plan.counted.tables
     return FittedRelease(
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
         model=model,
-        measurements=(*counted_before, *shown_tables(domain, door.measurements)),
+        measurements=(*in_discovery, *shown_tables(domain, door.measurements)),
         contributions=found.contributions,
         types=found.types,
     )
 
 
-def counted(engine: SourceEngine, plan: Plan) -> closing[SqlCounter]:
+def opened_counter(engine: SourceEngine, plan: Plan) -> closing[SqlCounter]:
     """PRIVATE: what counts the marginals of a plan, for the door alone."""
     relation, unit, csv = plan.source.relation, plan.source.unit, plan.source.relation.read_as_text
     queries, further = plan.queries, plan.further
@@ -136,13 +136,13 @@ def counted(engine: SourceEngine, plan: Plan) -> closing[SqlCounter]:
 
 
 def finished(
-    job: Job, entry: SqliteEntry, answers: FittedRelease, progress: ReleaseProgress, notes: tuple[str, ...]
+    job: Job, entry: SqliteEntry, fitted: FittedRelease, progress: ReleaseProgress, notes: tuple[str, ...]
 ) -> Release:
     """Everything after the last question: values of codes, what was lost, rows and their output."""
     entry.close_questions()
     progress.measured()
     job.session.release_source()  # from here on nothing can read the source
-    fitted = _with_values(answers)
+    fitted = _with_values(fitted)
     lost, doubts = lost_of(job, fitted)
     fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
     seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
@@ -153,9 +153,9 @@ def finished(
     return _released(job, entry, fitted, written, certificate, (*notes, *own, *doubts.warned()))
 
 
-def _with_values(answers: FittedRelease) -> FittedRelease:
+def _with_values(fitted: FittedRelease) -> FittedRelease:
     """How values are spread within codes, and which codes are written as others, by the noisy answers."""
-    fitted = answers.filled
+    fitted = fitted.filled
     counts = one_way_counts(fitted.shape.domain, fitted.measurements)
     return replace(fitted, shape=recoded(fitted.shape, counts, fitted.model.total))
 

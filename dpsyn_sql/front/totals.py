@@ -20,7 +20,7 @@ from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.prepare import at_period
-from dpsyn_sql.front.release import begun, charged, counted, finished
+from dpsyn_sql.front.release import begun, charged, finished, opened_counter
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -95,7 +95,7 @@ def _measure_missing(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) 
     A period is measured after all before it, so the last one that is measured tells the rest.
     """
     period = _total(job).period - 1
-    while period and not _measured(at_period(job, period), ledger):
+    while period and not _is_measured(at_period(job, period), ledger):
         period -= 1
     missing = tuple(range(period + 1, _total(job).period))
     for each in missing:
@@ -103,7 +103,7 @@ def _measure_missing(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) 
     return missing
 
 
-def _measured(job: Job, ledger: SqliteLedger) -> bool:
+def _is_measured(job: Job, ledger: SqliteLedger) -> bool:
     preview = ledger.look(job.key, job.plan.budget, (), new_debit=job.request.new_debit)
     return preview.measured_on is not None
 
@@ -120,7 +120,7 @@ def _measure(job: Job, entry: SqliteEntry) -> Node:
     """Ask all questions of a node: the private side of the door."""
     method, unit = _method(job), job.plan.source.unit
     plan = method.plan(job.plan.source, job.plan.domain, entry.budget, job.terms)
-    with counted(job.session.engine, plan) as counter:
+    with opened_counter(job.session.engine, plan) as counter:
         door = LocalCurator(counter, plan.domain, unit.max_rows, entry, ExactNoise())
         tables = answers_to(door, plan.known)
     return Node(_total(job).period, entry.release_id, tables, entry.events)

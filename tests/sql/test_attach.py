@@ -433,13 +433,13 @@ def test_a_closed_connection_lets_its_file_go_and_a_read_only_one_writes_files(c
 
 
 def test_an_interrupt_says_what_was_charged(con, monkeypatch):
-    import dpsyn_sql.front.release as pipeline
+    import dpsyn_sql.front.release as releasing
 
     def interrupted(*args):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "write_rows", interrupted)
+        patched.setattr(releasing, "write_rows", interrupted)
         said = refusal(con, f"FROM {RELEASE}")
     assert "stays charged" in said and "at no further cost" in said
     assert rows(con, f"FROM {RELEASE}")[0]["replayed"] and spent(con) == ["synthetic"]

@@ -1,9 +1,9 @@
 """PRIVATE: exact counts of the source; nothing here may reach a method or a message.
 
-The only importer is ``measure``, which adds noise before anything leaves the door. Methods ask for the same
-marginals several times: distances in each round, then the chosen tables. The counts of one source are the
-same each time, so they are made once and kept until the last question. That releases nothing: the door adds
-fresh noise to every answer.
+Its user is ``measure``, which adds noise before anything leaves the door; ``front`` only hands it over.
+Methods ask for the same marginals several times: distances in each round, then the chosen tables. The
+counts of one source are the same each time, so they are made once and kept until the last question. That
+releases nothing: the door adds fresh noise to every answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
-Counts = dict[MarginalQuery, NDArray[np.int64]]
+Tables = dict[MarginalQuery, NDArray[np.int64]]
 Pack = tuple[int, ...]
 
 _STEM = "dpsyn_codes"
@@ -88,7 +88,7 @@ class SqlCounter:
         self._plan = plan_counting(queries, domain, bounded=self._bound is not None, in_parts=engine.in_parts)
         self._planned = dict.fromkeys(queries)
         self._keeps = self._plan.cells <= most
-        self._tables: Counts = {}
+        self._tables: Tables = {}
         self._further = further
         self._unplanned: set[MarginalQuery] = set()
         self._encoding: Encoding | None = None
@@ -121,7 +121,7 @@ class SqlCounter:
         wanted = dict.fromkeys(query for query in queries if query not in self._tables)
         if self._keeps and not self._planned.keys().isdisjoint(wanted):
             wanted = self._planned | wanted
-        found: Counts = {}
+        found: Tables = {}
         # Bins are counted in the database only for marginals whose original codes nobody needs.
         if not self._planned.keys() >= wanted.keys():
             found = self._group_further(list(wanted))
@@ -148,11 +148,11 @@ class SqlCounter:
             self._engine.drop(self._encoding.table, step="dropping the encoded table")
             self._encoded = False
 
-    def _scan(self, queries: Sequence[MarginalQuery]) -> Counts:
+    def _scan(self, queries: Sequence[MarginalQuery]) -> Tables:
         """One-way marginals and the total, directly from the source."""
         groups = groups_for(queries, self._plan.packs, self._domain)
         attributes = [self._plan.packs[group.packs[0]][0] for group in groups]
-        found: Counts = {}
+        found: Tables = {}
         wanted = dict(zip(attributes, (group.queries for group in groups), strict=True))
         dialect = self._engine.dialect
         scans = list(
@@ -176,7 +176,7 @@ class SqlCounter:
         size = self._domain.attributes[attribute].size
         return scatter([result["code"][rows]], result["n"][rows], (size,))
 
-    def _group_planned(self, queries: Sequence[MarginalQuery]) -> Counts:
+    def _group_planned(self, queries: Sequence[MarginalQuery]) -> Tables:
         """Planned marginals, from codes that are kept unless nothing more is asked of them."""
         encoding = self._codes()
         last = self._further is None and self._planned.keys() <= set(queries)
@@ -187,7 +187,7 @@ class SqlCounter:
         groups = groups_for(queries, self._plan.packs, self._domain)
         return self._group(encoding, self._domain, self._plan.packs, groups)
 
-    def _multiplied(self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery]) -> Counts:
+    def _multiplied(self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery]) -> Tables:
         """Marginals of a plan's domain from products of its kept codes."""
         sums, engine, table = PairSums(plan.domain, plan.packs), self._engine, encoding.table
         held = engine.fetch(statements.extent(table), step="counting rows of codes")
@@ -204,10 +204,10 @@ class SqlCounter:
 
     def _group(
         self, encoding: Encoding, domain: Domain, packs: Sequence[Pack], groups: Sequence[Group]
-    ) -> Counts:
+    ) -> Tables:
         """Marginals of ``domain`` from GROUP BYs over its codes in ``packs``."""
         tallies = [statements.marginal(encoding.table, group.packs) for group in groups]
-        found: Counts = {}
+        found: Tables = {}
         with phase("count", len(groups)) as advance:
             sums = self._engine.sums(tallies, step="counting marginals on the codes", over=encoding)
             for group, result in zip(groups, sums, strict=True):
@@ -215,7 +215,7 @@ class SqlCounter:
                 advance(1)
         return found
 
-    def _group_further(self, queries: Sequence[MarginalQuery]) -> Counts:
+    def _group_further(self, queries: Sequence[MarginalQuery]) -> Tables:
         """Marginals that were not planned: the existing columns are packed again for them alone, as bins."""
         self._check_further(queries)
         binned = statements.BinnedMarginals.of(queries, self._domain)
@@ -276,7 +276,7 @@ class SqlCounter:
 
 def _from_group(
     result: dict[str, NDArray[Any]], domain: Domain, columns: Sequence[Pack], group: Group
-) -> Counts:
+) -> Tables:
     """All marginals of one GROUP BY, from its result."""
     packs = [columns[pack] for pack in group.packs]
     sizes = [[domain.attributes[attribute].size for attribute in pack] for pack in packs]

@@ -1,7 +1,7 @@
 """THE DOOR: the only way from exact counts to a method.
 
 The steps of every question are: look for a stored answer, charge the ledger, count, add noise,
-store the noisy answer, hand out what is stored. No other module sees an exact count.
+store the noisy answer, hand out what is stored. No room outside ``private`` sees an exact count.
 """
 
 from __future__ import annotations
