@@ -27,7 +27,7 @@ from support.gaussian import quantile_of_logit
 
 import dpsyn_sql
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
-from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
+from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, Recipe, Static

@@ -22,7 +22,7 @@ from support.doors import NotedEntry
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
-from dpsyn_sql.auditing.testing.recording import RecordingNoise, ReplayedNoise
+from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise
 from dpsyn_sql.discovery.attributes import steps_of
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.grids import grid_attribute, grid_cuts

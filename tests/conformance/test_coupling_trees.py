@@ -18,7 +18,7 @@ from support.hierarchies import Halves, Letters
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, SelectionEvent
-from dpsyn_sql.auditing.testing.recording import RecordingNoise, ReplayedNoise
+from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey

@@ -16,7 +16,7 @@ from conformance.test_coupling import BOUNDING_KEY, SPEC, UNITS, K, Run, check_c
 from support.spark import table_of
 
 import dpsyn_sql
-from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise
+from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.engine import SparkEngine
 from dpsyn_sql.private.count.counter import SqlCounter

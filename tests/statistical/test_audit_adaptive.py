@@ -11,7 +11,7 @@ import dpsyn_sql.auditing.door as door_module
 from dpsyn_sql.accounting.likelihood import log_ratio
 from dpsyn_sql.auditing import _planned, audit, prepared
 from dpsyn_sql.auditing.door import Door
-from dpsyn_sql.auditing.testing.recording import RecordingNoise, ReplayedNoise
+from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise
 from dpsyn_sql.auditing.toy import toy
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import Adaptive, Independent

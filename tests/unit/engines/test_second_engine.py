@@ -13,7 +13,7 @@ import pytest
 from support.parts import PartedEngine
 
 import dpsyn_sql
-from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
+from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines import reader
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.private.measure.noise import ExactNoise

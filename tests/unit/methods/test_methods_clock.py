@@ -8,7 +8,7 @@ from support.domains import domain_of
 from support.doors import table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.auditing.testing.recording import RecordingLedger, RecordingNoise, ReplayedNoise
+from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.limits import Terms

@@ -13,7 +13,7 @@ import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.auditing import audit
-from dpsyn_sql.auditing.testing.recording import RecordingLedger
+from dpsyn_sql.auditing.testing import RecordingLedger
 from dpsyn_sql.auditing.toy import toy_domain
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.errors import InputError

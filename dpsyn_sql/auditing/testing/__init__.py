@@ -1,1 +1,0 @@
-"""Helpers for tests of methods and of code that uses dpsyn_sql."""
