@@ -25,7 +25,9 @@ class AccountState:
     kind: Kind = "gdp"
 
     def __str__(self) -> str:
-        spent = f"epsilon={shown(self.spent_epsilon)} at delta={shown(self.delta)} is spent so far"
+        spent = "nothing is spent so far"
+        if self.spent_epsilon:
+            spent = f"epsilon={shown(self.spent_epsilon)} at delta={shown(self.delta)} is spent so far"
         named = f"{self.account!r} ({KINDS[self.kind]})"
         if self.granted is None:
             return f"{named} has no limit; {spent}"
