@@ -228,7 +228,7 @@ def test_wrong_calls_say_what_to_do_in_sql(con):
     assert "give true or false" in refusal(con, "FROM dpsyn_release('people', \"replace\" := 3)")
     assert "Did you mean" in refusal(con, "FROM dpsyn_release('peple')")
     assert "exclude" in refusal(con, "FROM dpsyn_release('people', exclude := 'a')")
-    assert "write it in quotes" in refusal(con, "FROM dpsyn_release('people', version := 3)")
+    assert "write it in quotes" in refusal(con, "FROM dpsyn_release('people', version := 3.5)")
     assert "valid JSON" in refusal(con, "FROM dpsyn_release('people', domain := '{x')")
     assert "source is missing" in refusal(con, "FROM dpsyn_release(NULL)")
     assert "epsilon :=" in refusal(con, "FROM dpsyn_release('people', epslon := 3)")
@@ -268,7 +268,7 @@ def test_every_option_can_be_given(con, tmp_path):
     assert (row["rows"], row["epsilon"], row["delta"], row["account"]) == (7, pytest.approx(0.5), 0, "staff")
     assert con.execute("DESCRIBE r7").fetchall()[0][0] == "a" and not spent(con)
     lines = con.execute("FROM dpsyn_plan('people', workload := MAP {'a': 2, 'a,b': 3})").fetchall()
-    assert lines[0][0].startswith("Source") and spent(con) == []
+    assert lines[0][0].startswith("Writes") and spent(con) == []
 
 
 def test_budget_exceeded_is_one_line(con, tmp_path):
