@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.account import (
+    KINDS,
     USUAL_DELTA,
     Balance,
     account_epsilon,
@@ -83,6 +84,8 @@ class Account:
 def account_of_row(store: Store, row: dict[str, Any]) -> Account:
     """A row of the table account, with what its releases cost."""
     kind: Kind = row["kind"]
+    if kind not in KINDS:
+        raise LedgerDamaged(f"An account of {store.place} is of no kind that there is.", None)
     limit = None
     if row["limit_amount"] is not None:
         limit = Budget(kind, row["limit_amount"], row["limit_delta"])

@@ -27,6 +27,7 @@ from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.report.complaints import complaints
 from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.loss_words import column_facts
 from dpsyn_sql.report.losses import Losses, PairLosses, _column
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
@@ -261,11 +262,9 @@ def test_rows_that_keep_only_a_beginning_are_told():
     losses = losses_of_column(WORD, [500, 300, 200, 0])
     (column,) = losses.columns
     assert column.shortened.share == pytest.approx((0.8 * 500 + 200) / 1000)
-    assert (
-        column.facts["lost"].startswith("60.0 % ± ")
-        and "keep only the beginning" in column.facts["lost"]
-        and "found" not in column.facts
-    )
+    facts = column_facts(column)
+    assert facts["lost"].startswith("60.0 % ± ") and "keep only the beginning" in facts["lost"]
+    assert "found" not in facts
     assert losses_of_column(PLACE, [5, 5, 0]).columns[0].shortened is None
     bare = replace(WORD, leaves=replace(WORD.leaves, rows=(0.0,) * 7))
     (empty,) = losses_of_column(bare, [500, 300, 200, 0]).columns

@@ -38,7 +38,7 @@ FAULTS = (
     ),
     fault(
         "all keys of a unit counted",
-        f"{DISCOVERED}::test_neighbours_show_the_same[unit-gdp]",
+        f"{DISCOVERED}::test_many_neighbours_show_the_same[unit-gdp]",
         (UNITS_SQL, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 9"),
     ),
     fault(
@@ -52,7 +52,7 @@ FAULTS = (
     ),
     fault(
         "rows counted instead of units",
-        f"{DISCOVERED}::test_neighbours_show_the_same[unit-gdp]",
+        f"{DISCOVERED}::test_many_neighbours_show_the_same[unit-gdp]",
         (UNITS_SQL, "SELECT DISTINCT\n", "SELECT\n"),
     ),
     fault(

@@ -212,7 +212,7 @@ FAULTS = (
         (
             TREE_ROWS,
             "unit=None if bound is None else unit_bytes(bound.column, dialect)",
-            "unit=None if bound is None else ident(bound.column)",
+            "unit=None if bound is None else Fragment(f'\"{bound.column}\"')",
         ),
     ),
     # -- windows over one unit's rows ----------------------------------------------------------------

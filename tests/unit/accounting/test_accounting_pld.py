@@ -76,7 +76,8 @@ def test_pld_is_not_above_the_accounts_own_bound_and_agrees_with_balle_wang(bloc
         if found is None:
             assert sum(event.l2_squared for event in events) > 250
             continue
-        assert found <= epsilon_from_half_mu_squared(amount, DELTA) + 1e-3
+        # The distribution is rounded up on a grid, the account's curve is exact.
+        assert found <= epsilon_from_half_mu_squared(amount, DELTA) + 5e-3
         shift = math.sqrt(sum(event.l2_squared / event.sigma**2 for event in events))
         if min(event.sigma for event in events) >= 5 and shift < 3.1:
             assert found == pytest.approx(balle_wang(shift, float(DELTA)), abs=5e-3, rel=5e-3)
