@@ -27,7 +27,7 @@ from dpsyn_sql.domain.grids import Cuts, after, binned_kind, edge_of, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType
-from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.planning.queries import NoisySteps
 
 ATOM_WEIGHT = 2.0
@@ -54,11 +54,21 @@ def attribute_of_pieces(
     together become one. No code stands for a gap: values there belong to the nearer code, and are not
     written.
     """
+    attribute, _ = coded(column, pieces, granularity)
+    return attribute
+
+
+def coded(
+    column: Undiscovered, pieces: Sequence[Piece], granularity: Granularity | None
+) -> tuple[Attribute, FloatArray]:
+    """As ``attribute_of_pieces``; and the mass of each bin (float64[bins])."""
     kind = column.type
     groups = _merged(kind, pieces, max(1, column.max_codes - column.nullable))
     inner = [_between(kind, one[-1].high, two[0].low) for one, two in pairwise(groups)]
     cuts = [groups[0][0].low, *inner, groups[-1][-1].high]
-    return _binned(column, cuts, tuple(_fill(kind, group) for group in groups), granularity)
+    fill = tuple(_fill(kind, group) for group in groups)
+    mass = np.array([sum(piece.mass for piece in group) for group in groups])
+    return _binned(column, cuts, fill, granularity), mass
 
 
 def _binned(

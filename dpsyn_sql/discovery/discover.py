@@ -5,15 +5,18 @@
       with prefixes      beginnings of the rest, as values are   -> categories such as 250*
     numbers and times    values above a threshold, coarse grid   -> cuts of two finer grids -> bins
     hierarchies          which nodes are split, counts of leaves -> coarse nodes
+    of a small table     numbers and times on one grid           -> bins and their counts
 
-The questions and their budgets are planned before anything is charged; the answers are public.
+The number of units is asked for first. The questions and their budgets are planned before anything is charged,
+for a large table; that of a small one follows from this noisy number and public facts. Answers are public.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -39,14 +42,23 @@ from dpsyn_sql.discovery.cells import (
 )
 from dpsyn_sql.discovery.labels import attribute_of_labels, attribute_of_texts, labels_of_keys, with_stems
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
+from dpsyn_sql.discovery.one_look import attribute_of_one_look, likely_steps
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
-from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts
+from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, mixed_cuts
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.types import supported_type
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, beginnings_of, column_steps
+from dpsyn_sql.planning.discovery import (
+    Ask,
+    DiscoveryStep,
+    beginnings_of,
+    column_steps,
+    one_look,
+    one_look_discovery,
+    type_steps,
+)
 from dpsyn_sql.planning.plan import CountedKey
 from dpsyn_sql.planning.queries import (
     Beginning,
@@ -57,12 +69,13 @@ from dpsyn_sql.planning.queries import (
     LeafQuery,
     NoisyContributions,
     NoisyLeaves,
+    NoisyMarginal,
     NoisyTree,
     StepQuery,
     TreeQuery,
     TypesQuery,
 )
-from dpsyn_sql.source.relation import Column
+from dpsyn_sql.source.relation import Column, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
 _CLOSER: tuple[Ask, ...] = ("parts", "cells")
@@ -75,7 +88,9 @@ class Discovered:
 
     ``shape`` is complete. ``contributions``: how many units have how many rows, if that was planned.
     ``asked``: the steps that were asked, in order. ``types``: what was found of columns of text without a
-    stated type. ``counted``: of a table that is one key, its rows.
+    stated type. ``counted``: of a table that is one key, its rows. ``once``: of a table whose columns were
+    asked about once, the noisy number of units, and what is left of the budget for the method; ``tables`` are
+    its noisy total, and the one-way tables of its columns of numbers and times.
     """
 
     shape: Shape
@@ -83,11 +98,46 @@ class Discovered:
     asked: tuple[DiscoveryStep, ...]
     types: Mapping[str, FoundType] = field(default_factory=dict)
     counted: CountedKey | None = None
+    once: Once | None = None
+    tables: tuple[NoisyMarginal, ...] = ()
 
 
-def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int) -> Discovered:
-    """Ask the planned questions."""
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Of a table whose columns are asked about once: ``rows``, the noisy number of units, and ``rest``, what
+    discovery leaves to the method."""
+
+    rows: float
+    rest: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """What decides, by a noisy number of units, whether columns are asked about once: the whole ``budget`` of
+    the release, its ``unit``, and ``one_way_part``, the part of the budget that the method would spend on
+    one-way tables of so many units."""
+
+    budget: Budget
+    unit: PrivacyUnit
+    one_way_part: Callable[[float], Fraction]
+
+
+def discovered(
+    shape: Shape,
+    steps: Sequence[DiscoveryStep],
+    door: Curator,
+    rows_per_unit: int,
+    chooser: Chooser | None = None,
+) -> Discovered:
+    """Ask the planned questions, or if the noisy number of units is small, one for each column.
+
+    Without a ``chooser`` the number of units is not asked for.
+    """
     asking = _Asking(door, _by_question(steps), [])
+    if chooser is not None and asking.planned("rows", None):
+        total = _rows(asking)
+        if one_look(shape, chooser.unit, chooser.budget, float(total.values)):
+            return _once(shape, steps, chooser, asking, total)
     if any(step.ask == "total" for step in steps):
         key, counted = _key(shape, asking)
         shape = replace(shape, measured=(key,))
@@ -103,10 +153,78 @@ def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows
                 column, own = _with_type(column, types[column.name].sql_type, asking)
             found[column.name] = _attribute(column, own)
             advance(1)
-    contributions = None
-    if asking.planned("contributions", None):
-        contributions = door.ask(ContributionQuery(rows_per_unit), asking.budget("contributions", None))
+    contributions = _contributions(asking, rows_per_unit)
     return Discovered(shape.completed(found), contributions, tuple(asking.asked), types, counted)
+
+
+def _once(
+    shape: Shape,
+    planned: Sequence[DiscoveryStep],
+    chooser: Chooser,
+    asking: _Asking,
+    total: NoisyMarginal,
+) -> Discovered:
+    """All types first, then one question for each column; the one-way tables of numbers and times are
+    known then."""
+    rows = float(total.values)
+    amount = chooser.budget.amount - sum(step.budget.amount for step in asking.asked)
+    steps, left = type_steps(shape, Budget(chooser.budget.kind, amount))
+    asking = replace(asking, steps=_by_question(steps))
+    untyped = [column for column in shape.undiscovered if not column.typed]
+    types = {column.name: _type(column, asking) for column in untyped}
+    shape = replace(
+        shape,
+        measured=tuple(
+            _typed(item, types[item.name].sql_type)
+            if isinstance(item, Undiscovered) and item.name in types
+            else item
+            for item in shape.measured
+        ),
+    )
+    steps, rest = one_look_discovery(shape, planned, left, chooser.one_way_part(rows))
+    asking = replace(asking, steps=_by_question(steps))
+    found, tables = dict[str, Attribute](), [total]
+    with phase("discover", len(shape.undiscovered)) as advance:
+        for column in shape.undiscovered:
+            if asking.planned("mixed", column.name) and column.type.family != "boolean":
+                found[column.name], table = _of_one_look(column, asking, rows)
+                tables.append(table)
+            else:
+                found[column.name] = _attribute(column, asking)
+            advance(1)
+    contributions = _contributions(asking, chooser.unit.max_rows)
+    return Discovered(
+        shape.completed(found),
+        contributions,
+        tuple(asking.asked),
+        types,
+        once=Once(rows, rest),
+        tables=tuple(tables),
+    )
+
+
+def _rows(asking: _Asking) -> NoisyMarginal:
+    """The noisy number of units: all lie in the one cell of a constant."""
+    grid = replace(grid_attribute("rows", "INTEGER", (Fraction(0), Fraction(1))), source=Fragment("0"))
+    noisy = asking.door.ask(GridQuery(grid), asking.budget("rows", None))
+    return NoisyMarginal((), noisy.values[0], noisy.sigma)
+
+
+def _of_one_look(column: Undiscovered, asking: _Asking, rows: float) -> tuple[Attribute, NoisyMarginal]:
+    cuts = mixed_cuts(column.type, column.least, column.most)
+    grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
+    noisy = asking.door.ask(GridQuery(grid), asking.budget("mixed", column.name))
+    steps = None
+    if asking.planned("steps", column.name):
+        query = StepQuery(column.name, column.sql_type, likely_steps(column.type), column.source)
+        steps = asking.door.ask(query, asking.budget("steps", column.name))
+    return attribute_of_one_look(column, cuts, noisy, steps, rows)
+
+
+def _contributions(asking: _Asking, most: int) -> NoisyContributions | None:
+    if not asking.planned("contributions", None):
+        return None
+    return asking.door.ask(ContributionQuery(most), asking.budget("contributions", None))
 
 
 def _key(shape: Shape, asking: _Asking) -> tuple[Attribute, CountedKey]:
@@ -177,10 +295,14 @@ def _type(column: Undiscovered, asking: _Asking) -> FoundType:
 
 def _with_type(column: Undiscovered, sql_type: str, asking: _Asking) -> tuple[Undiscovered, _Asking]:
     """The column with its type, and how the rest of its share is spent."""
-    kind = natural_kind(supported_type(sql_type, column.name))
-    typed = replace(column, sql_type=sql_type, kind=kind, typed=True)
+    typed = _typed(column, sql_type)
     rest = column_steps(typed, asking.steps["keys", column.name, 0].budget)
     return typed, replace(asking, steps=_by_question(rest))
+
+
+def _typed(column: Undiscovered, sql_type: str) -> Undiscovered:
+    kind = natural_kind(supported_type(sql_type, column.name))
+    return replace(column, sql_type=sql_type, kind=kind, typed=True)
 
 
 def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import date
 from fractions import Fraction
 from typing import Literal
 
@@ -46,6 +47,64 @@ def grid_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | Non
     else:
         raise InternalError(f"no grid for type {kind.family}")
     return _within(kind, sorted(Fraction(cut) for cut in cuts), least, most)
+
+
+_SMALL = (-5, 20)
+# Whole numbers with cells of their own.
+
+_FINE, _FINE_UP_TO, _COARSE, _LAST = 8, 31, 4, 45
+# Cells an octave up to 2^31 (columns of years, heights and prices are narrow), and beyond it up to 2^45; below
+# zero there are fewer values.
+
+_SMALLEST_OCTAVE = -10
+# Below 2^-10 all is one cell.
+
+_MONTHS = (1900, 2100)
+
+
+def mixed_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | None = None) -> Cuts:
+    """The cuts of the one grid that a column of a small table is counted on, within bounds.
+
+    Numbers: every small whole number is a cell of its own, whatever the type; between and beyond them parts
+    of octaves. Dates and moments: months of two centuries. Times of a day: hours.
+
+    Raises:
+        InternalError: as ``grid_cuts``.
+    """
+    if kind.family == "time":
+        return grid_cuts(kind, least, most)
+    ends = grid_cuts(kind)
+    if kind.temporal:
+        months = {Fraction(_first_of_month(year, month) * kind.day) for year, month in _all_months()}
+        inside = {cut for cut in months if ends[0] < cut < ends[-1]}
+        beyond = {cut for cut in ends if cut < min(inside) or cut > max(inside)}
+        return _within(kind, sorted(inside | beyond), least, most)
+    unit = Fraction(10**kind.scale)
+    single = {Fraction(value) * unit for value in range(_SMALL[0], _SMALL[1] + 1)}
+    above, below = _parts_of_octaves(_FINE), _parts_of_octaves(_COARSE)
+    octaves = {rounded(kind, Fraction(power) * unit) for power in [*above, *(-power for power in below)]}
+    low, high = Fraction(_SMALL[0]) * unit, Fraction(_SMALL[1] + 1) * unit
+    beside = {cut for cut in octaves if kind.scale or kind.family == "float" or not low < cut < high}
+    cuts = single | {after(kind, cut) for cut in single} | beside | {ends[0], ends[-1]}
+    cuts |= {cut for cut in ends if abs(cut) > 2**_LAST * unit}
+    return _within(kind, sorted(cut for cut in cuts if ends[0] <= cut <= ends[-1]), least, most)
+
+
+def _parts_of_octaves(number: int) -> list[float]:
+    """2^-10 to 1, then 21 to 2^45, ``number`` parts an octave up to 2^31; whole numbers lie between them."""
+    low = [2.0 ** (part / _COARSE) for part in range(_SMALLEST_OCTAVE * _COARSE, 0)]
+    fine = [2.0 ** (part / number) for part in range(_FINE_UP_TO * number)]
+    wide = [2.0 ** (part / _COARSE) for part in range(_FINE_UP_TO * _COARSE, _LAST * _COARSE + 1)]
+    return [*low, *(cut for cut in fine if cut > _SMALL[1] + 1), *wide]
+
+
+def _all_months() -> list[tuple[int, int]]:
+    first, last = _MONTHS
+    return [(year, month) for year in range(first, last) for month in range(1, 13)] + [(last, 1)]
+
+
+def _first_of_month(year: int, month: int) -> int:
+    return (date(year, month, 1) - date(1970, 1, 1)).days
 
 
 def _within(kind: SqlType, cuts: Sequence[Fraction], least: Fraction | None, most: Fraction | None) -> Cuts:

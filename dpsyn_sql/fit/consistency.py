@@ -9,7 +9,7 @@ each cell of that marginal with variance c sigma^2 (the total is the marginal ov
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -166,21 +166,25 @@ class _Sums:
         return np.where(self._keys[places] == keys, places, -1)
 
 
-def fit_margins(domain: Domain, measurements: Measurements) -> Margins:
+def fit_margins(
+    domain: Domain, measurements: Measurements, settled: Collection[str] = frozenset()
+) -> Margins:
     """The total and one-way probabilities from all tables; never the true number of rows.
 
     Each averaged one-way table is denoised (neighbours of ordered codes smoothed, ``fit/denoise.py``) and
     projected to the simplex.
 
     An attribute that no table contains, and every attribute when the total is not positive, gets
-    uniform probabilities.
+    uniform probabilities. The noise is already out of the tables of ``settled`` attributes.
     """
     total = float(measurements.estimate(()).values) if measurements.contain(()) else 0.0
     probabilities = {}
     for attribute in domain.attributes:
         if total > 0 and measurements.contain([attribute.name]):
             counts = measurements.estimate([attribute.name])
-            smooth = denoised(attribute, counts.values, math.sqrt(counts.variance))
+            smooth = counts.values
+            if attribute.name not in settled:
+                smooth = denoised(attribute, smooth, math.sqrt(counts.variance))
             probabilities[attribute.name] = simplex_projection(smooth, total) / total
         else:
             probabilities[attribute.name] = np.full(attribute.size, 1.0 / attribute.size)

@@ -310,7 +310,7 @@ def binned(
     columns: list[tuple[IntArray, FloatArray, Observation, FloatArray]] = []
     for attribute, table, rows in zip(domain.attributes, one_ways, least, strict=True):
         sigma = float(table.sigma)
-        smooth = denoised(attribute, table.values, sigma)
+        smooth = table.values if table.settled else denoised(attribute, table.values, sigma)
         fine = simplex_projection(smooth, total) / total + _TRACE
         many = attribute.ordered and attribute.size > _MANY_CODES
         seen = snapped(total * fine, _GRID) if many else table.values

@@ -58,11 +58,13 @@ class Observation:
 
     ``filled``: only its residual was measured, and its margins are those of a model: they tell nothing new.
     ``sigma`` is then that of the noise before its projection: every direction of the residual keeps it.
+    ``settled``: the noise is already out of ``values``; ``sigma`` is what it was.
     """
 
     values: FloatArray
     sigma: FloatArray
     filled: bool = False
+    settled: bool = False
 
     @property
     def variance_of_total(self) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.discovery.discover import Chooser
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import Target
@@ -102,6 +104,16 @@ class Job(Design):
     def of(cls, design: Design, **decided: Any) -> Job:
         """The job of a design."""
         return cls(**{one.name: getattr(design, one.name) for one in fields(Design)}, **decided)
+
+    @property
+    def chooser(self) -> Chooser:
+        """What decides whether columns are asked about once."""
+        attributes = len(self.plan.domain.attributes)
+
+        def one_way_part(rows: float) -> Fraction:
+            return self.method.one_way_part(rows, attributes, self.plan.budget)
+
+        return Chooser(self.plan.budget, self.source.unit, one_way_part)
 
     @property
     def stored_name(self) -> str:

@@ -100,6 +100,8 @@ def _labelled(lines: Mapping[str, str]) -> list[str]:
 
 
 _COUNTED: dict[Ask, str] = {
+    "rows": "rows in all: ",
+    "mixed": "values and range: ",
     "types": "type of the text: ",
     "grid": "range: ",
     "steps": "granularity: ",

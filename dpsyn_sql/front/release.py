@@ -109,13 +109,19 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     csv = source.relation.read_as_text
     with closing(SqlDiscoveryCounter(engine, source.relation.sql, csv=csv, unit=unit)) as unknown:
         door = LocalCurator(None, None, unit.max_rows, entry, ExactNoise(), unknown)
-        found = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
+        found = discovered(job.shape, job.plan.discovery, door, unit.max_rows, job.chooser)
     domain = found.shape.domain  # complete now: the plan so far took what was unknown at its largest
-    plan = replace(job.method.plan(source, domain, job.rest, job.terms), counted=found.counted)
+    rest, terms = job.rest, job.terms
+    if found.once is not None:
+        rest = found.once.rest
+        known = frozenset(name for table in found.tables for name in table.attrs)
+        terms = replace(terms, rows=found.once.rows, known=known)
+    plan = job.method.plan(source, domain, rest, terms)
+    plan = replace(plan, counted=found.counted, known_tables=found.tables)
     with opened_counter(engine, plan) as counter:
         door.open(counter, domain)
-        model = job.method.run(plan, door, job.terms)
-    in_discovery = () if plan.counted is None else plan.counted.tables
+        model = job.method.run(plan, door, terms)
+    in_discovery = found.tables if plan.counted is None else plan.counted.tables
     return FittedRelease(
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
+from fractions import Fraction
 from inspect import isfunction
 from typing import Any, ClassVar, Self, get_type_hints
 
@@ -116,6 +117,11 @@ class Recipe(ABC):
     def growth(self) -> Growth | None:
         """How discovery grows the tree of a table that is one key; None: it asks for columns one by one."""
         return None
+
+    def one_way_part(self, rows: float, attributes: int, budget: Budget) -> Fraction:
+        """The part of the budget that it would spend on one-way tables, so that discovery measures them (0 to
+        1): of a table of so many units (noisy) and attributes. A third if it measures them itself."""
+        return Fraction(1, 3)
 
     def chosen(self, domain: Domain, terms: Terms) -> Recipe:
         """The method that plans and runs: itself, or another one that is better for such a table."""

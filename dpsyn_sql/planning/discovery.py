@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -50,7 +50,25 @@ CONTRIBUTIONS_SHARE = Fraction(1, 50)
 MOST_COUNTED = 10_000
 """Rows per unit up to which units are counted by their rows: one cell each."""
 
+ROWS_SHARE = Fraction(1, 50)
+"""Share of the budget for the number of units, the first question: it decides how the others are asked."""
+
+ONE_LOOK = 300.0
+"""Units in deviations of noise of one cell, if all columns shared the whole budget for one question each, below
+which a column is asked about once: closer looks at parts that noise hides find nothing."""
+
+TYPES_PART_ONCE = Fraction(1, 10)
+"""Part of an even share of the budget that finds the type of text of a column that is asked about once."""
+
+VALUES_PART = Fraction(1, 2)
+"""Part of the share of a column of text that finds its values; the rest counts them."""
+
+STEPS_PART = Fraction(1, 10)
+"""Part of the share of a column that is asked about once for its granularity: few steps, so little noise."""
+
 Ask = Literal[
+    "rows",
+    "mixed",
     "types",
     "keys",
     "prefixes",
@@ -128,21 +146,89 @@ def planned_discovery(
     discovery = min(DISCOVERY_SHARE, COLUMN_SHARE * len(others))
     hierarchies = min(HIERARCHIES_SHARE, HIERARCHY_SHARE * len(trees))
     contributions = contributions_share(shape, unit)
-    columns, grown, rows, rest = budget.without_thresholds().split(
-        (discovery, hierarchies, contributions, 1 - discovery - hierarchies - contributions)
+    counted = ROWS_SHARE if others else Fraction(0)
+    first, columns, grown, rows, rest = budget.without_thresholds().split(
+        (
+            counted,
+            discovery,
+            hierarchies,
+            contributions,
+            1 - counted - discovery - hierarchies - contributions,
+        )
     )
     shares = {**_evenly(columns, others), **_evenly(grown, trees)}
     thresholds = Budget(columns.kind, columns.amount, budget.delta) if found else columns
     for name, own in _evenly(thresholds, found).items():
         shares[name] = Budget(own.kind, shares[name].amount, own.delta)
-    steps = [step for column in shape.undiscovered for step in column_steps(column, shares[column.name])]
+    steps = [DiscoveryStep("rows", None, first)] if counted else []
+    steps += [step for column in shape.undiscovered for step in column_steps(column, shares[column.name])]
     if contributions:
         steps.append(DiscoveryStep("contributions", None, rows))
     return tuple(steps), rest
 
 
-def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ...]:
+def one_look(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> bool:
+    """Whether a table has so few units (noisy ``rows``) that its columns are asked about once."""
+    columns = max(1, len(shape.order))
+    counted = counted_per_unit("mixed", unit.max_rows)
+    if budget.gaussian:
+        deviation = math.sqrt(columns * counted / (2 * float(budget.fraction)))
+    else:
+        deviation = math.sqrt(2) * columns * counted / float(budget.fraction)
+    return rows < ONE_LOOK * deviation
+
+
+def type_steps(shape: Shape, left: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
+    """The questions about the types of text in a table whose columns are asked about once, and what is left."""
+    columns = [column for column in shape.undiscovered if not column.typed]
+    if not columns:
+        return (), left
+    part = TYPES_PART_ONCE * Fraction(len(columns), len(shape.measured))
+    share, rest = left.without_thresholds().split((part, 1 - part))
+    steps = [DiscoveryStep("types", name, own) for name, own in _evenly(share, columns).items()]
+    return tuple(steps), rest
+
+
+def one_look_discovery(
+    shape: Shape, planned: Sequence[DiscoveryStep], left: Budget, wanted: Fraction
+) -> tuple[tuple[DiscoveryStep, ...], Budget]:
+    """The steps of a table whose columns are asked about once, and what is left for the method.
+
+    The answer about a column of numbers or times is its one-way table too. So ``wanted``, the part of the
+    budget that the method would spend on one-way tables, pays for it. Of text the method measures the values
+    that were found: its share is divided.
+
+    Args:
+        shape: with the columns to be discovered, all of a type.
+        planned: the steps of ``planned_discovery``; those of hierarchies, of rows per unit, and the threshold
+            deltas stay.
+        left: of the budget after the number of units and the types, without threshold delta.
+        wanted: 0 to 1.
+    """
+    columns = [column for column in shape.undiscovered if column.hierarchy is None]
+    names = {column.name for column in columns}
+    kept = [step for step in planned if step.attr not in names and step.ask != "rows"]
+    free = Budget(left.kind, max(0, left.amount - sum(step.budget.amount for step in kept)))
+    shares = {
+        column.name: wanted * (VALUES_PART if column.kind == "categorical" else 1) / len(shape.measured)
+        for column in columns
+    }
+    rest = 1 - sum(shares.values())
+    *own, remaining = free.split([*shares.values(), rest])
+    deltas = dict.fromkeys(names, 0)
+    for step in planned:
+        if step.attr in names:
+            deltas[str(step.attr)] += step.budget.delta
+    steps = list(kept)
+    for column, share in zip(columns, own, strict=True):
+        steps += column_steps(column, replace(share, delta=deltas[column.name]), once=True)
+    return tuple(steps), remaining
+
+
+def column_steps(column: Undiscovered, share: Budget, *, once: bool = False) -> tuple[DiscoveryStep, ...]:
     """How one column's share is divided among the questions about it, by its kind.
+
+    ``once``: numbers and times are asked about once (``mixed``), beside their granularity.
 
     Values that many rows share are looked for if there is delta for a threshold; a granularity only if the
     owner does not state it. The beginnings of text come after the whole values, the longest first, each with
@@ -172,6 +258,12 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
         of_lengths = zip(beginnings, lengths, strict=True)
         prefixes = [DiscoveryStep("prefixes", column.name, own, length) for length, own in of_lengths]
         return DiscoveryStep("keys", column.name, whole), *prefixes
+    if once:
+        amount = share.without_thresholds()
+        if column.granularity is not None:
+            return (DiscoveryStep("mixed", column.name, amount),)
+        whole, steps = amount.split((1 - STEPS_PART, STEPS_PART))
+        return DiscoveryStep("mixed", column.name, whole), DiscoveryStep("steps", column.name, steps)
     parts = dict(_PARTS)
     if not share.delta:
         del parts["values"]

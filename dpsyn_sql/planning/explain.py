@@ -110,8 +110,11 @@ def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str
     roles = {role.name: role for role in shape.roles}
     found: dict[str | None, list[str]] = {}
     for step, words in zip(plan.discovery, discovery, strict=True):
-        share = step.budget.amount / plan.budget.amount
-        found.setdefault(step.attr, []).append(f"{words}, at {share:.2%} of the budget")
+        told_words = f"{words}, at {step.budget.amount / plan.budget.amount:.2%} of the budget"
+        if step.ask == "rows":
+            yield f"  all: {told_words}"
+        else:
+            found.setdefault(step.attr, []).append(told_words)
     told = set[str]()
     for name in shape.order:
         if name in roles:

@@ -97,11 +97,17 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """``limits`` and ``workload`` may change questions; ``deadline`` changes only later steps."""
+    """``limits`` and ``workload`` may change questions; ``deadline`` changes only later steps.
+
+    Of a table whose columns were asked about once (``planning/discovery.one_look``), ``rows`` is the noisy
+    number of units, and ``known`` the attributes whose one-way tables discovery has.
+    """
 
     limits: Limits = NO_LIMITS
     workload: Workload = UNWEIGHTED
     deadline: Deadline = field(default=NO_DEADLINE, compare=False)
+    rows: float | None = None
+    known: frozenset[str] = frozenset()
 
 
 NO_TERMS = Terms()

@@ -112,7 +112,8 @@ class Plan:
 
     ``discovery`` comes before ``steps``; ``budget`` pays for both. Before discovery, ``domain`` has every
     undiscovered attribute at its largest possible size. ``counted``: of a table that is one key, once
-    discovery is over.
+    discovery is over. ``known_tables``: one-way tables that discovery has, with the noise taken out; nobody
+    asks for them again.
     """
 
     source: Source
@@ -123,6 +124,7 @@ class Plan:
     discovery: tuple[DiscoveryStep, ...] = ()
     details: PlanDetails = field(default_factory=PlanDetails)
     counted: CountedKey | None = None
+    known_tables: tuple[NoisyMarginal, ...] = ()
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:

@@ -11,7 +11,7 @@ Each round has noisy distances of all pairs to the model: they tell the dispersi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -52,6 +52,7 @@ from dpsyn_sql.planning.queries import (
     Distances,
     MarginalQuery,
     Marginals,
+    NoisyMarginal,
     NoisyResidual,
     Residuals,
 )
@@ -91,6 +92,27 @@ def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Se
         name = f"one-way beyond the rows in all, {size} codes{in_words(mean)}"
         steps.append(MeasureStep(name, queries, part, residuals=True))
     return steps
+
+
+def one_ways(
+    domain: Domain, curator: Curator, steps: Sequence[MeasureStep], known: Sequence[NoisyMarginal]
+) -> list[Observation]:
+    """All one-way tables in domain order: those that discovery knows, and those that the steps tell."""
+    tables = {
+        table.attrs[0]: Observation(
+            table.values.astype(np.float64), np.asarray(table.sigma, np.float64), settled=True
+        )
+        for table in known
+        if table.attrs
+    }
+    others = unknown(domain, tables)
+    tables |= dict(zip(others.names, first_tables(others, curator, steps), strict=True))
+    return [tables[name] for name in domain.names]
+
+
+def unknown(domain: Domain, known: Container[str]) -> Domain:
+    """The attributes whose one-way tables discovery does not know."""
+    return Domain(tuple(one for one in domain.attributes if one.name not in known))
 
 
 def first_tables(domain: Domain, curator: Curator, steps: Sequence[MeasureStep]) -> list[Observation]:

@@ -16,8 +16,10 @@ is divided, and every constant, is in budget.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
@@ -39,6 +41,19 @@ from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_
 from dpsyn_sql.planning.queries import Curator, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
+ONE_WAY_PART = Fraction(3, 5)
+"""Part of the budget that one-way tables are worth where discovery measures them: they show the range too."""
+
+LEAST_PER_PAIR = 5.0
+"""Units times mu (or pure epsilon) for each pair of attributes below which no pair can be told from noise."""
+
+
+def hopeless(rows: float, attributes: int, budget: Budget) -> bool:
+    """Whether scores of all pairs would find nothing but noise: by a noisy number of units."""
+    pairs = max(1, attributes * (attributes - 1) // 2)
+    strength = math.sqrt(2 * float(budget.fraction)) if budget.gaussian else float(budget.fraction)
+    return rows * strength < LEAST_PER_PAIR * pairs
+
 
 @dataclass(frozen=True, slots=True)
 class Adaptive(Recipe):
@@ -58,32 +73,46 @@ class Adaptive(Recipe):
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
         most = self.caps(terms.limits)["candidate cells"]
         pairs, rho = candidate_queries(domain, most), equivalent_rho(source, domain, budget)
+        others, attributes = measure.unknown(domain, terms.known), len(domain.attributes)
+        if terms.rows is not None and hopeless(terms.rows, attributes, budget):
+            pairs = ()
+        share = Fraction(one_way_share(rho, self.constants), 100)
+        if terms.known:  # discovery has spent the shares of the others
+            own = share * Fraction(len(others.attributes), attributes)
+            share = own / (1 - share + own)
         if not pairs:
-            one_ways = measure.first_steps(domain, budget, terms.workload, self.constants)
-            return self.planned(source, domain, budget, terms, one_ways)
-        share = one_way_share(rho, self.constants)
-        first, rest = budget.split((share, 100 - share))
-        triples = further_queries(domain, rho, most, self.constants)
-        name = "two-way, in two rounds" + (", then three-way" if triples else "")
-        steps: list[MeasureStep | ReservedStep] = [
-            *measure.first_steps(domain, first, terms.workload, self.constants),
-            ReservedStep(name, pairs, rest, triples),
-        ]
+            share = Fraction(1)
+        first, rest = budget.split((share, 1 - share))
+        steps: list[MeasureStep | ReservedStep] = []
+        if others.attributes:
+            steps += measure.first_steps(others, first, terms.workload, self.constants)
+        if pairs:
+            triples = further_queries(domain, rho, most, self.constants)
+            name = "two-way, in two rounds" + (", then three-way" if triples else "")
+            steps.append(ReservedStep(name, pairs, rest, triples))
         return self.planned(source, domain, budget, terms, steps)
+
+    def one_way_part(self, rows: float, attributes: int, budget: Budget) -> Fraction:
+        """All of it if no pair can be told from noise; else as much as its one-way tables are worth."""
+        return Fraction(1) if hopeless(rows, attributes, budget) else ONE_WAY_PART
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
-        observed = measure.first_tables(plan.domain, curator, plan.known)
+        observed = measure.one_ways(plan.domain, curator, plan.known, plan.known_tables)
         cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
         known = model.independence(task)
         if plan.reserved and total_of(observed) > 0:
             known, left = all_rounds(task, known, plan.reserved[0])
-            if left is not None and left.amount >= LEAST_UNITS:
+            others = measure.unknown(plan.domain, terms.known)
+            if left is not None and left.amount >= LEAST_UNITS and others.attributes:
                 # No pair stands out: one-way tables get everything.
-                steps = measure.first_steps(plan.domain, left, terms.workload, self.constants)
-                again = measure.first_tables(plan.domain, curator, steps)
-                observed = [pooled(first, second) for first, second in zip(observed, again, strict=True)]
+                steps = measure.first_steps(others, left, terms.workload, self.constants)
+                again = dict(zip(others.names, measure.first_tables(others, curator, steps), strict=True))
+                observed = [
+                    pooled(first, again[name]) if name in again else first
+                    for name, first in zip(plan.domain.names, observed, strict=True)
+                ]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
                 known = replace(model.independence(task), dispersions=known.dispersions)
         return _model(task, known, known.total if known.tables else total_of(observed))

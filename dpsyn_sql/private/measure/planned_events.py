@@ -25,6 +25,8 @@ _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
     "keys": keys_event,
     "prefixes": keys_event,
     "values": keys_event,
+    "rows": grid_event,
+    "mixed": grid_event,
     "grid": grid_event,
     "steps": grid_event,
     "parts": grid_event,

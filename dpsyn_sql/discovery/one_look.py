@@ -1,0 +1,229 @@
+"""A column of a small table from one question: noisy counts on one public grid; public.
+
+The grid has a cell for each small whole number, so that the answer is both the range of the column and its
+one-way table: nothing is asked about the column again. Numbers become a mixture of values and smooth parts
+(``discovery/mixtures.py``), dates and times a smoothed histogram.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from dpsyn_sql.discovery.attributes import EXCEPTIONS, coded
+from dpsyn_sql.discovery.cells import Piece
+from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
+from dpsyn_sql.domain.attributes import Attribute, Granularity
+from dpsyn_sql.domain.grids import Cuts, after, rounded
+from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.denoise import smoothed
+from dpsyn_sql.planning.queries import NoisyMarginal, NoisySteps
+
+NULL_SIGMAS = 2.0
+"""Deviations of noise above which dates without a value are believed."""
+
+INTERVAL_COST = 16.0
+"""Squared deviations that a further stretch of dates must explain."""
+
+_MOST_INTERVALS = 3
+_SHARES = np.unique(np.concatenate([np.linspace(0, 1, 65), [0.002, 0.005, 0.99, 0.995, 0.998]]))
+_LEAST_MASS = 1e-6  # of all rows; a piece of less is not written
+
+_NEXT = 10.0
+_UNLIKELY = 3.0
+_LIKELY_FLOATS = {Decimal(1): 0.0, Decimal("0.01"): 1.0, Decimal("0.1"): 1.0}
+# Costs of granularities; of the others _UNLIKELY.
+
+
+def attribute_of_one_look(
+    column: Undiscovered, cuts: Cuts, noisy: NoisyMarginal, steps: NoisySteps | None, rows: float
+) -> tuple[Attribute, NoisyMarginal]:
+    """The attribute of a column of numbers or times, and its one-way table with the noise taken out.
+
+    Args:
+        column: not yet discovered, of a stated or found type.
+        cuts: of ``mixed_cuts``.
+        noisy: the counts of its cells, then of NULL.
+        steps: which steps its values are multiples of; None if the owner states a granularity.
+        rows: noisy number of units; below 1 counts as 1.
+    """
+    total = max(rows, 1.0)
+    counts = noisy.values.astype(np.float64)
+    if not column.nullable:
+        counts[-1] = 0.0
+    granularity = column.granularity if steps is None else likely_granularity(column.type, steps)
+    sigma = max(noisy.sigma, 1e-3)  # exact answers (tests only)
+    if column.type.temporal:
+        pieces, null = _of_times(cuts, counts, sigma, total)
+    else:
+        step = _step(column.type, granularity)
+        mixture = mixture_of(_cellular(column.type, cuts, step), counts, sigma, total)
+        pieces, null = _of_numbers(column.type, cuts, step, mixture)
+    if not column.nullable or not pieces:
+        null = 0.0 if pieces else total
+    if not pieces:
+        pieces = [_any_value(column, cuts)]
+    attribute, mass = coded(column, pieces, granularity)
+    found = np.append(mass, null) if column.nullable else mass
+    found = found * (total / max(float(found.sum()), 1e-9))
+    table = NoisyMarginal((column.name,), np.rint(found).astype(np.int64), noisy.sigma, composed=True)
+    return attribute, table
+
+
+def _any_value(column: Undiscovered, cuts: Cuts) -> Piece:
+    """Of a column of which nothing was seen: the value nearest to zero; written where NULL is not allowed."""
+    value = min(max(cuts[0], Fraction(0)), cuts[-2])
+    return Piece(value, after(column.type, value), 0.0 if column.nullable else 1.0)
+
+
+# -- granularity ----------------------------------------------------------------------------------------
+
+
+def likely_steps(kind: SqlType) -> tuple[Granularity, ...]:
+    """The steps that are asked for: few, so that their noise is small. Each divides the next."""
+    if kind.family == "float":
+        return tuple(Decimal(10) ** power for power in range(-3, 4))
+    if kind.family in ("integer", "decimal"):
+        powers = range(1, kind.scale + 4)
+        return tuple(10**power for power in powers if 10**power <= min(kind.high, 2**62 - 1))
+    if kind.family == "date":
+        return ("month",)
+    second = 1_000_000 // kind.unit
+    inner = tuple(step for step in (second, 60 * second) if step > 1)
+    return inner if kind.family == "time" else (*inner, kind.day)
+
+
+def likely_granularity(kind: SqlType, noisy: NoisySteps) -> Granularity | None:
+    """The most probable step of the values.
+
+    Of the multiples of a step ten times as fine as the next, nine in ten are no multiples of the next; no
+    value is a multiple of a finer one alone. The number of values is that which fits best, and the prior holds
+    where noise hides the steps: whole numbers and hundredths are common.
+    """
+    counts, sigma = noisy.values.astype(np.float64), max(noisy.sigma, 1.0)
+    choices: list[Granularity | None] = [None, *noisy.steps]
+    scores = list[float]()
+    for place, step in enumerate(choices):
+        expected = np.zeros(counts.size)
+        expected[place:] = _NEXT ** -np.arange(counts.size - place)
+        if place:
+            expected[place:] *= 1 - EXCEPTIONS
+        rows = max(float(expected @ counts) / float(expected @ expected), 0.0)
+        scores.append(float((((counts - rows * expected) / sigma) ** 2).sum()) / 2 + _cost(kind, step))
+    return choices[int(np.argmin(scores))]
+
+
+def _cost(kind: SqlType, step: Granularity | None) -> float:
+    """Minus the logarithm of how common a granularity is, up to a constant."""
+    if kind.family == "float":
+        return _UNLIKELY if step is None else _LIKELY_FLOATS.get(Decimal(step), _UNLIKELY)
+    if step is None:
+        return _UNLIKELY if kind.family == "timestamp" else 0.0
+    if kind.family in ("date", "time"):
+        return _UNLIKELY
+    if kind.family == "timestamp":
+        return 0.0 if step != kind.day else 1.0
+    return 1.0 if step == 10**kind.scale else _UNLIKELY
+
+
+# -- numbers --------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8)
+def _cellular(kind: SqlType, cuts: Cuts, step: Fraction) -> Cellular:
+    """The cells in units of the values, for multiples of a step (ticks; 0 for none)."""
+    unit = Fraction(10**kind.scale)
+    bounds = np.array([float(_before(cut, step) / unit) for cut in cuts])
+    bounds[0], bounds[-1] = -np.inf, np.inf
+    single = [
+        after(kind, low) == high and low % unit == 0 and (not step or low % step == 0)
+        for low, high in pairwise(cuts)
+    ]
+    values = np.array([float(cut / unit) for cut in cuts[:-1]])
+    return Cellular(bounds, np.array(single), values, float(step / unit))
+
+
+def _step(kind: SqlType, granularity: Granularity | None) -> Fraction:
+    """In ticks, or for FLOAT and DOUBLE in units; 0 for none."""
+    if granularity is None or granularity == "month":
+        return Fraction(0 if kind.family == "float" else 1)
+    return Fraction(granularity)
+
+
+def _before(cut: Fraction, step: Fraction) -> Fraction:
+    """Half a step before the first multiple that is not below a cut."""
+    return (math.ceil(cut / step) - Fraction(1, 2)) * step if step else cut
+
+
+def _of_numbers(kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture) -> tuple[list[Piece], float]:
+    """The pieces of a mixture, ascending, and the rows of NULL."""
+    unit, null_cell = Fraction(10**kind.scale), len(cuts) - 1
+    held = dict(zip(mixture.atoms, mixture.rows.tolist(), strict=False))
+    null = held.pop(null_cell, 0.0)
+    atoms = {cuts[place]: rows for place, rows in held.items()}
+    smooth = [(part, rows) for part, rows in zip(mixture.parts, mixture.rows[len(mixture.atoms) :], strict=True)]
+    ends = {end for value in atoms for end in (value, value + step if step else after(kind, value))}
+    for part, _ in smooth:
+        ends |= _ends_of(kind, part.quantiles(_SHARES), unit, step)
+    inside = sorted({min(max(end, cuts[0]), cuts[-1]) for end in ends})
+    bounds = np.array([float(_before(end, step) / unit) for end in inside])
+    if smooth:
+        bounds[0], bounds[-1] = -np.inf, np.inf
+    masses = sum((rows * np.diff(part.cdf(bounds)) for part, rows in smooth), np.zeros(max(0, len(inside) - 1)))
+    least, pieces = _LEAST_MASS * float(mixture.rows.sum()), list[Piece]()
+    for (low, high), mass in zip(pairwise(inside), masses.tolist(), strict=True):
+        rows = mass + atoms.get(low, 0.0)
+        if rows > least:
+            start = rounded(kind, low)
+            single = bool(step) and high - low <= step
+            pieces.append(Piece(start, after(kind, start) if single else rounded(kind, high), rows))
+    return pieces, null
+
+
+def _ends_of(kind: SqlType, values: FloatArray, unit: Fraction, step: Fraction) -> set[Fraction]:
+    """Values of a column as cuts between multiples of its step, and the end of the last one."""
+    if not step:
+        return {rounded(kind, Fraction(value)) for value in values.tolist()}
+    places = [math.floor(Fraction(value) * unit / step + Fraction(1, 2)) for value in values.tolist()]
+    return {place * step for place in (*places, places[-1] + 1)}
+
+
+# -- dates and times ------------------------------------------------------------------------------------
+
+
+def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> tuple[list[Piece], float]:
+    """The cells of the stretches that hold values, smoothed, and the rows of NULL."""
+    null = float(counts[-1]) if counts[-1] > NULL_SIGMAS * sigma else 0.0
+    left = counts[:-1].copy()
+    rows = np.zeros(left.size)
+    for place in range(_MOST_INTERVALS):
+        start, stop, gain = _likeliest_interval(left, sigma)
+        if gain <= INTERVAL_COST and place:
+            break
+        rows[start:stop] = np.maximum(smoothed(left[start:stop], sigma), 0.0)
+        left[start:stop] = 0.0
+        if rows.sum() >= total - null - 2 * sigma * math.sqrt(np.count_nonzero(rows)):
+            break
+    pieces = [
+        Piece(low, high, mass) for (low, high), mass in zip(pairwise(cuts), rows.tolist(), strict=True) if mass > 0
+    ]
+    return pieces, min(null, total)
+
+
+def _likeliest_interval(counts: FloatArray, sigma: float) -> tuple[int, int, float]:
+    """The run of cells whose even distribution explains most of the counts: first, end, squared deviations."""
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    best = (0, counts.size, -math.inf)
+    for length in range(1, counts.size + 1):
+        gains = np.maximum(sums[length:] - sums[:-length], 0.0) ** 2 / (length * sigma**2)
+        start = int(np.argmax(gains))
+        if gains[start] > best[2]:
+            best = (start, start + length, float(gains[start]))
+    return best
