@@ -1,7 +1,8 @@
 """Private discovery: every column without a public domain gets one through the door.
 
     text without a type  counts of classes of text               -> the type, then as below
-    text                 values above a threshold                -> categories, the rest is __other__
+    text                 values above a threshold, and again of
+                         columns where it hides much             -> categories, the rest is __other__
       with prefixes      beginnings of the rest, as values are   -> categories such as 250*
     numbers and times    values above a threshold, coarse grid   -> cuts of two finer grids -> bins
     hierarchies          which nodes are split, counts of leaves -> coarse nodes
@@ -37,7 +38,13 @@ from dpsyn_sql.discovery.cells import (
     with_finer_counts,
     without_atoms,
 )
-from dpsyn_sql.discovery.labels import attribute_of_labels, attribute_of_texts, labels_of_keys, with_stems
+from dpsyn_sql.discovery.labels import (
+    attribute_of_labels,
+    attribute_of_texts,
+    both_looks,
+    labels_of_keys,
+    with_stems,
+)
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
@@ -56,12 +63,14 @@ from dpsyn_sql.planning.queries import (
     KeyQuery,
     LeafQuery,
     NoisyContributions,
+    NoisyKeys,
     NoisyLeaves,
     NoisyTree,
     StepQuery,
     TreeQuery,
     TypesQuery,
 )
+from dpsyn_sql.planning.second_looks import FirstLook, second_looks
 from dpsyn_sql.source.relation import Column
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -75,7 +84,8 @@ class Discovered:
 
     ``shape`` is complete. ``contributions``: how many units have how many rows, if that was planned.
     ``asked``: the steps that were asked, in order. ``types``: what was found of columns of text without a
-    stated type. ``counted``: of a table that is one key, its rows.
+    stated type. ``counted``: of a table that is one key, its rows. ``unspent``: what the planned steps could
+    have cost more, in units of the budget.
     """
 
     shape: Shape
@@ -83,10 +93,17 @@ class Discovered:
     asked: tuple[DiscoveryStep, ...]
     types: Mapping[str, FoundType] = field(default_factory=dict)
     counted: CountedKey | None = None
+    unspent: int = 0
 
 
-def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows_per_unit: int) -> Discovered:
-    """Ask the planned questions."""
+def discovered(
+    shape: Shape,
+    steps: Sequence[DiscoveryStep],
+    door: Curator,
+    rows_per_unit: int,
+    rows: float | None = None,
+) -> Discovered:
+    """Ask the planned questions. ``rows``: the noisy number of units, if it is known."""
     asking = _Asking(door, _by_question(steps), [])
     if any(step.ask == "total" for step in steps):
         key, counted = _key(shape, asking)
@@ -96,17 +113,25 @@ def discovered(shape: Shape, steps: Sequence[DiscoveryStep], door: Curator, rows
     found: dict[str, Attribute] = {}
     types: dict[str, FoundType] = {}
     with phase("discover", len(shape.undiscovered)) as advance:
+        typed = list[tuple[Undiscovered, _Asking]]()
         for column in shape.undiscovered:
             own = asking
             if not column.typed:
                 types[column.name] = _type(column, asking)
                 column, own = _with_type(column, types[column.name].sql_type, asking)
-            found[column.name] = _attribute(column, own)
+            typed.append((column, own))
+        looks = _looks(typed, rows)
+        for column, own in typed:
+            if column.name in looks:
+                found[column.name] = attribute_of_labels(column, labels_of_keys(column, looks[column.name]))
+            else:
+                found[column.name] = _attribute(column, own)
             advance(1)
     contributions = None
     if asking.planned("contributions", None):
         contributions = door.ask(ContributionQuery(rows_per_unit), asking.budget("contributions", None))
-    return Discovered(shape.completed(found), contributions, tuple(asking.asked), types, counted)
+    unspent = sum(step.budget.amount for step in steps) - sum(step.budget.amount for step in asking.asked)
+    return Discovered(shape.completed(found), contributions, tuple(asking.asked), types, counted, unspent)
 
 
 def _key(shape: Shape, asking: _Asking) -> tuple[Attribute, CountedKey]:
@@ -147,6 +172,14 @@ class _Asking:
         self.asked.append(self.steps[ask, attr, length])
         return self.asked[-1].budget
 
+    def values(self, ask: Ask, column: Undiscovered, amount: int | None = None) -> NoisyKeys:
+        """The values of a column, at the planned threshold delta and, if it is given, another amount."""
+        step = self.steps[ask, column.name, 0]
+        if amount is not None:
+            step = replace(step, budget=replace(step.budget, amount=amount))
+        self.asked.append(step)
+        return self.door.ask(KeyQuery(column.name, column.sql_type, source=column.source), step.budget)
+
     def tree(self, attr: str) -> TreeQuery:
         """The planned question about a tree."""
         query = self.steps["tree", attr, 0].tree
@@ -179,8 +212,29 @@ def _with_type(column: Undiscovered, sql_type: str, asking: _Asking) -> tuple[Un
     """The column with its type, and how the rest of its share is spent."""
     kind = natural_kind(supported_type(sql_type, column.name))
     typed = replace(column, sql_type=sql_type, kind=kind, typed=True)
-    rest = column_steps(typed, asking.steps["keys", column.name, 0].budget)
+    rest = list(column_steps(typed, asking.steps["keys", column.name, 0].budget))
+    if kind == "categorical" and typed.type.family != "boolean" and asking.planned("again", column.name):
+        rest.append(asking.steps["again", column.name, 0])
     return typed, replace(asking, steps=_by_question(rest))
+
+
+def _looks(columns: Sequence[tuple[Undiscovered, _Asking]], rows: float | None) -> dict[str, NoisyKeys]:
+    """The values of all columns that may be looked at twice: first of every column, then of those where much
+    is hidden, at costs that together are no more than was planned for all second looks."""
+    twice = [(column, asking) for column, asking in columns if asking.planned("again", column.name)]
+    found, first = dict[str, NoisyKeys](), dict[str, FirstLook]()
+    for column, asking in twice:
+        keys = found[column.name] = asking.values("keys", column)
+        amount = asking.steps["keys", column.name, 0].budget.amount
+        error = keys.sigma * math.sqrt(len(keys.keys))
+        first[column.name] = FirstLook(amount, keys.threshold, int(keys.values.sum()), error)
+    pool = sum(asking.steps["again", column.name, 0].budget.amount for column, asking in twice)
+    costs = second_looks(pool, first, rows)
+    for column, asking in twice:
+        if column.name in costs:
+            again = asking.values("again", column, costs[column.name])
+            found[column.name] = both_looks(found[column.name], again)
+    return found
 
 
 def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:

@@ -111,7 +111,8 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         door = LocalCurator(None, None, unit.max_rows, entry, ExactNoise(), unknown)
         found = discovered(job.shape, job.plan.discovery, door, unit.max_rows)
     domain = found.shape.domain  # complete now: the plan so far took what was unknown at its largest
-    plan = replace(job.method.plan(source, domain, job.rest, job.terms), counted=found.counted)
+    rest = replace(job.rest, amount=job.rest.amount + found.unspent)
+    plan = replace(job.method.plan(source, domain, rest, job.terms), counted=found.counted)
     with opened_counter(engine, plan) as counter:
         door.open(counter, domain)
         model = job.method.run(plan, door, job.terms)

@@ -24,6 +24,9 @@ DISCOVERY_SHARE = Fraction(1, 10)
 COLUMN_SHARE = Fraction(1, 20)
 """Share of one of them, as far as there is room."""
 
+AGAIN_SHARE = Fraction(1, 5)
+"""Share of the budget for second looks at columns of text, at most; the method gets what they do not cost."""
+
 HIERARCHY_SHARE, HIERARCHIES_SHARE = Fraction(1, 10), Fraction(1, 4)
 """Share of the budget for a hierarchy as far as there is room, and for all of them together at most. Its
 leaves are measured only here: their noise is that of every value inside a code."""
@@ -53,6 +56,7 @@ MOST_COUNTED = 10_000
 Ask = Literal[
     "types",
     "keys",
+    "again",
     "prefixes",
     "values",
     "grid",
@@ -108,7 +112,8 @@ def planned_discovery(
 
     Hierarchies get equal shares, and so do all other columns, with equal parts of the threshold delta. A
     column of text whose type is to be found may turn out to be text: after the question of its type stands
-    what would be asked then, and the same share pays if it is not.
+    what would be asked then, and the same share pays if it is not. Text can be looked at again (``again``):
+    a share is kept for all these steps together, and each look has half of the column's threshold delta.
 
     Raises:
         BudgetError: categories must be learnt, and there is no delta for their threshold.
@@ -127,15 +132,25 @@ def planned_discovery(
         )
     discovery = min(DISCOVERY_SHARE, COLUMN_SHARE * len(others))
     hierarchies = min(HIERARCHIES_SHARE, HIERARCHY_SHARE * len(trees))
-    contributions = contributions_share(shape, unit)
-    columns, grown, rows, rest = budget.without_thresholds().split(
-        (discovery, hierarchies, contributions, 1 - discovery - hierarchies - contributions)
+    contributions, twice = contributions_share(shape, unit), [one for one in others if _looks_again(one)]
+    again = min(AGAIN_SHARE, Fraction(len(twice), len(shape.measured))) if twice else Fraction(0)
+    kept = 1 - discovery - hierarchies - contributions - again
+    columns, grown, rows, second, rest = budget.without_thresholds().split(
+        (discovery, hierarchies, contributions, again, kept)
     )
     shares = {**_evenly(columns, others), **_evenly(grown, trees)}
+    looks = _evenly(second, twice)
     thresholds = Budget(columns.kind, columns.amount, budget.delta) if found else columns
     for name, own in _evenly(thresholds, found).items():
-        shares[name] = Budget(own.kind, shares[name].amount, own.delta)
-    steps = [step for column in shape.undiscovered for step in column_steps(column, shares[column.name])]
+        first, later = own.split((1, 1 if name in looks else 0))
+        shares[name] = Budget(own.kind, shares[name].amount, first.delta)
+        if name in looks:
+            looks[name] = Budget(own.kind, looks[name].amount, later.delta)
+    steps = list[DiscoveryStep]()
+    for column in shape.undiscovered:
+        steps += column_steps(column, shares[column.name])
+        if column.name in looks:
+            steps.append(DiscoveryStep("again", column.name, looks[column.name]))
     if contributions:
         steps.append(DiscoveryStep("contributions", None, rows))
     return tuple(steps), rest
@@ -183,6 +198,11 @@ def column_steps(column: Undiscovered, share: Budget) -> tuple[DiscoveryStep, ..
         DiscoveryStep(ask, column.name, Budget(share.kind, own.amount, thresholds.get(ask, 0)))
         for ask, own in zip(parts, amounts, strict=True)
     )
+
+
+def _looks_again(column: Undiscovered) -> bool:
+    """Whether values of few rows are looked for again. Where beginnings are, they stand for the others."""
+    return column.kind == "categorical" and column.type.family != "boolean" and not column.prefixes
 
 
 def beginnings_of(column: Undiscovered) -> tuple[int, ...]:
