@@ -58,10 +58,13 @@ def second_looks(pool: int, looks: Mapping[str, FirstLook], rows: float | None) 
     }
     while left:
         every = sum(left.values())
-        shares = {name: math.floor(pool * (rest / every)) for name, rest in left.items()}
+        shares = {
+            name: min(math.floor(pool * (rest / every)), _enough(looks[name], total))
+            for name, rest in left.items()
+        }
         lost = [name for name, share in shares.items() if not _pays(looks[name], share, left[name])]
         if not lost:
-            return {name: min(share, _enough(looks[name], total)) for name, share in shares.items()}
+            return shares
         del left[min(lost, key=lambda name: left[name])]
     return {}
 
