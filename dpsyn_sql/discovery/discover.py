@@ -1,15 +1,16 @@
 """Private discovery: every column without a public domain gets one through the door.
 
     text without a type  counts of classes of text               -> the type, then as below
-    text                 values above a threshold                -> categories, the rest is __other__
+    text                 values above a threshold, and again of
+                         columns where it hides much             -> categories, the rest is __other__
       with prefixes      beginnings of the rest, as values are   -> categories such as 250*
     numbers and times    values above a threshold, coarse grid   -> cuts of two finer grids -> bins
     hierarchies          which nodes are split, counts of leaves -> coarse nodes
     of a small table     numbers and times on one grid           -> bins and their counts
 
-The number of units is asked for first. The questions and their budgets are planned before anything is charged,
-for a large table; that of a small one follows from this noisy number and public facts. Answers are public.
-"""
+The number of units is asked for first. The questions and their budgets are planned before anything is
+charged, for a large table; that of a small one follows from this noisy number and public facts. Answers are
+public."""
 
 from __future__ import annotations
 
@@ -40,7 +41,13 @@ from dpsyn_sql.discovery.cells import (
     with_finer_counts,
     without_atoms,
 )
-from dpsyn_sql.discovery.labels import attribute_of_labels, attribute_of_texts, labels_of_keys, with_stems
+from dpsyn_sql.discovery.labels import (
+    attribute_of_labels,
+    attribute_of_texts,
+    both_looks,
+    labels_of_keys,
+    with_stems,
+)
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
 from dpsyn_sql.discovery.one_look import attribute_of_one_look, likely_steps
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
@@ -68,6 +75,7 @@ from dpsyn_sql.planning.queries import (
     KeyQuery,
     LeafQuery,
     NoisyContributions,
+    NoisyKeys,
     NoisyLeaves,
     NoisyMarginal,
     NoisyTree,
@@ -75,6 +83,7 @@ from dpsyn_sql.planning.queries import (
     TreeQuery,
     TypesQuery,
 )
+from dpsyn_sql.planning.second_looks import FirstLook, second_looks
 from dpsyn_sql.source.relation import Column, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -88,16 +97,17 @@ class Discovered:
 
     ``shape`` is complete. ``contributions``: how many units have how many rows, if that was planned.
     ``asked``: the steps that were asked, in order. ``types``: what was found of columns of text without a
-    stated type. ``counted``: of a table that is one key, its rows. ``once``: of a table whose columns were
-    asked about once, the noisy number of units, and what is left of the budget for the method; ``tables`` are
-    its noisy total, and the one-way tables of its columns of numbers and times.
-    """
+    stated type. ``counted``: of a table that is one key, its rows. ``unspent``: what the planned steps could
+    have cost more, in units of the budget. ``once``: of a table whose columns were asked about once, the
+    noisy number of units, and what is left of the budget for the method; ``tables`` are its noisy total, and
+    the one-way tables of its columns of numbers and times."""
 
     shape: Shape
     contributions: NoisyContributions | None
     asked: tuple[DiscoveryStep, ...]
     types: Mapping[str, FoundType] = field(default_factory=dict)
     counted: CountedKey | None = None
+    unspent: int = 0
     once: Once | None = None
     tables: tuple[NoisyMarginal, ...] = ()
 
@@ -134,27 +144,42 @@ def discovered(
     Without a ``chooser`` the number of units is not asked for.
     """
     asking = _Asking(door, _by_question(steps), [])
+    rows = None
     if chooser is not None and asking.planned("rows", None):
         total = _rows(asking)
-        if one_look(shape, chooser.unit, chooser.budget, float(total.values)):
+        rows = float(total.values)
+        if one_look(shape, chooser.unit, chooser.budget, rows):
             return _once(shape, steps, chooser, asking, total)
     if any(step.ask == "total" for step in steps):
         key, counted = _key(shape, asking)
         shape = replace(shape, measured=(key,))
     else:
         counted = None
-    found: dict[str, Attribute] = {}
     types: dict[str, FoundType] = {}
-    with phase("discover", len(shape.undiscovered)) as advance:
-        for column in shape.undiscovered:
-            own = asking
-            if not column.typed:
-                types[column.name] = _type(column, asking)
-                column, own = _with_type(column, types[column.name].sql_type, asking)
-            found[column.name] = _attribute(column, own)
+    typed = list[tuple[Undiscovered, _Asking]]()
+    for column in shape.undiscovered:
+        own = asking
+        if not column.typed:
+            types[column.name] = _type(column, asking)
+            column, own = _with_type(column, types[column.name].sql_type, asking)
+        typed.append((column, own))
+    looks, found = _looks(typed, rows), dict[str, Attribute]()
+    with phase("discover", len(typed)) as advance:
+        for column, own in typed:
+            if column.name in looks:
+                found[column.name] = attribute_of_labels(column, labels_of_keys(column, looks[column.name]))
+            else:
+                found[column.name] = _attribute(column, own)
             advance(1)
     contributions = _contributions(asking, rows_per_unit)
-    return Discovered(shape.completed(found), contributions, tuple(asking.asked), types, counted)
+    return Discovered(
+        shape.completed(found), contributions, tuple(asking.asked), types, counted, _unspent(steps, asking)
+    )
+
+
+def _unspent(steps: Sequence[DiscoveryStep], asking: _Asking) -> int:
+    """What planned steps could have cost, less what was asked."""
+    return sum(step.budget.amount for step in steps) - sum(step.budget.amount for step in asking.asked)
 
 
 def _once(
@@ -183,24 +208,23 @@ def _once(
     )
     steps, rest = one_look_discovery(shape, planned, left, chooser.one_way_part(rows))
     asking = replace(asking, steps=_by_question(steps))
+    looks = _looks([(column, asking) for column in shape.undiscovered], rows)
     found, tables = dict[str, Attribute](), [total]
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:
-            if asking.planned("mixed", column.name) and column.type.family != "boolean":
+            if column.name in looks:
+                found[column.name] = attribute_of_labels(column, labels_of_keys(column, looks[column.name]))
+            elif asking.planned("mixed", column.name):
                 found[column.name], table = _of_one_look(column, asking, rows)
                 tables.append(table)
             else:
                 found[column.name] = _attribute(column, asking)
             advance(1)
     contributions = _contributions(asking, chooser.unit.max_rows)
-    return Discovered(
-        shape.completed(found),
-        contributions,
-        tuple(asking.asked),
-        types,
-        once=Once(rows, rest),
-        tables=tuple(tables),
-    )
+    spent = sum(step.budget.amount for step in asking.asked) + rest.amount
+    rest = replace(rest, amount=rest.amount + chooser.budget.amount - spent)
+    once, asked = Once(rows, rest), tuple(asking.asked)
+    return Discovered(shape.completed(found), contributions, asked, types, once=once, tables=tuple(tables))
 
 
 def _rows(asking: _Asking) -> NoisyMarginal:
@@ -265,6 +289,14 @@ class _Asking:
         self.asked.append(self.steps[ask, attr, length])
         return self.asked[-1].budget
 
+    def values(self, ask: Ask, column: Undiscovered, amount: int | None = None) -> NoisyKeys:
+        """The values of a column, at the planned threshold delta and, if it is given, another amount."""
+        step = self.steps[ask, column.name, 0]
+        if amount is not None:
+            step = replace(step, budget=replace(step.budget, amount=amount))
+        self.asked.append(step)
+        return self.door.ask(KeyQuery(column.name, column.sql_type, source=column.source), step.budget)
+
     def tree(self, attr: str) -> TreeQuery:
         """The planned question about a tree."""
         query = self.steps["tree", attr, 0].tree
@@ -296,13 +328,38 @@ def _type(column: Undiscovered, asking: _Asking) -> FoundType:
 def _with_type(column: Undiscovered, sql_type: str, asking: _Asking) -> tuple[Undiscovered, _Asking]:
     """The column with its type, and how the rest of its share is spent."""
     typed = _typed(column, sql_type)
-    rest = column_steps(typed, asking.steps["keys", column.name, 0].budget)
+    rest = list(column_steps(typed, asking.steps["keys", column.name, 0].budget))
+    if (
+        typed.kind == "categorical"
+        and typed.type.family != "boolean"
+        and asking.planned("again", column.name)
+    ):
+        rest.append(asking.steps["again", column.name, 0])
     return typed, replace(asking, steps=_by_question(rest))
 
 
 def _typed(column: Undiscovered, sql_type: str) -> Undiscovered:
     kind = natural_kind(supported_type(sql_type, column.name))
     return replace(column, sql_type=sql_type, kind=kind, typed=True)
+
+
+def _looks(columns: Sequence[tuple[Undiscovered, _Asking]], rows: float | None) -> dict[str, NoisyKeys]:
+    """The values of all columns that may be looked at twice: first of every column, then of those where much
+    is hidden, at costs that together are no more than was planned for all second looks."""
+    twice = [(column, asking) for column, asking in columns if asking.planned("again", column.name)]
+    found, first = dict[str, NoisyKeys](), dict[str, FirstLook]()
+    for column, asking in twice:
+        keys = found[column.name] = asking.values("keys", column)
+        amount = asking.steps["keys", column.name, 0].budget.amount
+        error = keys.sigma * math.sqrt(len(keys.keys))
+        first[column.name] = FirstLook(amount, keys.threshold, int(keys.values.sum()), error)
+    pool = sum(asking.steps["again", column.name, 0].budget.amount for column, asking in twice)
+    costs = second_looks(pool, first, rows)
+    for column, asking in twice:
+        if column.name in costs:
+            again = asking.values("again", column, costs[column.name])
+            found[column.name] = both_looks(found[column.name], again)
+    return found
 
 
 def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:

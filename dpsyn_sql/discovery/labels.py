@@ -43,6 +43,30 @@ def labels_of_keys(column: Undiscovered, found: NoisyKeys) -> dict[Label, int]:
     return {_label(found.keys[place]): int(found.values[place]) for place in sorted(free[: _room(column)])}
 
 
+def both_looks(first: NoisyKeys, second: NoisyKeys) -> NoisyKeys:
+    """The values that either look shows, with the mean of their counts, each weighted by its precision.
+
+    A look that does not show a value says that its count is below the threshold. There the value counts as
+    in the other look, or as the most that is below the threshold. To leave such a look out would keep counts
+    that noise made too large, and none that it made too small.
+    """
+    looks = [(look, dict(zip(look.keys, look.values.tolist(), strict=True))) for look in (first, second)]
+    weights = np.array([first.sigma**-2, second.sigma**-2])
+    pooled = dict[Exact, int]()
+    for key in sorted({*first.keys, *second.keys}, key=_rank):
+        seen = max(counts[key] for _, counts in looks if key in counts)
+        both = [counts.get(key, min(seen, look.threshold - 1)) for look, counts in looks]
+        pooled[key] = round(float(np.average(both, weights=weights)))
+    counts = np.array(list(pooled.values()), np.int64)
+    sigma = float(weights.sum() ** -0.5)
+    return NoisyKeys(first.attr, tuple(pooled), counts, sigma, min(first.threshold, second.threshold))
+
+
+def _rank(key: Exact) -> tuple[float, bytes]:
+    """Numbers by their value, text by its bytes."""
+    return (0, key.encode()) if isinstance(key, str) else (key, b"")
+
+
 def with_stems(
     column: Undiscovered, labels: Mapping[Label, int], found: NoisyKeys, lengths: Sequence[int]
 ) -> dict[Label, int]:

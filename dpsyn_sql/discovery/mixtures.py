@@ -1,15 +1,15 @@
 """Which mixture of values and smooth parts made the noisy counts of a column's cells; public.
 
-Of a small table the noise of a cell is often larger than its count, but a column of numbers has few parameters:
-the shares of NULL and of a few small whole numbers (*atoms*), and one or a few humps (*smooth parts*), each a
-log-normal distribution with a width of its own on each side (after Fernandez and Steel 1998), or a normal one
-where values lie on both sides of zero. All cells together say what no single cell says.
+Of a small table the noise of a cell is often larger than its count, but a column of numbers has few
+parameters: the shares of NULL and of a few small whole numbers (*atoms*), and one or a few humps (*smooth
+parts*), each a log-normal distribution with a width of its own on each side (after Fernandez and Steel 1998),
+or a normal one where values lie on both sides of zero. All cells together say what no single cell says.
 
 The mixture is found by matching pursuit (Mallat and Zhang 1993): the atom or part of a dictionary that
-explains most of what is left is added, as long as it explains more than its cost; all weights are fitted again
-by non-negative least squares. Costs stand for how common each feature is among columns, as in the minimum
-description length: an atom at 0 is cheap, a second hump far from the first is dear. The parameters of a part
-are then refined with its neighbours held.
+explains most of what is left is added, as long as it explains more than its cost; all weights are fitted
+again by non-negative least squares. Costs stand for how common each feature is among columns, as in the
+minimum description length: an atom at 0 is cheap, a second hump far from the first is dear. The parameters of
+a part are then refined with its neighbours held.
 
 Noise has the same deviation in every cell, so least squares is maximum likelihood.
 """
@@ -99,7 +99,9 @@ class Hump:
         below = own < lower / 2
         normal = np.where(below, own / lower, 0.5 + (own - lower / 2) / (2 - lower))
         deviations = ndtri(_ENDS + np.clip(normal, 0, 1) * (1 - 2 * _ENDS))
-        return np.asarray(self.sign * 2.0 ** (self.centre + np.where(below, self.below, self.above) * deviations))
+        return np.asarray(
+            self.sign * 2.0 ** (self.centre + np.where(below, self.below, self.above) * deviations)
+        )
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -217,7 +219,9 @@ class Cellular:
     def _fits(self, part: Part) -> bool:
         """Whether a part spans several steps, and begins at one of them."""
         least, most = part.reach
-        return self.step == 0 or ((most - least) >= _FEWEST_STEPS * self.step and max(-least, most) > self.step)
+        return self.step == 0 or (
+            (most - least) >= _FEWEST_STEPS * self.step and max(-least, most) > self.step
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +247,8 @@ class _Counts:
 def mixture_of(cells: Cellular, noisy: FloatArray, sigma: float, total: float) -> Mixture:
     """The mixture that explains noisy counts best for its cost.
 
-    The pursuit starts once with nothing and once with the likeliest smooth part: a scale of a few values and a
-    narrow hump look alike at first.
+    The pursuit starts once with nothing and once with the likeliest smooth part: a scale of a few values and
+    a narrow hump look alike at first.
 
     Args:
         cells: k cells.
@@ -314,7 +318,9 @@ def _likeliest_part(
     held += [(counts.cells.values[atom],) * 2 for atom in atoms if atom < counts.noisy.size - 1]
     if held:
         costs = costs + FAR_PART * np.array([_is_far(part.reach, held) for part in known])
-    scores = np.maximum(shares @ left, 0.0) / np.sqrt(np.maximum((shares**2).sum(axis=1), 1e-12)) / counts.sigma
+    scores = (
+        np.maximum(shares @ left, 0.0) / np.sqrt(np.maximum((shares**2).sum(axis=1), 1e-12)) / counts.sigma
+    )
     gains = scores**2 - costs
     best = int(np.argmax(gains))
     return float(gains[best]), known[best], float(costs[best])
@@ -323,7 +329,9 @@ def _likeliest_part(
 def _is_far(reach: tuple[float, float], held: Sequence[tuple[float, float]]) -> bool:
     """Whether a stretch of values lies octaves away from all others."""
     low, high = reach
-    return all(low > max(2.0**_FAR * most, 1.0) or high < min(least / 2.0**_FAR, least) for least, most in held)
+    return all(
+        low > max(2.0**_FAR * most, 1.0) or high < min(least / 2.0**_FAR, least) for least, most in held
+    )
 
 
 def _explained(counts: _Counts, atoms: Sequence[int], parts: Sequence[Part], rows: FloatArray) -> FloatArray:
@@ -368,6 +376,8 @@ def _refined(counts: _Counts, part: Part, left: FloatArray) -> Part:
         rows = max(float(left @ shares) / own, 0.0) if own > 0 else 0.0
         return float((((left - rows * shares) / counts.sigma) ** 2).sum()) / 2 + part.prior(to, start)
 
-    found = minimize(misfit, start, method="Nelder-Mead", options={"maxiter": 120, "xatol": 0.02, "fatol": 0.05})
+    found = minimize(
+        misfit, start, method="Nelder-Mead", options={"maxiter": 120, "xatol": 0.02, "fatol": 0.05}
+    )
     to = snapped(np.asarray(found.x), _SNAP)
     return part.moved(to) if misfit(to) < misfit(start) else part

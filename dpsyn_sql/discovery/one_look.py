@@ -104,9 +104,8 @@ def likely_granularity(kind: SqlType, noisy: NoisySteps) -> Granularity | None:
     """The most probable step of the values.
 
     Of the multiples of a step ten times as fine as the next, nine in ten are no multiples of the next; no
-    value is a multiple of a finer one alone. The number of values is that which fits best, and the prior holds
-    where noise hides the steps: whole numbers and hundredths are common.
-    """
+    value is a multiple of a finer one alone. The number of values is that which fits best, and the prior
+    holds where noise hides the steps: whole numbers and hundredths are common."""
     counts, sigma = noisy.values.astype(np.float64), max(noisy.sigma, 1.0)
     choices: list[Granularity | None] = [None, *noisy.steps]
     scores = list[float]()
@@ -168,7 +167,9 @@ def _of_numbers(kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture) -> 
     held = dict(zip(mixture.atoms, mixture.rows.tolist(), strict=False))
     null = held.pop(null_cell, 0.0)
     atoms = {cuts[place]: rows for place, rows in held.items()}
-    smooth = [(part, rows) for part, rows in zip(mixture.parts, mixture.rows[len(mixture.atoms) :], strict=True)]
+    smooth = [
+        (part, rows) for part, rows in zip(mixture.parts, mixture.rows[len(mixture.atoms) :], strict=True)
+    ]
     ends = {end for value in atoms for end in (value, value + step if step else after(kind, value))}
     for part, _ in smooth:
         ends |= _ends_of(kind, part.quantiles(_SHARES), unit, step)
@@ -176,7 +177,9 @@ def _of_numbers(kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture) -> 
     bounds = np.array([float(_before(end, step) / unit) for end in inside])
     if smooth:
         bounds[0], bounds[-1] = -np.inf, np.inf
-    masses = sum((rows * np.diff(part.cdf(bounds)) for part, rows in smooth), np.zeros(max(0, len(inside) - 1)))
+    masses = sum(
+        (rows * np.diff(part.cdf(bounds)) for part, rows in smooth), np.zeros(max(0, len(inside) - 1))
+    )
     least, pieces = _LEAST_MASS * float(mixture.rows.sum()), list[Piece]()
     for (low, high), mass in zip(pairwise(inside), masses.tolist(), strict=True):
         rows = mass + atoms.get(low, 0.0)
@@ -212,13 +215,16 @@ def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> tup
         if rows.sum() >= total - null - 2 * sigma * math.sqrt(np.count_nonzero(rows)):
             break
     pieces = [
-        Piece(low, high, mass) for (low, high), mass in zip(pairwise(cuts), rows.tolist(), strict=True) if mass > 0
+        Piece(low, high, mass)
+        for (low, high), mass in zip(pairwise(cuts), rows.tolist(), strict=True)
+        if mass > 0
     ]
     return pieces, min(null, total)
 
 
 def _likeliest_interval(counts: FloatArray, sigma: float) -> tuple[int, int, float]:
-    """The run of cells whose even distribution explains most of the counts: first, end, squared deviations."""
+    """The run of cells whose even distribution explains most of the counts: first, end, squared
+    deviations."""
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     best = (0, counts.size, -math.inf)
     for length in range(1, counts.size + 1):

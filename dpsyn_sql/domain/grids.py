@@ -53,8 +53,8 @@ _SMALL = (-5, 20)
 # Whole numbers with cells of their own.
 
 _FINE, _FINE_UP_TO, _COARSE, _LAST = 8, 31, 4, 45
-# Cells an octave up to 2^31 (columns of years, heights and prices are narrow), and beyond it up to 2^45; below
-# zero there are fewer values.
+# Cells an octave up to 2^31 (columns of years, heights and prices are narrow), and beyond it up to 2^45;
+# below zero there are fewer values.
 
 _SMALLEST_OCTAVE = -10
 # Below 2^-10 all is one cell.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
@@ -16,6 +17,9 @@ from dpsyn_sql.report.doubts import Doubts, doubts
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.loss_words import facts_of_losses
 from dpsyn_sql.report.losses import losses_of
+
+_SHOW: tuple[Ask, ...] = ("keys", "again")
+"""The questions that show values of text."""
 
 _HIDE: tuple[Ask, ...] = ("grid", "leaves")
 """The questions whose noise hides values."""
@@ -35,8 +39,8 @@ def _rows_needed(plan: Plan) -> dict[str, float]:
     """For discovered columns the rows that a value must have to be found."""
     needed: dict[str, float] = {}
     for step, (event, *_) in zip(plan.discovery, discovery_events(plan), strict=True):
-        if step.attr is not None and step.ask == "keys" and isinstance(event, ThresholdEvent):
-            needed[step.attr] = shown_from(event)
+        if step.attr is not None and step.ask in _SHOW and isinstance(event, ThresholdEvent):
+            needed[step.attr] = min(shown_from(event), needed.get(step.attr, math.inf))
         elif step.attr is not None and isinstance(event, GaussianEvent | LaplaceEvent) and step.ask in _HIDE:
             needed[step.attr] = STANDS_OUT * standard_deviation(event)
     return needed

@@ -118,6 +118,7 @@ def _finds(step: DiscoveryStep, event: PrivacyEvent, untyped: Sequence[str]) -> 
     if isinstance(event, ThresholdEvent):
         text = "if it is text: " if step.attr in untyped else ""
         what = f"first {step.length} characters of others" if step.length else "values"
+        what = f"again, if many rows are hidden: {what}" if step.ask == "again" else what
         return f"{text}{what} that at least {shown_from(event)} units have"
     if step.ask == "tree" and step.tree is not None:
         return _tree(step.tree, event)

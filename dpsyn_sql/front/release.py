@@ -111,7 +111,7 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         door = LocalCurator(None, None, unit.max_rows, entry, ExactNoise(), unknown)
         found = discovered(job.shape, job.plan.discovery, door, unit.max_rows, job.chooser)
     domain = found.shape.domain  # complete now: the plan so far took what was unknown at its largest
-    rest, terms = job.rest, job.terms
+    rest, terms = replace(job.rest, amount=job.rest.amount + found.unspent), job.terms
     if found.once is not None:
         rest = found.once.rest
         known = frozenset(name for table in found.tables for name in table.attrs)

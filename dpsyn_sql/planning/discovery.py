@@ -24,6 +24,9 @@ DISCOVERY_SHARE = Fraction(1, 10)
 COLUMN_SHARE = Fraction(1, 20)
 """Share of one of them, as far as there is room."""
 
+AGAIN_SHARE = Fraction(1, 5)
+"""Share of the budget for second looks at columns of text, at most; the method gets what they do not cost."""
+
 HIERARCHY_SHARE, HIERARCHIES_SHARE = Fraction(1, 10), Fraction(1, 4)
 """Share of the budget for a hierarchy as far as there is room, and for all of them together at most. Its
 leaves are measured only here: their noise is that of every value inside a code."""
@@ -54,14 +57,18 @@ ROWS_SHARE = Fraction(1, 50)
 """Share of the budget for the number of units, the first question: it decides how the others are asked."""
 
 ONE_LOOK = 300.0
-"""Units in deviations of noise of one cell, if all columns shared the whole budget for one question each, below
-which a column is asked about once: closer looks at parts that noise hides find nothing."""
+"""Units in deviations of noise of one cell, if all columns shared the whole budget for one question each,
+below which a column is asked about once: closer looks at parts that noise hides find nothing."""
 
 TYPES_PART_ONCE = Fraction(1, 10)
 """Part of an even share of the budget that finds the type of text of a column that is asked about once."""
 
 VALUES_PART = Fraction(1, 2)
 """Part of the share of a column of text that finds its values; the rest counts them."""
+
+FIRST_LOOK_PART = Fraction(1, 3)
+"""Part of what finds the values of a column of text that its first look costs; the rest goes where much is
+hidden."""
 
 STEPS_PART = Fraction(1, 10)
 """Part of the share of a column that is asked about once for its granularity: few steps, so little noise."""
@@ -71,6 +78,7 @@ Ask = Literal[
     "mixed",
     "types",
     "keys",
+    "again",
     "prefixes",
     "values",
     "grid",
@@ -126,7 +134,8 @@ def planned_discovery(
 
     Hierarchies get equal shares, and so do all other columns, with equal parts of the threshold delta. A
     column of text whose type is to be found may turn out to be text: after the question of its type stands
-    what would be asked then, and the same share pays if it is not.
+    what would be asked then, and the same share pays if it is not. Text can be looked at again (``again``):
+    a share is kept for all these steps together, and each look has half of the column's threshold delta.
 
     Raises:
         BudgetError: categories must be learnt, and there is no delta for their threshold.
@@ -145,23 +154,26 @@ def planned_discovery(
         )
     discovery = min(DISCOVERY_SHARE, COLUMN_SHARE * len(others))
     hierarchies = min(HIERARCHIES_SHARE, HIERARCHY_SHARE * len(trees))
-    contributions = contributions_share(shape, unit)
+    contributions, twice = contributions_share(shape, unit), [one for one in others if _looks_again(one)]
+    again = min(AGAIN_SHARE, Fraction(len(twice), len(shape.measured))) if twice else Fraction(0)
     counted = ROWS_SHARE if others else Fraction(0)
-    first, columns, grown, rows, rest = budget.without_thresholds().split(
-        (
-            counted,
-            discovery,
-            hierarchies,
-            contributions,
-            1 - counted - discovery - hierarchies - contributions,
-        )
+    kept = 1 - counted - discovery - hierarchies - contributions - again
+    total, columns, grown, rows, second, rest = budget.without_thresholds().split(
+        (counted, discovery, hierarchies, contributions, again, kept)
     )
     shares = {**_evenly(columns, others), **_evenly(grown, trees)}
+    looks = _evenly(second, twice)
     thresholds = Budget(columns.kind, columns.amount, budget.delta) if found else columns
     for name, own in _evenly(thresholds, found).items():
-        shares[name] = Budget(own.kind, shares[name].amount, own.delta)
-    steps = [DiscoveryStep("rows", None, first)] if counted else []
-    steps += [step for column in shape.undiscovered for step in column_steps(column, shares[column.name])]
+        first, later = own.split((1, 1 if name in looks else 0))
+        shares[name] = Budget(own.kind, shares[name].amount, first.delta)
+        if name in looks:
+            looks[name] = Budget(own.kind, looks[name].amount, later.delta)
+    steps = [DiscoveryStep("rows", None, total)] if counted else []
+    for column in shape.undiscovered:
+        steps += column_steps(column, shares[column.name])
+        if column.name in looks:
+            steps.append(DiscoveryStep("again", column.name, looks[column.name]))
     if contributions:
         steps.append(DiscoveryStep("contributions", None, rows))
     return tuple(steps), rest
@@ -179,7 +191,8 @@ def one_look(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> bo
 
 
 def type_steps(shape: Shape, left: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
-    """The questions about the types of text in a table whose columns are asked about once, and what is left."""
+    """The questions about the types of text in a table whose columns are asked about once, and what is
+    left."""
     columns = [column for column in shape.undiscovered if not column.typed]
     if not columns:
         return (), left
@@ -221,7 +234,14 @@ def one_look_discovery(
             deltas[str(step.attr)] += step.budget.delta
     steps = list(kept)
     for column, share in zip(columns, own, strict=True):
-        steps += column_steps(column, replace(share, delta=deltas[column.name]), once=True)
+        share = replace(share, delta=deltas[column.name])
+        if _looks_again(column):
+            first, again = share.split((FIRST_LOOK_PART, 1 - FIRST_LOOK_PART))
+            half = share.delta // 2
+            steps += column_steps(column, replace(first, delta=half), once=True)
+            steps.append(DiscoveryStep("again", column.name, replace(again, delta=half)))
+        else:
+            steps += column_steps(column, share, once=True)
     return tuple(steps), remaining
 
 
@@ -275,6 +295,11 @@ def column_steps(column: Undiscovered, share: Budget, *, once: bool = False) -> 
         DiscoveryStep(ask, column.name, Budget(share.kind, own.amount, thresholds.get(ask, 0)))
         for ask, own in zip(parts, amounts, strict=True)
     )
+
+
+def _looks_again(column: Undiscovered) -> bool:
+    """Whether values of few rows are looked for again. Where beginnings are, they stand for the others."""
+    return column.kind == "categorical" and column.type.family != "boolean" and not column.prefixes
 
 
 def beginnings_of(column: Undiscovered) -> tuple[int, ...]:

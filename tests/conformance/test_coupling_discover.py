@@ -64,6 +64,7 @@ def questions(unit, kind, labels):
     """Every question that a table of these columns can be asked."""
     asked = [
         KeyQuery("s", "VARCHAR", longest=3),
+        KeyQuery("s", "VARCHAR", longest=3),  # again
         KeyQuery("e", "ENUM(" + ", ".join(f"'{label}'" for label in labels) + ")"),
         KeyQuery("n", "INTEGER"),
         KeyQuery("x", "DOUBLE"),

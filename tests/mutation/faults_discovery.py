@@ -101,6 +101,34 @@ FAULTS = (
         ),
     ),
     fault(
+        "second looks cost more than was planned for them",
+        "tests/unit/test_second_looks.py::test_no_more_than_the_pool_and_only_where_it_finds_something",
+        (
+            "dpsyn_sql/planning/second_looks.py",
+            "math.floor(pool * (rest / every))",
+            "math.floor(pool)",
+        ),
+    ),
+    fault(
+        "each look has the whole threshold delta of its column",
+        "tests/unit/test_second_looks.py::test_columns_where_much_is_hidden_are_asked_again_within_the_plan",
+        (
+            "dpsyn_sql/planning/discovery.py",
+            "Budget(own.kind, looks[name].amount, later.delta)",
+            "Budget(own.kind, looks[name].amount, 2 * own.delta)",
+        ),
+    ),
+    fault(
+        "a second look that was asked is given to the method too",
+        "tests/unit/test_second_looks.py::test_columns_where_much_is_hidden_are_asked_again_within_the_plan",
+        (
+            "dpsyn_sql/discovery/discover.py",
+            "step = replace(step, budget=replace(step.budget, amount=amount))\n        self.asked.append(step)",
+            "self.asked.append(replace(step, budget=replace(step.budget, amount=0)))\n"
+            "            step = replace(step, budget=replace(step.budget, amount=amount))",
+        ),
+    ),
+    fault(
         "keys below the threshold in the transcript",
         f"{DISCOVERY}::test_keys_below_the_threshold_reach_neither_answer_nor_transcript",
         (KEYS, "np.flatnonzero(steps >= threshold * event.lattice)", "np.arange(len(keys))"),

@@ -23,6 +23,7 @@ from dpsyn_sql.private.measure.questions.tree import tree_events
 
 _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
     "keys": keys_event,
+    "again": keys_event,
     "prefixes": keys_event,
     "values": keys_event,
     "rows": grid_event,
