@@ -90,6 +90,9 @@ from dpsyn_sql.sqltext.fragments import Fragment
 _CLOSER: tuple[Ask, ...] = ("parts", "cells")
 # Looks at a column after the coarse grid: where in it the values lie, and how they are spread there.
 
+UNITS_IN_ALL = Attribute("rows", "VARCHAR", "categorical", ("0",), other=True, source=Fragment("'0'"))
+"""A grid on which all units have one code: the value is a constant, of text as in a CSV file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
@@ -228,9 +231,8 @@ def _once(
 
 
 def _rows(asking: _Asking) -> NoisyMarginal:
-    """The noisy number of units: all lie in the one cell of a constant."""
-    grid = replace(grid_attribute("rows", "INTEGER", (Fraction(0), Fraction(1))), source=Fragment("0"))
-    noisy = asking.door.ask(GridQuery(grid), asking.budget("rows", None))
+    """The noisy number of units."""
+    noisy = asking.door.ask(GridQuery(UNITS_IN_ALL), asking.budget("rows", None))
     return NoisyMarginal((), noisy.values[0], noisy.sigma)
 
 

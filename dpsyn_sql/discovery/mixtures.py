@@ -65,7 +65,7 @@ _FAR, _EVERYDAY, _USUAL_WIDTH = 2.0, 16.0, 0.5
 _WIDTHS = (0.05, 0.1, 0.18, 0.3, 0.5, 0.8, 1.25, 2.0)  # octaves
 _CENTRES, _CENTRES_BELOW = np.arange(-6, 45, 0.125), np.arange(-6, 45, 0.5)
 _MEANS, _DEVIATIONS = (-5.0, 0.0, 1.0, 2.5, 5.0, 10.0, 20.0), (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
-_FEWEST_STEPS = 4  # a narrower part is a few atoms
+_FEWEST_STEPS, _FIRST_STEP = 6, 4.0  # a narrower part is a few atoms
 _OF_TOTAL = 0.01  # relative error that the total is taken to have
 _ASYMMETRY = 0.5  # prior precision of the logarithm of the ratio of widths
 _SNAP = 2.0**-8
@@ -212,16 +212,15 @@ class Cellular:
             parts += [Hump(sign, centre, width, width) for centre in centres.tolist() for width in _WIDTHS]
         parts += [Bell(mean, width) for mean in _MEANS for width in _DEVIATIONS if abs(mean) <= 2 * width]
         low, high = self.bounds[1], self.bounds[-2]
-        kept = [part for part in parts if self._fits(part) and part.reach[1] > low and part.reach[0] < high]
+        kept = [part for part in parts if self.fits(part) and part.reach[1] > low and part.reach[0] < high]
         shares = np.array([self.shares(part) for part in kept]).reshape(len(kept), self.singles.size + 1)
         return kept, shares, np.array([part.cost for part in kept])
 
-    def _fits(self, part: Part) -> bool:
-        """Whether a part spans several steps, and begins at one of them."""
+    def fits(self, part: Part) -> bool:
+        """Whether a part spans several steps and lies beyond the first one: what is narrower is atoms."""
         least, most = part.reach
-        return self.step == 0 or (
-            (most - least) >= _FEWEST_STEPS * self.step and max(-least, most) > self.step
-        )
+        within = isinstance(part, Hump) and 2.0**part.centre < _FIRST_STEP * self.step
+        return self.step == 0 or (most - least >= _FEWEST_STEPS * self.step and not within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +370,8 @@ def _refined(counts: _Counts, part: Part, left: FloatArray) -> Part:
     start = part.start
 
     def misfit(to: FloatArray) -> float:
+        if not counts.cells.fits(part.moved(to)):
+            return math.inf
         shares = counts.cells.shares(part.moved(to))
         own = float(shares @ shares)
         rows = max(float(left @ shares) / own, 0.0) if own > 0 else 0.0

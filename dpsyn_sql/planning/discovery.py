@@ -181,7 +181,7 @@ def planned_discovery(
 
 def one_look(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> bool:
     """Whether a table has so few units (noisy ``rows``) that its columns are asked about once."""
-    columns = max(1, len(shape.order))
+    columns = max(1, len(shape.measured))
     counted = counted_per_unit("mixed", unit.max_rows)
     if budget.gaussian:
         deviation = math.sqrt(columns * counted / (2 * float(budget.fraction)))

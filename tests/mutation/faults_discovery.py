@@ -101,6 +101,24 @@ FAULTS = (
         ),
     ),
     fault(
+        "what the number of units cost is spent again by a small table",
+        "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
+        (
+            "dpsyn_sql/discovery/discover.py",
+            "amount = chooser.budget.amount - sum(step.budget.amount for step in asking.asked)",
+            "amount = chooser.budget.amount",
+        ),
+    ),
+    fault(
+        "columns that are asked about once leave the method more than there is",
+        "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
+        (
+            "dpsyn_sql/discovery/discover.py",
+            "rest = replace(rest, amount=rest.amount + chooser.budget.amount - spent)",
+            "rest = replace(rest, amount=chooser.budget.amount)",
+        ),
+    ),
+    fault(
         "second looks cost more than was planned for them",
         "tests/unit/test_second_looks.py::test_no_more_than_the_pool_and_only_where_it_finds_something",
         (

@@ -65,7 +65,7 @@ def learnt(texts, least=1, **options):
     shape, door = Shape((column,)), Exact(texts, least)
     steps, _ = planned_discovery(shape, PrivacyUnit(), Budget("gdp", 10**13, 10**8))
     found = discovered(shape, steps, door, 1)
-    assert found.asked == tuple(step for step in steps if step.ask != "again")
+    assert found.asked == tuple(step for step in steps if step.ask not in ("again", "rows"))
     return found.shape.domain["s"], door
 
 

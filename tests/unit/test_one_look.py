@@ -1,0 +1,281 @@
+"""Columns that are asked about once: the grid, the mixture that made its counts, the attribute, the shares."""
+
+import itertools
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.discovery.discover import Chooser, discovered
+from dpsyn_sql.discovery.mixtures import REACH, Bell, Hump, mixture_of
+from dpsyn_sql.discovery.one_look import (
+    _cellular,
+    attribute_of_one_look,
+    likely_granularity,
+    likely_steps,
+)
+from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.domain.grids import after, grid_attribute, mixed_cuts
+from dpsyn_sql.domain.shape import Shape, Undiscovered
+from dpsyn_sql.domain.text_types import CLASSES, INTEGER
+from dpsyn_sql.domain.types import supported_type
+from dpsyn_sql.planning.discovery import one_look, planned_discovery
+from dpsyn_sql.planning.queries import GridQuery, KeyQuery, NoisyKeys, NoisyMarginal, NoisySteps, StepQuery
+from dpsyn_sql.source.relation import PrivacyUnit
+
+TYPES = ("TINYINT", "INTEGER", "UBIGINT", "HUGEINT", "DECIMAL(18,2)", "DECIMAL(38,10)", "FLOAT", "DOUBLE")
+TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "TIME")
+ROW = PrivacyUnit()
+
+
+@pytest.mark.parametrize("sql_type", [*TYPES, *TIMES])
+def test_the_grid_covers_the_type_and_small_whole_numbers_are_cells(sql_type):
+    kind = supported_type(sql_type, "x")
+    cuts = mixed_cuts(kind)
+    assert list(cuts) == sorted(set(cuts)) and len(cuts) < 4_000
+    grid = grid_attribute("x", sql_type, cuts)
+    if kind.discrete:
+        ends = edge_ticks(grid)[0], edge_ticks(grid)[-1]
+        part_of_a_day = kind.day if kind.temporal else 0  # at the ends of TIMESTAMP_NS
+        assert ends[0] - kind.low <= part_of_a_day and 0 <= kind.high + 1 - ends[1] <= part_of_a_day
+    if not kind.temporal:
+        least = 0 if kind.family == "integer" and kind.low == 0 else -5
+        for value in range(least, 21):
+            start = Fraction(value * 10**kind.scale)
+            assert cuts[cuts.index(start) + 1] == after(kind, start)
+
+
+@given(low=st.integers(-1000, 1000), width=st.integers(1, 3000), sql_type=st.sampled_from(TYPES[1:]))
+def test_the_grid_stays_within_bounds(low, width, sql_type):
+    kind = supported_type(sql_type, "x")
+    low = max(low, 0) if sql_type == "UBIGINT" else low
+    cuts = mixed_cuts(kind, Fraction(low), Fraction(low + width))
+    assert cuts[0] == low and cuts[-1] == after(kind, Fraction(low + width))
+
+
+@given(
+    part=st.one_of(
+        st.builds(Hump, st.sampled_from([1, -1]), st.floats(-5, 30), st.floats(0.05, 2), st.floats(0.05, 2)),
+        st.builds(Bell, st.floats(-20, 20), st.floats(0.5, 100)),
+    )
+)
+def test_quantiles_of_a_part_are_where_its_distribution_function_says(part):
+    shares = np.linspace(0, 1, 33)
+    values = part.quantiles(shares)
+    assert (np.diff(values) >= 0).all()
+    assert part.cdf(values) == pytest.approx(shares, abs=1e-6)
+    assert (values[0], values[-1]) == pytest.approx(part.reach)
+
+
+def test_half_of_the_heavier_side_of_a_hump_by_hand():
+    hump = Hump(1, 3.0, 0.5, 1.5)  # continuous at its centre: below it lies 0.5 / (0.5 + 1.5) of it
+    assert hump.cdf(np.array([8.0])) == pytest.approx([0.25])
+    assert hump.reach == pytest.approx((2 ** (3 - 0.5 * REACH), 2 ** (3 + 1.5 * REACH)))
+
+
+@settings(max_examples=30)
+@given(
+    centre=st.floats(0.5, 8),
+    width=st.floats(0.2, 1.5),
+    sql_type=st.sampled_from(["INTEGER", "DECIMAL(9,2)", "DOUBLE"]),
+    step=st.sampled_from(["0.01", "1"]),
+)
+def test_shares_of_cells_are_those_of_rounded_values(centre, width, sql_type, step):
+    """Against counting: 20,001 even quantiles, rounded to steps, put into the cells one by one."""
+    kind = supported_type(sql_type, "x")
+    cuts = mixed_cuts(kind)
+    ticks = Fraction(step) if sql_type == "DOUBLE" else max(Fraction(1), Fraction(step) * 10**kind.scale)
+    cells, hump = _cellular(kind, cuts, ticks), Hump(1, centre, width, width)
+    unit = float(ticks) / 10**kind.scale
+    values = hump.quantiles((np.arange(20_000) + 0.5) / 20_000)
+    multiples = [int(place) * ticks for place in np.floor(values / unit + 0.5)]
+    found = np.searchsorted([float(cut) for cut in cuts], [float(value) for value in multiples], side="right")
+    counted = np.bincount(found - 1, minlength=len(cuts)) / 20_000
+    assert cells.shares(hump) == pytest.approx(counted, abs=2e-4)
+    assert cells.shares(hump).sum() == pytest.approx(1)
+
+
+def column(sql_type, **options):
+    kind = "temporal" if supported_type(sql_type, "x").temporal else "numeric"
+    return Undiscovered("x", sql_type, kind, **options)
+
+
+def noisy(values, own, sigma, seed, missing=0):
+    """Noisy counts of the cells of whole or exact values (ticks, or doubles), and of NULL."""
+    cuts = mixed_cuts(own.type, own.least, own.most)
+    places = np.searchsorted([float(cut) for cut in cuts], np.asarray(values, float), side="right") - 1
+    counts = np.append(np.bincount(np.clip(places, 0, len(cuts) - 2), minlength=len(cuts) - 1), missing)
+    random = np.random.default_rng(seed)
+    return cuts, NoisyMarginal(
+        ("x",), np.rint(counts + random.normal(0, sigma, counts.size)).astype(int), sigma
+    )
+
+
+def mean_of(attribute: Attribute, table):
+    """The mean of what is written, in ticks or doubles."""
+    cuts = attribute.fill if attribute.type.family == "float" else fill_ticks(attribute)
+    middles = [
+        np.mean([(low + high - (not isinstance(low, float))) / 2 for low, high in itertools.pairwise(own)])
+        if len(own) > 1
+        else own[0]
+        for own in cuts
+    ]
+    counts = table.values[: attribute.regular]
+    return float(np.dot(counts, np.array(middles, float)) / counts.sum())
+
+
+def test_an_indicator_has_two_values_whatever_its_type():
+    for sql_type in ("INTEGER", "DOUBLE", "DECIMAL(9,2)"):
+        own = column(sql_type)
+        unit = 10**own.type.scale
+        cuts, counts = noisy(np.repeat([0, unit], [1_100, 500]), own, 30.0, 1, missing=400)
+        steps = NoisySteps((Decimal(1),), np.array([0, 500]), 40.0) if sql_type == "DOUBLE" else None
+        found, table = attribute_of_one_look(own, cuts, counts, steps, 2_000.0)
+        assert found.regular == 2 and all(len(own) == 1 for own in found.fill)
+        assert mean_of(found, table) / unit == pytest.approx(500 / 1_600, abs=0.08)
+        assert table.values[-1] == pytest.approx(400, abs=150) and table.values.sum() == pytest.approx(
+            2_000, abs=3
+        )
+
+
+def test_a_long_tail_keeps_its_mean_in_the_mean_of_many_releases():
+    random, own = np.random.default_rng(3), column("INTEGER")
+    values = np.rint(np.exp(random.normal(7.0, 1.0, 3_000)))
+    means = []
+    for seed in range(40):
+        cuts, counts = noisy(values, own, 20.0, seed)
+        found, table = attribute_of_one_look(own, cuts, counts, None, 3_000.0)
+        means.append(mean_of(found, table))
+    assert np.mean(means) == pytest.approx(values.mean(), rel=0.15)
+
+
+def test_of_noise_alone_no_number_is_invented():
+    for seed in range(20):
+        for nullable in (True, False):
+            own = column("DOUBLE", nullable=nullable)
+            cuts, counts = noisy([], own, 50.0, seed)
+            found, table = attribute_of_one_look(own, cuts, counts, None, 40.0)
+            if nullable:
+                assert found.size == table.values.size
+            written = table.values[: found.regular]
+            largest = max(abs(float(cut)) for own in found.fill for cut in own) if written.any() else 0.0
+            assert largest < 1e6
+
+
+def test_bounds_end_the_values():
+    own = column("INTEGER", least=Fraction(18), most=Fraction(90), nullable=False)
+    random = np.random.default_rng(4)
+    cuts, counts = noisy(np.clip(np.rint(random.normal(40, 15, 4_000)), 18, 90), own, 20.0, 4)
+    found, table = attribute_of_one_look(own, cuts, counts, None, 4_000.0)
+    assert edge_ticks(found)[0] >= 18 and edge_ticks(found)[-1] <= 91
+    assert not found.nullable and table.values.size == found.regular
+
+
+def test_dates_stay_in_their_months():
+    own = column("DATE")
+    days = np.random.default_rng(5).integers(15_000, 16_000, 2_000)
+    cuts, counts = noisy(days, own, 5.0, 5)
+    found, table = attribute_of_one_look(own, cuts, counts, None, 2_000.0)
+    assert edge_ticks(found)[0] > 14_800 and edge_ticks(found)[-1] < 16_200
+    assert mean_of(found, table) == pytest.approx(days.mean(), abs=40)
+
+
+@pytest.mark.parametrize(
+    ("counts", "step"),
+    [
+        ([0, 0, 0, 0, 900, 90, 10, 0], Decimal(1)),
+        ([0, 0, 900, 90, 10, 0, 0, 0], Decimal("0.01")),
+        ([1000, 0, 0, 0, 0, 0, 0, 0], None),
+        ([5, -3, 4, 1, -2, 0, 2, 1], Decimal(1)),  # noise: the prior
+    ],
+)
+def test_the_step_that_fits_or_else_whole_numbers(counts, step):
+    kind = supported_type("DOUBLE", "x")
+    assert likely_granularity(kind, NoisySteps(likely_steps(kind), np.array(counts), 40.0)) == step
+
+
+def test_two_humps_and_an_atom_are_found_without_noise():
+    kind = supported_type("INTEGER", "x")
+    cells = _cellular(kind, mixed_cuts(kind), Fraction(1))
+    parts = Hump(1, 6.0, 0.3, 0.3), Hump(1, 12.0, 0.5, 0.5)
+    counts = 4_000 * cells.shares(parts[0]) + 3_000 * cells.shares(parts[1])
+    zero = int(np.flatnonzero(cells.singles & (cells.values == 0))[0])
+    counts[zero] += 2_000
+    found = mixture_of(cells, counts, 10.0, 9_000.0)
+    assert zero in found.atoms and len(found.parts) >= 2
+    explained = sum(
+        rows * cells.shares(part)
+        for part, rows in zip(found.parts, found.rows[len(found.atoms) :], strict=True)
+    )
+    explained[list(found.atoms)] += found.rows[: len(found.atoms)]
+    assert np.abs(explained - counts).sum() < 400
+
+
+# -- shares ---------------------------------------------------------------------------------------------
+
+AGE, PAY = Undiscovered("age", "INTEGER", "numeric"), Undiscovered("pay", "DOUBLE", "numeric")
+CITY = Undiscovered("city", "VARCHAR", "categorical")
+CODE = Undiscovered("code", "VARCHAR", "categorical", typed=False)
+SEX = Attribute("sex", "VARCHAR", "categorical", ("f", "m"))
+
+
+class Door:
+    """A door with a noisy number of rows, which keeps what it was asked."""
+
+    def __init__(self, rows):
+        self.rows, self.asked = rows, []
+
+    def ask(self, query, budget):
+        self.asked.append((query, budget))
+        if isinstance(query, KeyQuery):
+            return NoisyKeys(query.attr, ("Bonn",), np.array([self.rows // 2]), 5.0, 20)
+        if isinstance(query, StepQuery):
+            return NoisySteps(query.steps, np.zeros(len(query.steps) + 1, np.int64), 5.0)
+        if isinstance(query, GridQuery):
+            counts = np.zeros(query.grid.size, np.int64)
+            counts[query.grid.size // 2 if query.grid.name != "rows" else 0] = self.rows
+            return NoisyMarginal((query.grid.name,), counts, 5.0)
+        return NoisyMarginal(
+            (query.attr,), np.array([self.rows * (name == INTEGER) for name in CLASSES]), 5.0
+        )
+
+
+@pytest.mark.parametrize("wanted", [Fraction(1), Fraction(3, 5), Fraction(1, 3)])
+@pytest.mark.parametrize("columns", [(AGE,), (AGE, PAY, CITY), (SEX, CODE, CITY, AGE)])
+def test_a_small_table_is_asked_once_and_never_for_more_than_the_budget(wanted, columns):
+    shape, budget = Shape(tuple(columns)), Budget.of_release(1, "1e-9")
+    steps, _ = planned_discovery(shape, ROW, budget)
+    door = Door(900)
+    found = discovered(shape, steps, door, 1, Chooser(budget, ROW, lambda _: wanted))
+    assert found.once is not None and found.once.rows == 900
+    spent = sum(step.budget.amount for step in found.asked)
+    assert [own for _, own in door.asked] == [step.budget for step in found.asked]
+    assert spent + found.once.rest.amount == budget.amount and not found.once.rest.delta
+    assert sum(step.budget.delta for step in found.asked) <= budget.delta
+    assert {step.ask for step in found.asked} <= {"rows", "types", "mixed", "steps", "keys", "again"}
+    numbers = {one.name for one in columns if one in (AGE, PAY, CODE)}
+    assert {name for table in found.tables for name in table.attrs} == numbers
+    if wanted == 1 and columns == (AGE,):
+        assert found.once.rest.amount == 0
+    for table in found.tables[1:]:
+        assert table.values.size == found.shape.domain[table.attrs[0]].size and table.composed
+
+
+def test_a_large_table_is_looked_at_more_closely():
+    shape, budget = Shape((AGE, PAY, CITY)), Budget.of_release(1, "1e-9")
+    steps, _ = planned_discovery(shape, ROW, budget)
+    found = discovered(shape, steps, Door(10**6), 1, Chooser(budget, ROW, lambda _: Fraction(1)))
+    assert found.once is None and {"grid", "parts", "cells"} <= {step.ask for step in found.asked}
+
+
+def test_which_design_follows_from_the_noisy_number_alone():
+    budget, shape = Budget("gdp", 10**13), Shape((AGE, PAY))
+    deviation = (2 / (2 * 0.01)) ** 0.5
+    assert one_look(shape, ROW, budget, 299 * deviation)
+    assert not one_look(shape, ROW, budget, 301 * deviation)
+    pure = Budget("pure", 10**15)
+    assert one_look(shape, ROW, pure, 299 * 2 * 2**0.5) and not one_look(shape, ROW, pure, 301 * 2 * 2**0.5)
