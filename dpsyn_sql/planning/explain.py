@@ -109,12 +109,13 @@ def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str
     measured = {column.name: item for item in shape.measured for column in item.columns}
     roles = {role.name: role for role in shape.roles}
     found: dict[str | None, list[str]] = {}
+    rows = ""
     for step, words in zip(plan.discovery, discovery, strict=True):
-        told_words = f"{words}, at {step.budget.amount / plan.budget.amount:.2%} of the budget"
+        own = f"{words}, at {step.budget.amount / plan.budget.amount:.2%} of the budget"
         if step.ask == "rows":
-            yield f"  all: {told_words}"
+            rows = own
         else:
-            found.setdefault(step.attr, []).append(told_words)
+            found.setdefault(step.attr, []).append(own)
     told = set[str]()
     for name in shape.order:
         if name in roles:
@@ -136,6 +137,9 @@ def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str
                 yield "    values of few rows become __other__; type: string keeps how they begin"
         else:
             yield f"  {_shortened(name)}: {item.size} codes, {_codes_in_words(item)}"
+    if rows:
+        yield f"  before these: {rows}"
+        yield "    if they are few, a column of numbers or times is asked about once, with more of the budget"
 
 
 def _role_in_words(role: Role, found: Mapping[str | None, Sequence[str]]) -> str:

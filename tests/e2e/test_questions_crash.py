@@ -57,10 +57,13 @@ def test_killed_between_questions_and_resumed(children, tmp_path, method, kind, 
 PEOPLE = "SELECT i // 2 AS person, 'v' || (i % 3) AS word, (i % 97 / 4)::DECIMAL(8,2) AS pay FROM range(3000) AS r(i)"
 PERSON = {"privacy_unit": "person", "max_rows_per_unit": 2}
 COUNTED = [  # what counts for each question, in order
-    *("counting units per type of text", "counting units per key"),
-    *("counting units per type of text", "counting units per key", "counting units per cell of a grid"),
-    "counting units per step of their values",
-    *("counting units per cell of a grid", "counting units per cell of a grid"),
+    "counting units per cell of a grid",
+    *("counting units per type of text", "counting units per type of text"),
+    *(
+        "counting units per key",
+        "counting units per cell of a grid",
+        "counting units per step of their values",
+    ),
     *("counting units by their rows", "counting marginals on the codes"),
 ]
 
