@@ -8,6 +8,7 @@ one-way table: nothing is asked about the column again. Numbers become a mixture
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -31,6 +32,9 @@ NULL_SIGMAS = 2.0
 
 INTERVAL_COST = 16.0
 """Squared deviations that a further stretch of dates must explain."""
+
+MOST_CODES = 32
+"""Codes of a column: what is known inside of a code is in its fill, and pairs of few codes are quick."""
 
 _MOST_INTERVALS = 3
 _SHARES = np.unique(np.concatenate([np.linspace(0, 1, 65), [0.002, 0.005, 0.99, 0.995, 0.998]]))
@@ -70,7 +74,8 @@ def attribute_of_one_look(
         null = 0.0 if pieces else total
     if not pieces:
         pieces = [_any_value(column, cuts)]
-    attribute, mass = coded(column, pieces, granularity)
+    few = replace(column, max_codes=min(column.max_codes, MOST_CODES))
+    attribute, mass = coded(few, pieces, granularity)
     found = np.append(mass, null) if column.nullable else mass
     found = found * (total / max(float(found.sum()), 1e-9))
     table = NoisyMarginal((column.name,), np.rint(found).astype(np.int64), noisy.sigma, composed=True)

@@ -56,7 +56,7 @@ MOST_COUNTED = 10_000
 ROWS_SHARE = Fraction(1, 50)
 """Share of the budget for the number of units, the first question: it decides how the others are asked."""
 
-ONE_LOOK = 300.0
+ONE_LOOK = 2_000.0
 """Units in deviations of noise of one cell, if all columns shared the whole budget for one question each,
 below which a column is asked about once: closer looks at parts that noise hides find nothing."""
 
@@ -180,13 +180,17 @@ def planned_discovery(
 
 
 def one_look(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> bool:
-    """Whether a table has so few units (noisy ``rows``) that its columns are asked about once."""
+    """Whether a table has so few rows (noisy ``rows``) that its columns are asked about once.
+
+    Never where a unit may have several rows: discovery counts units, and one-way tables count rows.
+    """
+    if unit.max_rows > 1:
+        return False
     columns = max(1, len(shape.measured))
-    counted = counted_per_unit("mixed", unit.max_rows)
     if budget.gaussian:
-        deviation = math.sqrt(columns * counted / (2 * float(budget.fraction)))
+        deviation = math.sqrt(columns / (2 * float(budget.fraction)))
     else:
-        deviation = math.sqrt(2) * columns * counted / float(budget.fraction)
+        deviation = math.sqrt(2) * columns / float(budget.fraction)
     return rows < ONE_LOOK * deviation
 
 

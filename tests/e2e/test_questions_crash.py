@@ -59,11 +59,9 @@ PERSON = {"privacy_unit": "person", "max_rows_per_unit": 2}
 COUNTED = [  # what counts for each question, in order
     "counting units per cell of a grid",
     *("counting units per type of text", "counting units per type of text"),
-    *(
-        "counting units per key",
-        "counting units per cell of a grid",
-        "counting units per step of their values",
-    ),
+    *("counting units per key", "counting units per key", "counting units per cell of a grid"),
+    "counting units per step of their values",
+    *("counting units per cell of a grid", "counting units per cell of a grid"),
     *("counting units by their rows", "counting marginals on the codes"),
 ]
 

@@ -275,7 +275,10 @@ def test_a_large_table_is_looked_at_more_closely():
 def test_which_design_follows_from_the_noisy_number_alone():
     budget, shape = Budget("gdp", 10**13), Shape((AGE, PAY))
     deviation = (2 / (2 * 0.01)) ** 0.5
-    assert one_look(shape, ROW, budget, 299 * deviation)
-    assert not one_look(shape, ROW, budget, 301 * deviation)
+    assert one_look(shape, ROW, budget, 1_999 * deviation)
+    assert not one_look(shape, ROW, budget, 2_001 * deviation)
+    assert not one_look(shape, PrivacyUnit("who", 2), budget, 1.0)  # tables of units are none of rows
     pure = Budget("pure", 10**15)
-    assert one_look(shape, ROW, pure, 299 * 2 * 2**0.5) and not one_look(shape, ROW, pure, 301 * 2 * 2**0.5)
+    assert one_look(shape, ROW, pure, 1_999 * 2 * 2**0.5) and not one_look(
+        shape, ROW, pure, 2_001 * 2 * 2**0.5
+    )

@@ -44,15 +44,17 @@ from dpsyn_sql.source.relation import Source
 ONE_WAY_PART = Fraction(3, 5)
 """Part of the budget that one-way tables are worth where discovery measures them: they show the range too."""
 
-LEAST_PER_PAIR = 5.0
-"""Units times mu (or pure epsilon) for each pair of attributes below which no pair can be told from noise."""
+LEAST_STRENGTH, LEAST_STRENGTH_PURE = 20.0, 30.0
+"""Rows times mu over the root of the number of pairs, and rows times epsilon over the number of pairs, below which
+scores of all pairs find nothing but noise."""
 
 
 def hopeless(rows: float, attributes: int, budget: Budget) -> bool:
-    """Whether scores of all pairs would find nothing but noise: by a noisy number of units."""
+    """Whether scores of all pairs would find nothing but noise: by a noisy number of rows."""
     pairs = max(1, attributes * (attributes - 1) // 2)
-    strength = math.sqrt(2 * float(budget.fraction)) if budget.gaussian else float(budget.fraction)
-    return rows * strength < LEAST_PER_PAIR * pairs
+    if budget.gaussian:
+        return rows * math.sqrt(2 * float(budget.fraction)) < LEAST_STRENGTH * math.sqrt(pairs)
+    return rows * float(budget.fraction) < LEAST_STRENGTH_PURE * pairs
 
 
 @dataclass(frozen=True, slots=True)
