@@ -57,6 +57,13 @@ class Settings:
     the budget of the scores. With more attributes the largest distances belong to a few groups of dependent
     attributes, and the others would get nothing."""
 
+    pure_scores: int = 3
+    pure_preselected: int = 1
+    pure_preselect_share: float = 0.8
+    """Laplace noise grows with the number of distances, not with its root. So a pure budget spends 3 times as
+    much of a round on scores, and 0.8 of that on a private choice of d pairs, whatever the number d of
+    attributes; only these have distances (docs/decisions/0041)."""
+
     many_tables: float = 2.0
     many_rounds: tuple[float, ...] = (1.0,)
     """With more attributes than ``preselect_between`` says, noise hides dependence from the scores before it
@@ -169,9 +176,10 @@ def one_way_share(rho: float, settings: Settings) -> int:
     return round(100 * min(share, settings.one_way_most))
 
 
-def score_share(rho: float, settings: Settings) -> int:
+def score_share(rho: float, settings: Settings, *, gaussian: bool = True) -> int:
     """A whole percentage of a round."""
-    return round(100 * (settings.score_share + settings.score_slope * _powers_below(rho, settings)))
+    times = 1 if gaussian else settings.pure_scores
+    return round(100 * times * (settings.score_share + settings.score_slope * _powers_below(rho, settings)))
 
 
 def score_share_of_many(sizes: Sequence[int], power: float, settings: Settings) -> int:

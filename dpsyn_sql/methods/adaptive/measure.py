@@ -174,10 +174,9 @@ def noisy_scores(
 
     If there are many candidates, a private choice selects some first (``Settings.preselected``).
     """
-    constants, attributes = task.constants, len(task.working.domain.attributes)
-    number, (fewest, most) = constants.preselected * attributes, constants.preselect_between
-    if fewest <= attributes <= most and len(candidates) - len(twins) > number:
-        for_choice, budget = budget.split((constants.preselect_share, 1 - constants.preselect_share))
+    number, share = task.preselection
+    if len(candidates[0]) == 2 and 0 < number < len(candidates) - len(twins):
+        for_choice, budget = budget.split((share, 1 - share))
         candidates = _preselected(task, known, candidates, twins, number, for_choice)
     queries, references, sampling = _compared(task, known, candidates)
     noisy = task.curator.ask(Distances(queries, references), budget)

@@ -198,12 +198,24 @@ class Task:
     def _sizes(self) -> tuple[int, ...]:
         return self.working.sizes[: len(self.plan.domain.attributes)]
 
+    @property
+    def preselection(self) -> tuple[int, float]:
+        """Pairs that a private choice selects before their distances are asked for (0: none), and its share
+        of the budget of the scores."""
+        constants, attributes = self.constants, len(self._sizes)
+        fewest, most = constants.preselect_between
+        if attributes <= most and not self.plan.budget.gaussian:
+            return constants.pure_preselected * attributes, constants.pure_preselect_share
+        if fewest <= attributes <= most:
+            return constants.preselected * attributes, constants.preselect_share
+        return 0, 0.0
+
     def parts(self, budget: Budget) -> tuple[Budget, Budget]:
         """The budget of a round for the scores, and for the tables that they choose."""
         if self.many:
             share = score_share_of_many(self._sizes, self.noise_law(budget).power, self.constants)
         else:
-            share = score_share(self.rho, self.constants)
+            share = score_share(self.rho, self.constants, gaussian=budget.gaussian)
         scores, tables = budget.split((share, 100 - share))
         return scores, tables
 

@@ -89,6 +89,31 @@ def test_of_many_candidates_those_left_over_by_a_private_choice_are_asked_for(mo
     assert together <= {queries[0].attrs for question, queries, _ in asked if question in MEASURED}
 
 
+def test_a_pure_budget_has_distances_of_as_many_pairs_as_there_are_attributes(monkeypatch):
+    asked = asked_of(monkeypatch, (4,) * 8, units=10**15, kind="pure", triple_attributes=2)
+    scored = [(question, queries, budget) for question, queries, budget in asked if question not in MEASURED]
+    assert [(question, len(queries)) for question, queries, _ in scored] == [
+        ("select", 28),
+        ("distance", 8),
+    ] * 2
+    choice, distances = scored[0][2].amount, scored[1][2].amount
+    assert choice / (choice + distances) == pytest.approx(SETTINGS.pure_preselect_share)
+    together = {(f"x{i}", f"x{i + 1}") for i in range(0, 8, 2)}
+    assert together <= {queries[0].attrs for question, queries, _ in asked if question in MEASURED}
+
+
+@pytest.mark.parametrize("between", [(50, 110), (2, 8)])
+@pytest.mark.parametrize(("kind", "units"), [("pure", 10**16), ("gdp", 10**15)])
+def test_triples_are_all_scored_whatever_a_private_choice_leaves_of_pairs(monkeypatch, kind, units, between):
+    asked = asked_of(monkeypatch, (4,) * 8, units=units, kind=kind, preselected=1, preselect_between=between)
+    scored = [
+        queries for question, queries, _ in asked if question == "distance" and len(queries[0].attrs) == 3
+    ]
+    chosen = [queries for question, queries, _ in asked if question == "select"]
+    assert len(scored) == 1 and len(scored[0]) > 8
+    assert all(len(queries[0].attrs) == 2 for queries in chosen)
+
+
 def test_a_pair_is_chosen_by_its_coarse_twin_and_both_are_scored(monkeypatch):
     asked = asked_of(monkeypatch, (60,) * 6, ordered=True, preselected=1, preselect_between=(2, 8))
     (candidates,) = [queries for question, queries, _ in asked if question == "select"][:1]
