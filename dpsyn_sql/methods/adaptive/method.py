@@ -45,8 +45,8 @@ ONE_WAY_PART = Fraction(3, 5)
 """Part of the budget that one-way tables are worth where discovery measures them: they show the range too."""
 
 LEAST_STRENGTH, LEAST_STRENGTH_PURE = 20.0, 30.0
-"""Rows times mu over the root of the number of pairs, and rows times epsilon over the number of pairs, below which
-scores of all pairs find nothing but noise."""
+"""Rows times mu over the root of the number of pairs, and rows times epsilon over the number of pairs, below
+which scores of all pairs find nothing but noise."""
 
 
 def hopeless(rows: float, attributes: int, budget: Budget) -> bool:
