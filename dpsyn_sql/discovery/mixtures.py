@@ -66,6 +66,7 @@ _WIDTHS = (0.05, 0.1, 0.18, 0.3, 0.5, 0.8, 1.25, 2.0)  # octaves
 _CENTRES, _CENTRES_BELOW = np.arange(-6, 45, 0.125), np.arange(-6, 45, 0.5)
 _MEANS, _DEVIATIONS = (-5.0, 0.0, 1.0, 2.5, 5.0, 10.0, 20.0), (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
 _FEWEST_STEPS, _FIRST_STEP = 6, 4.0  # a narrower part is a few atoms
+_REFUSED = 1e18  # finite: the simplex subtracts misfits
 _OF_TOTAL = 0.01  # relative error that the total is taken to have
 _ASYMMETRY = 0.5  # prior precision of the logarithm of the ratio of widths
 _SNAP = 2.0**-8
@@ -371,7 +372,7 @@ def _refined(counts: _Counts, part: Part, left: FloatArray) -> Part:
 
     def misfit(to: FloatArray) -> float:
         if not counts.cells.fits(part.moved(to)):
-            return math.inf
+            return _REFUSED
         shares = counts.cells.shares(part.moved(to))
         own = float(shares @ shares)
         rows = max(float(left @ shares) / own, 0.0) if own > 0 else 0.0

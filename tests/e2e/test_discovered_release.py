@@ -94,7 +94,7 @@ def test_pure_privacy_finds_bounds_and_no_categories(con):
     release = dpsyn_sql.release(con, "t", delta=0, epsilon=4, domain=spec, **exclude_person())
     low, high = con.execute("SELECT min(age), max(age) FROM t_synthetic").fetchone()
     assert low >= 0 and high < 256 and release.delta == 0
-    assert {m["event"] for m in release.certificate()["mechanisms"]} == {"laplace"}
+    assert {m["event"] for m in release.certificate()["mechanisms"]} <= {"laplace", "selection"}
 
 
 def test_the_plan_says_what_can_be_found_column_by_column(con):
