@@ -94,9 +94,8 @@ def test_ids_are_no_subject_of_comparison(con, tmp_path):
 def test_a_key_that_is_released_by_its_values_is_compared(con, tmp_path):
     con.execute("CREATE TABLE days (a BIGINT PRIMARY KEY); INSERT INTO days FROM range(30)")
     domain = {"columns": {"a": {"type": "numeric", "lower": 0, "upper": 30}}}
-    dpsyn_sql.release(
-        con, "days", into="days2", domain=domain, ledger=tmp_path / "ledger", method="independent"
-    )
+    options = {"ledger": tmp_path / "ledger", "method": "independent", "rows": 30}
+    dpsyn_sql.release(con, "days", into="days2", domain=domain, **options)
     assert columns_of(con, "days", "days2") == [TYPED[0]]
 
 
