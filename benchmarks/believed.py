@@ -98,7 +98,8 @@ def believes(real: pd.Series, synthetic: pd.Series, kind: str) -> bool:
     Numbers: mean and median within a tenth and the 95th percentile within 15 % (of themselves, or of a fifth
     of the standard deviation if that is more), the standard deviation within 25 %, nothing further outside of
     the real range than a quarter of it, at most ten times as many different values. Text and dates (by
-    month): a total variation of at most .15. NULL: within .03."""
+    month): a total variation of at most .15. NULL: within .03.
+    """
     if abs(real.isna().mean() - synthetic.isna().mean()) > 0.03:
         return False
     if kind.startswith((*TEXTS, *TIMES)):

@@ -10,7 +10,8 @@
 
 The number of units is asked for first. The questions and their budgets are planned before anything is
 charged, for a large table; that of a small one follows from this noisy number and public facts. Answers are
-public."""
+public.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ class Discovered:
     stated type. ``counted``: of a table that is one key, its rows. ``unspent``: what the planned steps could
     have cost more, in units of the budget. ``once``: of a table whose columns were asked about once, the
     noisy number of units, and what is left of the budget for the method; ``tables`` are its noisy total, and
-    the one-way tables of its columns of numbers and times."""
+    the one-way tables of its columns of numbers and times.
+    """
 
     shape: Shape
     contributions: NoisyContributions | None
@@ -117,11 +119,12 @@ class Discovered:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Of a table whose columns are asked about once: ``rows``, the noisy number of units, and ``rest``, what
-    discovery leaves to the method."""
+    """Of a table whose columns are asked about once: ``rows``, the noisy number of units; ``rest``, what
+    discovery leaves to the method; ``alone``, whether one-way tables are all that it would spend on."""
 
     rows: float
     rest: Budget
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,8 @@ def _once(
             for item in shape.measured
         ),
     )
-    steps, rest = one_look_discovery(shape, planned, left, chooser.one_way_part(rows))
+    wanted = chooser.one_way_part(rows)
+    steps, rest = one_look_discovery(shape, planned, left, wanted)
     asking = replace(asking, steps=_by_question(steps))
     looks = _looks([(column, asking) for column in shape.undiscovered], rows)
     found, tables = dict[str, Attribute](), [total]
@@ -226,7 +230,7 @@ def _once(
     contributions = _contributions(asking, chooser.unit.max_rows)
     spent = sum(step.budget.amount for step in asking.asked) + rest.amount
     rest = replace(rest, amount=rest.amount + chooser.budget.amount - spent)
-    once, asked = Once(rows, rest), tuple(asking.asked)
+    once, asked = Once(rows, rest, alone=wanted == 1), tuple(asking.asked)
     return Discovered(shape.completed(found), contributions, asked, types, once=once, tables=tuple(tables))
 
 

@@ -110,7 +110,8 @@ def likely_granularity(kind: SqlType, noisy: NoisySteps) -> Granularity | None:
 
     Of the multiples of a step ten times as fine as the next, nine in ten are no multiples of the next; no
     value is a multiple of a finer one alone. The number of values is that which fits best, and the prior
-    holds where noise hides the steps: whole numbers and hundredths are common."""
+    holds where noise hides the steps: whole numbers and hundredths are common.
+    """
     counts, sigma = noisy.values.astype(np.float64), max(noisy.sigma, 1.0)
     choices: list[Granularity | None] = [None, *noisy.steps]
     scores = list[float]()

@@ -115,7 +115,7 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     if found.once is not None:
         rest = found.once.rest
         known = frozenset(name for table in found.tables for name in table.attrs)
-        terms = replace(terms, rows=found.once.rows, known=known)
+        terms = replace(terms, alone=found.once.alone, known=known)
     plan = job.method.plan(source, domain, rest, terms)
     plan = replace(plan, counted=found.counted, known_tables=found.tables)
     with opened_counter(engine, plan) as counter:

@@ -99,14 +99,15 @@ NO_LIMITS = Limits()
 class Terms:
     """``limits`` and ``workload`` may change questions; ``deadline`` changes only later steps.
 
-    Of a table whose columns were asked about once (``planning/discovery.one_look``), ``rows`` is the noisy
-    number of units, and ``known`` the attributes whose one-way tables discovery has.
+    Of a table whose columns were asked about once (``planning/discovery.one_look``), ``known`` are the
+    attributes whose one-way tables discovery has, and ``alone`` says that one-way tables are all that is
+    worth measuring, by a noisy number of rows and the whole budget.
     """
 
     limits: Limits = NO_LIMITS
     workload: Workload = UNWEIGHTED
     deadline: Deadline = field(default=NO_DEADLINE, compare=False)
-    rows: float | None = None
+    alone: bool = False
     known: frozenset[str] = frozenset()
 
 

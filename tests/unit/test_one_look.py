@@ -1,6 +1,8 @@
 """Columns that are asked about once: the grid, the mixture that made its counts, the attribute, the shares."""
 
 import itertools
+import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.domains import SOURCE
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser, discovered
@@ -18,12 +21,14 @@ from dpsyn_sql.discovery.one_look import (
     likely_granularity,
     likely_steps,
 )
-from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks, fill_ticks
 from dpsyn_sql.domain.grids import after, grid_attribute, mixed_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES, INTEGER
 from dpsyn_sql.domain.types import supported_type
+from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, hopeless
 from dpsyn_sql.planning.discovery import one_look, planned_discovery
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, NoisyKeys, NoisyMarginal, NoisySteps, StepQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 
@@ -153,7 +158,7 @@ def test_a_long_tail_keeps_its_mean_in_the_mean_of_many_releases():
     assert np.mean(means) == pytest.approx(values.mean(), rel=0.15)
 
 
-def test_of_noise_alone_no_number_is_invented():
+def test_of_noise_alone_no_huge_number_is_written():
     for seed in range(20):
         for nullable in (True, False):
             own = column("DOUBLE", nullable=nullable)
@@ -282,3 +287,28 @@ def test_which_design_follows_from_the_noisy_number_alone():
     assert one_look(shape, ROW, pure, 1_999 * 2 * 2**0.5) and not one_look(
         shape, ROW, pure, 2_001 * 2 * 2**0.5
     )
+
+
+def test_what_is_left_for_pairs_is_spent_on_pairs_where_the_whole_budget_shows_some():
+    """The rest alone would look hopeless: it is judged once, by the whole budget."""
+    names = tuple(f"c{place}" for place in range(20))
+    budget = Budget("gdp", 10**13)
+    rows = 1.1 * LEAST_STRENGTH * math.sqrt(190) / math.sqrt(2 * 0.01)
+    assert not hopeless(rows, 20, budget)
+    part = Adaptive().one_way_part(rows, 20, budget)
+    assert part < 1 and Adaptive().one_way_part(rows / 2, 20, budget) == 1
+    rest = budget.split((part, 1 - part))[1]
+    assert hopeless(rows, 20, rest)
+    columns = tuple(Undiscovered(name, "INTEGER", "numeric") for name in names)
+    steps, _ = planned_discovery(Shape(columns), ROW, budget)
+
+    def wanted(noisy):
+        return Adaptive().one_way_part(noisy, 20, budget)
+
+    found = discovered(Shape(columns), steps, Door(round(rows)), 1, Chooser(budget, ROW, wanted))
+    assert found.once is not None and not found.once.alone
+    domain = Domain(tuple(replace(SEX, name=name) for name in names))
+    plan = Adaptive().plan(SOURCE, domain, found.once.rest, Terms(known=frozenset(names)))
+    assert [step.budget.amount for step in plan.reserved] == [found.once.rest.amount] and not plan.known
+    none = Adaptive().plan(SOURCE, domain, found.once.rest, Terms(known=frozenset(names), alone=True))
+    assert not none.steps

@@ -76,7 +76,7 @@ class Adaptive(Recipe):
         most = self.caps(terms.limits)["candidate cells"]
         pairs, rho = candidate_queries(domain, most), equivalent_rho(source, domain, budget)
         others, attributes = measure.unknown(domain, terms.known), len(domain.attributes)
-        if terms.rows is not None and hopeless(terms.rows, attributes, budget):
+        if terms.alone:
             pairs = ()
         share = Fraction(one_way_share(rho, self.constants), 100)
         if terms.known:  # discovery has spent the shares of the others
