@@ -54,16 +54,17 @@ def attribute_of_pieces(
     together become one. No code stands for a gap: values there belong to the nearer code, and are not
     written.
     """
-    attribute, _ = coded(column, pieces, granularity)
+    attribute, _ = coded(column, [[piece] for piece in pieces], granularity)
     return attribute
 
 
 def coded(
-    column: Undiscovered, pieces: Sequence[Piece], granularity: Granularity | None
+    column: Undiscovered, parts: Sequence[Sequence[Piece]], granularity: Granularity | None
 ) -> tuple[Attribute, FloatArray]:
-    """As ``attribute_of_pieces``; and the mass of each bin (float64[bins])."""
+    """As ``attribute_of_pieces``, where the pieces of one part always have one code; and the mass of each
+    bin (float64[bins])."""
     kind = column.type
-    groups = _merged(kind, pieces, max(1, column.max_codes - column.nullable))
+    groups = _merged(kind, parts, max(1, column.max_codes - column.nullable))
     inner = [_between(kind, one[-1].high, two[0].low) for one, two in pairwise(groups)]
     cuts = [groups[0][0].low, *inner, groups[-1][-1].high]
     fill = tuple(_fill(kind, group) for group in groups)
@@ -92,9 +93,11 @@ def _binned(
     )
 
 
-def _merged(kind: SqlType, pieces: Sequence[Piece], room: int) -> list[list[Piece]]:
-    groups = [[piece] for piece in pieces]
-    weights = [piece.mass * (ATOM_WEIGHT if _single(kind, piece) else 1.0) for piece in pieces]
+def _merged(kind: SqlType, parts: Sequence[Sequence[Piece]], room: int) -> list[list[Piece]]:
+    groups = [list(part) for part in parts]
+    weights = [
+        sum(piece.mass * (ATOM_WEIGHT if _single(kind, piece) else 1.0) for piece in part) for part in parts
+    ]
     while len(groups) > room:
         together = np.array(weights[:-1]) + np.array(weights[1:])
         gaps = np.array([one[-1].high < two[0].low for one, two in pairwise(groups)])

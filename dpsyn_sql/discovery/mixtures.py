@@ -16,23 +16,16 @@ Noise has the same deviation in every cell, so least squares is maximum likeliho
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
-from scipy.special import ndtr, ndtri
 
+from dpsyn_sql.discovery.smooth_parts import Bell, Hump, Part
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
-
-REACH = 2.8
-"""Widths from its centre at which a smooth part ends: no value is drawn from where a noisy count says
-nothing."""
-
-_ENDS = float(ndtr(-REACH))
 
 NULL_COST = 3.0
 """Squared deviations that the share of NULL must explain; in each list of costs, of cells in log-likelihood
@@ -53,129 +46,16 @@ FAR_PART = 10.0
 """More for a further part that lies more than ``_FAR`` octaves from everything found: a hump of noise there
 would ruin the mean."""
 
-NEGATIVE_PART, BOTH_SIGNS = 8.0, 5.0
-"""More for a part below zero, and for one on both sides."""
-
-HUGE = 0.5
-"""More for each octave beyond ``_EVERYDAY``."""
-
 MOST_PARTS, MOST_TERMS = 3, 16
 
-_FAR, _EVERYDAY, _USUAL_WIDTH = 2.0, 16.0, 0.5
+_FAR = 2.0
 _WIDTHS = (0.05, 0.1, 0.18, 0.3, 0.5, 0.8, 1.25, 2.0)  # octaves
 _CENTRES, _CENTRES_BELOW = np.arange(-6, 45, 0.125), np.arange(-6, 45, 0.5)
 _MEANS, _DEVIATIONS = (-5.0, 0.0, 1.0, 2.5, 5.0, 10.0, 20.0), (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
 _FEWEST_STEPS, _FIRST_STEP = 6, 4.0  # a narrower part is a few atoms
 _REFUSED = 1e18  # finite: the simplex subtracts misfits
 _OF_TOTAL = 0.01  # relative error that the total is taken to have
-_ASYMMETRY = 0.5  # prior precision of the logarithm of the ratio of widths
 _SNAP = 2.0**-8
-
-
-@dataclass(frozen=True, slots=True)
-class Hump:
-    """A log-normal part on the side of ``sign`` (1, -1): in log2, centre ``centre`` with deviation ``below``
-    towards zero and ``above`` away from it, cut off at ``REACH`` deviations."""
-
-    sign: int
-    centre: float
-    below: float
-    above: float
-
-    def cdf(self, values: FloatArray) -> FloatArray:
-        """Share of the part below each value."""
-        positive = np.maximum(values * self.sign, 0.0)
-        with np.errstate(divide="ignore"):
-            away = np.log2(positive) - self.centre
-        deviations = np.clip(np.where(away < 0, away / self.below, away / self.above), -REACH, REACH)
-        lower = 2 * self.below / (self.below + self.above)
-        normal = (ndtr(deviations) - _ENDS) / (1 - 2 * _ENDS)
-        share = np.where(deviations < 0, lower * normal, lower / 2 + (2 - lower) * (normal - 0.5))
-        return np.asarray(share if self.sign > 0 else 1 - share)
-
-    def quantiles(self, shares: FloatArray) -> FloatArray:
-        """The values below which these shares of the part lie, ascending with them."""
-        own = shares if self.sign > 0 else 1 - shares
-        lower = 2 * self.below / (self.below + self.above)
-        below = own < lower / 2
-        normal = np.where(below, own / lower, 0.5 + (own - lower / 2) / (2 - lower))
-        deviations = ndtri(_ENDS + np.clip(normal, 0, 1) * (1 - 2 * _ENDS))
-        return np.asarray(
-            self.sign * 2.0 ** (self.centre + np.where(below, self.below, self.above) * deviations)
-        )
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        """Least and largest value."""
-        near = self.sign * 2.0 ** (self.centre - REACH * self.below)
-        far = self.sign * 2.0 ** (self.centre + REACH * self.above)
-        return min(near, far), max(near, far)
-
-    @property
-    def cost(self) -> float:
-        """Beyond that of any part: there are more places for a narrow one, and huge values are rare."""
-        narrow = 2 * math.log(max(1.0, _USUAL_WIDTH / self.below))
-        return narrow + HUGE * max(0.0, self.centre - _EVERYDAY) + (0.0 if self.sign > 0 else NEGATIVE_PART)
-
-    @property
-    def start(self) -> FloatArray:
-        """The parameters that are refined."""
-        return np.array([self.centre, math.log(self.below), math.log(self.above)])
-
-    def moved(self, to: FloatArray) -> Hump:
-        """The same with other parameters."""
-        centre = float(np.clip(to[0], -12.0, 44.0))
-        below, above = np.exp(np.clip(to[1:], -3.5, 1.3)).tolist()
-        return replace(self, centre=centre, below=below, above=above)
-
-    @staticmethod
-    def prior(to: FloatArray, start: FloatArray) -> float:
-        """Minus the logarithm of the prior of parameters: both widths are alike."""
-        return float(_ASYMMETRY * (to[1] - to[2]) ** 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Bell:
-    """A normal part of values on both sides of zero, cut off at ``REACH`` deviations."""
-
-    mean: float
-    deviation: float
-
-    def cdf(self, values: FloatArray) -> FloatArray:
-        """Share of the part below each value."""
-        standard = np.clip((values - self.mean) / self.deviation, -REACH, REACH)
-        return np.asarray((ndtr(standard) - _ENDS) / (1 - 2 * _ENDS))
-
-    def quantiles(self, shares: FloatArray) -> FloatArray:
-        """The values below which these shares of the part lie."""
-        return np.asarray(self.mean + self.deviation * ndtri(_ENDS + shares * (1 - 2 * _ENDS)))
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        """Least and largest value."""
-        return self.mean - REACH * self.deviation, self.mean + REACH * self.deviation
-
-    @property
-    def cost(self) -> float:
-        """Beyond that of any part."""
-        return BOTH_SIGNS
-
-    @property
-    def start(self) -> FloatArray:
-        """The parameters that are refined."""
-        return np.array([self.mean, math.log(self.deviation)])
-
-    def moved(self, to: FloatArray) -> Bell:
-        """The same with other parameters; the mean stays within a deviation of the start."""
-        deviation = float(np.exp(np.clip(to[1], -3.0, 14.0)))
-        return Bell(float(to[0]), deviation)
-
-    def prior(self, to: FloatArray, start: FloatArray) -> float:
-        """Minus the logarithm of the prior of parameters: near where they started."""
-        return float(0.02 * (((to[0] - start[0]) / self.deviation) ** 2 + (to[1] - start[1]) ** 2))
-
-
-Part = Hump | Bell
 
 
 @dataclass(frozen=True)
@@ -233,6 +113,16 @@ class Mixture:
     parts: tuple[Part, ...]
     rows: FloatArray
 
+    @property
+    def values(self) -> dict[int, float]:
+        """Rows of the atoms by cell."""
+        return dict(zip(self.atoms, self.rows.tolist(), strict=False))
+
+    @property
+    def smooth(self) -> list[tuple[Part, float]]:
+        """The smooth parts, each with its rows."""
+        return list(zip(self.parts, self.rows[len(self.atoms) :].tolist(), strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
@@ -257,36 +147,63 @@ def mixture_of(cells: Cellular, noisy: FloatArray, sigma: float, total: float) -
         total: rows in all, above 0; known much better than their sum.
     """
     counts = _Counts(cells, noisy, sigma, total)
-    found = [_pursued(counts, at_once=at_once) for at_once in (False, True)]
-    _, best = min(found, key=lambda one: one[0])
-    return best
+    starts = [(_Found(), MOST_PARTS), (_Found(), 0)]
+    if first := _likeliest_part(counts, noisy, _Found()):
+        part = _refined(counts, first[1], noisy)
+        starts.append((_Found(parts={part: PART_AT_ONCE + first[1].cost}), MOST_PARTS))
+    found = [_pruned(counts, _pursued(counts, start, most)) for start, most in starts]
+    _, best = min(((_weights(counts, one)[1] + one.cost, one) for one in found), key=lambda one: one[0])
+    return Mixture(tuple(best.atoms), tuple(best.parts), _weights(counts, best)[0])
 
 
-def _pursued(counts: _Counts, *, at_once: bool) -> tuple[float, Mixture]:
-    atoms, parts, spent = list[int](), list[Part](), 0.0
-    rows = np.zeros(0)
-    if at_once and (first := _likeliest_part(counts, counts.noisy, [], [])):
-        parts.append(_refined(counts, first[1], counts.noisy))
-        spent += PART_AT_ONCE + first[1].cost
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found so far, and what each cost: atoms by cell, and smooth parts."""
+
+    atoms: Mapping[int, float] = field(default_factory=dict)
+    parts: Mapping[Part, float] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> float:
+        """Of all."""
+        return sum(self.atoms.values()) + sum(self.parts.values())
+
+    def each(self) -> Iterator[_Found]:
+        """Without one atom or part, in order."""
+        for atom in self.atoms:
+            yield replace(self, atoms={cell: cost for cell, cost in self.atoms.items() if cell != atom})
+        for part in self.parts:
+            yield replace(self, parts={one: cost for one, cost in self.parts.items() if one != part})
+
+
+def _pursued(counts: _Counts, found: _Found, most: int) -> _Found:
+    """What explains more than it costs, one after the other, with at most so many smooth parts."""
     for _ in range(MOST_TERMS):
-        rows, _ = _weights(counts, atoms, parts)
-        left = counts.noisy - _explained(counts, atoms, parts, rows)
-        gain, atom, cost = _likeliest_atom(counts, left, atoms)
-        part = _likeliest_part(counts, left, atoms, parts) if len(parts) < MOST_PARTS else None
+        rows, _ = _weights(counts, found)
+        left = counts.noisy - _explained(counts, found, rows)
+        gain, atom, cost = _likeliest_atom(counts, left, found.atoms)
+        part = _likeliest_part(counts, left, found) if len(found.parts) < most else None
         if part is not None and part[0] > max(gain, 0.0):
-            parts.append(_refined(counts, part[1], left))
-            spent += part[2]
+            found = replace(found, parts={**found.parts, _refined(counts, part[1], left): part[2]})
         elif gain > 0:
-            atoms.append(atom)
-            spent += cost
+            found = replace(found, atoms={**found.atoms, atom: cost})
         else:
             break
-    parts = _all_refined(counts, atoms, parts)
-    rows, misfit = _weights(counts, atoms, parts)
-    return misfit + spent, Mixture(tuple(atoms), tuple(parts), rows)
+    return _all_refined(counts, found)
 
 
-def _likeliest_atom(counts: _Counts, left: FloatArray, atoms: Sequence[int]) -> tuple[float, int, float]:
+def _pruned(counts: _Counts, found: _Found) -> _Found:
+    """Without atoms and parts that explain less than they cost, now that all are there."""
+    best = _weights(counts, found)[1] + found.cost
+    while others := list(found.each()):
+        scores = [_weights(counts, one)[1] + one.cost for one in others]
+        if min(scores) > best:
+            break
+        best, found = min(scores), others[int(np.argmin(scores))]
+    return found
+
+
+def _likeliest_atom(counts: _Counts, left: FloatArray, atoms: Collection[int]) -> tuple[float, int, float]:
     """What an atom explains beyond its cost, its cell, and the cost."""
     costs, null = counts.cells.atom_costs.copy(), counts.noisy.size - 1
     for atom in atoms:
@@ -306,16 +223,14 @@ def _beside(cells: Cellular, atom: int) -> IntArray:
     return np.flatnonzero(cells.singles & (apart == 1) & (cells.values[atom] > 1))
 
 
-def _likeliest_part(
-    counts: _Counts, left: FloatArray, atoms: Sequence[int], parts: Sequence[Part]
-) -> tuple[float, Part, float] | None:
+def _likeliest_part(counts: _Counts, left: FloatArray, found: _Found) -> tuple[float, Part, float] | None:
     """What the best smooth part of the dictionary explains beyond its cost, the part, and the cost."""
     known, shares, costs = counts.cells.dictionary
     if not known:
         return None
-    costs = costs + (FURTHER_PART if parts else FIRST_PART)
-    held = [part.reach for part in parts]
-    held += [(counts.cells.values[atom],) * 2 for atom in atoms if atom < counts.noisy.size - 1]
+    costs = costs + (FURTHER_PART if found.parts else FIRST_PART)
+    held = [part.reach for part in found.parts]
+    held += [(counts.cells.values[atom],) * 2 for atom in found.atoms if atom < counts.noisy.size - 1]
     if held:
         costs = costs + FAR_PART * np.array([_is_far(part.reach, held) for part in known])
     scores = (
@@ -334,34 +249,35 @@ def _is_far(reach: tuple[float, float], held: Sequence[tuple[float, float]]) -> 
     )
 
 
-def _explained(counts: _Counts, atoms: Sequence[int], parts: Sequence[Part], rows: FloatArray) -> FloatArray:
-    return rows @ _design(counts, atoms, parts) if rows.size else np.zeros_like(counts.noisy)
+def _explained(counts: _Counts, found: _Found, rows: FloatArray) -> FloatArray:
+    return rows @ _design(counts, found) if rows.size else np.zeros_like(counts.noisy)
 
 
-def _design(counts: _Counts, atoms: Sequence[int], parts: Sequence[Part]) -> FloatArray:
-    single = np.zeros((len(atoms), counts.noisy.size))
-    single[np.arange(len(atoms)), list(atoms)] = 1.0
-    return np.array([*single, *(counts.cells.shares(part) for part in parts)])
+def _design(counts: _Counts, found: _Found) -> FloatArray:
+    single = np.zeros((len(found.atoms), counts.noisy.size))
+    single[np.arange(len(found.atoms)), list(found.atoms)] = 1.0
+    return np.array([*single, *(counts.cells.shares(part) for part in found.parts)])
 
 
-def _weights(counts: _Counts, atoms: Sequence[int], parts: Sequence[Part]) -> tuple[FloatArray, float]:
+def _weights(counts: _Counts, found: _Found) -> tuple[FloatArray, float]:
     """Rows of atoms and parts by non-negative least squares, and the squared misfit in deviations."""
-    if not atoms and not parts:
+    if not found.atoms and not found.parts:
         return np.zeros(0), float(((counts.noisy / counts.sigma) ** 2).sum())
-    design, deviation = _design(counts, atoms, parts), _OF_TOTAL * counts.total
+    design, deviation = _design(counts, found), _OF_TOTAL * counts.total
     system = np.vstack([design.T / counts.sigma, np.full(len(design), 1 / deviation)])
     rows, _ = nnls(system, np.append(counts.noisy / counts.sigma, counts.total / deviation))
     return rows, float((((counts.noisy - rows @ design) / counts.sigma) ** 2).sum())
 
 
-def _all_refined(counts: _Counts, atoms: Sequence[int], parts: Sequence[Part]) -> list[Part]:
+def _all_refined(counts: _Counts, found: _Found) -> _Found:
     """Each part refined to what the others leave, one after the other."""
-    found = list(parts)
-    for place, part in enumerate(found):
-        rows, _ = _weights(counts, atoms, found)
-        number = len(atoms) + place
-        others = _explained(counts, atoms, found, rows) - rows[number] * counts.cells.shares(part)
-        found[place] = _refined(counts, part, counts.noisy - others)
+    for place, (part, cost) in enumerate(list(found.parts.items())):
+        rows, _ = _weights(counts, found)
+        number = len(found.atoms) + place
+        others = _explained(counts, found, rows) - rows[number] * counts.cells.shares(part)
+        to = _refined(counts, part, counts.noisy - others)
+        parts = [(to, cost) if one == part else (one, own) for one, own in found.parts.items()]
+        found = replace(found, parts=dict(parts))
     return found
 
 

@@ -8,22 +8,24 @@ one-way table: nothing is asked about the column again. Numbers become a mixture
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
 from dpsyn_sql.discovery.attributes import EXCEPTIONS, coded
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
+from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.domain.attributes import Attribute, Granularity
 from dpsyn_sql.domain.grids import Cuts, after, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType
-from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.denoise import smoothed
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisySteps
 
@@ -68,18 +70,33 @@ def attribute_of_one_look(
         pieces, null = _of_times(cuts, counts, sigma, total)
     else:
         step = _step(column.type, granularity)
-        mixture = mixture_of(_cellular(column.type, cuts, step), counts, sigma, total)
-        pieces, null = _of_numbers(column.type, cuts, step, mixture)
+        cells = _cellular(column.type, cuts, step)
+        mixture = mixture_of(cells, counts, sigma, total)
+        ratios = _ratios(cells, mixture, counts[:-1], sigma)
+        pieces, null = _of_numbers(column.type, cuts, step, mixture, ratios)
     if not column.nullable or not pieces:
         null = 0.0 if pieces else total
     if not pieces:
         pieces = [_any_value(column, cuts)]
     few = replace(column, max_codes=min(column.max_codes, MOST_CODES))
-    attribute, mass = coded(few, pieces, granularity)
+    attribute, mass = coded(few, _by_cell(cuts, pieces), granularity)
     found = np.append(mass, null) if column.nullable else mass
     found = found * (total / max(float(found.sum()), 1e-9))
     table = NoisyMarginal((column.name,), np.rint(found).astype(np.int64), noisy.sigma, composed=True)
     return attribute, table
+
+
+def _by_cell(cuts: Cuts, pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """The pieces of each cell together: only of whole cells the rows are known."""
+    cells = _cells_of(cuts, [piece.low for piece in pieces]).tolist()
+    together = groupby(zip(cells, pieces, strict=True), key=lambda one: one[0])
+    return [[piece for _, piece in part] for _, part in together]
+
+
+def _cells_of(cuts: Cuts, values: Sequence[Fraction]) -> IntArray:
+    """The cell of each value (int64[n])."""
+    places = np.searchsorted([float(cut) for cut in cuts], [float(value) for value in values], "right")
+    return np.clip(places - 1, 0, len(cuts) - 2)
 
 
 def _any_value(column: Undiscovered, cuts: Cuts) -> Piece:
@@ -167,25 +184,39 @@ def _before(cut: Fraction, step: Fraction) -> Fraction:
     return (math.ceil(cut / step) - Fraction(1, 2)) * step if step else cut
 
 
-def _of_numbers(kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture) -> tuple[list[Piece], float]:
-    """The pieces of a mixture, ascending, and the rows of NULL."""
+def _ratios(cells: Cellular, mixture: Mixture, counts: FloatArray, sigma: float) -> FloatArray:
+    """Of each cell, how many times the rows of the smooth parts the counts show there (float64[k])."""
+    expected, others = np.zeros(counts.size), counts.copy()
+    for place, rows in mixture.values.items():
+        if place < counts.size:
+            others[place] -= rows
+    for part, rows in mixture.smooth:
+        expected += rows * cells.shares(part)[:-1]
+    found = reshaped(expected, others, sigma)
+    return np.divide(found, expected, out=np.ones_like(expected), where=expected > 0)
+
+
+def _of_numbers(
+    kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture, ratios: FloatArray
+) -> tuple[list[Piece], float]:
+    """The pieces of a mixture, ascending, and the rows of NULL. Smooth parts have in each cell ``ratios``
+    times their rows."""
     unit, null_cell = Fraction(10**kind.scale), len(cuts) - 1
-    held = dict(zip(mixture.atoms, mixture.rows.tolist(), strict=False))
+    held = mixture.values
     null = held.pop(null_cell, 0.0)
     atoms = {cuts[place]: rows for place, rows in held.items()}
-    smooth = [
-        (part, rows) for part, rows in zip(mixture.parts, mixture.rows[len(mixture.atoms) :], strict=True)
-    ]
     ends = {end for value in atoms for end in (value, value + step if step else after(kind, value))}
-    for part, _ in smooth:
-        ends |= _ends_of(kind, part.quantiles(_SHARES), unit, step)
+    for part in mixture.parts:
+        own = _ends_of(kind, part.quantiles(_SHARES), unit, step)
+        ends |= own | {end for end in _ends_of_cells(cuts, step) if min(own) < end < max(own)}
     inside = sorted({min(max(end, cuts[0]), cuts[-1]) for end in ends})
     bounds = np.array([float(_before(end, step) / unit) for end in inside])
-    if smooth:
+    if mixture.parts:
         bounds[0], bounds[-1] = -np.inf, np.inf
-    masses = sum(
-        (rows * np.diff(part.cdf(bounds)) for part, rows in smooth), np.zeros(max(0, len(inside) - 1))
-    )
+    masses = np.zeros(max(0, len(inside) - 1))
+    for part, rows in mixture.smooth:
+        masses += rows * np.diff(part.cdf(bounds))
+    masses *= ratios[_cells_of(cuts, inside[:-1])]
     least, pieces = _LEAST_MASS * float(mixture.rows.sum()), list[Piece]()
     for (low, high), mass in zip(pairwise(inside), masses.tolist(), strict=True):
         rows = mass + atoms.get(low, 0.0)
@@ -194,6 +225,12 @@ def _of_numbers(kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture) -> 
             single = bool(step) and high - low <= step
             pieces.append(Piece(start, after(kind, start) if single else rounded(kind, high), rows))
     return pieces, null
+
+
+@lru_cache(maxsize=8)
+def _ends_of_cells(cuts: Cuts, step: Fraction) -> tuple[Fraction, ...]:
+    """The cuts, each moved to the first multiple of the step that is not below it."""
+    return tuple(math.ceil(cut / step) * step for cut in cuts) if step else cuts
 
 
 def _ends_of(kind: SqlType, values: FloatArray, unit: Fraction, step: Fraction) -> set[Fraction]:

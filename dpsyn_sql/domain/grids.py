@@ -91,11 +91,11 @@ def mixed_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | No
 
 
 def _parts_of_octaves(number: int) -> list[float]:
-    """2^-10 to 1, then 21 to 2^45, ``number`` parts an octave up to 2^31; whole numbers lie between them."""
+    """2^-10 to 2^45, ``number`` parts an octave from 1 to 2^31, beyond them fewer."""
     low = [2.0 ** (part / _COARSE) for part in range(_SMALLEST_OCTAVE * _COARSE, 0)]
     fine = [2.0 ** (part / number) for part in range(_FINE_UP_TO * number)]
     wide = [2.0 ** (part / _COARSE) for part in range(_FINE_UP_TO * _COARSE, _LAST * _COARSE + 1)]
-    return [*low, *(cut for cut in fine if cut > _SMALL[1] + 1), *wide]
+    return [*low, *fine, *wide]
 
 
 def _all_months() -> list[tuple[int, int]]:

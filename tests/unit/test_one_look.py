@@ -14,13 +14,15 @@ from support.domains import SOURCE
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser, discovered
-from dpsyn_sql.discovery.mixtures import REACH, Bell, Hump, mixture_of
+from dpsyn_sql.discovery.mixtures import mixture_of
 from dpsyn_sql.discovery.one_look import (
     _cellular,
     attribute_of_one_look,
     likely_granularity,
     likely_steps,
 )
+from dpsyn_sql.discovery.reshaping import reshaped
+from dpsyn_sql.discovery.smooth_parts import REACH, Bell, Hump
 from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks, fill_ticks
 from dpsyn_sql.domain.grids import after, grid_attribute, mixed_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
@@ -212,12 +214,74 @@ def test_two_humps_and_an_atom_are_found_without_noise():
     counts[zero] += 2_000
     found = mixture_of(cells, counts, 10.0, 9_000.0)
     assert zero in found.atoms and len(found.parts) >= 2
-    explained = sum(
-        rows * cells.shares(part)
-        for part, rows in zip(found.parts, found.rows[len(found.atoms) :], strict=True)
-    )
-    explained[list(found.atoms)] += found.rows[: len(found.atoms)]
+    explained = sum(rows * cells.shares(part) for part, rows in found.smooth)
+    explained[list(found.values)] += list(found.values.values())
     assert np.abs(explained - counts).sum() < 400
+
+
+def test_a_scale_of_a_few_values_has_no_smooth_part():
+    """Whichever the pursuit finds first: a hump over 1 to 6 would reach values that no row has."""
+    own, rows = column("BIGINT"), [1_137, 367, 99, 63, 162, 161]
+    for seed in range(10):
+        cuts, counts = noisy(np.repeat(np.arange(1, 7), rows), own, 6.0, seed)
+        found, _ = attribute_of_one_look(own, cuts, counts, None, float(sum(rows)))
+        written = sorted({cut for own in found.fill for cut in own})
+        assert written[-6:] == [1, 2, 3, 4, 5, 6] and set(written[:-6]) <= {0}  # a zero is cheap
+
+
+def test_no_code_is_finer_than_a_cell():
+    """The rows of a part of a cell are a guess: a column of one value would look like one of ten."""
+    own = column("BIGINT")
+    cuts, counts = noisy(np.full(2_000, 1_120), own, 5.0, 1)
+    found, table = attribute_of_one_look(own, cuts, counts, None, 2_000.0)
+    places = np.searchsorted([float(cut) for cut in cuts], edge_ticks(found), side="right")
+    assert np.unique(places[:-1]).size == found.regular
+    (code,) = [
+        place
+        for place, cut in enumerate(edge_ticks(found)[:-1])
+        if cut <= 1_120 < edge_ticks(found)[place + 1]
+    ]
+    assert table.values[code] > 1_900
+
+
+def test_prices_between_whole_numbers_are_told_apart():
+    own = column("DOUBLE")
+    values = np.random.default_rng(6).normal(1.7, 0.1, 4_000)
+    cuts, counts = noisy(values, own, 10.0, 6)
+    steps = NoisySteps((Decimal(1),), np.array([4_000, 0]), 10.0)
+    found, table = attribute_of_one_look(own, cuts, counts, steps, 4_000.0)
+    assert mean_of(found, table) == pytest.approx(1.7, abs=0.02)
+    assert found.edges[0] > 1.2 and found.edges[-1] < 2.3
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=1, max_size=60),
+    st.integers(0, 2**32 - 1),
+    st.floats(0.1, 50),
+)
+def test_a_reshaped_part_keeps_its_rows(expected, seed, sigma):
+    shape = np.array(expected)
+    counts = shape + np.random.default_rng(seed).normal(0, 3 * sigma, shape.size)
+    found = reshaped(shape, counts, sigma)
+    assert found.shape == shape.shape and (found >= 0).all()
+    assert found.sum() == pytest.approx(shape.sum(), abs=1e-6)
+    assert not found[shape == 0].any()
+
+
+def test_counts_are_followed_where_they_contradict_the_shape_and_only_there():
+    """Twenty cells were expected, the middle ten are seen; noise as large as the counts changes nothing."""
+    shape, seen = np.full(20, 50.0), np.repeat([0.0, 100.0, 0.0], [5, 10, 5])
+    noise = np.random.default_rng(7).normal(0, 1, 20)
+    found = reshaped(shape, seen + 2 * noise, 2.0)
+    assert not found[:5].any() and not found[15:].any()
+    assert found[5:15] == pytest.approx(np.full(10, 100.0), abs=12)
+    changed = [
+        not np.allclose(
+            reshaped(shape, shape + 200 * np.random.default_rng(seed).normal(0, 1, 20), 200.0), shape
+        )
+        for seed in range(200)
+    ]
+    assert np.mean(changed) < 0.5  # nineteen splits at 2.5 deviations, and two ends
 
 
 # -- shares ---------------------------------------------------------------------------------------------
