@@ -115,9 +115,8 @@ def test_a_table_with_every_kind_is_released_whole(con, tmp_path):
     con.execute("CREATE TEMP TABLE sampled AS FROM dpsyn_sample('trips_synthetic', 900, seed := 2)")
     assert inside(con, "sampled")
     places = con.execute("FROM dpsyn_marginal('trips_synthetic', ['place', 'n'])").fetchall()
-    assert abs(sum(row[2] for row in places) - rows) < 1 + 0.05 * len(
-        places
-    )  # each count is rounded to a tenth
+    rounding = 0.05 * len(places)  # each count is rounded to a tenth
+    assert abs(sum(row[2] for row in places) - rows) < 1 + rounding
     domain = con.execute("SELECT name, sql_type FROM dpsyn_domain('trips_synthetic')").fetchall()
     wanted = {"place": "lat DOUBLE, lon FLOAT", "since": "DATE", "code": "INTEGER", "n": "INTEGER"}
     assert {name: kind for name, kind in domain if name != "who"} == wanted
